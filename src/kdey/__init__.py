@@ -1,0 +1,1 @@
+"""kdey: class prevalences in unlabelled data."""

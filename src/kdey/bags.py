@@ -1,0 +1,185 @@
+"""Bags: multisets of instances of a pool, whose prevalences are asked.
+
+A bag is held as positions in a pool with optional weights, never as copies of the instances, so
+that the work per instance is done once per pool whatever the number of bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Many bags over one pool, in compressed form.
+
+    Attributes
+    ----------
+    indices : int64 array of shape (total,)
+        Positions in the pool; bag b owns ``indices[offsets[b]:offsets[b + 1]]``.
+    offsets : int64 array of shape (n_bags + 1,)
+    pool_size : int
+    weights : float64 array of shape (total,) or None
+        Weight of each drawn instance; None means one each. Only ratios within a bag matter.
+    """
+
+    indices: Indices
+    offsets: Indices
+    pool_size: int
+    weights: Array | None = field(default=None)
+
+    @classmethod
+    def whole(cls, pool_size: int, weights: ArrayLike | None = None) -> Bags:
+        """Return the pool itself as one bag, with a weight per instance where given."""
+        if pool_size == 0:
+            raise ValueError("the bag is empty: a bag needs at least one instance")
+        checked = None if weights is None else _check_weights(weights, pool_size)
+        offsets = np.array([0, pool_size], dtype=np.int64)
+        return cls(np.arange(pool_size, dtype=np.int64), offsets, pool_size, checked)._check_mass()
+
+    @classmethod
+    def from_indices(
+        cls,
+        bags: Iterable[ArrayLike],
+        pool_size: int,
+        weights: Iterable[ArrayLike] | None = None,
+    ) -> Bags:
+        """Return bags from one array of pool positions per bag (and of weights, if given)."""
+        rows = [_check_indices(bag, pool_size, number) for number, bag in enumerate(bags)]
+        if not rows:
+            raise ValueError("bags is empty: at least one bag is needed")
+        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        flat = None
+        if weights is not None:
+            parts = list(weights)
+            if len(parts) != len(rows):
+                raise ValueError(f"got weights for {len(parts)} bags, but {len(rows)} bags")
+            flat = np.concatenate(
+                [_check_weights(w, len(row)) for w, row in zip(parts, rows, strict=True)]
+            )
+        return cls(np.concatenate(rows), offsets, pool_size, flat)._check_mass()
+
+    @classmethod
+    def from_matrix(cls, weights: ArrayLike | sp.sparray | sp.spmatrix) -> Bags:
+        """Return bags from a weight matrix of shape (n_bags, pool_size), dense or sparse."""
+        matrix = sp.csr_array(weights)
+        matrix.eliminate_zeros()
+        n_bags, pool_size = matrix.shape
+        splits = matrix.indptr[1:-1]
+        return cls.from_indices(
+            np.split(matrix.indices, splits), pool_size, np.split(matrix.data, splits)
+        ) if n_bags else cls.from_indices([], pool_size)
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Indices]:
+        """Iterate over the pool positions of each bag."""
+        for b in range(len(self)):
+            yield self.indices[self.offsets[b] : self.offsets[b + 1]]
+
+    def __getitem__(self, part: slice) -> Bags:
+        """Return the bags of a contiguous slice, over the same pool."""
+        start, stop, step = part.indices(len(self))
+        if step != 1:
+            raise ValueError("only contiguous slices of bags are supported")
+        first, last = int(self.offsets[start]), int(self.offsets[max(start, stop)])
+        weights = None if self.weights is None else self.weights[first:last]
+        offsets = self.offsets[start : max(start, stop) + 1] - first
+        return Bags(self.indices[first:last], offsets, self.pool_size, weights)
+
+    @property
+    def sizes(self) -> Indices:
+        """Number of instances of each bag, shape (n_bags,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is one bag that holds each pool instance once, in order."""
+        return (
+            len(self) == 1
+            and len(self.indices) == self.pool_size
+            and bool((self.indices == np.arange(self.pool_size)).all())
+        )
+
+    def bag_weights(self, bag: int) -> Array:
+        """Return the weights of one bag's instances, ones where none were given."""
+        part = slice(int(self.offsets[bag]), int(self.offsets[bag + 1]))
+        return np.ones(part.stop - part.start) if self.weights is None else self.weights[part]
+
+    def matrix(self) -> sp.csr_array:
+        """Return the averaging matrix of shape (n_bags, pool_size); its rows sum to one."""
+        data = np.ones(len(self.indices)) if self.weights is None else self.weights
+        total = np.add.reduceat(data, self.offsets[:-1])
+        data = data / np.repeat(total, self.sizes)
+        return sp.csr_array(
+            (data, self.indices, self.offsets), shape=(len(self), self.pool_size)
+        )
+
+    def mean(self, rows: NDArray[np.floating]) -> Array:
+        """Return the (weighted) mean row of each bag, shape (n_bags, r)."""
+        return np.asarray(self.matrix() @ rows, dtype=np.float64)
+
+    def _check_mass(self) -> Bags:
+        if self.weights is not None:
+            mass = np.add.reduceat(self.weights, self.offsets[:-1])
+            if not (mass > 0).all():
+                raise ValueError(f"the weights of bag {int(np.argmin(mass))} are all zero")
+        return self
+
+
+BagsLike: TypeAlias = "Bags | Sequence[ArrayLike] | NDArray[np.integer] | sp.sparray | sp.spmatrix"
+
+
+def as_bags(bags: BagsLike, pool_size: int) -> Bags:
+    """Return ``bags`` as :class:`Bags` over a pool of ``pool_size`` instances.
+
+    Parameters
+    ----------
+    bags : Bags, sequence of index arrays, int array (n_bags, size) or sparse weight matrix
+        A sparse matrix of shape (n_bags, pool_size) holds weights; everything else positions.
+    pool_size : int
+    """
+    if isinstance(bags, Bags):
+        if bags.pool_size != pool_size:
+            raise ValueError(
+                f"bags were made for a pool of {bags.pool_size} instances, got {pool_size}"
+            )
+        return bags
+    if sp.issparse(bags):
+        made = Bags.from_matrix(bags)
+        return as_bags(made, pool_size)
+    return Bags.from_indices(bags, pool_size)  # type: ignore[arg-type]
+
+
+def _check_indices(bag: ArrayLike, pool_size: int, number: int) -> Indices:
+    indices = np.asarray(bag)
+    if indices.ndim != 1:
+        raise ValueError(f"bag {number} must be a vector of positions, got shape {indices.shape}")
+    if len(indices) == 0:
+        raise ValueError(f"bag {number} is empty: a bag needs at least one instance")
+    if indices.dtype.kind not in "iu":
+        raise ValueError(f"bag {number} must hold integer positions, got dtype {indices.dtype}")
+    if indices.min() < 0 or indices.max() >= pool_size:
+        raise ValueError(f"bag {number} has positions outside the pool of {pool_size} instances")
+    return indices.astype(np.int64)
+
+
+def _check_weights(weights: ArrayLike, size: int) -> Array:
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (size,):
+        raise ValueError(f"weights must have shape ({size},), got {w.shape}")
+    if not np.isfinite(w).all() or (w < 0).any():
+        raise ValueError("weights must be finite and non-negative")
+    return w

@@ -1,0 +1,85 @@
+"""The native core: finding, loading and calling the C++ library.
+
+The library is one file beside this module, ``_kdey.bin``, built by CMake from ``src/native``.
+Where it is missing (no compiler at install time) every caller takes its NumPy path, which gives
+the same answers more slowly; this is said once per process.
+
+The environment variable ``KDEY_NATIVE`` overrides the choice: ``0`` forces the NumPy path, any
+other value is the path of a library to load instead (a sanitizer build, say).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ABI_VERSION = 1
+_STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
+
+
+class NativeMissingWarning(UserWarning):
+    """The native core is not installed; the slower NumPy path is used."""
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """Return the loaded native library, or None where the NumPy path must be used."""
+    wanted = os.environ.get("KDEY_NATIVE", "")
+    if wanted == "0":
+        return None
+    path = Path(wanted) if wanted else Path(__file__).with_name("_kdey.bin")
+    if not path.exists():
+        warnings.warn(
+            f"kdey's native core was not found at {path}; using NumPy, which gives the same "
+            "answers but is many times slower. Install a C++ compiler and reinstall kdey, or "
+            "set KDEY_NATIVE=0 to silence this.",
+            NativeMissingWarning,
+            stacklevel=2,
+        )
+        return None
+    handle = ctypes.CDLL(str(path))
+    found = handle.kdey_abi_version()
+    if found != ABI_VERSION:
+        raise ImportError(
+            f"native core {path} has ABI version {found}, this kdey needs {ABI_VERSION}; "
+            "reinstall kdey"
+        )
+    return handle
+
+
+def available() -> bool:
+    """Whether the native core is in use."""
+    return library() is not None
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call the library's function ``name`` and raise where it reports a failure.
+
+    Arrays are passed as pointers to their first element (None as a null pointer), Python ints
+    as 64-bit integers and floats as doubles: the C side declares exactly those.
+    """
+    handle = library()
+    if handle is None:
+        raise RuntimeError("the native core is not available")
+    status = getattr(handle, name)(*(_as_c(a) for a in arguments))
+    if status != 0:
+        raise _STATUS.get(status, RuntimeError)(f"{name} failed with status {status}")
+
+
+def _as_c(argument: NDArray[np.generic] | int | float | None) -> Any:
+    if argument is None:
+        return ctypes.c_void_p(None)
+    if isinstance(argument, np.ndarray):
+        if not argument.flags.c_contiguous:
+            raise ValueError("arrays passed to the native core must be C-contiguous")
+        return ctypes.c_void_p(argument.ctypes.data)
+    if isinstance(argument, int):
+        return ctypes.c_int64(argument)
+    return ctypes.c_double(argument)

@@ -1,0 +1,107 @@
+"""The probability simplex: checks, projection and uniform sampling.
+
+A *prevalence* is a point of the simplex, shape (k,); *posteriors* are rows of points of it,
+shape (m, k).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+#: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
+#: scores written with four decimals, narrow enough to refuse unnormalised scores.
+SUM_TOLERANCE = 1e-3
+#: Negative entries down to this are rounding noise and become zero; below it they are an error.
+NEGATIVE_TOLERANCE = 1e-8
+
+
+def check_posteriors(
+    posteriors: ArrayLike, n_classes: int | None = None, *, name: str = "posteriors"
+) -> NDArray[np.floating]:
+    """Return ``posteriors`` as a float array of shape (m, k), or raise naming what is wrong.
+
+    float32 stays float32 (no copy); everything else becomes float64.
+
+    Parameters
+    ----------
+    posteriors : array-like of shape (m, k)
+        Rows on the simplex; a row may miss a sum of one by ``SUM_TOLERANCE``.
+    n_classes : int, optional
+        Number of columns asked for.
+    name : str
+        What to call the argument in messages.
+    """
+    p = _as_float(posteriors, name)
+    if p.ndim != 2:
+        raise ValueError(f"{name} must have shape (n_instances, n_classes), got shape {p.shape}")
+    if p.shape[0] == 0:
+        raise ValueError(f"{name} is empty: a bag needs at least one instance")
+    if n_classes is not None and p.shape[1] != n_classes:
+        raise ValueError(f"{name} has {p.shape[1]} columns, expected one per class: {n_classes}")
+    low = p.min(initial=0.0)
+    sums = p.sum(axis=1, dtype=np.float64)
+    bad = ~np.isfinite(sums)
+    if bad.any():
+        raise ValueError(f"{name} contains NaN or infinity (first in row {int(np.argmax(bad))})")
+    if low < -NEGATIVE_TOLERANCE:
+        row = int(np.argmin(p.min(axis=1)))
+        raise ValueError(f"{name} contains negative values (row {row} has {low:.3g})")
+    off = np.abs(sums - 1.0)
+    if off.max() > SUM_TOLERANCE:
+        row = int(np.argmax(off))
+        raise ValueError(
+            f"{name} must have rows that sum to one (tolerance {SUM_TOLERANCE}); "
+            f"row {row} sums to {sums[row]:.6g}"
+        )
+    return p if low >= 0 else np.maximum(p, 0)
+
+
+def check_prevalence(
+    prevalence: ArrayLike, n_classes: int | None = None, *, name: str = "prevalence"
+) -> Array:
+    """Return ``prevalence`` as a float64 vector on the simplex, or raise."""
+    v = _as_float(prevalence, name).astype(np.float64)
+    if v.ndim != 1:
+        raise ValueError(f"{name} must be a vector, got shape {v.shape}")
+    return np.asarray(check_posteriors(v[None, :], n_classes, name=name)[0], dtype=np.float64)
+
+
+def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
+    array = np.asarray(values)
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, got dtype {array.dtype}: {error}") from error
+
+
+def project(points: ArrayLike) -> Array:
+    """Return the Euclidean projection of each row of ``points`` onto the simplex.
+
+    Sort-based algorithm of Held, Wolfe and Crowder (1974), vectorised over rows; ``points`` has
+    shape (k,) or (m, k).
+    """
+    v = np.asarray(points, dtype=np.float64)
+    u = -np.sort(-v, axis=-1)
+    excess = np.cumsum(u, axis=-1) - 1.0
+    rank = np.arange(1, v.shape[-1] + 1)
+    support = np.count_nonzero(u * rank > excess, axis=-1)
+    threshold = np.take_along_axis(excess, np.expand_dims(support - 1, -1), axis=-1)
+    return np.maximum(v - threshold / np.expand_dims(support, -1), 0.0)
+
+
+def sample_uniform(
+    n_classes: int, size: int, random_state: np.random.Generator
+) -> Array:
+    """Draw ``size`` prevalences uniformly from the simplex (Kraemer), shape (size, n_classes).
+
+    The gaps between sorted uniform numbers are uniform on the simplex (Smith and Tromble, 2004).
+    """
+    cuts = np.sort(random_state.random((size, n_classes - 1)), axis=1)
+    return np.diff(cuts, axis=1, prepend=0.0, append=1.0)

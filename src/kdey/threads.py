@@ -1,0 +1,14 @@
+"""How many threads a call may use: scikit-learn's ``n_jobs`` read the way joblib reads it."""
+
+from __future__ import annotations
+
+from joblib import effective_n_jobs
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of native threads for ``n_jobs`` (None: 1, -1: all cores)."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a non-zero integer or None, got {n_jobs!r}")
+    return max(1, int(effective_n_jobs(n_jobs)))

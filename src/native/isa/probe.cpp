@@ -1,0 +1,1 @@
+namespace kdey { namespace KDEY_ISA { int probe() { return 0; } } }
