@@ -1,0 +1,113 @@
+"""Adjusting: ACC and PACC invert the classifier's misclassification rates."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey.bags import Array
+from kdey.problems.least_squares import LeastSquares
+from kdey.quantifiers.base import AggregativeQuantifier
+from kdey.quantifiers.matching import MatchMeans
+from kdey.rows.posterior import PosteriorMap, PosteriorRows
+from kdey.simplex import check_posteriors
+
+
+class _Adjusting(AggregativeQuantifier):
+    _crisp: bool
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _row_spec(self) -> PosteriorRows:
+        return PosteriorRows(crisp=self._crisp, adjusted=True)
+
+    def _matching(self) -> MatchMeans:
+        return MatchMeans()
+
+    @classmethod
+    def from_misclassification(cls, matrix: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Return a fitted quantifier from known misclassification rates alone.
+
+        Parameters
+        ----------
+        matrix : array-like of shape (k, k)
+            ``matrix[i, j]`` is the probability that an instance of class j is put into class i
+            (or its mean posterior of class i); columns sum to one.
+        classes : array-like of shape (k,), optional
+            Names of the classes; default 0..k-1.
+        """
+        rates = check_posteriors(np.asarray(matrix, dtype=np.float64).T, name="matrix columns").T
+        if rates.shape[0] != rates.shape[1] or len(rates) < 2:
+            raise ValueError(f"matrix must be square with at least 2 classes, got {rates.shape}")
+        made = cls()
+        made.classes_ = np.arange(len(rates)) if classes is None else np.asarray(classes)
+        if made.classes_.shape != (len(rates),):
+            raise ValueError(f"classes must have shape ({len(rates)},), got {made.classes_.shape}")
+        made.prevalence_ = np.full(len(rates), np.nan)
+        made.row_map_ = PosteriorMap(np.ascontiguousarray(rates, dtype=np.float64), cls._crisp)
+        made.matching_ = made._matching()
+        return made
+
+    def adjust(self, observed: ArrayLike) -> Array:
+        """Return the prevalences behind ``observed`` shares of classifier decisions.
+
+        Parameters
+        ----------
+        observed : array-like of shape (k,) or (n_bags, k)
+            Share of each class among the decisions (ACC), or the mean posterior (PACC).
+        """
+        shares = np.asarray(observed, dtype=np.float64)
+        k = len(self.row_map_.templates)
+        checked = check_posteriors(np.atleast_2d(shares), k, name="observed").astype(np.float64)
+        found = self.matching_.solve(LeastSquares(self.row_map_.templates, checked)).prevalence
+        return found if shares.ndim == 2 else np.asarray(found[0])
+
+
+class ACC(_Adjusting):
+    r"""Adjusted classify and count (Forman, 2008; BBSE-hard of Lipton et al., 2018).
+
+    .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
+
+    with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
+    decisions for class i among training instances of class j. Parameters are those of
+    :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    """
+
+    _crisp = True
+
+    @classmethod
+    def from_rates(
+        cls, sensitivity: float, specificity: float, classes: ArrayLike = (0, 1)
+    ) -> Self:
+        """Return a fitted binary quantifier from a test's sensitivity and specificity.
+
+        This is the estimator of Rogan and Gladen (1978), kept within [0, 1]. The second of
+        ``classes`` is the positive one.
+        """
+        for name, rate in (("sensitivity", sensitivity), ("specificity", specificity)):
+            if not 0.0 <= rate <= 1.0:
+                raise ValueError(f"{name} must be in [0, 1], got {rate!r}")
+        matrix = [[specificity, 1.0 - sensitivity], [1.0 - specificity, sensitivity]]
+        return cls.from_misclassification(matrix, classes)
+
+
+class PACC(_Adjusting):
+    """Probabilistic adjusted classify and count (Bella et al., 2010; BBSE-soft).
+
+    As :class:`ACC`, with mean posteriors in the place of shares of decisions.
+    """
+
+    _crisp = False

@@ -1,0 +1,355 @@
+"""What every quantifier is: a scikit-learn estimator from bags to prevalences.
+
+A method declares two things, each made from its parameters at ``fit``:
+
+``_row_spec()``
+    how an instance becomes a row and a class a template (``kdey.rows``);
+``_matching()``
+    which problem is solved with them, and how (``kdey.quantifiers.matching``).
+
+Everything else (labels, classifiers, cross-validation, pools and bags, checks) lives here once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.labels import encode_labels
+from kdey.posteriors import TrainingPosteriors, predict_posteriors, training_posteriors
+from kdey.quantifiers.matching import Matching
+from kdey.rows.interface import RowSpec
+from kdey.simplex import check_posteriors
+from kdey.solvers.solution import Solution
+from kdey.threads import thread_count
+
+
+class BaseQuantifier(BaseEstimator):
+    """Base of all quantifiers: ``fit(X, y)``, then prevalences of bags.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+        Sorted labels; prevalences follow this order.
+    prevalence_ : array of shape (k,)
+        Class prevalences of the training data.
+    """
+
+    #: Largest number of classes the method itself handles; binary methods say 2.
+    _max_classes: int | None = None
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit on instances ``X`` with labels ``y``; see the class for what is learnt."""
+        raise NotImplementedError
+
+    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+        raise NotImplementedError
+
+    def solve(
+        self, X: Any, bags: BagsLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Solution:
+        """Return the prevalences of many bags over one pool, with their certificates.
+
+        The work per instance (classifier, rows) is done once for the pool.
+
+        Parameters
+        ----------
+        X : instances of the pool
+        bags : Bags, sequence of index arrays, int array (n_bags, size) or sparse weight matrix
+            By default all of X is one bag.
+        sample_weight : array of shape (m,), optional
+            Weight of each instance in that one bag.
+        """
+        check_is_fitted(self, "classes_")
+        self._check_points(X)
+        return self._solve_points(X, _bags(bags, _num_samples(X), sample_weight))
+
+    def predict(self, X: Any, sample_weight: ArrayLike | None = None) -> Array:
+        """Return the prevalences of the bag of all instances of ``X``, shape (k,).
+
+        ``sample_weight``, shape (m,), weights the instances of the bag.
+        """
+        prevalence: Array = self.solve(X, sample_weight=sample_weight).prevalence[0]
+        return prevalence
+
+    def predict_bags(self, X: Any, bags: BagsLike) -> Array:
+        """Return the prevalences of many bags over the pool ``X``, shape (n_bags, k).
+
+        See :meth:`solve` for what bags can be.
+        """
+        return self.solve(X, bags).prevalence
+
+    def _check_points(self, X: Any) -> None:
+        if _num_samples(X) == 0:
+            raise ValueError("X is empty: a bag needs at least one instance")
+        if not hasattr(self, "n_features_in_") and hasattr(self, "row_map_"):
+            raise ValueError(
+                f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
+                "use aggregate or aggregate_bags"
+            )
+        validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _start_fit(self, y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Set ``classes_`` and ``prevalence_``; return the labels as codes."""
+        self.classes_, codes = encode_labels(y, classes)
+        k = len(self.classes_)
+        if self._max_classes is not None and k > self._max_classes:
+            raise ValueError(
+                f"{type(self).__name__} is a binary quantifier, but y has {k} classes; "
+                f"use OneVsAll({type(self).__name__}(...))"
+            )
+        self.prevalence_ = np.bincount(codes, minlength=k) / len(codes)
+        return codes
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: a quantifier needs labels and predicts per bag."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "quantifier"
+        tags.target_tags.required = True
+        return tags
+
+
+class PosteriorsMixin:
+    """Prevalences from given posteriors: "scores in, answer out", no classifier needed."""
+
+    classes_: NDArray[Any]
+
+    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        raise NotImplementedError
+
+    def solve_posteriors(
+        self,
+        posteriors: ArrayLike,
+        bags: BagsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Solution:
+        """As :meth:`BaseQuantifier.solve`, from the posteriors of the pool, shape (m, k)."""
+        check_is_fitted(self, "classes_")
+        p = check_posteriors(posteriors, len(self.classes_))
+        return self._solve_posteriors(p, _bags(bags, len(p), sample_weight))
+
+    def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """As :meth:`BaseQuantifier.predict`, from the posteriors of the bag, shape (m, k)."""
+        prevalence: Array = self.solve_posteriors(posteriors, None, sample_weight).prevalence[0]
+        return prevalence
+
+    def aggregate_bags(self, posteriors: ArrayLike, bags: BagsLike) -> Array:
+        """As :meth:`BaseQuantifier.predict_bags`, from the posteriors of the pool, shape (m, k)."""
+        return self.solve_posteriors(posteriors, bags).prevalence
+
+
+class RowQuantifier(BaseQuantifier):
+    """A quantifier given by a row spec and a matching (see the module)."""
+
+    n_jobs: int | None
+    random_state: Any
+
+    def _row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
+        raise NotImplementedError
+
+    def _matching(self) -> Matching:
+        """Return the matching made from the parameters; raises where they are invalid."""
+        raise NotImplementedError
+
+    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+        k = len(self.classes_)
+        if training.weights is not None:
+            mass = np.bincount(training.labels, weights=training.weights, minlength=k)
+            self.prevalence_ = mass / mass.sum()
+        matching = self._matching()
+        self.row_map_ = self._row_spec().fit(training, k, thread_count(self.n_jobs))
+        self.matching_ = matching
+        return self
+
+    def _solve_rows(self, points: NDArray[Any], bags: Bags) -> Solution:
+        n_threads = thread_count(self.n_jobs)
+        rows = self.row_map_(points, n_threads)
+        return self.matching_.match(self.row_map_, rows, bags, n_threads)
+
+    def _divergence(
+        self, points: NDArray[Any], bags: Bags, prevalence: ArrayLike | None
+    ) -> Array:
+        n_threads = thread_count(self.n_jobs)
+        rows = self.row_map_(points, n_threads)
+        if prevalence is None:
+            at = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
+        else:
+            shape = (len(bags), len(self.classes_))
+            at = check_posteriors(np.broadcast_to(np.asarray(prevalence), shape), name="prevalence")
+        return self.matching_.full_objective(self.row_map_, rows, bags, at, n_threads)
+
+
+class FeatureQuantifier(RowQuantifier):
+    """A row quantifier on the features themselves: no classifier (HDx, DMx)."""
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Make the class templates from the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        """
+        points = validate_data(self, X, dtype=np.float64)
+        codes = self._start_fit(y)
+        check_consistent_length(points, codes)
+        weights = None if sample_weight is None else _check_weights(sample_weight, len(codes))
+        return self._fit_rows(TrainingPosteriors(points, codes, weights))
+
+    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+        return self._solve_rows(check_array(X, dtype=np.float64), bags)
+
+
+class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
+    """A row quantifier on the posteriors of a classifier.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier, optional
+        Anything with ``predict_proba``; cloned, never fitted in place. A ``FrozenEstimator`` is
+        used as it is. Default: ``LogisticRegression(max_iter=1000)``.
+    cv : int, splitter, iterable of splits or float
+        How the training posteriors are made: cross-validation, or a held-out fraction; see
+        :func:`kdey.posteriors.training_posteriors`.
+    random_state : int, RandomState or None
+        Shuffles the folds, and whatever else the method draws.
+    n_jobs : int, optional
+        Classifier fits run at once, and threads of the native core.
+
+    Attributes
+    ----------
+    classifier_ : the fitted classifier; absent after ``fit_posteriors``.
+    training_ : :class:`~kdey.posteriors.TrainingPosteriors` the templates were made from.
+    row_map_ : the fitted row map, with its ``templates``.
+    """
+
+    classifier: Any
+    cv: Any
+
+    #: Whether the templates are made from training posteriors (CC, PCC and EMQ need none).
+    @property
+    def _needs_posteriors(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier and make the class templates from its training posteriors.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of n instances
+            Passed on to the classifier as it is.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Used by the classifier (where it can) and by the templates.
+        """
+        self._row_spec(), self._matching()  # refuse bad parameters before any work
+        validate_data(self, X, skip_check_array=True)
+        codes = self._start_fit(y)
+        check_consistent_length(X, codes)
+        classifier = self.classifier
+        self.classifier_, self.training_ = training_posteriors(
+            LogisticRegression(max_iter=1000) if classifier is None else classifier,
+            X,
+            codes,
+            self.classes_,
+            cv=self.cv if self._needs_posteriors else None,
+            sample_weight=sample_weight,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        return self._fit_rows(self.training_)
+
+    def fit_posteriors(
+        self,
+        posteriors: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Make the class templates from given posteriors: no classifier is needed or fitted.
+
+        Parameters
+        ----------
+        posteriors : array-like of shape (n, k)
+            Posteriors of labelled instances by a classifier that was not fitted on them, one
+            column per class in sorted order.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        classes : array-like of shape (k,), optional
+            The classes, sorted; by default those found in ``y``.
+        """
+        codes = self._start_fit(y, classes)
+        p = check_posteriors(posteriors, len(self.classes_))
+        check_consistent_length(p, codes)
+        weights = None if sample_weight is None else _check_weights(sample_weight, len(codes))
+        self._forget_classifier()
+        self.training_ = TrainingPosteriors(p, codes, weights)
+        return self._fit_rows(self.training_)
+
+    def _forget_classifier(self) -> None:
+        for name in ("classifier_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+        return self._solve_rows(predict_posteriors(self.classifier_, X, self.classes_), bags)
+
+    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        return self._solve_rows(posteriors, bags)
+
+    def divergence(
+        self,
+        posteriors: ArrayLike,
+        prevalence: ArrayLike | None = None,
+        bags: BagsLike | None = None,
+    ) -> Array:
+        """Return the method's full objective, shape (n_bags,).
+
+        It includes the terms that do not depend on the prevalence and that ``solve`` leaves out
+        (the test-test term of Cauchy-Schwarz and L2).
+
+        Parameters
+        ----------
+        posteriors : array-like of shape (m, k)
+        prevalence : array-like of shape (k,) or (n_bags, k), optional
+            Where to evaluate; by default at the solution.
+        bags : see :meth:`solve`
+        """
+        check_is_fitted(self, "classes_")
+        p = check_posteriors(posteriors, len(self.classes_))
+        return self._divergence(p, _bags(bags, len(p)), prevalence)
+
+
+def _bags(
+    bags: BagsLike | None, pool_size: int, sample_weight: ArrayLike | None = None
+) -> Bags:
+    if bags is None:
+        return Bags.whole(pool_size, sample_weight)
+    if sample_weight is not None:
+        raise ValueError("sample_weight is for a single bag; give weighted Bags instead")
+    return as_bags(bags, pool_size)
+
+
+def _check_weights(sample_weight: ArrayLike, n: int) -> Array:
+    w = np.asarray(sample_weight, dtype=np.float64)
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {w.shape}")
+    if not np.isfinite(w).all() or (w < 0).any() or not w.any():
+        raise ValueError("sample_weight must be finite, non-negative and not all zero")
+    return w

@@ -1,0 +1,76 @@
+"""Counting: CC, PCC, and the training prevalence as the baseline below them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from kdey.bags import Bags
+from kdey.quantifiers.base import AggregativeQuantifier, BaseQuantifier
+from kdey.quantifiers.matching import Mean, exact_solution
+from kdey.rows.posterior import PosteriorRows
+from kdey.solvers.solution import Solution
+
+
+class _Counting(AggregativeQuantifier):
+    """Mean of the rows; needs a classifier but no training posteriors."""
+
+    _crisp: bool
+
+    def __init__(
+        self, classifier: Any = None, *, random_state: Any = None, n_jobs: int | None = None
+    ) -> None:
+        self.classifier = classifier
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    cv = None
+
+    @property
+    def _needs_posteriors(self) -> bool:
+        return False
+
+    def _row_spec(self) -> PosteriorRows:
+        return PosteriorRows(crisp=self._crisp, adjusted=False)
+
+    def _matching(self) -> Mean:
+        return Mean()
+
+
+class CC(_Counting):
+    """Classify and count: the share of instances that the classifier puts into each class.
+
+    Biased under label shift; the baseline that every other method corrects (Forman, 2008).
+    Parameters are those of :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    """
+
+    _crisp = True
+
+
+class PCC(_Counting):
+    """Probabilistic classify and count: the mean posterior (Bella et al., 2010).
+
+    Parameters are those of :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    """
+
+    _crisp = False
+
+
+class TrainingPrevalence(BaseQuantifier):
+    """Answers every bag with the training prevalence; what a method must beat to be of use."""
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Count the labels ``y`` of shape (n,), weighted where weights are given."""
+        validate_data(self, X, skip_check_array=True)
+        codes = self._start_fit(y)
+        check_consistent_length(X, codes, sample_weight)
+        if sample_weight is not None:
+            mass = np.bincount(codes, weights=np.asarray(sample_weight, dtype=np.float64))
+            self.prevalence_ = mass / mass.sum()
+        return self
+
+    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+        return exact_solution(np.tile(self.prevalence_, (len(bags), 1)))

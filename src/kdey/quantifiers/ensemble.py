@@ -1,0 +1,170 @@
+"""Ensemble: one quantifier fitted on training bags of different prevalences (EHDy)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from kdey.bags import Array, Bags
+from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.simplex import check_posteriors, sample_uniform
+from kdey.solvers.solution import Solution
+
+Indices = NDArray[np.int64]
+_REDUCTIONS = ("mean", "median")
+_SELECTIONS = ("all", "prevalence")
+
+
+class Ensemble(PosteriorsMixin, BaseQuantifier):
+    """Many copies of a quantifier, each fitted on a training bag of another prevalence.
+
+    Training prevalences are drawn uniformly from the simplex (Pérez-Gállego, Quevedo and
+    del Coz, 2017; with HDy inside it is EHDy).
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for every member.
+    n_members : int
+    size : int, optional
+        Instances per training bag; default: as many as the training set.
+    min_per_class : int
+        Every class keeps at least so many instances in a bag (drawn with replacement where
+        the class is short of them).
+    reduction : {"mean", "median"}
+    selection : {"all", "prevalence"}
+        "prevalence" keeps, for each bag, the half of the members whose training prevalence lies
+        nearest to a first estimate by all of them.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Members fitted at once.
+
+    Attributes
+    ----------
+    quantifiers_ : list of fitted quantifiers
+    member_prevalence_ : array of shape (n_members, k)
+    """
+
+    def __init__(
+        self,
+        quantifier: Any,
+        *,
+        n_members: int = 30,
+        size: int | None = None,
+        min_per_class: int = 5,
+        reduction: str = "mean",
+        selection: str = "all",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.quantifier = quantifier
+        self.n_members = n_members
+        self.size = size
+        self.min_per_class = min_per_class
+        self.reduction = reduction
+        self.selection = selection
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Draw the training bags and fit one clone of the quantifier on each."""
+        validate_data(self, X, skip_check_array=True)
+        codes = self._start_fit(y)
+        check_consistent_length(X, codes, sample_weight)
+        draws = self._draw(codes)
+        self.quantifiers_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit)(clone(self.quantifier), X, self.classes_[codes], sample_weight, draw)
+            for draw in draws
+        )
+        return self
+
+    def fit_posteriors(
+        self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Draw the training bags from posteriors of shape (n, k) and fit a clone on each."""
+        codes = self._start_fit(y)
+        p = check_posteriors(posteriors, len(self.classes_))
+        check_consistent_length(p, codes, sample_weight)
+        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self.quantifiers_ = [
+            clone(self.quantifier).fit_posteriors(
+                p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
+            )
+            for draw in self._draw(codes)
+        ]
+        return self
+
+    def _draw(self, codes: Indices) -> list[Indices]:
+        self._check_parameters()
+        rng = check_random_state(self.random_state)
+        k = len(self.classes_)
+        # RandomState is scikit-learn's convention; the simplex draws from a Generator.
+        generator = np.random.default_rng(rng.randint(2**31 - 1))
+        wanted = sample_uniform(k, self.n_members, generator)
+        size = len(codes) if self.size is None else self.size
+        members = [np.flatnonzero(codes == i) for i in range(k)]
+        counts = np.maximum(np.round(wanted * size).astype(np.int64), self.min_per_class)
+        self.member_prevalence_ = counts / counts.sum(axis=1, keepdims=True)
+        return [
+            np.concatenate(
+                [generator.choice(m, n, replace=n > len(m)) for m, n in zip(members, row, strict=True)]
+            )
+            for row in counts
+        ]
+
+    def _check_parameters(self) -> None:
+        if self.reduction not in _REDUCTIONS:
+            raise ValueError(f"reduction must be one of {_REDUCTIONS}, got {self.reduction!r}")
+        if self.selection not in _SELECTIONS:
+            raise ValueError(f"selection must be one of {_SELECTIONS}, got {self.selection!r}")
+        for name in ("n_members", "min_per_class", "size"):
+            value = getattr(self, name)
+            optional = name == "size" and value is None
+            if not optional and not (isinstance(value, int | np.integer) and value >= 1):
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+
+    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+        return self._combine([member.solve(X, bags) for member in self.quantifiers_])
+
+    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        return self._combine(
+            [member.solve_posteriors(posteriors, bags) for member in self.quantifiers_]
+        )
+
+    def _combine(self, parts: list[Solution]) -> Solution:
+        votes = np.stack([part.prevalence for part in parts])
+        keep = np.ones(votes.shape[:2], dtype=np.bool_)
+        if self.selection == "prevalence":
+            keep = self._nearest(self._reduce(votes, keep))
+        prevalence = self._reduce(votes, keep)
+        unknown = np.full(len(prevalence), np.nan)
+        n_iter = np.sum([part.n_iter for part in parts], axis=0)
+        converged = np.all([part.converged for part in parts], axis=0)
+        return Solution(prevalence, unknown, unknown, n_iter, converged)
+
+    def _nearest(self, first: Array) -> NDArray[np.bool_]:
+        """Return which members serve which bag, shape (n_members, n_bags)."""
+        distance = np.abs(self.member_prevalence_[:, None, :] - first).sum(axis=2)
+        rank = distance.argsort(axis=0, kind="stable").argsort(axis=0)
+        return np.asarray(rank < max(1, len(distance) // 2))
+
+    def _reduce(self, votes: Array, keep: NDArray[np.bool_]) -> Array:
+        kept = np.where(keep[:, :, None], votes, np.nan)
+        reduce = np.nanmean if self.reduction == "mean" else np.nanmedian
+        merged = reduce(kept, axis=0)
+        return np.asarray(merged / merged.sum(axis=1, keepdims=True))
+
+
+def _fit(
+    quantifier: Any, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, draw: Indices
+) -> Any:
+    extra = {}
+    if sample_weight is not None:
+        extra["sample_weight"] = np.asarray(sample_weight, dtype=np.float64)[draw]
+    return quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)

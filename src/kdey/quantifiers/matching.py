@@ -1,0 +1,261 @@
+"""Matchings: which problem is made of templates and rows, and which solver solves it.
+
+One frozen dataclass per problem family. A matching is the last stage of a quantifier, and holds
+only the parameters of that stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Bags
+from kdey.problems.cauchy_schwarz import CauchySchwarz
+from kdey.problems.divergence import Divergence, get_generator
+from kdey.problems.histogram import HistogramCauchySchwarz, MeanHellinger
+from kdey.problems.least_squares import LeastSquares
+from kdey.problems.mixture import MixtureLikelihood
+from kdey.problems.quadratic import QuadraticMatch
+from kdey.solvers.em import solve_mixture_em
+from kdey.solvers.multistart import solve_nonconvex
+from kdey.solvers.quadratic import solve_cauchy_schwarz, solve_least_squares, solve_quadratic
+from kdey.solvers.solution import Solution
+from kdey.solvers.sqp import solve_divergence, solve_mixture
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Base: a problem made per run of bags, and its solver."""
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> Any:
+        """Return the problem of these bags; ``full`` adds terms without the prevalence."""
+        raise NotImplementedError
+
+    def solve(self, problem: Any, n_threads: int = 1) -> Solution:
+        """Return the problem's solution."""
+        raise NotImplementedError
+
+    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
+        """Return the prevalences of all bags, made in runs that bound the memory."""
+        parts = (
+            self.solve(self.problem(row_map, rows, part, n_threads), n_threads)
+            for part in _runs(rows, bags)
+        )
+        return concatenate(parts)
+
+    def full_objective(
+        self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
+    ) -> Array:
+        """Return the full objective of each bag at ``prevalence``, shape (n_bags,)."""
+        out, start = [], 0
+        for part in _runs(rows, bags):
+            problem = self.problem(row_map, rows, part, n_threads, full=True)
+            out.append(problem.objective(np.asarray(prevalence[start : start + len(part)])))
+            start += len(part)
+        return np.concatenate(out)
+
+
+def _runs(rows: Any, bags: Bags) -> Iterable[Bags]:
+    return rows.chunks(bags) if hasattr(rows, "chunks") else [bags]
+
+
+def concatenate(parts: Iterable[Solution]) -> Solution:
+    """Return the solutions of successive runs of bags as one."""
+    found = list(parts)
+    if len(found) == 1:
+        return found[0]
+    fields = ("prevalence", "objective", "gap", "n_iter", "converged")
+    return Solution(*(np.concatenate([getattr(s, name) for s in found]) for name in fields))
+
+
+@dataclass(frozen=True)
+class Mean(Matching):
+    """The mean row is the prevalence: CC and PCC."""
+
+    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
+        """Return the mean rows."""
+        return exact_solution(rows.mean(bags))
+
+    def full_objective(
+        self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
+    ) -> Array:
+        """Return half the squared distance from the mean row."""
+        return np.asarray(0.5 * ((rows.mean(bags) - prevalence) ** 2).sum(axis=1))
+
+
+def exact_solution(prevalence: Array) -> Solution:
+    """Return prevalences that need no iteration as a solution with gap zero."""
+    n = len(prevalence)
+    zeros = np.zeros(n)
+    return Solution(prevalence, zeros, zeros, np.zeros(n, np.int64), np.ones(n, np.bool_))
+
+
+@dataclass(frozen=True)
+class MatchMeans(Matching):
+    """Least squares between mean rows and templates: ACC, PACC."""
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> LeastSquares:
+        """Return the least squares problem."""
+        return LeastSquares(row_map.templates, rows.mean(bags))
+
+    def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
+        """Return the solution on the simplex."""
+        return solve_least_squares(problem, n_threads=n_threads)
+
+
+@dataclass(frozen=True)
+class MaximiseLikelihood(Matching):
+    """Mixture likelihood of the bag: EMQ, DIR, KDEy-ML.
+
+    Attributes
+    ----------
+    log_rows : bool
+        Whether rows are logarithms of densities.
+    solver : {"exact", "em"}
+    tol, max_iter : float, int or None
+        None: the solver's own.
+    """
+
+    log_rows: bool = True
+    solver: str = "exact"
+    tol: float | None = None
+    max_iter: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.solver not in ("exact", "em"):
+            raise ValueError(f"solver must be 'exact' or 'em', got {self.solver!r}")
+        if self.tol is not None and not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol!r}")
+        if self.max_iter is not None and not self.max_iter >= 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> MixtureLikelihood:
+        """Return the mixture problem."""
+        make = MixtureLikelihood.from_log_rows if self.log_rows else MixtureLikelihood
+        return make(rows.array, bags)
+
+    def solve(self, problem: MixtureLikelihood, n_threads: int = 1) -> Solution:
+        """Return the maximum likelihood prevalences."""
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        options = {name: value for name, value in options.items() if value is not None}
+        if self.solver == "em":
+            return solve_mixture_em(problem, **options)
+        return solve_mixture(problem, n_threads=n_threads, **options)
+
+
+@dataclass(frozen=True)
+class MatchCauchySchwarz(Matching):
+    """Cauchy-Schwarz divergence between densities: KDEy-CS."""
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> CauchySchwarz:
+        """Return the problem; ``full`` adds the test-test term."""
+        log_self = rows.log_self(bags, n_threads) if full else None
+        return CauchySchwarz(row_map.templates, rows.log_mean(bags), log_self)
+
+    def solve(self, problem: CauchySchwarz, n_threads: int = 1) -> Solution:
+        """Return the global optimum."""
+        return solve_cauchy_schwarz(problem, n_threads=n_threads)
+
+
+@dataclass(frozen=True)
+class MatchSquares(Matching):
+    """Integrated squared error between densities: KDEy-L2."""
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> QuadraticMatch:
+        """Return the problem; ``full`` adds the test-test term."""
+        constants = 0.5 * np.exp(rows.log_self(bags, n_threads)) if full else None
+        return QuadraticMatch(row_map.templates, rows.mean(bags), constants)
+
+    def solve(self, problem: QuadraticMatch, n_threads: int = 1) -> Solution:
+        """Return the optimum on the simplex."""
+        return solve_quadratic(problem, n_threads=n_threads)
+
+
+@dataclass(frozen=True)
+class MatchDivergence(Matching):
+    """An f-divergence averaged over the row map's terms: KDEy-HD, DM-T, DM-HD.
+
+    A term is a reference point (Monte Carlo) or a histogram (DM): ``row_map.n_terms`` of them.
+    """
+
+    divergence: str
+
+    def __post_init__(self) -> None:
+        get_generator(self.divergence)
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> Divergence:
+        """Return the divergence problem."""
+        templates = row_map.templates
+        reference = np.full(len(templates), float(row_map.n_terms))
+        return Divergence(templates, rows.mean(bags), get_generator(self.divergence), reference)
+
+    def solve(self, problem: Divergence, n_threads: int = 1) -> Solution:
+        """Return the optimum on the simplex."""
+        return solve_divergence(problem, n_threads=n_threads)
+
+
+@dataclass(frozen=True)
+class MatchHistograms(Matching):
+    """A dissimilarity of histograms that is not convex: DM-CS, and DM-HD without the square."""
+
+    kind: str
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> HistogramCauchySchwarz | MeanHellinger:
+        """Return the problem, with one block of bins per histogram."""
+        shape = (row_map.n_terms, row_map.n_bins)
+        templates = row_map.templates.reshape(*shape, -1)
+        targets = rows.mean(bags).reshape(len(bags), *shape)
+        make = {"cauchy-schwarz": HistogramCauchySchwarz, "mean-hellinger": MeanHellinger}
+        return make[self.kind](templates, targets)
+
+    def solve(
+        self, problem: HistogramCauchySchwarz | MeanHellinger, n_threads: int = 1
+    ) -> Solution:
+        """Return the best of several starts; no certificate exists."""
+        return solve_nonconvex(problem)
+
+
+@dataclass(frozen=True)
+class MedianOf(Matching):
+    """The median of the solutions of stacked row maps (``kdey.rows.stack``): HDy, HDx."""
+
+    inner: Matching
+
+    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
+        """Solve each part and take class-wise medians, scaled back to a sum of one."""
+        parts = [
+            self.inner.match(part_map, part_rows, bags, n_threads)
+            for part_map, part_rows in zip(row_map.parts, rows.parts, strict=True)
+        ]
+        return median_solution(parts)
+
+
+def median_solution(parts: list[Solution]) -> Solution:
+    """Return the class-wise median of several solutions, scaled back to a sum of one.
+
+    The gap is NaN: a median solves no problem of its own.
+    """
+    middle = np.median([part.prevalence for part in parts], axis=0)
+    middle = middle / middle.sum(axis=1, keepdims=True)
+    unknown = np.full(len(middle), np.nan)
+    n_iter = np.sum([part.n_iter for part in parts], axis=0)
+    converged = np.all([part.converged for part in parts], axis=0)
+    return Solution(middle, unknown, unknown, n_iter, converged)

@@ -1,0 +1,122 @@
+"""One-vs-all: a multiclass quantifier from binary ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from kdey.bags import Bags
+from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.simplex import check_posteriors
+from kdey.solvers.solution import Solution
+
+_NORMALISATIONS = ("l1", "softmax")
+
+
+class OneVsAll(PosteriorsMixin, BaseQuantifier):
+    """One binary quantifier per class against the rest, normalised to a prevalence.
+
+    Each binary problem merges the other classes, whose mix shifts too, so that native multiclass
+    methods do better; needed for binary-only methods such as HDy.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for every class.
+    normalisation : {"l1", "softmax"}
+        "l1" divides by the sum (uniform, with a warning, where every class came out as absent).
+    n_jobs : int, optional
+        Classes fitted at once.
+
+    Attributes
+    ----------
+    quantifiers_ : list of k fitted binary quantifiers
+    """
+
+    def __init__(
+        self, quantifier: Any, *, normalisation: str = "l1", n_jobs: int | None = None
+    ) -> None:
+        self.quantifier = quantifier
+        self.normalisation = normalisation
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit one clone of the quantifier (and its classifier) per class."""
+        self._check_normalisation()
+        validate_data(self, X, skip_check_array=True)
+        codes = self._start_fit(y)
+        check_consistent_length(X, codes)
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.quantifiers_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit)(clone(self.quantifier), X, codes == i, extra)
+            for i in range(len(self.classes_))
+        )
+        return self
+
+    def fit_posteriors(
+        self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit one clone per class on (1 - p_i, p_i), for posteriors of shape (n, k)."""
+        self._check_normalisation()
+        codes = self._start_fit(y)
+        p = check_posteriors(posteriors, len(self.classes_))
+        check_consistent_length(p, codes)
+        self.quantifiers_ = [
+            clone(self.quantifier).fit_posteriors(_binary(p, i), codes == i, sample_weight)
+            for i in range(len(self.classes_))
+        ]
+        return self
+
+    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        return self._combine(
+            [
+                quantifier.solve_posteriors(_binary(posteriors, i), bags)
+                for i, quantifier in enumerate(self.quantifiers_)
+            ]
+        )
+
+    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+        return self._combine([quantifier.solve(X, bags) for quantifier in self.quantifiers_])
+
+    def _combine(self, parts: list[Solution]) -> Solution:
+        positive = np.stack([part.prevalence[:, 1] for part in parts], axis=1)
+        total = positive.sum(axis=1, keepdims=True)
+        empty = total[:, 0] <= 0
+        if self.normalisation == "softmax":
+            prevalence, empty = np.asarray(softmax(positive, axis=1)), np.zeros_like(empty)
+        else:
+            uniform = np.full_like(positive, 1.0 / positive.shape[1])
+            prevalence = np.divide(positive, total, out=uniform, where=total > 0)
+        if empty.any():
+            warnings.warn(
+                f"every class came out as absent in {empty.sum()} bags; their estimate is uniform",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        unknown = np.full(len(positive), np.nan)
+        n_iter = np.sum([part.n_iter for part in parts], axis=0)
+        converged = np.all([part.converged for part in parts], axis=0) & ~empty
+        return Solution(prevalence, unknown, unknown, n_iter, converged)
+
+    def _check_normalisation(self) -> None:
+        if self.normalisation not in _NORMALISATIONS:
+            raise ValueError(
+                f"normalisation must be one of {_NORMALISATIONS}, got {self.normalisation!r}"
+            )
+
+
+def _fit(quantifier: Any, X: Any, y: NDArray[np.bool_], extra: dict[str, Any]) -> Any:
+    return quantifier.fit(X, y, **extra)
+
+
+def _binary(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
+    positive = np.clip(posteriors[:, label], 0.0, 1.0)
+    return np.stack([1.0 - positive, positive], axis=1)

@@ -1,0 +1,139 @@
+"""Histogram rows: class-wise histograms of posteriors (DM, HDy, DyS, MM) or of features (HDx).
+
+The row of an instance is one indicator per channel (a class's posterior, or a feature) and bin;
+the mean row of a bag is its concatenated histograms. The indicators are held as bin codes of
+shape (m, n_channels) and never written out.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Bags
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import Array
+
+Codes = NDArray[np.int64]
+#: How many drawn instances are counted at a time; bounds memory, not the result.
+_CHUNK = 1 << 17
+
+
+def check_n_bins(n_bins: Any) -> int:
+    """Return ``n_bins`` as an int of at least 2, or raise."""
+    if not isinstance(n_bins, numbers.Integral) or isinstance(n_bins, bool) or n_bins < 2:
+        raise ValueError(f"n_bins must be an integer of at least 2, got {n_bins!r}")
+    return int(n_bins)
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramRows:
+    """Bin codes of a pool's instances, shape (m, n_channels), seen as indicator rows."""
+
+    codes: Codes
+    n_bins: int
+    cumulative: bool
+
+    def mean(self, bags: Bags) -> Array:
+        """Return each bag's histograms, shape (n_bags, n_channels * n_bins)."""
+        n_channels = self.codes.shape[1]
+        width = n_channels * self.n_bins
+        place = self.codes + self.n_bins * np.arange(n_channels)
+        out = np.empty((len(bags), width))
+        for start, stop in _bag_chunks(bags):
+            part = bags[start:stop]
+            weights = np.ones(len(part.indices)) if part.weights is None else part.weights
+            owner = np.repeat(np.arange(stop - start), part.sizes)
+            flat = place[part.indices] + width * owner[:, None]
+            counts = np.bincount(
+                flat.ravel(), np.repeat(weights, n_channels), minlength=width * (stop - start)
+            ).reshape(stop - start, width)
+            out[start:stop] = counts / np.add.reduceat(weights, part.offsets[:-1])[:, None]
+        if self.cumulative:
+            shape = out.shape
+            out = np.cumsum(out.reshape(len(bags), n_channels, self.n_bins), axis=2).reshape(shape)
+        return out
+
+
+def _bag_chunks(bags: Bags) -> list[tuple[int, int]]:
+    """Cut the bags into runs of about ``_CHUNK`` drawn instances."""
+    cuts = [0]
+    while cuts[-1] < len(bags):
+        target = bags.offsets[cuts[-1]] + _CHUNK
+        stop = int(np.searchsorted(bags.offsets, target, side="right")) - 1
+        cuts.append(min(max(stop, cuts[-1] + 1), len(bags)))
+    return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramMap:
+    """Fitted histogram rows: equal-width bins between ``low`` and ``high`` of each channel.
+
+    ``columns`` picks the channels among the columns of the points; values outside the range
+    fall into the outermost bins. ``templates`` has shape (n_channels * n_bins, k).
+    """
+
+    templates: Array
+    columns: Codes
+    low: Array
+    high: Array
+    n_bins: int
+    cumulative: bool
+
+    @property
+    def n_terms(self) -> int:
+        """Number of histograms a divergence is averaged over."""
+        return len(self.columns)
+
+    def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> HistogramRows:
+        """Return the bin codes of points of shape (m, d)."""
+        values = np.asarray(points)[:, self.columns].astype(np.float64, copy=False)
+        span = np.where(self.high > self.low, self.high - self.low, 1.0)
+        scaled = (values - self.low) / span * self.n_bins
+        codes = np.clip(np.floor(scaled), 0, self.n_bins - 1).astype(np.int64)
+        return HistogramRows(codes, self.n_bins, self.cumulative)
+
+
+@dataclass(frozen=True)
+class HistogramSpec:
+    """Spec of :class:`HistogramMap`.
+
+    Attributes
+    ----------
+    n_bins : int
+    cumulative : bool
+        Compare cumulative histograms.
+    channels : {"posteriors", "positive", "features"}
+        One histogram per class posterior in [0, 1]; only the last class's (binary methods); or
+        one per feature between its training minimum and maximum.
+    """
+
+    n_bins: int
+    cumulative: bool = False
+    channels: str = "posteriors"
+
+    def __post_init__(self) -> None:
+        check_n_bins(self.n_bins)
+
+    def fit(
+        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
+    ) -> HistogramMap:
+        """Return the map, with the histograms of the training classes as templates."""
+        points = np.asarray(training.required(), dtype=np.float64)
+        d = points.shape[1]
+        columns = np.arange(d - 1, d) if self.channels == "positive" else np.arange(d)
+        low, high = np.zeros(len(columns)), np.ones(len(columns))
+        if self.channels == "features":
+            low, high = points.min(axis=0), points.max(axis=0)
+        empty = HistogramMap(
+            np.empty((0, n_classes)), columns, low, high, int(self.n_bins), self.cumulative
+        )
+        members = [np.flatnonzero(training.labels == i) for i in range(n_classes)]
+        weights = None if training.weights is None else [training.weights[m] for m in members]
+        bags = Bags.from_indices(members, len(points), weights)
+        templates = np.ascontiguousarray(empty(points).mean(bags).T)
+        return HistogramMap(templates, columns, low, high, empty.n_bins, self.cumulative)

@@ -1,0 +1,138 @@
+r"""Monte Carlo rows: densities at t reference points drawn once, for KDEy-HD.
+
+With x_1..x_t drawn from the uniform mixture r of the class densities, an f-divergence is
+
+.. math:: D_f(p_\alpha \| q) \approx \frac1t \sum_i \varphi\left(
+          \frac{p_\alpha(x_i)}{r(x_i)}, \frac{q(x_i)}{r(x_i)}\right),
+          \qquad \varphi(p, q) = q f(p / q),
+
+the paper's importance sampling; phi is homogeneous, so dividing both densities by r(x_i) is
+exact and keeps every number near one. The row of an instance is its kernel at the t points
+over r: t numbers, made per bag and never stored for a pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.utils import check_random_state
+
+from kdey.bags import Bags
+from kdey.kernels import class_log_sums
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import Array
+from kdey.rows.references import ClassReferences, Floats, KernelSpec
+
+#: Numbers held at a time (bags x reference points) when many bags are evaluated.
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarloRows:
+    """The instances of a pool, ready to be evaluated at the reference points bag by bag."""
+
+    coordinates: Floats
+    points: Floats
+    log_reference: Array
+    bandwidth: float
+    n_threads: int
+
+    def mean(self, bags: Bags) -> Array:
+        """Return q(x_i) / r(x_i) of each bag, shape (n_bags, t)."""
+        order = np.ascontiguousarray(self.coordinates[bags.indices])
+        sums = class_log_sums(
+            self.points,
+            order,
+            bags.offsets,
+            [self.bandwidth],
+            weights=bags.weights,
+            n_threads=self.n_threads,
+        )[0]
+        mass = np.add.reduceat(
+            np.ones(len(bags.indices)) if bags.weights is None else bags.weights, bags.offsets[:-1]
+        )
+        return np.ascontiguousarray(np.exp(sums - np.log(mass) - self.log_reference[:, None]).T)
+
+    def chunks(self, bags: Bags) -> Iterator[Bags]:
+        """Yield runs of bags whose means fit a bounded amount of memory."""
+        step = max(1, _CHUNK // len(self.points))
+        for start in range(0, len(bags), step):
+            yield bags[start : start + step]
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarloMap:
+    """Fitted Monte Carlo rows.
+
+    Attributes
+    ----------
+    templates : array of shape (t, k)
+        Class densities at the reference points over their uniform mixture.
+    points : array of shape (t, k)
+        The reference points, in the kernel's geometry.
+    log_reference : array of shape (t,)
+        Log of the uniform mixture r there (without normaliser).
+    """
+
+    references: ClassReferences
+    templates: Array
+    points: Floats
+    log_reference: Array
+
+    @property
+    def n_terms(self) -> int:
+        """Number of reference points a divergence is averaged over."""
+        return len(self.points)
+
+    @classmethod
+    def at(cls, references: ClassReferences, points: Floats, n_threads: int = 1) -> MonteCarloMap:
+        """Return the map for given reference points."""
+        logs = references.log_means(points, references.bandwidth, n_threads)
+        log_reference = np.asarray(logsumexp(logs, axis=1)) - np.log(logs.shape[1])
+        return cls(references, np.exp(logs - log_reference[:, None]), points, log_reference)
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> MonteCarloRows:
+        """Return the rows of posteriors of shape (m, k)."""
+        refs = self.references
+        coordinates = refs.coordinates(points)
+        return MonteCarloRows(
+            coordinates, self.points, self.log_reference, refs.bandwidth, n_threads
+        )
+
+
+@dataclass(frozen=True)
+class MonteCarloSpec:
+    """Spec of :class:`MonteCarloMap`: ``n_points`` in all, as many from each class as possible."""
+
+    kernel: KernelSpec
+    n_points: int
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_points, int | np.integer) or self.n_points < 1:
+            raise ValueError(f"n_points must be a positive integer, got {self.n_points!r}")
+
+    def fit(
+        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
+    ) -> MonteCarloMap:
+        """Draw the reference points and evaluate the class densities at them."""
+        refs = self.kernel.fit(training, n_classes)
+        rng = check_random_state(self.random_state)
+        per_class = np.full(n_classes, self.n_points // n_classes)
+        per_class[: self.n_points % n_classes] += 1
+        points = np.concatenate([_draw(refs, i, int(n), rng) for i, n in enumerate(per_class)])
+        return MonteCarloMap.at(refs, points, n_threads)
+
+
+def _draw(refs: ClassReferences, label: int, size: int, rng: np.random.RandomState) -> Array:
+    """Draw ``size`` points from the kernel density of one class, shape (size, k)."""
+    low, high = int(refs.offsets[label]), int(refs.offsets[label + 1])
+    weights = None if refs.weights is None else refs.weights[low:high] / refs.weights[low:high].sum()
+    centres = refs.points[low:high][rng.choice(high - low, size=size, p=weights)]
+    noise = rng.standard_normal(centres.shape)
+    return np.asarray(centres + refs.bandwidth * noise, dtype=np.float64)

@@ -1,0 +1,140 @@
+"""Class references: the training posteriors of each class, in the kernel's geometry.
+
+Every KDEy method stands on these: the density of class i is a Gaussian at each of its references
+(the paper's equation for p_theta), with weights where training had them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.kernels import class_log_sums, resolve_bandwidth, transform
+from kdey.kernels.bandwidth import check_bandwidth
+from kdey.kernels.geometry import check_geometry
+from kdey.posteriors import TrainingPosteriors
+
+Array = NDArray[np.float64]
+Floats = NDArray[np.floating]
+#: Training points looked at when judging whether a bandwidth is absurdly small.
+_PROBE = 256
+
+
+class BandwidthWarning(UserWarning):
+    """The bandwidth is so small or so large that the densities say little."""
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """The kernel's parameters, shared by all KDEy methods and validated here.
+
+    Attributes
+    ----------
+    bandwidth : float or {"scott", "silverman"}
+    kernel : {"gaussian", "aitchison", "ilr"}
+    shrinkage : float
+        Only for log-ratios; see :func:`kdey.kernels.transform`.
+    precision : {"mixed", "double"}
+    """
+
+    bandwidth: float | str
+    kernel: str
+    shrinkage: float
+    precision: str = "mixed"
+
+    def __post_init__(self) -> None:
+        check_bandwidth(self.bandwidth)
+        check_geometry(self.kernel, self.shrinkage)
+        if self.precision not in ("mixed", "double"):
+            raise ValueError(f"precision must be 'mixed' or 'double', got {self.precision!r}")
+
+    def fit(self, training: TrainingPosteriors, n_classes: int) -> ClassReferences:
+        """Return the references sorted by class, with the bandwidth as a number."""
+        points = np.asarray(transform(training.required(), self.kernel, self.shrinkage))
+        keep = slice(None) if training.weights is None else training.weights > 0
+        labels, points = training.labels[keep], points[keep]
+        counts = np.bincount(labels, minlength=n_classes)
+        if (counts == 0).any():
+            absent = int(np.argmin(counts))
+            raise ValueError(f"class number {absent} has no training posterior to build on")
+        order = np.argsort(labels, kind="stable")
+        weights = None if training.weights is None else training.weights[keep][order]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        points = np.ascontiguousarray(points[order])
+        h = resolve_bandwidth(self.bandwidth, points, offsets, weights)
+        _warn_absurd(h, points, offsets)
+        return ClassReferences(points, offsets, weights, h, self)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassReferences:
+    """References sorted by class: ``points`` (n, k), class i at ``offsets[i]:offsets[i + 1]``."""
+
+    points: Floats
+    offsets: NDArray[np.int64]
+    weights: Array | None
+    bandwidth: float
+    spec: KernelSpec
+
+    @property
+    def log_mass(self) -> Array:
+        """Log of the number (or total weight) of references of each class, shape (k,)."""
+        w = np.ones(len(self.points)) if self.weights is None else self.weights
+        return np.asarray(np.log(np.add.reduceat(w, self.offsets[:-1])), dtype=np.float64)
+
+    def coordinates(self, posteriors: NDArray[Any]) -> Floats:
+        """Return posteriors of shape (m, k) in the kernel's geometry."""
+        return transform(posteriors, self.spec.kernel, self.spec.shrinkage)
+
+    def log_means(self, coordinates: Floats, bandwidth: float, n_threads: int) -> Array:
+        """Return the log of the mean kernel to each class, shape (m, k), without normaliser."""
+        sums = class_log_sums(
+            coordinates,
+            self.points,
+            self.offsets,
+            [bandwidth],
+            weights=self.weights,
+            precision=self.spec.precision,  # type: ignore[arg-type]
+            n_threads=n_threads,
+        )[0]
+        return sums - self.log_mass
+
+
+def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -> None:
+    """Warn where the densities cannot tell classes apart, or shrink to nearest neighbours."""
+    spread = float(np.sqrt(points.var(axis=0, dtype=np.float64).sum()))
+    if bandwidth > 2.0 * spread:
+        warnings.warn(
+            f"bandwidth={bandwidth:g} is more than twice the spread of the training posteriors "
+            f"({spread:.3g}): all class densities look alike and the estimate says little. "
+            "Choose a smaller bandwidth.",
+            BandwidthWarning,
+            stacklevel=2,
+        )
+        return
+    nearest = _median_nearest(points)
+    if 10.0 * bandwidth < nearest:
+        warnings.warn(
+            f"bandwidth={bandwidth:g} is less than a tenth of the typical distance between "
+            f"neighbouring training posteriors ({nearest:.3g}): the densities shrink to nearest "
+            "neighbours. Choose a larger bandwidth.",
+            BandwidthWarning,
+            stacklevel=2,
+        )
+
+
+def _median_nearest(points: Floats) -> float:
+    """Return the median distance of evenly picked references to their nearest other one."""
+    picks = np.unique(np.linspace(0, len(points) - 1, _PROBE).astype(np.int64))
+    if len(points) < 2:
+        return 0.0
+    # Log-sums at a tiny bandwidth are dominated by the nearest reference: -d^2 / (2 h^2).
+    h = 1e-3
+    sums = class_log_sums(
+        points[picks], points, [0, len(points)], [h], exclude=picks, precision="double"
+    )[0, :, 0]
+    return float(np.median(np.sqrt(np.maximum(-2.0 * h * h * sums, 0.0))))
