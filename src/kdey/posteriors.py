@@ -1,0 +1,293 @@
+"""The classifier stage: training posteriors that the classifier has not been fitted on.
+
+Templates made from posteriors of instances the classifier was fitted on are too sure of
+themselves, so they come from cross-validation or from a held-out part. The classifier always
+sees the user's own labels (``class_weight`` dictionaries and prefit classifiers keep their
+meaning); everything after this stage sees codes 0..k-1, the positions in ``classes``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+
+from .simplex import check_posteriors
+from .splits import Indices, RandomState, Split, make_splits
+
+Posteriors = NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPosteriors:
+    """What the templates are made from: one row per used training instance.
+
+    Attributes
+    ----------
+    posteriors : float array of shape (n_used, k) or None
+        None where no posteriors were asked for.
+    labels : int64 array of shape (n_used,)
+        Codes 0..k-1.
+    weights : float64 array of shape (n_used,) or None
+    folds : int64 array of shape (n_used,) or None
+        Number of the split whose model made the row; None where one model made all of them.
+    instances : int64 array of shape (n_used,) or None
+        Row number in X, ascending; None where the rows are those of X, all and in order.
+    """
+
+    posteriors: Posteriors | None
+    labels: Indices
+    weights: NDArray[np.float64] | None = None
+    folds: Indices | None = None
+    instances: Indices | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """A classifier and the data to fit it on; rows are chosen per fit."""
+
+    classifier: Any
+    X: Any
+    codes: Indices
+    classes: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    weight_parameter: str | None
+
+    def fit(self, rows: Indices | None = None) -> Any:
+        """Return a fitted clone; None means all rows (``X`` is then passed on untouched)."""
+        X, codes, weights = self.X, self.codes, self.weights
+        if rows is not None:
+            X, codes = _safe_indexing(X, rows), codes[rows]
+            weights = None if weights is None else weights[rows]
+        extra = {} if self.weight_parameter is None else {self.weight_parameter: weights}
+        return clone(self.classifier).fit(X, self.classes[codes], **extra)
+
+
+def training_posteriors(
+    classifier: Any,
+    X: Any,
+    codes: ArrayLike,
+    classes: ArrayLike,
+    *,
+    cv: Any,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+) -> tuple[Any, TrainingPosteriors]:
+    """Fit ``classifier`` and make the posteriors that templates are built from.
+
+    With several splits each row comes from a model that did not see its instance, and the
+    classifier returned is fitted on all of X. With one split (a held-out fraction, one pair) the
+    classifier returned is the model of that split, so that templates and later posteriors come
+    from the same model. A split whose training part holds a single class gives that class
+    posterior one; classes that a model never saw get posterior zero, with one warning for all.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier with ``predict_proba``
+        Cloned, never fitted in place. A ``FrozenEstimator`` is used as it is: no fit, and the
+        rows are its posteriors for all of X, whatever ``cv``.
+    X : array, sparse matrix, frame or list of n instances
+    codes : array-like of shape (n,)
+        Label of each instance as a position in ``classes``.
+    classes : array-like of shape (k,)
+        The labels themselves; the classifier is fitted on ``classes[codes]``.
+    cv : int, float, splitter, iterable of (train, test) index pairs, or None
+        An int >= 2 is a number of stratified folds; a float in (0, 1) the fraction of each class
+        to hold out; None means no posteriors (``classifier`` is fitted on all of X). Given splits
+        may test an instance several times (its rows repeat) or never (it is left out), and
+        train and test may overlap: ``[(all, all)]`` asks for resubstitution posteriors.
+    sample_weight : array-like of shape (n,), optional
+        Passed to the classifier where it takes weights, and on to the templates.
+    n_jobs : int, optional
+        Number of fits run at once; the result does not depend on it.
+    random_state : int, RandomState, Generator or None
+        Shuffles the folds of an int ``cv`` (None: folds in row order, no shuffling) and draws
+        the held-out fraction (None: anew in each call).
+
+    Returns
+    -------
+    classifier : fitted classifier
+    training : TrainingPosteriors
+    """
+    _check_classifier(classifier)
+    classes = np.asarray(classes)
+    X, codes = _check_rows(X, codes)
+    weights = None if sample_weight is None else _check_weights(sample_weight, len(codes))
+    if isinstance(classifier, FrozenEstimator):
+        rows = None if cv is None else predict_posteriors(classifier, X, classes)
+        return classifier, TrainingPosteriors(rows, codes, weights)
+    stage = _Stage(classifier, X, codes, classes, weights, _weight_parameter(classifier, weights))
+    if cv is None:
+        _check_two_classes(codes, "y")
+        return stage.fit(), TrainingPosteriors(None, codes, weights)
+    splits = make_splits(cv, X, codes, classes, random_state=random_state)
+    fitted, parts = _fit_splits(stage, splits, n_jobs)
+    _warn_rare(cv, stage, splits)
+    return fitted, _assemble(stage, splits, parts)
+
+
+def predict_posteriors(classifier: Any, X: Any, classes: ArrayLike) -> Posteriors:
+    """Return the classifier's posteriors with one column per entry of ``classes``.
+
+    Columns follow ``classifier.classes_`` (taken to be ``classes`` where the classifier has no
+    such attribute); a class that the classifier never saw has posterior zero.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+    X : instances, m of them
+    classes : array-like of shape (k,)
+        The labels the classifier was fitted on, or a superset.
+
+    Returns
+    -------
+    posteriors : float array of shape (m, k)
+    """
+    name = "classifier.predict_proba(X)"
+    columns = column_codes(classifier, classes)
+    made = check_posteriors(classifier.predict_proba(X), len(columns), name=name)
+    k = len(np.asarray(classes))
+    if np.array_equal(columns, np.arange(k)):
+        return made
+    aligned = np.zeros((len(made), k), dtype=made.dtype)
+    aligned[:, columns] = made
+    return aligned
+
+
+def column_codes(classifier: Any, classes: ArrayLike) -> Indices:
+    """Return the position in ``classes`` of each posterior column of a fitted classifier."""
+    labels = np.asarray(classes).tolist()
+    own = getattr(classifier, "classes_", None)
+    if own is None:
+        return np.arange(len(labels), dtype=np.int64)
+    position = {label: code for code, label in enumerate(labels)}
+    unknown = [label for label in np.asarray(own).tolist() if label not in position]
+    if unknown:
+        raise ValueError(
+            f"classifier gives posteriors for classes that y does not have: {unknown[:5]}; "
+            f"y has {labels[:5]}{'...' if len(labels) > 5 else ''}"
+        )
+    return np.array([position[label] for label in np.asarray(own).tolist()], dtype=np.int64)
+
+
+def _fit_splits(
+    stage: _Stage, splits: list[Split], n_jobs: int | None
+) -> tuple[Any, list[Posteriors]]:
+    """Return the classifier to keep and the posteriors of each split's test part."""
+    if len(splits) == 1:
+        train, test = splits[0]
+        _check_two_classes(stage.codes[train], "cv: the training part of the only split")
+        fitted = stage.fit(train)
+        return fitted, [predict_posteriors(fitted, _safe_indexing(stage.X, test), stage.classes)]
+    _check_two_classes(stage.codes, "y")
+    jobs = [delayed(_tested_posteriors)(stage, train, test) for train, test in splits]
+    # The refit is one more job of the same batch, so that it does not wait for the folds.
+    fitted, *parts = Parallel(n_jobs=n_jobs)([delayed(stage.fit)(), *jobs])
+    return fitted, parts
+
+
+def _tested_posteriors(stage: _Stage, train: Indices, test: Indices) -> Posteriors:
+    seen = np.unique(stage.codes[train])
+    if len(seen) == 1:  # many classifiers refuse to be fitted on one class
+        return np.tile(np.eye(len(stage.classes))[seen[0]], (len(test), 1))
+    return predict_posteriors(stage.fit(train), _safe_indexing(stage.X, test), stage.classes)
+
+
+def _assemble(stage: _Stage, splits: list[Split], parts: list[Posteriors]) -> TrainingPosteriors:
+    """Stack the splits' rows in the order of X (an instance tested twice: in split order)."""
+    instances = np.concatenate([test for _, test in splits])
+    folds = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+    order = np.argsort(instances, kind="stable")
+    instances = instances[order]
+    weights = None if stage.weights is None else stage.weights[instances]
+    rows = np.concatenate(parts)[order]
+    return TrainingPosteriors(rows, stage.codes[instances], weights, folds[order], instances)
+
+
+def _warn_rare(cv: Any, stage: _Stage, splits: list[Split]) -> None:
+    """Say once which classes the splits treat badly (scikit-learn would say it per split)."""
+    k = len(stage.classes)
+    counts = np.bincount(stage.codes, minlength=k)
+    stratified = isinstance(cv, Integral | StratifiedKFold)
+    rare = int(np.count_nonzero((counts > 0) & (counts < len(splits)))) if stratified else 0
+    unseen = np.array([np.bincount(stage.codes[t], minlength=k) == 0 for t, _ in splits])
+    told = []
+    if rare:
+        told.append(f"{rare} of {k} classes have fewer instances than the {len(splits)} folds")
+    if unseen.any():
+        told.append(
+            f"{np.count_nonzero(unseen.any(axis=0))} of {k} classes were not seen by the model "
+            f"of {np.count_nonzero(unseen.any(axis=1))} of {len(splits)} splits, which gives "
+            "them posterior zero"
+        )
+    if told:
+        warnings.warn("cv: " + "; ".join(told), UserWarning, stacklevel=3)
+
+
+def _weight_parameter(classifier: Any, weights: NDArray[np.float64] | None) -> str | None:
+    """Return the name under which ``classifier.fit`` takes weights; warn where it has none."""
+    if weights is None:
+        return None
+    found = _find_weight_parameter(classifier)
+    if found is None:
+        warnings.warn(
+            f"classifier {type(classifier).__name__} takes no sample_weight: it is fitted "
+            "without the weights, while the templates use them",
+            UserWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def _find_weight_parameter(classifier: Any) -> str | None:
+    if isinstance(classifier, Pipeline):
+        step, last = classifier.steps[-1]
+        inner = _find_weight_parameter(last)
+        return None if inner is None else f"{step}__{inner}"
+    if isinstance(classifier, GridSearchCV | RandomizedSearchCV):
+        return _find_weight_parameter(classifier.estimator)
+    return "sample_weight" if has_fit_parameter(classifier, "sample_weight") else None
+
+
+def _check_classifier(classifier: Any) -> None:
+    if isinstance(classifier, type):
+        raise TypeError(f"classifier must be an instance, got the class {classifier.__name__}")
+    if not hasattr(classifier, "predict_proba"):
+        raise TypeError(
+            f"classifier must have predict_proba, which {type(classifier).__name__} has not; "
+            "sklearn.calibration.CalibratedClassifierCV(classifier) adds it"
+        )
+
+
+def _check_rows(X: Any, codes: ArrayLike) -> tuple[Any, Indices]:
+    checked = np.asarray(codes, dtype=np.int64)
+    try:
+        return indexable(X, checked)[0], checked
+    except ValueError as error:
+        raise ValueError(f"X and y must have the same number of rows: {error}") from error
+
+
+def _check_weights(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must be finite, non-negative and not all zero")
+    return weights
+
+
+def _check_two_classes(codes: Indices, where: str) -> None:
+    if len(np.unique(codes)) < 2:
+        raise ValueError(f"{where} holds one class only; at least two are needed")

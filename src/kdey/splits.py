@@ -1,0 +1,99 @@
+"""Splits of the training instances: what ``cv`` stands for, as row numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_random_state
+
+Indices = NDArray[np.int64]
+Split: TypeAlias = tuple[Indices, Indices]
+RandomState: TypeAlias = "int | np.random.RandomState | np.random.Generator | None"
+
+
+def make_splits(
+    cv: Any, X: Any, codes: Indices, classes: NDArray[Any], *, random_state: RandomState = None
+) -> list[Split]:
+    """Return the (train, test) row numbers that ``cv`` stands for, as two int64 arrays each.
+
+    Parameters are those of :func:`kdey.posteriors.training_posteriors`; ``cv`` is not None.
+    """
+    if isinstance(random_state, np.random.Generator):
+        random_state = int(random_state.integers(2**31 - 1))
+    if isinstance(cv, bool | str | bytes):
+        raise ValueError(_cv_message(cv))
+    if isinstance(cv, Integral):
+        cv = _stratified_folds(int(cv), codes, random_state)
+    elif isinstance(cv, Real):
+        return [_hold_out(float(cv), codes, random_state)]
+    with warnings.catch_warnings():
+        # Told once, with the number of classes, by the caller.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        pairs = cv.split(X, classes[codes]) if hasattr(cv, "split") else cv
+        if not isinstance(pairs, Iterable):
+            raise ValueError(_cv_message(cv))
+        splits = [_check_split(pair, len(codes), number) for number, pair in enumerate(pairs)]
+    if not splits:
+        raise ValueError("cv holds no splits")
+    return splits
+
+
+def _stratified_folds(n_folds: int, codes: Indices, random_state: RandomState) -> StratifiedKFold:
+    if n_folds < 2:
+        raise ValueError(_cv_message(n_folds))
+    largest = int(np.bincount(codes).max())
+    if largest < n_folds:
+        raise ValueError(f"cv={n_folds} folds, but the largest class has {largest} instances")
+    shuffle = random_state is not None
+    return StratifiedKFold(n_folds, shuffle=shuffle, random_state=random_state)
+
+
+def _hold_out(fraction: float, codes: Indices, random_state: RandomState) -> Split:
+    """Hold out ``fraction`` of each class: at least one instance, and not all of two or more.
+
+    A class of one instance is held out whole: it keeps a template, as under cross-validation.
+    """
+    if not 0.0 < fraction < 1.0:
+        raise ValueError(_cv_message(fraction))
+    rng = check_random_state(random_state)
+    held = np.zeros(len(codes), dtype=bool)
+    for code in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        size = min(max(round(fraction * len(members)), 1), max(len(members) - 1, 1))
+        held[members[:size]] = True
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _cv_message(cv: object) -> str:
+    return (
+        "cv must be None, an int >= 2, a fraction in (0, 1), a splitter or an iterable of "
+        f"(train, test) index pairs, got {cv!r}"
+    )
+
+
+def _check_split(pair: Any, n_rows: int, number: int) -> Split:
+    try:
+        train, test = pair
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv: split {number} must be a (train, test) pair") from error
+    return (
+        _check_part(train, n_rows, f"cv: the train part of split {number}"),
+        _check_part(test, n_rows, f"cv: the test part of split {number}"),
+    )
+
+
+def _check_part(part: Any, n_rows: int, name: str) -> Indices:
+    rows = np.asarray(part)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or len(rows) == 0 or rows.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold row numbers, at least one")
+    if rows.min() < 0 or rows.max() >= n_rows:
+        raise ValueError(f"{name} has rows outside X, which has {n_rows}")
+    return rows.astype(np.int64)
