@@ -1,0 +1,43 @@
+"""Errors between true and estimated prevalences: as functions, by name and as scorers.
+
+``errors`` holds the formulae and states what happens in undefined cases, ``registry`` the names,
+``scorer`` the bridge to scikit-learn.
+"""
+
+from kdey.metrics.errors import (
+    absolute_error,
+    aitchison,
+    bray_curtis,
+    kullback_leibler,
+    match_distance,
+    normalised_absolute_error,
+    normalised_kullback_leibler,
+    normalised_match_distance,
+    normalised_relative_absolute_error,
+    relative_absolute_error,
+    smooth,
+    squared_error,
+)
+from kdey.metrics.registry import METRICS, Metric, MetricLike, get_metric
+from kdey.metrics.scorer import Scorer, scorer
+
+__all__ = [
+    "METRICS",
+    "Metric",
+    "MetricLike",
+    "Scorer",
+    "absolute_error",
+    "aitchison",
+    "bray_curtis",
+    "get_metric",
+    "kullback_leibler",
+    "match_distance",
+    "normalised_absolute_error",
+    "normalised_kullback_leibler",
+    "normalised_match_distance",
+    "normalised_relative_absolute_error",
+    "relative_absolute_error",
+    "scorer",
+    "smooth",
+    "squared_error",
+]

@@ -1,0 +1,195 @@
+r"""Errors between true and estimated prevalences, vectorised over bags.
+
+Every function takes ``true`` and ``estimated`` of shape (..., k), checks that their last axis
+lies on the simplex, broadcasts the leading axes (the bags) and returns one error per bag, shape
+(...). Write :math:`\alpha` for the true and :math:`\hat\alpha` for the estimated prevalence of
+one bag. Definitions follow Sebastiani, "Evaluation measures for quantification: an axiomatic
+approach" (Information Retrieval Journal, 2020), where not said otherwise.
+
+**Absent classes.** What would divide by zero or take the logarithm of zero is smoothed with
+:math:`\epsilon = 1/(2z)`, z being the bag size (Forman, 2008), so a class absent from the bag,
+from the estimate or from both never gives NaN or infinity.
+
+**One class.** With k = 1 both prevalences are (1,) and every error is zero.
+
+**No bags.** Inputs of shape (0, k) give an empty result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey.simplex import Array, check_posteriors
+
+
+def absolute_error(true: ArrayLike, estimated: ArrayLike) -> Array:
+    r"""AE: :math:`\frac1k\sum_i|\alpha_i-\hat\alpha_i|`, from 0 to 2/k."""
+    a, b = _checked(true, estimated)
+    return _array(np.abs(a - b).mean(axis=-1))
+
+
+def normalised_absolute_error(true: ArrayLike, estimated: ArrayLike) -> Array:
+    r"""NAE: AE over its largest value at this truth, from 0 to 1.
+
+    .. math:: \frac{\sum_i|\alpha_i-\hat\alpha_i|}{2(1-\min_i\alpha_i)}
+
+    The largest value is reached by putting everything on the rarest class. Zero for k = 1.
+    """
+    a, b = _checked(true, estimated)
+    return _ratio(np.abs(a - b).sum(axis=-1), 2 * (1 - a.min(axis=-1)))
+
+
+def relative_absolute_error(true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike) -> Array:
+    r"""RAE: :math:`\frac1k\sum_i\frac{|\alpha_i-\hat\alpha_i|}{\alpha_i+\epsilon}`.
+
+    Smoothing both prevalences first, as most of the literature writes it, gives the same number:
+    with :math:`\nu(x)=(x+\epsilon)/(1+k\epsilon)` the factor :math:`1+k\epsilon` cancels in
+    :math:`|\nu(\alpha_i)-\nu(\hat\alpha_i)|/\nu(\alpha_i)`.
+
+    Parameters
+    ----------
+    true, estimated : array-like of shape (..., k)
+    bag_size : array-like of shape () or (...)
+        Size z of each bag; :math:`\epsilon = 1/(2z)`.
+    """
+    a, b = _checked(true, estimated)
+    epsilon = _epsilon(bag_size, a)
+    return _array((np.abs(a - b) / (a + epsilon)).mean(axis=-1))
+
+
+def normalised_relative_absolute_error(
+    true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike
+) -> Array:
+    r"""NRAE: RAE over :math:`\frac1k(k-1+(1-\nu_{\min})/\nu_{\min})`, within [0, 1).
+
+    :math:`\nu_{\min}` is the smallest smoothed true prevalence. Because of the smoothing the
+    literature's normaliser, kept here so that numbers can be compared, lies a little above the
+    largest RAE that can occur: NRAE stays just under 1. Zero for k = 1.
+    """
+    a, b = _checked(true, estimated)
+    rarest = smooth(a, bag_size).min(axis=-1)
+    n_classes = a.shape[-1]
+    total = n_classes * relative_absolute_error(a, b, bag_size=bag_size)
+    return _ratio(total, n_classes - 1 + (1 - rarest) / rarest)
+
+
+def squared_error(true: ArrayLike, estimated: ArrayLike) -> Array:
+    r"""SE: :math:`\frac1k\sum_i(\alpha_i-\hat\alpha_i)^2`."""
+    a, b = _checked(true, estimated)
+    return _array(np.square(a - b).mean(axis=-1))
+
+
+def kullback_leibler(true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike) -> Array:
+    r"""KLD: :math:`\sum_i\nu(\alpha_i)\log(\nu(\alpha_i)/\nu(\hat\alpha_i))`, both smoothed."""
+    a, b = _smoothed(true, estimated, bag_size)
+    # Rounding can leave -1e-17 where both agree; the divergence is never negative.
+    return _array(np.maximum((a * np.log(a / b)).sum(axis=-1), 0.0))
+
+
+def normalised_kullback_leibler(
+    true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike
+) -> Array:
+    r"""NKLD: :math:`2e^{\mathrm{KLD}}/(1+e^{\mathrm{KLD}})-1=\tanh(\mathrm{KLD}/2)`, in [0, 1)."""
+    return _array(np.tanh(kullback_leibler(true, estimated, bag_size=bag_size) / 2))
+
+
+def match_distance(true: ArrayLike, estimated: ArrayLike) -> Array:
+    r"""MD, for ordered classes: :math:`\sum_{i<k}|\sum_{j\le i}(\alpha_j-\hat\alpha_j)|`.
+
+    The mass to move times the number of classes it is moved over (earth mover's distance); from
+    0 to k - 1. The order is that of the columns.
+    """
+    a, b = _checked(true, estimated)
+    return _array(np.abs(np.cumsum(a - b, axis=-1)[..., :-1]).sum(axis=-1))
+
+
+def normalised_match_distance(true: ArrayLike, estimated: ArrayLike) -> Array:
+    """NMD: match distance over k - 1, from 0 to 1; zero for k = 1."""
+    distance = match_distance(true, estimated)
+    return _array(distance / max(np.shape(true)[-1] - 1, 1))
+
+
+def bray_curtis(true: ArrayLike, estimated: ArrayLike) -> Array:
+    r"""Bray-Curtis dissimilarity, from 0 to 1.
+
+    .. math:: \frac{\sum_i|\alpha_i-\hat\alpha_i|}{\sum_i(\alpha_i+\hat\alpha_i)}
+
+    On the simplex it is the total variation distance.
+    """
+    a, b = _checked(true, estimated)
+    return _array(np.abs(a - b).sum(axis=-1) / (a + b).sum(axis=-1))
+
+
+def aitchison(true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike) -> Array:
+    r"""Aitchison distance :math:`\|\mathrm{clr}(\nu(\alpha))-\mathrm{clr}(\nu(\hat\alpha))\|_2`.
+
+    Both prevalences are smoothed; clr is the centred log-ratio, :math:`\log x` less its mean.
+    """
+    a, b = _smoothed(true, estimated, bag_size)
+    ratio = np.log(a / b)
+    return _array(np.linalg.norm(ratio - ratio.mean(axis=-1, keepdims=True), axis=-1))
+
+
+def smooth(prevalence: ArrayLike, bag_size: ArrayLike) -> Array:
+    r"""Return :math:`\nu(x)=(x+\epsilon)/(1+k\epsilon)` with :math:`\epsilon=1/(2z)`.
+
+    Parameters
+    ----------
+    prevalence : array-like of shape (..., k)
+    bag_size : array-like of shape () or (...)
+        Size z of each bag.
+    """
+    p = _check(prevalence, "prevalence")
+    epsilon = _epsilon(bag_size, p)
+    return _array((p + epsilon) / (1 + p.shape[-1] * epsilon))
+
+
+def _smoothed(true: ArrayLike, estimated: ArrayLike, bag_size: ArrayLike) -> tuple[Array, Array]:
+    a, b = _checked(true, estimated)
+    return smooth(a, bag_size), smooth(b, bag_size)
+
+
+def _checked(true: ArrayLike, estimated: ArrayLike) -> tuple[Array, Array]:
+    a, b = _check(true, "true"), _check(estimated, "estimated")
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(
+            f"true has {a.shape[-1]} classes (last axis), but estimated has {b.shape[-1]}"
+        )
+    try:
+        a, b = np.broadcast_arrays(a, b)
+    except ValueError as error:
+        raise ValueError(
+            f"true and estimated must hold the same bags, got shapes {a.shape} and {b.shape}"
+        ) from error
+    return a, b
+
+
+def _check(prevalence: ArrayLike, name: str) -> Array:
+    p = np.asarray(prevalence)
+    if p.ndim == 0 or p.shape[-1] == 0:
+        raise ValueError(f"{name} must have shape (..., n_classes), got shape {p.shape}")
+    if p.size == 0:
+        return np.zeros(p.shape)
+    return _array(check_posteriors(p.reshape(-1, p.shape[-1]), name=name).reshape(p.shape))
+
+
+def _epsilon(bag_size: ArrayLike, prevalences: Array) -> Array:
+    """Return 1 / (2 z) with a trailing axis for the classes."""
+    z = np.asarray(bag_size, dtype=np.float64)
+    if not (np.isfinite(z) & (z > 0)).all():
+        raise ValueError("bag_size must be positive and finite")
+    bags = prevalences.shape[:-1]
+    if z.ndim and z.shape != bags:
+        raise ValueError(f"bag_size must be a number or have shape {bags}, got {z.shape}")
+    return _array(0.5 / z[..., None])
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    """Divide, with 0 / 0 = 0: the denominator vanishes only for k = 1, where no error can be."""
+    safe = np.where(denominator > 0, denominator, 1.0)
+    return _array(np.where(denominator > 0, numerator / safe, 0.0))
+
+
+def _array(values: object) -> Array:
+    return np.asarray(values, dtype=np.float64)

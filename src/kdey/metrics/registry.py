@@ -1,0 +1,131 @@
+"""The metrics by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey.metrics import errors
+from kdey.simplex import Array
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named error between true and estimated prevalences.
+
+    Attributes
+    ----------
+    name : str
+        The short name, as in the literature's tables.
+    function : callable
+        ``function(true, estimated)``, with a keyword ``bag_size`` where ``needs_bag_size``, from
+        prevalences of shape (n_bags, k) to one value per bag, shape (n_bags,).
+    title : str
+        The name in words.
+    needs_bag_size : bool
+        Whether it smooths, and so must know the size of the bags.
+    ordered : bool
+        Whether it takes the order of the classes to mean something.
+    lower_is_better : bool
+    """
+
+    name: str
+    function: Callable[..., ArrayLike]
+    title: str
+    needs_bag_size: bool = False
+    ordered: bool = False
+    lower_is_better: bool = True
+
+    @property
+    def sign(self) -> int:
+        """Factor that makes larger values better: -1 for errors."""
+        return -1 if self.lower_is_better else 1
+
+    def __call__(
+        self, true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike | None = None
+    ) -> Array:
+        """Return one value per bag; ``bag_size`` is ignored by metrics that do not need it."""
+        if self.needs_bag_size and bag_size is None:
+            raise ValueError(f"metric {self.name!r} smooths by the bag size: pass bag_size")
+        extra = {"bag_size": bag_size} if self.needs_bag_size else {}
+        values = np.asarray(self.function(true, estimated, **extra), dtype=np.float64)
+        bags = np.broadcast_shapes(np.shape(true), np.shape(estimated))[:-1]
+        if values.shape != bags:
+            raise ValueError(
+                f"metric {self.name!r} must return one value per bag, shape {bags}, "
+                f"but returned shape {values.shape}"
+            )
+        return values
+
+
+MetricLike: TypeAlias = "str | Metric | Callable[..., ArrayLike]"
+
+_ALL = (
+    Metric("ae", errors.absolute_error, "absolute error"),
+    Metric("nae", errors.normalised_absolute_error, "normalised absolute error"),
+    Metric("rae", errors.relative_absolute_error, "relative absolute error", True),
+    Metric(
+        "nrae",
+        errors.normalised_relative_absolute_error,
+        "normalised relative absolute error",
+        True,
+    ),
+    Metric("se", errors.squared_error, "squared error"),
+    Metric("kld", errors.kullback_leibler, "Kullback-Leibler divergence", True),
+    Metric(
+        "nkld",
+        errors.normalised_kullback_leibler,
+        "normalised Kullback-Leibler divergence",
+        True,
+    ),
+    Metric("md", errors.match_distance, "match distance", ordered=True),
+    Metric("nmd", errors.normalised_match_distance, "normalised match distance", ordered=True),
+    Metric("bray_curtis", errors.bray_curtis, "Bray-Curtis dissimilarity"),
+    Metric("aitchison", errors.aitchison, "Aitchison distance", True),
+)
+
+#: Every metric by its short name.
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
+
+
+def get_metric(metric: MetricLike) -> Metric:
+    """Return the metric meant by a name, a function or a :class:`Metric`.
+
+    Parameters
+    ----------
+    metric : str, callable or Metric
+        A short name ("rae"), the name of its mean over bags ("mrae") or its function's name
+        ("relative_absolute_error"), in any case, with "-" or blanks for "_". A callable
+        ``f(true, estimated)`` works on all bags at once, is an error (lower is better) and is
+        given ``bag_size`` if it has a parameter of that name.
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str):
+        return _by_name(metric)
+    if callable(metric):
+        return _from_callable(metric)
+    raise ValueError(f"metric must be a name, a callable or a Metric, got {metric!r}")
+
+
+def _by_name(name: str) -> Metric:
+    wanted = name.strip().lower().replace("-", "_").replace(" ", "_")
+    for metric in _ALL:
+        if wanted in (metric.name, "m" + metric.name, metric.function.__name__):
+            return metric
+    raise ValueError(f"metric {name!r} is unknown; the names are {', '.join(METRICS)}")
+
+
+def _from_callable(function: Callable[..., ArrayLike]) -> Metric:
+    for metric in _ALL:
+        if metric.function is function:
+            return metric
+    name = getattr(function, "__name__", type(function).__name__)
+    parameters = inspect.signature(function).parameters
+    return Metric(name, function, name.replace("_", " "), "bag_size" in parameters)
