@@ -1,0 +1,27 @@
+"""Class-wise Gaussian kernel log-sums: the one expensive operation of kernel quantification.
+
+``geometry`` turns posteriors into coordinates, ``bandwidth`` turns a rule of thumb into a number,
+and ``class_log_sums`` evaluates
+
+    l[h, j, i] = log sum_{r in class i} w_r exp(-|x_j - y_r|^2 / (2 h^2))
+
+for all queries x_j, classes i and bandwidths h at once. The Gaussian's normaliser is left out:
+it is the same for all classes, and (2 pi h^2)^(-D/2) over- or underflows where the log-sums do not.
+
+``sums`` checks the arguments and takes one of two routes to the same numbers: ``native_sums`` (C++,
+``src/native/kernel*``) or ``reference`` (NumPy, the oracle of the tests and the path where no
+compiler was at hand).
+"""
+
+from kdey.kernels.bandwidth import MINIMUM_BANDWIDTH, resolve_bandwidth
+from kdey.kernels.geometry import DEFAULT_SHRINKAGE, KERNELS, transform
+from kdey.kernels.sums import class_log_sums
+
+__all__ = [
+    "DEFAULT_SHRINKAGE",
+    "KERNELS",
+    "MINIMUM_BANDWIDTH",
+    "class_log_sums",
+    "resolve_bandwidth",
+    "transform",
+]
