@@ -1,9 +1,48 @@
+# Every target sets up what it needs: a fresh machine needs Python >= 3.11, make and, for the
+# fast native core, a C++ compiler.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
+SETUP := $(VENV)/.setup
 
-.PHONY: demo test native
+.PHONY: demo test test-slow test-numpy lint bench native clean
+
+# One environment, remade when the build recipe or the native sources change.
+$(SETUP): pyproject.toml CMakeLists.txt $(wildcard src/native/*) $(wildcard src/native/isa/*)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $(SETUP)
+
+demo: $(SETUP)
+	$(BIN)/kdey demo
+
+test: $(SETUP) lint
+	$(BIN)/python -m pytest --numprocesses 2
+	$(MAKE) test-numpy
+
+# The NumPy path must give the same answers as the native core.
+test-numpy: $(SETUP)
+	KDEY_NATIVE=0 $(BIN)/python -m pytest --numprocesses 2 tests/quantifiers tests/rows
+
+test-slow: $(SETUP)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Ratios against peers, all in one run on this machine (see benchmarks/README.md).
+bench: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	$(BIN)/python benchmarks/run.py
+
+# Rebuild the native core in place, for work on src/native with an environment of your own.
 native:
 	cmake -S . -B build/dev -G Ninja -DCMAKE_BUILD_TYPE=Release
 	cmake --build build/dev
 	cp build/dev/_kdey.bin src/kdey/_kdey.bin
+
+clean:
+	rm -rf build $(VENV) src/kdey/_kdey.bin

@@ -50,6 +50,8 @@ class BaseQuantifier(BaseEstimator):
 
     #: Largest number of classes the method itself handles; binary methods say 2.
     _max_classes: int | None = None
+    #: Whether fitting draws at random beyond the folds (Monte Carlo points, training bags).
+    _draws_at_fit: bool = False
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on instances ``X`` with labels ``y``; see the class for what is learnt."""

@@ -51,6 +51,8 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
     member_prevalence_ : array of shape (n_members, k)
     """
 
+    _draws_at_fit = True
+
     def __init__(
         self,
         quantifier: Any,

@@ -134,6 +134,8 @@ class KDEyHD(KDEy):
         See :class:`KDEy`; ``random_state`` also draws the points.
     """
 
+    _draws_at_fit = True
+
     def __init__(
         self,
         classifier: Any = None,

@@ -1,0 +1,277 @@
+"""``check_quantifier``: what every quantifier must honour, as scikit-learn's ``check_estimator``.
+
+Each check is a function of an unfitted quantifier that raises ``AssertionError`` with a sentence
+where the promise is broken. Run them all with :func:`check_quantifier`, or hand the list
+:func:`quantifier_checks` to ``pytest.mark.parametrize``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+Check = Callable[[Any], None]
+#: Two routes to the same estimate may differ by rounding, and by the solver's tolerance.
+TOLERANCE = 1e-5
+
+
+def check_quantifier(quantifier: Any, *, n_classes: int = 3) -> None:
+    """Run every check on ``quantifier``.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Unfitted; cloned for every check.
+    n_classes : int
+        Classes of the test data; 2 for binary quantifiers.
+    """
+    for check in quantifier_checks(quantifier, n_classes=n_classes):
+        check(quantifier)
+
+
+def quantifier_checks(quantifier: Any, *, n_classes: int = 3) -> list[Check]:
+    """Return the checks that apply to ``quantifier``, each a function of it."""
+    checks = list(_CHECKS)
+    if hasattr(quantifier, "fit_posteriors"):
+        checks += _POSTERIOR_CHECKS
+    return [_named(check, n_classes) for check in checks]
+
+
+def _named(check: Callable[..., None], n_classes: int) -> Check:
+    bound = partial(check, n_classes=n_classes)
+    bound.__name__ = check.__name__  # type: ignore[attr-defined]
+    return bound
+
+
+def _data(n_classes: int, n: int = 240) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return overlapping Gaussian classes of unequal size, features (n, 4) and labels."""
+    rng = np.random.default_rng(7)
+    weights = np.arange(2, n_classes + 2) / np.arange(2, n_classes + 2).sum()
+    y = np.sort(rng.choice(n_classes, size=n, p=weights))
+    centres = rng.normal(scale=1.5, size=(n_classes, 4))
+    order = rng.permutation(n)
+    X = centres[y] + rng.normal(size=(n, 4))
+    return X[order], y[order].astype(np.int64)
+
+
+def _posteriors(n_classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return posteriors (240, k) that lean towards their labels."""
+    X, y = _data(n_classes)
+    rng = np.random.default_rng(11)
+    p = rng.dirichlet(np.ones(n_classes), size=len(y))
+    p = 0.5 * p + 0.5 * np.eye(n_classes)[y] * rng.random((len(y), 1))
+    return p / p.sum(axis=1, keepdims=True), y
+
+
+def _seeded(quantifier: Any) -> Any:
+    made = clone(quantifier)
+    seeds = {name: 0 for name in made.get_params() if name.endswith("random_state")}
+    return made.set_params(**seeds)
+
+
+def _fitted(quantifier: Any, n_classes: int) -> tuple[Any, NDArray[np.float64]]:
+    X, y = _data(n_classes)
+    return _seeded(quantifier).fit(X, y), X
+
+
+def _assert_close(a: Any, b: Any, sentence: str, tolerance: float = TOLERANCE) -> None:
+    worst = float(np.max(np.abs(np.asarray(a) - np.asarray(b))))
+    assert worst <= tolerance, f"{sentence}: they differ by {worst:.3g}"
+
+
+def _template_tolerance(quantifier: Any) -> float:
+    """Return how far templates of equivalent training data may lead apart.
+
+    Methods that draw at ``fit`` (``_draws_at_fit``) draw differently from equivalent data.
+    """
+    return 0.1 if getattr(quantifier, "_draws_at_fit", False) else 1e-4
+
+
+def _assert_prevalence(prevalence: NDArray[np.float64], k: int) -> None:
+    assert prevalence.shape == (k,), f"predict must return shape ({k},), got {prevalence.shape}"
+    assert np.isfinite(prevalence).all(), "predict must return finite numbers"
+    assert (prevalence >= 0).all(), "predict must return non-negative numbers"
+    assert abs(prevalence.sum() - 1) < 1e-9, "predict must return numbers that sum to one"
+
+
+def _assert_raises(
+    error: type[Exception] | tuple[type[Exception], ...], call: Callable[[], Any], sentence: str
+) -> None:
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError(sentence)
+
+
+def check_returns_prevalences(quantifier: Any, *, n_classes: int) -> None:
+    """One bag gives a point of the simplex, ordered as ``classes_``."""
+    q, X = _fitted(quantifier, n_classes)
+    assert list(q.classes_) == list(range(n_classes)), "classes_ must hold the sorted labels"
+    _assert_prevalence(q.predict(X), n_classes)
+    _assert_prevalence(q.predict(X[:1]), n_classes)
+
+
+def check_bags_equal_loop(quantifier: Any, *, n_classes: int) -> None:
+    """Many bags at once give what each gives alone."""
+    q, X = _fitted(quantifier, n_classes)
+    rng = np.random.default_rng(3)
+    bags = [rng.integers(len(X), size=size) for size in (1, 7, 60, 120)]
+    together = q.predict_bags(X, bags)
+    alone = np.array([q.predict(X[bag]) for bag in bags])
+    _assert_close(together, alone, "predict_bags must agree with predict on each bag")
+
+
+def check_order_does_not_matter(quantifier: Any, *, n_classes: int) -> None:
+    """A bag is a multiset: its order says nothing."""
+    q, X = _fitted(quantifier, n_classes)
+    shuffled = X[np.random.default_rng(5).permutation(len(X))]
+    _assert_close(q.predict(X), q.predict(shuffled), "the order of a bag must not matter")
+
+
+def check_repetition_equals_weight(quantifier: Any, *, n_classes: int) -> None:
+    """Weights are repetitions, and repeating a whole bag changes nothing."""
+    q, X = _fitted(quantifier, n_classes)
+    counts = np.random.default_rng(9).integers(0, 4, size=len(X))
+    repeated = np.repeat(X, counts, axis=0)
+    _assert_close(
+        q.predict(X, sample_weight=counts), q.predict(repeated), "weights must equal repetition"
+    )
+    _assert_close(q.predict(X), q.predict(np.tile(X, (2, 1))), "a doubled bag must not differ")
+
+
+def check_labels_are_names(quantifier: Any, *, n_classes: int) -> None:
+    """String labels give what integer labels give."""
+    X, y = _data(n_classes)
+    names = np.array([f"class {label}" for label in range(n_classes)])
+    by_code = _seeded(quantifier).fit(X, y)
+    by_name = _seeded(quantifier).fit(X, names[y])
+    assert list(by_name.classes_) == list(names), "classes_ must hold the labels as given"
+    _assert_close(by_code.predict(X), by_name.predict(X), "names of classes must not matter")
+
+
+def check_clone_and_pickle(quantifier: Any, *, n_classes: int) -> None:
+    """Clones and pickles estimate the same; fitting leaves parameters and inputs alone."""
+    X, y = _data(n_classes)
+    X_before, y_before = X.copy(), y.copy()
+    q = _seeded(quantifier)
+    before = q.get_params(deep=False)
+    q.fit(X, y)
+    after = q.get_params(deep=False)
+    assert all(before[name] is after[name] for name in before), "fit must not change parameters"
+    expected = q.predict(X)
+    assert (X == X_before).all(), "fit and predict must not change X"
+    assert (y == y_before).all(), "fit must not change y"
+    _assert_close(pickle.loads(pickle.dumps(q)).predict(X), expected, "pickling must keep it", 0.0)
+    _assert_close(clone(q).fit(X, y).predict(X), expected, "a clone must estimate the same", 1e-9)
+
+
+def check_refuses_bad_bags(quantifier: Any, *, n_classes: int) -> None:
+    """Unfitted use, empty bags, NaN and wrong shapes raise."""
+    X, y = _data(n_classes)
+    q = _seeded(quantifier)
+    _assert_raises(NotFittedError, lambda: q.predict(X), "an unfitted quantifier must say so")
+    q.fit(X, y)
+    _assert_raises(ValueError, lambda: q.predict(X[:0]), "an empty bag must be refused")
+    _assert_raises(ValueError, lambda: q.predict_bags(X, [[]]), "an empty bag must be refused")
+    _assert_raises(ValueError, lambda: q.predict_bags(X, [[len(X)]]), "positions must be checked")
+    _assert_raises(ValueError, lambda: q.predict(X[:, :2]), "missing features must be refused")
+    _assert_raises(
+        ValueError, lambda: q.predict(X, sample_weight=np.zeros(len(X))), "zero weights must raise"
+    )
+
+
+def check_refuses_bad_labels(quantifier: Any, *, n_classes: int) -> None:
+    """One class only, and mismatched lengths, raise."""
+    X, y = _data(n_classes)
+    q = _seeded(quantifier)
+    _assert_raises(ValueError, lambda: q.fit(X, np.zeros(len(X))), "one class must be refused")
+    _assert_raises(ValueError, lambda: q.fit(X, y[:-1]), "mismatched lengths must be refused")
+
+
+def check_posteriors_route(quantifier: Any, *, n_classes: int) -> None:
+    """Posteriors in, prevalence out, one bag or many."""
+    p, y = _posteriors(n_classes)
+    q = _seeded(quantifier).fit_posteriors(p, y)
+    _assert_prevalence(q.aggregate(p), n_classes)
+    bags = [np.arange(50), np.arange(30, 90)]
+    together = q.aggregate_bags(p, bags)
+    alone = np.array([q.aggregate(p[bag]) for bag in bags])
+    _assert_close(together, alone, "aggregate_bags must agree with aggregate on each bag")
+
+
+def check_class_order(quantifier: Any, *, n_classes: int) -> None:
+    """Renaming classes renames the answer and does nothing else."""
+    p, y = _posteriors(n_classes)
+    order = np.random.default_rng(2).permutation(n_classes)
+    back = np.argsort(order)
+    q = _seeded(quantifier).fit_posteriors(p, y)
+    permuted = _seeded(quantifier).fit_posteriors(p[:, order], back[y])
+    _assert_close(
+        q.aggregate(p)[order],
+        permuted.aggregate(p[:, order]),
+        "renaming classes must rename the answer",
+        _template_tolerance(q),
+    )
+
+
+def check_training_weights(quantifier: Any, *, n_classes: int) -> None:
+    """Training weights are repetitions of training instances."""
+    p, y = _posteriors(n_classes)
+    counts = np.random.default_rng(4).integers(1, 4, size=len(y))
+    weighted = _seeded(quantifier).fit_posteriors(p, y, sample_weight=counts)
+    repeated = _seeded(quantifier).fit_posteriors(np.repeat(p, counts, axis=0), np.repeat(y, counts))
+    _assert_close(
+        weighted.aggregate(p),
+        repeated.aggregate(p),
+        "training weights must equal repetition",
+        _template_tolerance(weighted),
+    )
+
+
+def check_refuses_bad_posteriors(quantifier: Any, *, n_classes: int) -> None:
+    """NaN, infinite, negative and unnormalised posteriors, and wrong columns, raise."""
+    p, y = _posteriors(n_classes)
+    q = _seeded(quantifier).fit_posteriors(p, y)
+    for name, value in (("NaN", np.nan), ("infinite", np.inf), ("negative", -0.2)):
+        bad = p.copy()
+        bad[3, 0] = value
+        _assert_raises(ValueError, partial(q.aggregate, bad), f"{name} posteriors must be refused")
+        _assert_raises(
+            ValueError,
+            partial(_seeded(quantifier).fit_posteriors, bad, y),
+            f"{name} training posteriors must be refused",
+        )
+    _assert_raises(ValueError, lambda: q.aggregate(2 * p), "unnormalised rows must be refused")
+    _assert_raises(ValueError, lambda: q.aggregate(p[:, 1:]), "missing columns must be refused")
+    _assert_raises(ValueError, lambda: q.aggregate(p[:0]), "an empty bag must be refused")
+    _assert_raises(
+        ValueError,
+        lambda: _seeded(quantifier).fit_posteriors(p, y[:-1]),
+        "mismatched lengths must be refused",
+    )
+
+
+_CHECKS: tuple[Callable[..., None], ...] = (
+    check_returns_prevalences,
+    check_bags_equal_loop,
+    check_order_does_not_matter,
+    check_repetition_equals_weight,
+    check_labels_are_names,
+    check_clone_and_pickle,
+    check_refuses_bad_bags,
+    check_refuses_bad_labels,
+)
+_POSTERIOR_CHECKS: tuple[Callable[..., None], ...] = (
+    check_posteriors_route,
+    check_class_order,
+    check_training_weights,
+    check_refuses_bad_posteriors,
+)
