@@ -1,0 +1,28 @@
+"""Solvers: functions from a problem of :mod:`kdey.problems` to a certified ``Solution``.
+
+One algorithm per file: ``active_set`` (quadratic programs), ``quadratic`` (the problems that are
+one), ``sqp`` (any problem), ``separable`` (its native twin for likelihoods and divergences),
+``em``, ``multistart`` (not convex), ``scalar`` (binary).
+"""
+
+from kdey.solvers.em import solve_mixture_em
+from kdey.solvers.multistart import solve_nonconvex
+from kdey.solvers.quadratic import solve_cauchy_schwarz, solve_least_squares, solve_quadratic
+from kdey.solvers.scalar import solve_cdf_distance, ternary_search
+from kdey.solvers.separable import solve_divergence, solve_mixture
+from kdey.solvers.solution import Solution
+from kdey.solvers.sqp import solve_sqp
+
+__all__ = [
+    "Solution",
+    "solve_cauchy_schwarz",
+    "solve_cdf_distance",
+    "solve_divergence",
+    "solve_least_squares",
+    "solve_mixture",
+    "solve_mixture_em",
+    "solve_nonconvex",
+    "solve_quadratic",
+    "solve_sqp",
+    "ternary_search",
+]

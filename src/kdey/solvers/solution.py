@@ -47,3 +47,12 @@ class Solution:
             self.n_iter[part],
             self.converged[part],
         )
+
+
+def join(whole: Solution, which: NDArray[np.int64], part: Solution) -> Solution:
+    """Return ``whole`` with the bags at positions ``which`` replaced by those of ``part``."""
+    if len(part) == len(whole):
+        return part
+    for target, source in zip(vars(whole).values(), vars(part).values(), strict=True):
+        target[which] = source
+    return whole

@@ -1,0 +1,67 @@
+r"""Least squares on the simplex, the problem behind ACC and PACC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kdey.problems.protocol import Array, Indices, check_array, frank_wolfe_gap, with_fields
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    r"""Distance of a bag's mean row to the mixture of the class templates.
+
+    .. math:: f(\alpha) = \tfrac12 \| M \alpha - q \|^2
+
+    Attributes
+    ----------
+    templates : array of shape (r, k)
+        M: column i is the mean training row of class i.
+    targets : array of shape (n_bags, r)
+        q: the mean row of each bag.
+    """
+
+    templates: Array
+    targets: Array
+
+    def __post_init__(self) -> None:
+        templates = check_array(self.templates, "templates", (None, None))
+        targets = check_array(self.targets, "targets", (None, len(templates)))
+        object.__setattr__(self, "templates", templates)
+        object.__setattr__(self, "targets", targets)
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.targets)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.templates.shape[1])
+
+    def objective(self, prevalences: Array) -> Array:
+        """Return f at one prevalence per bag, shape (n_bags,)."""
+        return np.asarray((self._residuals(prevalences) ** 2).sum(axis=1) / 2)
+
+    def gradient(self, prevalences: Array) -> Array:
+        """Return M' (M alpha - q), shape (n_bags, k)."""
+        return np.asarray(self._residuals(prevalences) @ self.templates)
+
+    def hessian(self, prevalences: Array) -> Array:
+        """Return M'M for every bag, shape (n_bags, k, k)."""
+        gram = self.templates.T @ self.templates
+        return np.broadcast_to(gram, (len(prevalences), *gram.shape))
+
+    def gap(self, prevalences: Array) -> Array:
+        """Return the Frank-Wolfe gap, a bound on f - min f, shape (n_bags,)."""
+        return frank_wolfe_gap(prevalences, self.gradient(prevalences))
+
+    def take(self, which: Indices) -> LeastSquares:
+        """Return the problem of the bags at positions ``which``."""
+        return with_fields(self, targets=self.targets[which])
+
+    def _residuals(self, prevalences: Array) -> Array:
+        return np.asarray(prevalences @ self.templates.T - self.targets)

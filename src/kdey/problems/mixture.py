@@ -1,0 +1,168 @@
+r"""The mixture likelihood of bags, the problem behind KDEy-ML, EMQ and DIR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey.bags import Bags
+from kdey.problems.generator import NEGATIVE_LOG
+from kdey.problems.protocol import Array, Indices, check_non_negative, with_fields
+from kdey.problems.separable import SeparableLoss
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureLikelihood:
+    r"""Mean negative log-likelihood of each bag's rows under a mixture of the classes.
+
+    .. math:: f(\alpha) = -\sum_j w_j \log(D_j \cdot \alpha) / \sum_j w_j
+
+    over the instances j of a bag that carry information: a row of zeros has likelihood zero
+    whatever alpha, so it is left out and counted (``n_ignored``). A bag with nothing but such
+    rows has no optimum: objective and gap are NaN there.
+
+    Scaling a row changes f by a constant only, so each row is held relative to its largest entry
+    and nothing under- or overflows.
+
+    Attributes
+    ----------
+    rows : array of shape (pool_size, k)
+        D >= 0, given on any scale per row, held with a largest entry of one.
+    bags : Bags
+        Which rows, with which weights, make each bag.
+    log_scales : array of shape (pool_size,)
+        Log of what each row was divided by (zero for rows of zeros), so that ``objective`` is
+        that of the rows as given.
+    """
+
+    rows: Array
+    bags: Bags
+    log_scales: Array = None  # type: ignore[assignment]
+    _empty: NDArray[np.bool_] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = check_non_negative(self.rows, "rows", (None, None))
+        if len(rows) != self.bags.pool_size:
+            raise ValueError(
+                f"rows has {len(rows)} rows, but bags were made for a pool of "
+                f"{self.bags.pool_size} instances"
+            )
+        largest = rows.max(axis=1)
+        empty = largest == 0
+        largest[empty] = 1.0
+        if (largest != 1).any():
+            rows = rows / largest[:, None]
+        given = np.zeros(len(rows)) if self.log_scales is None else self.log_scales
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "log_scales", given + np.log(largest))
+        object.__setattr__(self, "_empty", empty)
+
+    @classmethod
+    def from_log_rows(cls, log_rows: ArrayLike, bags: Bags) -> MixtureLikelihood:
+        """Return the problem of rows given by their logarithms, shape (pool_size, k).
+
+        -inf stands for zero; the largest entry of a row is taken out before ``exp``.
+        """
+        logs = np.asarray(log_rows, dtype=np.float64)
+        if logs.ndim != 2 or logs.size == 0:
+            raise ValueError(f"log_rows must have shape (pool_size, k), got {logs.shape}")
+        largest = logs.max(axis=1)
+        if np.isnan(largest).any() or np.isposinf(largest).any():
+            raise ValueError("log_rows contains NaN or +inf")
+        scales = np.where(np.isneginf(largest), 0.0, largest)
+        return cls(np.exp(logs - scales[:, None]), bags, scales)
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.bags)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return int(self.rows.shape[1])
+
+    @property
+    def n_ignored(self) -> NDArray[np.int64]:
+        """How many instances of each bag have a row of zeros, shape (n_bags,)."""
+        return np.add.reduceat(self._empty[self.bags.indices].astype(np.int64), self._starts)
+
+    @property
+    def is_informative(self) -> NDArray[np.bool_]:
+        """Whether a bag has any row of positive weight that is not all zeros, shape (n_bags,)."""
+        weights = 1.0 if self.bags.weights is None else self.bags.weights
+        counts = np.where(self._empty[self.bags.indices], 0.0, weights)
+        return np.asarray(np.add.reduceat(counts, self._starts) > 0)
+
+    def loss(self, bag: int) -> SeparableLoss:
+        """Return the loss of one bag on its informative rows, for the rows as held."""
+        indices, weights = self._instances(bag)
+        with np.errstate(invalid="ignore"):
+            shares = weights / weights.sum()
+        return SeparableLoss(self.rows[indices], shares, np.zeros(len(indices)), NEGATIVE_LOG)
+
+    def objective(self, prevalences: Array) -> Array:
+        """Return f at one prevalence per bag, shape (n_bags,)."""
+        values = np.full(self.n_bags, np.nan)
+        for bag in map(int, np.flatnonzero(self.is_informative)):
+            indices, weights = self._instances(bag)
+            offset = np.average(self.log_scales[indices], weights=weights)
+            values[bag] = self.loss(bag).value(prevalences[bag]) - offset
+        return values
+
+    def gradient(self, prevalences: Array) -> Array:
+        """Return the gradient -g of f, shape (n_bags, k), g as in :meth:`gap`."""
+        return self._per_bag(prevalences, SeparableLoss.gradient, (self.n_classes,))
+
+    def hessian(self, prevalences: Array) -> Array:
+        """Return the Hessian of f, shape (n_bags, k, k)."""
+        return self._per_bag(prevalences, SeparableLoss.hessian, (self.n_classes,) * 2)
+
+    def gap(self, prevalences: Array) -> Array:
+        r"""Return max_i g_i - 1, a bound on f - min f, shape (n_bags,).
+
+        .. math:: g_i = \sum_j w_j \frac{D_{ji}}{D_j \cdot \alpha} / \sum_j w_j
+
+        Since alpha . g = 1 this is the Frank-Wolfe gap.
+        """
+        largest = np.asarray((-self.gradient(prevalences)).max(axis=1))
+        return np.maximum(largest - 1.0, 0.0)
+
+    def em_step(self, prevalences: Array) -> Array:
+        """Return one step of expectation maximisation, alpha_i g_i, shape (n_bags, k)."""
+        with np.errstate(invalid="ignore"):
+            step = np.where(prevalences > 0, -prevalences * self.gradient(prevalences), 0.0)
+        return np.asarray(step / step.sum(axis=1, keepdims=True))
+
+    def take(self, which: Indices) -> MixtureLikelihood:
+        """Return the problem of the bags at positions ``which``."""
+        parts = [np.arange(self.bags.offsets[b], self.bags.offsets[b + 1]) for b in which]
+        flat = np.concatenate(parts)
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        weights = None if self.bags.weights is None else self.bags.weights[flat]
+        bags = Bags(self.bags.indices[flat], offsets.astype(np.int64), self.bags.pool_size, weights)
+        return with_fields(self, bags=bags)
+
+    @property
+    def _starts(self) -> Indices:
+        return self.bags.offsets[:-1]
+
+    def _instances(self, bag: int) -> tuple[Indices, Array]:
+        indices = self.bags.indices[self.bags.offsets[bag] : self.bags.offsets[bag + 1]]
+        weights = self.bags.bag_weights(bag)
+        keep = ~self._empty[indices] & (weights > 0)
+        return indices[keep], weights[keep]
+
+    def _per_bag(
+        self,
+        prevalences: Array,
+        method: Callable[[SeparableLoss, Array], Array],
+        shape: tuple[int, ...],
+    ) -> Array:
+        values = np.full((self.n_bags, *shape), np.nan)
+        for bag in map(int, np.flatnonzero(self.is_informative)):
+            values[bag] = method(self.loss(bag), prevalences[bag])
+        return values

@@ -1,0 +1,99 @@
+"""What solvers may ask of a problem, and the certificate shared by the convex ones."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Self = TypeVar("Self", bound="Problem")
+Checked = TypeVar("Checked")
+
+
+class Problem(Protocol):
+    """The data of B bags over k classes, and an objective on the simplex for each of them.
+
+    ``prevalences`` always has shape (B, k): row b belongs to bag b.
+    """
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags B."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+
+    def objective(self, prevalences: Array) -> Array:
+        """Return the value to minimise, shape (B,)."""
+
+    def gradient(self, prevalences: Array) -> Array:
+        """Return its gradient, shape (B, k)."""
+
+    def hessian(self, prevalences: Array) -> Array:
+        """Return its Hessian, or a positive semidefinite model of it, shape (B, k, k)."""
+
+    def gap(self, prevalences: Array) -> Array:
+        """Return a bound on the distance to the optimal value, shape (B,); NaN: none known."""
+
+    def take(self: Self, which: Indices) -> Self:
+        """Return the problem of the bags at positions ``which`` (repetitions allowed)."""
+
+
+def frank_wolfe_gap(prevalences: Array, gradient: Array) -> Array:
+    """Return alpha . g - min_i g_i per bag, shape (B,).
+
+    For a convex objective this bounds its distance to the minimum over the simplex (Jaggi, 2013).
+    A gradient of -inf at a class of prevalence zero gives inf.
+    """
+    spread = gradient - gradient.min(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        terms = np.where(prevalences > 0, prevalences * spread, 0.0)
+    gap = terms.sum(axis=1)
+    return np.where(np.isneginf(gradient).any(axis=1), np.inf, np.maximum(gap, 0.0))
+
+
+def with_fields(problem: Checked, **fields: Any) -> Checked:
+    """Return a copy of a frozen problem with other ``fields``, not checked again."""
+    made = copy.copy(problem)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def check_array(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> Array:
+    """Return ``values`` as a finite, C-contiguous float64 array of ``shape`` (None: any)."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    fits = array.ndim == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty, shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return array
+
+
+def check_non_negative(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> Array:
+    """Return ``values`` as :func:`check_array` does, refusing negative entries."""
+    array = check_array(values, name, shape)
+    if array.min() < 0:
+        raise ValueError(f"{name} contains negative values (lowest {array.min():.3g})")
+    return array
+
+
+def check_gram(values: ArrayLike, name: str = "gram") -> Array:
+    """Return ``values`` as a symmetric float64 array of shape (k, k)."""
+    gram = check_array(values, name, (None, None))
+    if gram.shape[0] != gram.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {gram.shape}")
+    if np.abs(gram - gram.T).max() > 1e-10 * np.abs(gram).max():
+        raise ValueError(f"{name} must be symmetric")
+    return np.ascontiguousarray((gram + gram.T) / 2)

@@ -1,0 +1,176 @@
+"""Solvers of the separable problems: mixture likelihood and divergences.
+
+SQP with an exact active-set step, native and batched over bags (``src/native/separable.cpp``);
+the NumPy path is the generic ``sqp.py``.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kdey import native
+from kdey.problems.divergence import Divergence
+from kdey.problems.mixture import MixtureLikelihood
+from kdey.problems.protocol import Array, with_fields
+from kdey.solvers.quadratic import warn_uninformative
+from kdey.solvers.solution import Solution, join
+from kdey.solvers.sqp import solve_sqp
+from kdey.solvers.start import check_start
+
+
+def solve_mixture(
+    problem: MixtureLikelihood,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    start: Array | None = None,
+    n_threads: int = 1,
+) -> Solution:
+    """Maximise the mixture likelihood of every bag over the simplex, to a certified gap.
+
+    A bag without an informative row gets the uniform prevalence, ``converged`` False, NaN
+    objective and gap, and a ConvergenceWarning; so does, but for its own values, a bag whose
+    gap stays above ``tol`` after ``max_iter`` iterations.
+
+    Parameters
+    ----------
+    problem : MixtureLikelihood
+    tol : float
+        Gap to reach, in mean log-likelihood.
+    max_iter : int
+    start : array of shape (n_bags, k), optional
+        Warm starts.
+    n_threads : int
+        Native threads over bags; results do not depend on it.
+    """
+    first = check_start(start, problem.n_bags, problem.n_classes)
+    informative = problem.is_informative
+    if not informative.all():
+        warn_uninformative(int((~informative).sum()), "every row is zero")
+    solution = _blank(first.shape)
+    which = np.flatnonzero(informative)
+    if len(which):
+        part = problem if informative.all() else problem.take(which)
+        solved = _solve_mixture(part, tol, max_iter, first[which], n_threads)
+        solution = join(solution, which, solved)
+    return _warn_stalled(solution, informative, tol)
+
+
+def solve_divergence(
+    problem: Divergence,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    start: Array | None = None,
+    n_threads: int = 1,
+) -> Solution:
+    """Minimise a divergence for every bag over the simplex, to a certified gap.
+
+    A bag for which every prevalence gives an infinite divergence (possible for ``kl`` and
+    ``reverse-kl`` only) gets the uniform prevalence, ``converged`` False, NaN objective and gap,
+    and a ConvergenceWarning; so does, but for its own values, a bag whose gap stays above ``tol``
+    after ``max_iter`` iterations.
+
+    Parameters
+    ----------
+    problem : Divergence
+    tol : float
+        Gap to reach, in units of the objective.
+    max_iter, start, n_threads
+        As for :func:`solve_mixture`.
+    """
+    first = check_start(start, problem.n_bags, problem.n_classes)
+    finite = problem.is_finite
+    if not finite.all():
+        warn_uninformative(int((~finite).sum()), "the divergence is infinite everywhere")
+    solution = _blank(first.shape)
+    free = problem.allowed.all(axis=1)
+    whole, partial = np.flatnonzero(finite & free), np.flatnonzero(finite & ~free)
+    if len(whole):
+        part = problem if len(whole) == problem.n_bags else problem.take(whole)
+        solved = _solve_divergence(part, tol, max_iter, first[whole], n_threads)
+        solution = join(solution, whole, solved)
+    for bag in partial:
+        solved = _solve_restricted(problem.take(np.array([bag])), tol, max_iter, n_threads)
+        solution = join(solution, np.array([bag]), solved)
+    return _warn_stalled(solution, finite, tol)
+
+
+def _solve_mixture(
+    problem: MixtureLikelihood, tol: float, max_iter: int, start: Array, n_threads: int
+) -> Solution:
+    if not hasattr(native.library(), "kdey_solve_programs"):
+        return solve_sqp(
+            problem,
+            tol=tol,
+            max_iter=max_iter,
+            start=start,
+            polish=MixtureLikelihood.em_step,
+            n_threads=n_threads,
+        )
+    bags, solution = problem.bags, _blank(start.shape)
+    native.call(
+        "kdey_solve_mixture",
+        *(problem.rows, problem.log_scales, problem.bags.pool_size, problem.n_classes),
+        *(bags.indices, bags.offsets, bags.weights, len(bags), start),
+        *(tol, max_iter, n_threads),
+        *(solution.prevalence, solution.objective, solution.gap, solution.n_iter),
+    )
+    np.less_equal(solution.gap, tol, out=solution.converged)
+    return solution
+
+
+def _solve_divergence(
+    problem: Divergence, tol: float, max_iter: int, start: Array, n_threads: int
+) -> Solution:
+    if not hasattr(native.library(), "kdey_solve_programs"):
+        return solve_sqp(problem, tol=tol, max_iter=max_iter, start=start, n_threads=n_threads)
+    solution = _blank(start.shape)
+    native.call(
+        "kdey_solve_divergence",
+        *(problem.generator.code, problem.templates, problem.targets, problem.reference),
+        *(problem.n_bags, len(problem.templates), problem.n_classes, start),
+        *(tol, max_iter, n_threads),
+        *(solution.prevalence, solution.objective, solution.gap, solution.n_iter),
+    )
+    np.less_equal(solution.gap, tol, out=solution.converged)
+    return solution
+
+
+def _solve_restricted(problem: Divergence, tol: float, max_iter: int, n_threads: int) -> Solution:
+    """Solve one bag over the classes that it allows; the others stay at zero."""
+    allowed = np.flatnonzero(problem.allowed[0])
+    templates = np.ascontiguousarray(problem.templates[:, allowed])
+    part = with_fields(problem, templates=templates)
+    start = check_start(None, 1, len(allowed))
+    solved = _solve_divergence(part, tol, max_iter, start, n_threads)
+    prevalence = np.zeros((1, problem.n_classes))
+    prevalence[:, allowed] = solved.prevalence
+    return Solution(prevalence, solved.objective, solved.gap, solved.n_iter, solved.converged)
+
+
+def _blank(shape: tuple[int, ...]) -> Solution:
+    n, k = shape
+    return Solution(
+        np.full((n, k), 1.0 / k),
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.bool_),
+    )
+
+
+def _warn_stalled(solution: Solution, solvable: NDArray[np.bool_], tol: float) -> Solution:
+    stalled = solvable & ~solution.converged
+    if stalled.any():
+        warnings.warn(
+            f"{int(stalled.sum())} bag(s) did not reach a gap of {tol:g} (largest "
+            f"{np.max(solution.gap[stalled]):.3g}); raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return solution

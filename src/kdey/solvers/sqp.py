@@ -1,0 +1,162 @@
+r"""Sequential quadratic programming on the simplex, for any problem, bags in lockstep.
+
+Each iteration minimises the quadratic model g.(x - alpha) + (x - alpha)'H(x - alpha)/2 over the
+simplex (``active_set.py``) and backtracks along the step; with exact Hessians this is mix-SQP
+(Kim, Carbonetto, Stephens and Anitescu, 2020). It is the generic path: the separable problems
+have a native twin, see ``separable.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.problems.protocol import Array, Indices, Problem
+from kdey.solvers.active_set import solve_programs
+from kdey.solvers.solution import Solution
+from kdey.solvers.start import interior_start
+
+P = TypeVar("P", bound=Problem)
+
+#: Share of the promised decrease that a step must deliver (Armijo).
+SUFFICIENT = 1e-4
+#: Objectives closer than this (relative) are equal up to rounding.
+ROUNDING = 1e-14
+#: Without a certificate: the iterations rest once the model promises less than this.
+REST = 1e-12
+HALVINGS = 40
+
+
+def solve_sqp(
+    problem: P,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    start: Array | None = None,
+    polish: Callable[[P, Array], Array] | None = None,
+    n_threads: int = 1,
+) -> Solution:
+    """Minimise any problem that has a gradient and a Hessian model, for every bag.
+
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+        Stop a bag once its gap is at most this; where the gap is NaN, once the model promises
+        a decrease below 1e-12.
+    max_iter : int
+    start : array of shape (B, k), optional
+        Warm starts; the uniform prevalence where not given.
+    polish : callable, optional
+        ``polish(problem, prevalences)`` gives prevalences at least as good; applied to the bags
+        whose step had to be shortened.
+    n_threads : int
+        For the quadratic programs.
+    """
+    state = _State.begin(problem, start)
+    part = problem
+    for iteration in range(1, max_iter + 1):
+        keep = state.retire(part.gap(state.x[state.active]), tol)
+        if len(keep) == 0:
+            break
+        if len(keep) < len(state.active):
+            part, state.active = part.take(keep), state.active[keep]
+        state.n_iter[state.active] = iteration
+        _advance(part, state, polish, n_threads)
+    gap = problem.gap(state.x)
+    state.retire(gap[state.active], tol)
+    return Solution(state.x, problem.objective(state.x), gap, state.n_iter, state.converged)
+
+
+@dataclass(eq=False)
+class _State:
+    """Where every bag stands; ``active`` holds the positions of those still iterating."""
+
+    active: Indices
+    x: Array
+    value: Array
+    gradient: Array
+    resting: NDArray[np.bool_]
+    n_iter: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+
+    @classmethod
+    def begin(cls, problem: Problem, start: Array | None) -> _State:
+        n = problem.n_bags
+        x = interior_start(problem, start)
+        flags = np.zeros(n, dtype=np.bool_)
+        count = np.zeros(n, dtype=np.int64)
+        value, gradient = problem.objective(x), problem.gradient(x)
+        return cls(np.arange(n), x, value, gradient, flags, count, flags.copy())
+
+    def retire(self, gap: Array, tol: float) -> Indices:
+        """Note which active bags are done; return the positions among them of the others."""
+        resting = self.resting[self.active]
+        with np.errstate(invalid="ignore"):
+            reached = (gap <= tol) | (np.isnan(gap) & resting)
+        self.converged[self.active] = reached
+        return np.flatnonzero(~(reached | resting))
+
+
+def _advance(
+    problem: P, state: _State, polish: Callable[[P, Array], Array] | None, n_threads: int
+) -> None:
+    """Make one step of every active bag."""
+    where = state.active
+    x, g = state.x[where], state.gradient[where]
+    h = problem.hessian(x)
+    linear = np.einsum("bij,bj->bi", h, x) - g
+    z, _ = solve_programs(h, linear, simplex=True, start=x, passes=1, n_threads=n_threads)
+    promise = (g * (z - x)).sum(axis=1)
+    t = _backtrack(problem, state, z, promise)
+    shortened = np.flatnonzero(t < 1)
+    if polish is not None and len(shortened):
+        part = problem.take(shortened)
+        _put(part, state, where[shortened], polish(part, state.x[where[shortened]]))
+    stuck = (t == 0) & (polish is None)
+    state.resting[where] = stuck | (np.isnan(problem.gap(x)) & (-promise <= REST))
+
+
+def _backtrack(problem: Problem, state: _State, z: Array, promise: Array) -> Array:
+    """Move the active bags towards ``z`` as far as the objective agrees; return the fractions.
+
+    A point with an infinite slope is refused too: no model can be made there.
+    """
+    where = state.active
+    x, value = state.x[where], state.value[where]
+    slack = ROUNDING * (1.0 + np.abs(value))
+    t = np.ones(len(x))
+    pending = np.arange(len(x))
+    for _ in range(HALVINGS):
+        part = problem if len(pending) == len(x) else problem.take(pending)
+        share = t[pending]
+        trial = _on_simplex(x[pending] + share[:, None] * (z - x)[pending])
+        new, gradient = part.objective(trial), part.gradient(trial)
+        enough = value[pending] + SUFFICIENT * share * promise[pending] + slack[pending]
+        good = (new <= enough) & np.isfinite(gradient).all(axis=1)
+        done = where[pending[good]]
+        state.x[done], state.value[done], state.gradient[done] = (
+            trial[good],
+            new[good],
+            gradient[good],
+        )
+        pending = pending[~good]
+        if len(pending) == 0:
+            return t
+        t[pending] /= 2
+    t[pending] = 0.0
+    return t
+
+
+def _put(problem: Problem, state: _State, where: Indices, x: Array) -> None:
+    state.x[where] = x
+    state.value[where], state.gradient[where] = problem.objective(x), problem.gradient(x)
+
+
+def _on_simplex(x: Array) -> Array:
+    clipped = np.maximum(x, 0.0)
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
