@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.problems.divergence import get_generator
+from kdey.problems.generator import resolve_generator
 from kdey.quantifiers.base import AggregativeQuantifier, FeatureQuantifier
 from kdey.quantifiers.matching import MatchDivergence, MatchHistograms, Matching, MedianOf
 from kdey.rows.histogram import HistogramSpec
@@ -20,7 +20,7 @@ def histogram_matching(divergence: str) -> Matching:
     if divergence in _NOT_CONVEX:
         return MatchHistograms(divergence)
     try:
-        get_generator(divergence)
+        resolve_generator(divergence)
     except ValueError as error:
         raise ValueError(f"{error} or one of {_NOT_CONVEX}") from None
     return MatchDivergence(divergence)

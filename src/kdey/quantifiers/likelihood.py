@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdey.quantifiers.base import AggregativeQuantifier
-from kdey.quantifiers.matching import MaximiseLikelihood
+from kdey.quantifiers.matching import ExpectationMaximisation, MaximiseLikelihood
 from kdey.rows.density import DirichletRows
 from kdey.rows.posterior import RatioRows
 
@@ -62,9 +62,11 @@ class EMQ(AggregativeQuantifier):
         return RatioRows(self.calibration)
 
     def _matching(self) -> MaximiseLikelihood:
-        return MaximiseLikelihood(
-            log_rows=False, solver=self.solver, tol=self.tol, max_iter=self.max_iter
-        )
+        makers = {"exact": MaximiseLikelihood, "em": ExpectationMaximisation}
+        if self.solver not in makers:
+            raise ValueError(f"solver must be one of {list(makers)}, got {self.solver!r}")
+        options = {} if self.tol is None else {"tol": self.tol}
+        return makers[self.solver](log_rows=False, max_iter=self.max_iter, **options)
 
 
 class DIR(AggregativeQuantifier):

@@ -14,17 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.problems.cauchy_schwarz import CauchySchwarz
-from kdey.problems.divergence import Divergence, get_generator
-from kdey.problems.histogram import HistogramCauchySchwarz, MeanHellinger
-from kdey.problems.least_squares import LeastSquares
-from kdey.problems.mixture import MixtureLikelihood
-from kdey.problems.quadratic import QuadraticMatch
-from kdey.solvers.em import solve_mixture_em
-from kdey.solvers.multistart import solve_nonconvex
-from kdey.solvers.quadratic import solve_cauchy_schwarz, solve_least_squares, solve_quadratic
-from kdey.solvers.solution import Solution
-from kdey.solvers.sqp import solve_divergence, solve_mixture
+from kdey.problems import (
+    CauchySchwarz,
+    CdfDistance,
+    Divergence,
+    HistogramCauchySchwarz,
+    LeastSquares,
+    MeanHellinger,
+    MixtureLikelihood,
+    QuadraticMatch,
+)
+from kdey.problems.dissimilarity import Dissimilarity, resolve_dissimilarity
+from kdey.problems.generator import resolve_generator
+from kdey.solvers import (
+    Solution,
+    solve_cauchy_schwarz,
+    solve_cdf_distance,
+    solve_divergence,
+    solve_least_squares,
+    solve_mixture,
+    solve_mixture_em,
+    solve_nonconvex,
+    solve_quadratic,
+    ternary_search,
+)
 
 
 @dataclass(frozen=True)
@@ -113,29 +126,24 @@ class MatchMeans(Matching):
 
 @dataclass(frozen=True)
 class MaximiseLikelihood(Matching):
-    """Mixture likelihood of the bag: EMQ, DIR, KDEy-ML.
+    """Mixture likelihood of the bag, to a certified optimum: EMQ, DIR, KDEy-ML.
 
     Attributes
     ----------
     log_rows : bool
         Whether rows are logarithms of densities.
-    solver : {"exact", "em"}
-    tol, max_iter : float, int or None
+    tol : float
+        Gap of the mean log-likelihood to reach.
+    max_iter : int or None
         None: the solver's own.
     """
 
     log_rows: bool = True
-    solver: str = "exact"
-    tol: float | None = None
+    tol: float = 1e-8
     max_iter: int | None = None
 
     def __post_init__(self) -> None:
-        if self.solver not in ("exact", "em"):
-            raise ValueError(f"solver must be 'exact' or 'em', got {self.solver!r}")
-        if self.tol is not None and not self.tol > 0:
-            raise ValueError(f"tol must be positive, got {self.tol!r}")
-        if self.max_iter is not None and not self.max_iter >= 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        check_stopping(self.tol, self.max_iter)
 
     def problem(
         self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
@@ -146,11 +154,30 @@ class MaximiseLikelihood(Matching):
 
     def solve(self, problem: MixtureLikelihood, n_threads: int = 1) -> Solution:
         """Return the maximum likelihood prevalences."""
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
-        options = {name: value for name, value in options.items() if value is not None}
-        if self.solver == "em":
-            return solve_mixture_em(problem, **options)
-        return solve_mixture(problem, n_threads=n_threads, **options)
+        options = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        return solve_mixture(problem, tol=self.tol, n_threads=n_threads, **options)
+
+
+@dataclass(frozen=True)
+class ExpectationMaximisation(MaximiseLikelihood):
+    """EM as the literature runs it, from the training prevalence ``row_map.prior``."""
+
+    tol: float = 1e-4
+
+    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
+        """Return what EM reaches by its stopping rule; the gap tells how far that is."""
+        problem = self.problem(row_map, rows, bags)
+        start = np.tile(row_map.prior / row_map.prior.sum(), (len(bags), 1))
+        options = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        return solve_mixture_em(problem, tol=self.tol, start=start, **options)
+
+
+def check_stopping(tol: Any, max_iter: Any) -> None:
+    """Raise unless ``tol`` is positive and ``max_iter`` None or at least one."""
+    if not (isinstance(tol, int | float) and tol > 0):
+        raise ValueError(f"tol must be a positive number, got {tol!r}")
+    if max_iter is not None and not (isinstance(max_iter, int | np.integer) and max_iter >= 1):
+        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
 
 
 @dataclass(frozen=True)
@@ -195,7 +222,7 @@ class MatchDivergence(Matching):
     divergence: str
 
     def __post_init__(self) -> None:
-        get_generator(self.divergence)
+        resolve_generator(self.divergence)
 
     def problem(
         self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
@@ -203,7 +230,7 @@ class MatchDivergence(Matching):
         """Return the divergence problem."""
         templates = row_map.templates
         reference = np.full(len(templates), float(row_map.n_terms))
-        return Divergence(templates, rows.mean(bags), get_generator(self.divergence), reference)
+        return Divergence(templates, rows.mean(bags), resolve_generator(self.divergence), reference)
 
     def solve(self, problem: Divergence, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""
@@ -231,6 +258,44 @@ class MatchHistograms(Matching):
     ) -> Solution:
         """Return the best of several starts; no certificate exists."""
         return solve_nonconvex(problem)
+
+
+@dataclass(frozen=True)
+class MatchBinary(Matching):
+    """Any dissimilarity of two histograms, by ternary search: DyS."""
+
+    dissimilarity: Any
+
+    def __post_init__(self) -> None:
+        resolve_dissimilarity(self.dissimilarity)
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> Dissimilarity:
+        """Return the dissimilarity problem."""
+        return Dissimilarity(row_map.templates, rows.mean(bags), self.dissimilarity)
+
+    def solve(self, problem: Dissimilarity, n_threads: int = 1) -> Solution:
+        """Return the minimum found by ternary search."""
+        return ternary_search(problem.objective, problem.n_bags)
+
+
+@dataclass(frozen=True)
+class MatchCdf(Matching):
+    """A norm between cumulative histograms of the positive posterior: MM."""
+
+    norm: str
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> CdfDistance:
+        """Return the distance problem, every bin with the same width."""
+        spacing = np.full(len(row_map.templates), 1.0 / row_map.n_bins)
+        return CdfDistance(row_map.templates, rows.mean(bags), spacing, self.norm)
+
+    def solve(self, problem: CdfDistance, n_threads: int = 1) -> Solution:
+        """Return the optimum: exact for L1, by ternary search for the maximum norm."""
+        return solve_cdf_distance(problem)
 
 
 @dataclass(frozen=True)

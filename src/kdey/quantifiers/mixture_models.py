@@ -1,0 +1,101 @@
+"""Binary ancestors: the mixture models MM (Forman) and DyS (Maletzke)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdey.quantifiers.base import AggregativeQuantifier
+from kdey.quantifiers.matching import MatchBinary, MatchCdf, Matching
+from kdey.rows.histogram import HistogramSpec
+
+_CRITERIA = {"ks": "max", "pp-area": "l1"}
+
+
+class MM(AggregativeQuantifier):
+    r"""Mixture model on the cumulative distribution of the positive posterior (Forman, 2005).
+
+    .. math:: \min_{0 \le \alpha \le 1} \| \alpha F_1 + (1 - \alpha) F_0 - F_U \|
+
+    Binary; for more classes wrap it in :class:`~kdey.OneVsAll`.
+
+    Parameters
+    ----------
+    criterion : {"pp-area", "ks"}
+        "pp-area" minimises the L1 norm (equivalent to the PP-area, Firat 2016), exactly; "ks" the
+        Kolmogorov-Smirnov distance, the maximum norm.
+    n_bins : int
+        Points at which the distributions are compared, evenly spaced in [0, 1].
+    classifier, cv, random_state, n_jobs
+        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    """
+
+    _max_classes = 2
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        criterion: str = "pp-area",
+        n_bins: int = 100,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.criterion = criterion
+        self.n_bins = n_bins
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _row_spec(self) -> HistogramSpec:
+        return HistogramSpec(self.n_bins, cumulative=True, channels="positive")
+
+    def _matching(self) -> Matching:
+        if self.criterion not in _CRITERIA:
+            raise ValueError(
+                f"criterion must be one of {list(_CRITERIA)}, got {self.criterion!r}"
+            )
+        return MatchCdf(_CRITERIA[self.criterion])
+
+
+class DyS(AggregativeQuantifier):
+    """Histogram of the positive posterior under any dissimilarity (Maletzke et al., 2019).
+
+    The minimum is found by ternary search, which is exact where the dissimilarity has a single
+    valley. Binary; for more classes wrap it in :class:`~kdey.OneVsAll`.
+
+    Parameters
+    ----------
+    dissimilarity : str or callable
+        "topsoe", "hellinger", "prob-symm", "l1", "l2", "ordinal" or another name of
+        :mod:`kdey.problems.dissimilarity`, or a function of two arrays of shape (n_bags, n_bins).
+    n_bins : int
+    classifier, cv, random_state, n_jobs
+        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    """
+
+    _max_classes = 2
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        dissimilarity: Any = "topsoe",
+        n_bins: int = 8,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.dissimilarity = dissimilarity
+        self.n_bins = n_bins
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _row_spec(self) -> HistogramSpec:
+        return HistogramSpec(self.n_bins, channels="positive")
+
+    def _matching(self) -> Matching:
+        return MatchBinary(self.dissimilarity)
