@@ -1,0 +1,55 @@
+"""Every quantifier once, as the contract tests run it: a new one is added here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.linear_model import LogisticRegression
+
+import kdey
+
+
+def classifier() -> LogisticRegression:
+    return LogisticRegression(max_iter=200)
+
+
+def multiclass() -> dict[str, Any]:
+    c = classifier
+    return {
+        "TrainingPrevalence": kdey.TrainingPrevalence(),
+        "CC": kdey.CC(c()),
+        "PCC": kdey.PCC(c()),
+        "ACC": kdey.ACC(c(), cv=3),
+        "PACC": kdey.PACC(c(), cv=3),
+        "EMQ": kdey.EMQ(c()),
+        "EMQ-em": kdey.EMQ(c(), solver="em", tol=1e-10, max_iter=20_000),
+        "EMQ-BCTS": kdey.EMQ(c(), calibration="bcts", cv=3),
+        "DIR": kdey.DIR(c(), cv=3),
+        "DM-T": kdey.DM(c(), divergence="topsoe", cv=3),
+        "DM-HD": kdey.DM(c(), divergence="hellinger", cv=3),
+        "DM-CS": kdey.DM(c(), divergence="cauchy-schwarz", cv=3),
+        "DM-HD-cdf": kdey.DM(c(), divergence="hellinger", cdf=True, cv=3),
+        "DM-meanHD": kdey.DM(c(), divergence="mean-hellinger", cv=3),
+        "DMx": kdey.DMx(),
+        "KDEyML": kdey.KDEyML(c(), cv=3),
+        "KDEyML-aitchison": kdey.KDEyML(c(), cv=3, kernel="aitchison", bandwidth=0.5),
+        "KDEyCS": kdey.KDEyCS(c(), cv=3),
+        "KDEyL2": kdey.KDEyL2(c(), cv=3),
+        "KDEyHD": kdey.KDEyHD(c(), cv=3, n_points=1500),
+        "OneVsAll-HDy": kdey.OneVsAll(kdey.HDy(c(), cv=3)),
+        "Median-KDEyML": kdey.Median(kdey.KDEyML(c(), cv=3), {"bandwidth": [0.05, 0.1, 0.2]}),
+        "Ensemble-PACC": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=6),
+    }
+
+
+def binary() -> dict[str, Any]:
+    c = classifier
+    return {
+        "HDy": kdey.HDy(c(), cv=3),
+        "DyS": kdey.DyS(c(), cv=3),
+        "MM-pp": kdey.MM(c(), cv=3),
+        "MM-ks": kdey.MM(c(), criterion="ks", cv=3),
+        "HDx": kdey.HDx(),
+        "KDEyML": kdey.KDEyML(c(), cv=3),
+        "EHDy": kdey.Ensemble(kdey.HDy(c(), cv=3), n_members=3, selection="prevalence"),
+    }

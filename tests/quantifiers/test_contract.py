@@ -1,0 +1,57 @@
+"""Every quantifier honours scikit-learn's contract and ours."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from kdey.checks import check_quantifier, quantifier_checks
+
+from .methods import binary, multiclass
+
+CASES = [(name, q, 3) for name, q in multiclass().items()]
+CASES += [(name, q, 2) for name, q in binary().items()]
+
+# predict maps a bag to one vector, so these two row-wise checks have no meaning here.
+EXPECTED = {
+    "check_methods_sample_order_invariance": "predict maps a bag, not a row",
+    "check_methods_subset_invariance": "predict maps a bag, not a row",
+}
+
+
+def _pairs() -> list[Any]:
+    return [
+        pytest.param(quantifier, check, id=f"{name}-{check.__name__}")
+        for name, quantifier, k in CASES
+        for check in quantifier_checks(quantifier, n_classes=k)
+    ]
+
+
+@pytest.mark.parametrize(("quantifier", "check"), _pairs())
+def test_quantifier_contract(quantifier: Any, check: Any) -> None:
+    check(quantifier)
+
+
+@pytest.mark.parametrize(("name", "quantifier"), [(n, q) for n, q, k in CASES if k == 3])
+def test_sklearn_contract(name: str, quantifier: Any) -> None:
+    with warnings.catch_warnings():
+        # scikit-learn's own tiny data: classes short of folds, solvers at their limit.
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check_estimator(clone(quantifier), expected_failed_checks=EXPECTED)
+
+
+def test_check_quantifier_finds_a_broken_one() -> None:
+    from kdey import PACC
+
+    class Broken(PACC):
+        def predict_bags(self, X: Any, bags: Any) -> Any:
+            return super().predict_bags(X, bags)[:, ::-1]
+
+    with pytest.raises(AssertionError, match="predict_bags"):
+        check_quantifier(Broken(cv=3))
