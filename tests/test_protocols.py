@@ -341,3 +341,13 @@ def test_given_bags_without_labels_need_a_pool_size():
         GivenBags([[0]], [[1.0, 0.0]]).bags()
     with pytest.raises(ValueError, match="check_labels=True needs the labels"):
         GivenBags(Bags.whole(1), [[1.0, 0.0]], check_labels=True).bags()
+
+
+def test_streams_are_frozen():
+    """Logs and published numbers rest on a seed giving the same bags in every release."""
+    y = [0] * 6 + [1] * 6
+    drawn = APP(n_bags=2, bag_size=5, random_state=7).bags(y)
+    assert drawn.bags.indices.tolist() == [0, 2, 3, 4, 6, 0, 1, 6, 8, 11]
+    np.testing.assert_array_equal(drawn.prevalences, [[0.8, 0.2], [0.4, 0.6]])
+    natural = NPP(n_bags=2, bag_size=5, random_state=7).bags(y)
+    assert natural.bags.indices.tolist() == [0, 7, 8, 9, 10, 0, 1, 2, 4, 5]
