@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import Tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import (
     _num_samples,
     check_array,
@@ -121,7 +121,14 @@ class BaseQuantifier(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "quantifier"
         tags.target_tags.required = True
+        inner = self._inner()
+        if inner is not None:
+            tags.input_tags = get_tags(inner).input_tags
         return tags
+
+    def _inner(self) -> Any:
+        """Return the estimator that X is handed to, which says what X may be; None: ours."""
+        return getattr(self, "quantifier", None)
 
 
 class PosteriorsMixin:
@@ -263,9 +270,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        classifier = self.classifier
         self.classifier_, self.training_ = training_posteriors(
-            LogisticRegression(max_iter=1000) if classifier is None else classifier,
+            self._inner(),
             X,
             codes,
             self.classes_,
@@ -303,6 +309,9 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self._forget_classifier()
         self.training_ = TrainingPosteriors(p, codes, weights)
         return self._fit_rows(self.training_)
+
+    def _inner(self) -> Any:
+        return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
 
     def _forget_classifier(self) -> None:
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):

@@ -128,7 +128,8 @@ class HistogramSpec:
         columns = np.arange(d - 1, d) if self.channels == "positive" else np.arange(d)
         low, high = np.zeros(len(columns)), np.ones(len(columns))
         if self.channels == "features":
-            low, high = points.min(axis=0), points.max(axis=0)
+            seen = points if training.weights is None else points[training.weights > 0]
+            low, high = seen.min(axis=0), seen.max(axis=0)
         empty = HistogramMap(
             np.empty((0, n_classes)), columns, low, high, int(self.n_bins), self.cumulative
         )

@@ -130,9 +130,17 @@ class MonteCarloSpec:
 
 
 def _draw(refs: ClassReferences, label: int, size: int, rng: np.random.RandomState) -> Array:
-    """Draw ``size`` points from the kernel density of one class, shape (size, k)."""
+    """Draw ``size`` points from the kernel density of one class, shape (size, k).
+
+    The references are sorted first and picked by their cumulative weight, so that the draw
+    depends neither on their order nor on whether a weight is written as repetitions.
+    """
     low, high = int(refs.offsets[label]), int(refs.offsets[label + 1])
-    weights = None if refs.weights is None else refs.weights[low:high] / refs.weights[low:high].sum()
-    centres = refs.points[low:high][rng.choice(high - low, size=size, p=weights)]
+    own = refs.points[low:high]
+    order = np.lexsort(own.T)
+    weights = np.ones(high - low) if refs.weights is None else refs.weights[low:high][order]
+    shares = np.cumsum(weights) / weights.sum()
+    picks = np.searchsorted(shares, rng.random_sample(size), side="right")
+    centres = own[order][np.minimum(picks, high - low - 1)]
     noise = rng.standard_normal(centres.shape)
     return np.asarray(centres + refs.bandwidth * noise, dtype=np.float64)
