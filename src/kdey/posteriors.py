@@ -52,6 +52,12 @@ class TrainingPosteriors:
     folds: Indices | None = None
     instances: Indices | None = None
 
+    def required(self) -> Posteriors:
+        """Return the posteriors, or raise where none were made."""
+        if self.posteriors is None:
+            raise ValueError("this method needs training posteriors: cv must not be None")
+        return self.posteriors
+
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
