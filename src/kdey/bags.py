@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,13 +72,20 @@ class Bags:
     @classmethod
     def from_matrix(cls, weights: ArrayLike | sp.sparray | sp.spmatrix) -> Bags:
         """Return bags from a weight matrix of shape (n_bags, pool_size), dense or sparse."""
-        matrix = sp.csr_array(weights)
+        given: Any = weights if sp.issparse(weights) else np.asarray(weights)
+        matrix = sp.csr_array(given, copy=True)  # the caller's own must keep its zeros
+        if matrix.ndim != 2:
+            raise ValueError(f"weights must have shape (n_bags, pool_size), got {matrix.shape}")
         matrix.eliminate_zeros()
         n_bags, pool_size = matrix.shape
         splits = matrix.indptr[1:-1]
-        return cls.from_indices(
-            np.split(matrix.indices, splits), pool_size, np.split(matrix.data, splits)
-        ) if n_bags else cls.from_indices([], pool_size)
+        return (
+            cls.from_indices(
+                np.split(matrix.indices, splits), pool_size, np.split(matrix.data, splits)
+            )
+            if n_bags
+            else cls.from_indices([], pool_size)
+        )
 
     def __len__(self) -> int:
         """Return the number of bags."""
@@ -91,6 +98,8 @@ class Bags:
 
     def __getitem__(self, part: slice) -> Bags:
         """Return the bags of a contiguous slice, over the same pool."""
+        if not isinstance(part, slice):
+            raise TypeError(f"bags are taken by slices, got {part!r}; iterate for single bags")
         start, stop, step = part.indices(len(self))
         if step != 1:
             raise ValueError("only contiguous slices of bags are supported")
@@ -123,9 +132,7 @@ class Bags:
         data = np.ones(len(self.indices)) if self.weights is None else self.weights
         total = np.add.reduceat(data, self.offsets[:-1])
         data = data / np.repeat(total, self.sizes)
-        return sp.csr_array(
-            (data, self.indices, self.offsets), shape=(len(self), self.pool_size)
-        )
+        return sp.csr_array((data, self.indices, self.offsets), shape=(len(self), self.pool_size))
 
     def mean(self, rows: NDArray[np.floating]) -> Array:
         """Return the (weighted) mean row of each bag, shape (n_bags, r)."""
@@ -157,10 +164,10 @@ def as_bags(bags: BagsLike, pool_size: int) -> Bags:
                 f"bags were made for a pool of {bags.pool_size} instances, got {pool_size}"
             )
         return bags
+    given: Any = bags
     if sp.issparse(bags):
-        made = Bags.from_matrix(bags)
-        return as_bags(made, pool_size)
-    return Bags.from_indices(bags, pool_size)  # type: ignore[arg-type]
+        return as_bags(Bags.from_matrix(given), pool_size)
+    return Bags.from_indices(given, pool_size)
 
 
 def _check_indices(bag: ArrayLike, pool_size: int, number: int) -> Indices:

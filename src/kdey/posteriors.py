@@ -23,8 +23,8 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from .simplex import check_posteriors
-from .splits import Indices, RandomState, Split, make_splits
+from kdey.simplex import check_posteriors
+from kdey.splits import Indices, RandomState, Split, make_splits
 
 Posteriors = NDArray[np.floating]
 

@@ -42,7 +42,8 @@ def check_posteriors(
     if n_classes is not None and p.shape[1] != n_classes:
         raise ValueError(f"{name} has {p.shape[1]} columns, expected one per class: {n_classes}")
     low = p.min(initial=0.0)
-    sums = p.sum(axis=1, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # inf - inf: told below, with the row
+        sums = p.sum(axis=1, dtype=np.float64)
     bad = ~np.isfinite(sums)
     if bad.any():
         raise ValueError(f"{name} contains NaN or infinity (first in row {int(np.argmax(bad))})")
@@ -70,10 +71,13 @@ def check_prevalence(
 
 
 def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from error
     if array.dtype in (np.float32, np.float64):
         return array
-    if array.dtype.kind == "c":
+    if array.dtype.kind not in "biufO":  # text that looks like numbers, dates, complex numbers
         raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
     try:
         return array.astype(np.float64)
@@ -87,18 +91,21 @@ def project(points: ArrayLike) -> Array:
     Sort-based algorithm of Held, Wolfe and Crowder (1974), vectorised over rows; ``points`` has
     shape (k,) or (m, k).
     """
-    v = np.asarray(points, dtype=np.float64)
+    v = _as_float(points, "points").astype(np.float64)
+    if v.size == 0 or not np.isfinite(v).all():
+        raise ValueError("points must be finite and not empty")
+    # Moving a row along (1, ..., 1) does not move its projection, and keeps "- 1" below exact
+    # enough for rows of any size.
+    v -= v.max(axis=-1, keepdims=True)
     u = -np.sort(-v, axis=-1)
     excess = np.cumsum(u, axis=-1) - 1.0
     rank = np.arange(1, v.shape[-1] + 1)
     support = np.count_nonzero(u * rank > excess, axis=-1)
     threshold = np.take_along_axis(excess, np.expand_dims(support - 1, -1), axis=-1)
-    return np.maximum(v - threshold / np.expand_dims(support, -1), 0.0)
+    return np.asarray(np.maximum(v - threshold / np.expand_dims(support, -1), 0.0))
 
 
-def sample_uniform(
-    n_classes: int, size: int, random_state: np.random.Generator
-) -> Array:
+def sample_uniform(n_classes: int, size: int, random_state: np.random.Generator) -> Array:
     """Draw ``size`` prevalences uniformly from the simplex (Kraemer), shape (size, n_classes).
 
     The gaps between sorted uniform numbers are uniform on the simplex (Smith and Tromble, 2004).

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, softmax
 
-from ..simplex import check_posteriors
+from kdey.simplex import check_posteriors
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def shrink_zeros(posteriors: ArrayLike, shrinkage: float = SHRINKAGE) -> Array:
     if not 0.0 < shrinkage < 1.0:
         raise ValueError(f"shrinkage must lie strictly between 0 and 1, got {shrinkage!r}")
     p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
-    return (1.0 - shrinkage) * p + shrinkage / p.shape[1]
+    return np.asarray((1.0 - shrinkage) * p + shrinkage / p.shape[1])
 
 
 def fit_dirichlet(
@@ -196,7 +196,7 @@ def _check_open(posteriors: ArrayLike) -> Array:
             f"posteriors must be strictly positive (row {row} holds a zero): "
             "apply shrink_zeros first"
         )
-    return p / p.sum(axis=1, keepdims=True)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def _check_weights(weights: ArrayLike | None, n_rows: int) -> Array:
@@ -207,4 +207,4 @@ def _check_weights(weights: ArrayLike | None, n_rows: int) -> Array:
         raise ValueError(f"weights must have shape ({n_rows},), got {w.shape}")
     if not np.isfinite(w).all() or (w < 0).any() or not w.any():
         raise ValueError("weights must be finite, non-negative and not all zero")
-    return w / w.sum()
+    return np.asarray(w / w.sum())

@@ -1,0 +1,329 @@
+"""Calibrators: maps from posteriors to better calibrated posteriors.
+
+All but Platt's are the family of Alexandari, Kundaje and Shrikumar ("Maximum likelihood with
+bias-corrected calibration is hard-to-beat at label shift adaptation", ICML 2020):
+
+    q = softmax(scale * z + bias),   z_i = log p_i - mean_l log p_l,
+
+fitted by minimising the weighted mean log-loss -sum_j w_j log q_{j, y_j} / sum_j w_j over
+scale >= 0 and bias. The loss is convex in these parameters (it is not in the temperature
+1 / scale). The centring of z matters where every class has a scale of its own. Posteriors are
+floored before the logarithm, so exact zeros and ones are allowed.
+
+=================== =================== =========
+calibrator          scale               bias
+=================== =================== =========
+TemperatureScaling  one for all classes none
+BCTS                one for all classes per class
+VectorScaling       per class           per class
+NoBiasVectorScaling per class           none
+=================== =================== =========
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from kdey.newton import Evaluate, Minimum, projected_newton
+from kdey.simplex import check_posteriors
+
+Array = NDArray[np.float64]
+
+#: Posteriors below this count as this in logarithms: -27.6, near where a logistic model's float
+#: posteriors stop being told apart from zero and one.
+LOG_FLOOR = 1e-12
+#: A mean log-loss this small means that the classes are separable: the scale would grow for ever.
+SEPARABLE_LOSS = 1e-6
+
+
+class Calibrator(TransformerMixin, BaseEstimator, ABC):
+    """What the calibrators share: parameters, checks, and the two steps of a fit.
+
+    Parameters
+    ----------
+    floor : float
+        Smallest posterior taken into a logarithm.
+    tol : float
+        Stop when a Newton step promises to lower the mean loss by less than this.
+    max_iter : int
+
+    Attributes
+    ----------
+    scale_ : array of shape (k,)
+        Inverse temperature of each class.
+    bias_ : array of shape (k,)
+        Zeros where the calibrator has no bias.
+    loss_ : float
+        The minimised loss.
+    converged_ : bool
+    n_iter_ : int
+    n_features_in_ : int
+        Number of classes k.
+    """
+
+    def __init__(
+        self, *, floor: float = LOG_FLOOR, tol: float = 1e-10, max_iter: int = 200
+    ) -> None:
+        self.floor = floor
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, P: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to held-out posteriors.
+
+        Parameters
+        ----------
+        P : array-like of shape (n, k)
+            Posteriors of a model that has not seen these instances.
+        y : int array-like of shape (n,)
+            Codes 0..k-1 of the true classes.
+        sample_weight : array-like of shape (n,), optional
+        """
+        if not 0.0 < self.floor < 0.5:
+            raise ValueError(f"floor must lie in (0, 0.5), got {self.floor!r}")
+        p = np.asarray(check_posteriors(P, name="P"), dtype=np.float64)
+        hot = _one_hot(y, p.shape)
+        found = self._minimise(p, hot, _check_weights(sample_weight, len(p)))
+        self.scale_, self.bias_ = self._unpack(found.point, p.shape[1])
+        self.loss_, self.n_iter_, self.converged_ = found.objective, found.n_iter, found.converged
+        self.n_features_in_ = p.shape[1]
+        if not found.converged:
+            message = f"{type(self).__name__} did not converge in {found.n_iter} iterations"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        if found.objective <= SEPARABLE_LOSS:
+            message = "P separates the classes of y without error: calibrated posteriors are 0 or 1"
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return self
+
+    def transform(self, P: ArrayLike) -> Array:
+        """Return the calibrated posteriors of ``P``, both of shape (m, k)."""
+        check_is_fitted(self)
+        p = np.asarray(check_posteriors(P, self.n_features_in_, name="P"), dtype=np.float64)
+        return self._calibrated(p)
+
+    @abstractmethod
+    def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
+        """Minimise the loss for labels ``hot`` (n, k) and weights (n,)."""
+
+    @abstractmethod
+    def _unpack(self, theta: Array, k: int) -> tuple[Array, Array]:
+        """Return the scale and the bias of each class."""
+
+    @abstractmethod
+    def _calibrated(self, p: Array) -> Array:
+        """Apply the fitted map."""
+
+
+class _SoftmaxScaling(Calibrator):
+    """The family of the module's docstring; a subclass says which parameters are free."""
+
+    _shared_scale: bool
+    _has_bias: bool
+
+    def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
+        k = p.shape[1]
+        free = self._free(k)
+        full = _softmax_loss(centred_logs(p, self.floor), hot, weights / weights.sum())
+
+        def evaluate(theta: Array) -> tuple[float, Array, Array]:
+            loss, gradient, hessian = full(free @ theta)
+            return loss, free.T @ gradient, free.T @ hessian @ free
+
+        is_scale = free[:k].any(axis=0)
+        return projected_newton(
+            evaluate,
+            np.asarray(is_scale, dtype=np.float64),
+            np.where(is_scale, 0.0, -np.inf),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            enough=SEPARABLE_LOSS,
+        )
+
+    def _unpack(self, theta: Array, k: int) -> tuple[Array, Array]:
+        scale, bias = np.split(self._free(k) @ theta, 2)
+        # The loss does not see a constant added to all biases: they sum to zero by convention.
+        return scale, bias - bias.mean()
+
+    def _free(self, k: int) -> Array:
+        """Return the (2k, d) matrix from free parameters to all scales and biases."""
+        scales = np.ones((k, 1)) if self._shared_scale else np.eye(k)
+        biases = np.eye(k) if self._has_bias else np.empty((k, 0))
+        return np.asarray(block_diag(scales, biases), dtype=np.float64)
+
+    def _calibrated(self, p: Array) -> Array:
+        z = centred_logs(p, self.floor)
+        return np.asarray(softmax(z * self.scale_ + self.bias_, axis=1))
+
+
+class TemperatureScaling(_SoftmaxScaling):
+    """Temperature scaling, ``softmax(scale * log p)`` (Guo et al., 2017)."""
+
+    _shared_scale = True
+    _has_bias = False
+
+
+class BCTS(_SoftmaxScaling):
+    """Bias-corrected temperature scaling, ``softmax(scale * log p + bias)``."""
+
+    _shared_scale = True
+    _has_bias = True
+
+
+class VectorScaling(_SoftmaxScaling):
+    """Vector scaling, ``softmax(scale_i z_i + bias_i)`` (Guo et al., 2017)."""
+
+    _shared_scale = False
+    _has_bias = True
+
+
+class NoBiasVectorScaling(_SoftmaxScaling):
+    """Vector scaling without bias, ``softmax(scale_i z_i)``."""
+
+    _shared_scale = False
+    _has_bias = False
+
+
+class PlattScaling(Calibrator):
+    """Platt scaling: a sigmoid of the log-odds, class by class, then rows are normalised.
+
+    ``q_i`` is proportional to ``sigmoid(scale_i log(p_i / (1 - p_i)) + bias_i)``, each class
+    fitted against the rest by the log-loss to the smoothed targets (n_in + 1) / (n_in + 2) inside
+    the class and 1 / (n_out + 2) outside it (Platt, 1999; n_in and n_out are sums of weights).
+    With two classes both fits are the same and the normalisation does nothing. ``loss_`` is the
+    sum of the k losses.
+    """
+
+    def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
+        k = p.shape[1]
+        inside = weights @ hot
+        outside = weights.sum() - inside
+        target = np.where(hot > 0, (inside + 1.0) / (inside + 2.0), 1.0 / (outside + 2.0))
+        evaluate = _sigmoid_losses(log_odds(p, self.floor), target, weights / weights.sum())
+        start = np.concatenate([np.ones(k), np.zeros(k)])
+        lower = np.full(2 * k, -np.inf)
+        return projected_newton(evaluate, start, lower, tol=self.tol, max_iter=self.max_iter)
+
+    def _unpack(self, theta: Array, k: int) -> tuple[Array, Array]:
+        return theta[:k], theta[k:]
+
+    def _calibrated(self, p: Array) -> Array:
+        # Normalised as a softmax of logarithms: sigmoids that underflow still have a ratio.
+        t = log_odds(p, self.floor) * self.scale_ + self.bias_
+        return np.asarray(softmax(log_expit(t), axis=1))
+
+
+CALIBRATORS: Mapping[str, type[Calibrator]] = MappingProxyType(
+    {
+        "platt": PlattScaling,
+        "temperature": TemperatureScaling,
+        "ts": TemperatureScaling,
+        "bcts": BCTS,
+        "vector": VectorScaling,
+        "vs": VectorScaling,
+        "nbvs": NoBiasVectorScaling,
+    }
+)
+
+
+def make_calibrator(calibration: Any) -> Any:
+    """Return an unfitted calibrator.
+
+    Parameters
+    ----------
+    calibration : str or object with ``fit`` and ``transform``
+        A name from ``CALIBRATORS``, or a calibrator, which is cloned.
+    """
+    if isinstance(calibration, str) and calibration in CALIBRATORS:
+        return CALIBRATORS[calibration]()
+    is_instance = not isinstance(calibration, str | type)
+    if is_instance and hasattr(calibration, "fit") and hasattr(calibration, "transform"):
+        return clone(calibration)
+    raise ValueError(
+        f"calibration must be one of {', '.join(CALIBRATORS)} or an object with fit and "
+        f"transform, got {calibration!r}"
+    )
+
+
+def centred_logs(p: Array, floor: float = LOG_FLOOR) -> Array:
+    """Return ``log p`` less its mean over the classes, row by row, floored; shape (m, k)."""
+    logs = np.log(np.maximum(p, floor))
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+
+
+def log_odds(p: Array, floor: float = LOG_FLOOR) -> Array:
+    """Return ``log(p / (1 - p))`` entry by entry, with p held in [floor, 1 - floor]."""
+    held = np.clip(p, floor, 1.0 - floor)
+    return np.asarray(np.log(held) - np.log1p(-held))
+
+
+def _softmax_loss(z: Array, hot: Array, weights: Array) -> Evaluate:
+    """Return the multinomial log-loss as a function of k scales and k biases."""
+    k = z.shape[1]
+    w = weights[:, None]
+
+    def evaluate(theta: Array) -> tuple[float, Array, Array]:
+        logs = log_softmax(z * theta[:k] + theta[k:], axis=1)
+        q = np.exp(logs)
+        residual = w * (q - hot)
+        gradient = np.concatenate([(residual * z).sum(axis=0), residual.sum(axis=0)])
+        both = np.concatenate([q * z, q], axis=1)
+        hessian = _paired_diagonals(w * q, z) - both.T @ (w * both)
+        return -float((w * hot * logs).sum()), gradient, hessian
+
+    return evaluate
+
+
+def _sigmoid_losses(z: Array, target: Array, weights: Array) -> Evaluate:
+    """Return the sum of k binary log-losses as a function of k scales and k biases."""
+    k = z.shape[1]
+    w = weights[:, None]
+
+    def evaluate(theta: Array) -> tuple[float, Array, Array]:
+        t = z * theta[:k] + theta[k:]
+        q = expit(t)
+        residual = w * (q - target)
+        gradient = np.concatenate([(residual * z).sum(axis=0), residual.sum(axis=0)])
+        loss = -w * (target * log_expit(t) + (1.0 - target) * log_expit(-t))
+        return float(loss.sum()), gradient, _paired_diagonals(w * q * (1.0 - q), z)
+
+    return evaluate
+
+
+def _paired_diagonals(weights: Array, z: Array) -> Array:
+    """Return the (2k, 2k) matrix of diagonals sum_j w z^2, w z (twice) and w of each class."""
+    mixed = np.diag((weights * z).sum(axis=0))
+    return np.block(
+        [[np.diag((weights * z * z).sum(axis=0)), mixed], [mixed, np.diag(weights.sum(axis=0))]]
+    )
+
+
+def _one_hot(y: ArrayLike, shape: tuple[int, ...]) -> Array:
+    codes = np.asarray(y)
+    if codes.shape != shape[:1]:
+        raise ValueError(f"y must have shape {shape[:1]}, one code per row of P, got {codes.shape}")
+    if codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= shape[1]:
+        raise ValueError(f"y must hold integer codes from 0 to {shape[1] - 1}")
+    return np.asarray(np.eye(shape[1])[codes])
+
+
+def _check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Array:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), got {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must be finite, non-negative and not all zero")
+    return weights

@@ -1,0 +1,152 @@
+"""Bags: every way to make them agrees with loops over plain index arrays."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdey.bags import Bags, as_bags
+
+POOL = 12
+
+
+@st.composite
+def weighted_bags(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+    bags = [rng.integers(0, POOL, size) for size in sizes]
+    return bags, [rng.random(size) + 0.01 for size in sizes], rng.normal(size=(POOL, 3))
+
+
+@settings(max_examples=50)
+@given(weighted_bags())
+def test_means_are_those_of_a_loop(case):
+    bags, weights, rows = case
+    plain = [rows[bag].mean(axis=0) for bag in bags]
+    np.testing.assert_allclose(Bags.from_indices(bags, POOL).mean(rows), plain, atol=1e-12)
+    weighted = [np.average(rows[b], axis=0, weights=w) for b, w in zip(bags, weights, strict=True)]
+    made = Bags.from_indices(bags, POOL, weights)
+    np.testing.assert_allclose(made.mean(rows), weighted, atol=1e-12)
+    np.testing.assert_allclose(made.matrix().sum(axis=1), 1.0)
+
+
+@settings(max_examples=50)
+@given(weighted_bags())
+def test_parts_come_back_as_given(case):
+    bags, weights, _ = case
+    made = Bags.from_indices(bags, POOL, weights)
+    assert len(made) == len(bags)
+    np.testing.assert_array_equal(made.sizes, [len(bag) for bag in bags])
+    for b, positions in enumerate(made):
+        np.testing.assert_array_equal(positions, bags[b])
+        np.testing.assert_array_equal(made.bag_weights(b), weights[b])
+        np.testing.assert_array_equal(
+            Bags.from_indices(bags, POOL).bag_weights(b), np.ones(len(bags[b]))
+        )
+
+
+@settings(max_examples=50)
+@given(weighted_bags(), st.integers(-6, 6), st.integers(-6, 6))
+def test_slices_are_those_of_a_list(case, start, stop):
+    bags, weights, _ = case
+    part = Bags.from_indices(bags, POOL, weights)[start:stop]
+    assert part.pool_size == POOL
+    assert len(part) == len(bags[start:stop])
+    for b, (bag, weight) in enumerate(zip(bags[start:stop], weights[start:stop], strict=True)):
+        np.testing.assert_array_equal(list(part)[b], bag)
+        np.testing.assert_array_equal(part.bag_weights(b), weight)
+    assert part.matrix().shape == (len(part), POOL)
+
+
+def test_weights_equal_repetition():
+    rows = np.random.default_rng(0).normal(size=(POOL, 2))
+    repeated = Bags.from_indices([[0, 0, 0, 5]], POOL).mean(rows)
+    weighted = Bags.from_indices([[0, 5]], POOL, [[3, 1]]).mean(rows)
+    np.testing.assert_allclose(repeated, weighted)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.coo_matrix, sp.csc_array])
+def test_matrix_of_weights(make):
+    dense = np.random.default_rng(0).integers(0, 3, (4, POOL)).astype(float)
+    rows = np.random.default_rng(1).normal(size=(POOL, 2))
+    made = Bags.from_matrix(make(dense))
+    expected = dense @ rows / dense.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(made.mean(rows), expected, atol=1e-12)
+    assert made.indices.dtype == np.int64
+
+
+def test_matrix_of_the_caller_is_left_alone():
+    mine = sp.csr_array(np.array([[1.0, 2.0, 3.0]]))
+    mine.data[1] = 0.0
+    Bags.from_matrix(mine)
+    np.testing.assert_array_equal(mine.indices, [0, 1, 2])
+    np.testing.assert_array_equal(mine.data, [1.0, 0.0, 3.0])
+
+
+def test_whole_pool():
+    rows = np.random.default_rng(0).normal(size=(POOL, 2))
+    whole = Bags.whole(POOL)
+    assert whole.is_whole
+    np.testing.assert_allclose(whole.mean(rows)[0], rows.mean(axis=0))
+    weights = np.arange(POOL)
+    weighted = Bags.whole(POOL, weights)
+    np.testing.assert_allclose(weighted.mean(rows)[0], np.average(rows, axis=0, weights=weights))
+    assert not Bags.from_indices([np.arange(POOL)[::-1]], POOL).is_whole
+    assert not Bags.from_indices([[0], [1]], 2).is_whole
+
+
+def test_as_bags_takes_every_form():
+    square = np.array([[0, 1], [2, 2]])
+    for given_ in (square, square.tolist(), square.astype(np.uint8), list(square)):
+        np.testing.assert_array_equal(as_bags(given_, 3).indices, [0, 1, 2, 2])
+    made = as_bags(square, 3)
+    assert as_bags(made, 3) is made
+    assert len(as_bags(sp.csr_array(np.eye(3)), 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("bags", "message"),
+    [
+        ([], "bags is empty"),
+        ([[0], []], "bag 1 is empty"),
+        ([[0, 12]], "bag 0 has positions outside the pool of 12"),
+        ([[-1]], "bag 0 has positions outside"),
+        ([[0.5]], "bag 0 must hold integer positions"),
+        ([[True, False]], "bag 0 must hold integer positions"),
+        (np.arange(3), "bag 0 must be a vector of positions"),
+        ([[[0, 1]]], "bag 0 must be a vector"),
+        (sp.csr_array((2, 12)), "bag 0 is empty"),
+        (sp.csr_array((0, 12)), "bags is empty"),
+        (sp.csr_array(np.eye(3)), "pool of 3 instances, got 12"),
+        (sp.csr_array(-np.eye(12)), "weights must be finite and non-negative"),
+        (sp.csr_array(np.nan * np.eye(12)), "weights must be finite"),
+        (Bags.whole(3), "pool of 3 instances, got 12"),
+    ],
+)
+def test_bad_bags_are_named(bags, message):
+    with pytest.raises(ValueError, match=message):
+        as_bags(bags, POOL)
+
+
+def test_bad_weights_are_named():
+    with pytest.raises(ValueError, match="weights for 1 bags, but 2"):
+        Bags.from_indices([[0], [1]], POOL, [[1.0]])
+    with pytest.raises(ValueError, match=r"weights must have shape \(2,\)"):
+        Bags.from_indices([[0, 1]], POOL, [[1.0]])
+    with pytest.raises(ValueError, match="weights of bag 1 are all zero"):
+        Bags.from_indices([[0], [1]], POOL, [[1.0], [0.0]])
+    with pytest.raises(ValueError, match="bag is empty"):
+        Bags.whole(0)
+    with pytest.raises(ValueError, match="weights of bag 0 are all zero"):
+        Bags.whole(2, [0, 0])
+    with pytest.raises(ValueError, match=r"shape \(n_bags, pool_size\)"):
+        Bags.from_matrix(np.ones(3))
+
+
+def test_only_contiguous_slices():
+    bags = as_bags([[0], [1], [2]], 3)
+    with pytest.raises(ValueError, match="contiguous"):
+        bags[::2]
+    with pytest.raises(TypeError, match="taken by slices"):
+        bags[0]
