@@ -1,0 +1,102 @@
+// Vectors of the instruction set this file is compiled for, by the compilers' vector extensions.
+//
+// Files in isa/ are compiled several times with different flags. They must not instantiate
+// templates or inline functions from outside their own namespace (the standard library's, say):
+// the linker keeps one copy of such a function, and it might be the one this machine cannot run.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+
+#include "kernel.hpp"
+
+namespace kdey {
+namespace KDEY_ISA {
+
+#if defined(KDEY_ISA_avx512)
+constexpr int kLanes = 16, kBatch = 12, kSmallBatch = 4;  // 24 of 32 registers accumulate
+#elif defined(KDEY_ISA_avx2)
+constexpr int kLanes = 8, kBatch = 6, kSmallBatch = 2;    // 12 of 16
+#else
+constexpr int kLanes = 4, kBatch = 6, kSmallBatch = 2;
+#endif
+constexpr int kTile = 2 * kLanes;
+constexpr int kDoubles = kLanes / 2;
+
+typedef float VF __attribute__((vector_size(4 * kLanes)));
+typedef int32_t VI __attribute__((vector_size(4 * kLanes)));
+typedef double VD __attribute__((vector_size(8 * kDoubles)));
+typedef int64_t VL __attribute__((vector_size(8 * kDoubles)));
+typedef float VH __attribute__((vector_size(4 * kDoubles)));  // as many floats as doubles
+
+template <class V, class T>
+inline V load(const T* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof(V));
+  return v;
+}
+template <class V, class T>
+inline void store(T* p, V v) {
+  __builtin_memcpy(p, &v, sizeof(V));
+}
+inline VD widen(const float* p) { return __builtin_convertvector(load<VH>(p), VD); }
+
+template <class V>
+inline V largest(V a, V b) {
+  return a > b ? a : b;  // b where a is NaN
+}
+
+template <class T, class V>
+inline T sum_lanes(V v) {
+  constexpr int n = sizeof(V) / sizeof(T);
+  T part[n];
+  store(part, v);
+  for (int half = n / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) part[i] += part[i + half];
+  return part[0];
+}
+
+template <class T, class V>
+inline T max_lanes(V v) {
+  constexpr int n = sizeof(V) / sizeof(T);
+  T best = v[0];
+  for (int i = 1; i < n; ++i) best = v[i] > best ? v[i] : best;
+  return best;
+}
+
+// 2^e to 2e-7, exactly 0 for e <= -126 and for NaN; e < 127. Adding 1.5 * 2^23 rounds e to an
+// integer that then stands in the low bits, ready to become the exponent.
+inline VF exp2_or_zero(VF e) {
+  VF t = e + 12582912.0f;
+  VF f = e - (t - 12582912.0f);
+  VF p = f * 0.001327647129073739f + 0.009675540961325169f;
+  p = p * f + 0.05550713092088699f;
+  p = p * f + 0.24022120237350464f;
+  p = p * f + 0.6931469440460205f;
+  p = p * f + 1.0000001192092896f;
+  VI bits = (VI)p + ((VI)t << 23);
+  return (VF)(bits & (e > -126.0f));
+}
+
+// The same to 1e-15: e <= -1022 gives 0, e < 1023. Taylor series of degree 12.
+inline VD exp2_or_zero(VD e) {
+  constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
+  VD t = e + magic;
+  VD f = (e - (t - magic)) * 0.693147180559945309417;
+  VD p = f * (1.0 / 479001600.0) + 1.0 / 39916800.0;
+  p = p * f + 1.0 / 3628800.0;
+  p = p * f + 1.0 / 362880.0;
+  p = p * f + 1.0 / 40320.0;
+  p = p * f + 1.0 / 5040.0;
+  p = p * f + 1.0 / 720.0;
+  p = p * f + 1.0 / 120.0;
+  p = p * f + 1.0 / 24.0;
+  p = p * f + 1.0 / 6.0;
+  p = p * f + 0.5;
+  p = p * f + 1.0;
+  p = p * f + 1.0;
+  VL bits = (VL)p + ((VL)t << 52);
+  return (VD)(bits & (e > -1022.0));
+}
+
+}  // namespace KDEY_ISA
+}  // namespace kdey

@@ -1,1 +1,0 @@
-namespace kdey { namespace KDEY_ISA { int probe() { return 0; } } }

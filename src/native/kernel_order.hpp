@@ -1,0 +1,31 @@
+// Spatial ordering: points that are near each other come to stand near each other.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "kernel.hpp"
+
+namespace kdey {
+
+// Permutes rows[0..count) so that every aligned run of `leaf` of them lies close together:
+// recursive median splits along the coordinate that varies most.
+class SpatialOrder {
+ public:
+  SpatialOrder(const Points& points, int64_t leaf) : points_(points), leaf_(leaf) {}
+  void operator()(int64_t* rows, int64_t count);
+
+ private:
+  struct Keyed {
+    double key;
+    int64_t row;
+  };
+  void split(int64_t* rows, int64_t count);
+  int64_t widest(const int64_t* rows, int64_t count);
+
+  Points points_;
+  int64_t leaf_;
+  std::vector<Keyed> keyed_;
+  std::vector<double> sum_, squares_;
+};
+
+}  // namespace kdey

@@ -1,0 +1,214 @@
+#include "kernel_pack.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernel_order.hpp"
+#include "parallel.hpp"
+
+namespace kdey {
+namespace {
+constexpr int64_t kTileBytes = 4 << 20;    // per chunk
+constexpr int64_t kBlockBytes = 256 << 10; // one block in float64
+constexpr int64_t kChunkLanes = 32768;
+constexpr int64_t kDefaultBlock = 128;
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+}  // namespace
+
+Layout make_layout(int64_t dim, int64_t block_size, const KernelIsa& isa, bool double_mode) {
+  int64_t fits = std::max<int64_t>(32, kBlockBytes / (8 * dim) / 32 * 32);
+  int64_t block = block_size > 0 ? block_size : std::min(kDefaultBlock, fits);
+  int64_t lanes = std::min(kChunkLanes, kTileBytes / (4 * (dim + 2)));
+  return {block, std::max(lanes, round_up(block, isa.tile)), isa.lanes, isa.tile, !double_mode};
+}
+
+Packer::Packer(const References& references, const Layout& layout)
+    : refs_(references), layout_(layout), class_log_count_(references.n_classes) {
+  for (int64_t i = 0; i < refs_.n_classes; ++i) {
+    int64_t size = refs_.offsets[i + 1] - refs_.offsets[i];
+    class_log_count_[i] = std::log2(static_cast<double>(std::max<int64_t>(size, 1)));
+  }
+}
+
+bool Packer::next(int n_threads) {
+  collect();
+  if (segments_.empty()) return false;
+  shape_tables();
+  parallel_for(static_cast<int64_t>(segments_.size()), n_threads,
+               [&](int64_t s) { order_segment(segments_[s]); });
+  for (size_t p = 0; p < order_.size(); ++p)
+    position_[order_[p] - chunk_begin_] = static_cast<int32_t>(p);
+  constexpr int64_t run = 8;
+  parallel_for((chunk_.n_blocks + run - 1) / run, n_threads, [&](int64_t r) {
+    int64_t end = std::min<int64_t>(chunk_.n_blocks, (r + 1) * run);
+    for (int64_t b = r * run; b < end; ++b) pack_block(static_cast<int>(b));
+  });
+  return true;
+}
+
+// Takes the references of the next chunk, those of weight zero left out, and plans its blocks.
+void Packer::collect() {
+  segments_.clear();
+  order_.clear();
+  first_.clear(), count_.clear(), label_.clear(), tile_offset_.clear();
+  int64_t lanes_left = layout_.capacity, block_lanes = round_up(layout_.block, layout_.tile);
+  chunk_begin_ = row_;
+  while (class_ < refs_.n_classes) {
+    int64_t blocks = std::min<int64_t>(kMaxBlocks - first_.size(), lanes_left / block_lanes);
+    if (blocks == 0) break;
+    size_t before = first_.size();
+    take(class_, blocks * layout_.block);
+    for (size_t b = before; b < first_.size(); ++b)
+      lanes_left -= round_up(count_[b], layout_.tile);
+    if (row_ == refs_.offsets[class_ + 1]) ++class_;
+  }
+  position_.assign(row_ - chunk_begin_, -1);
+}
+
+void Packer::take(int64_t label, int64_t capacity) {
+  int64_t begin = order_.size(), rows = layout_.pack_tiles ? refs_.points.dim + 1 : 0;
+  if (refs_.weights && layout_.pack_tiles) ++rows;
+  for (; row_ < refs_.offsets[label + 1] && capacity > 0; ++row_) {
+    if (refs_.weights && !(refs_.weights[row_] > 0)) continue;
+    order_.push_back(row_);
+    --capacity;
+  }
+  int64_t end = order_.size();
+  if (begin == end) return;
+  segments_.push_back({label, begin, end, static_cast<int>(first_.size())});
+  for (int64_t p = begin; p < end; p += layout_.block) {
+    int64_t size = std::min(layout_.block, end - p);
+    int64_t filled = tile_offset_.empty() ? 0 : round_up(count_.back(), layout_.tile) * rows;
+    tile_offset_.push_back(tile_offset_.empty() ? 0 : tile_offset_.back() + filled);
+    first_.push_back(static_cast<int32_t>(p));
+    count_.push_back(static_cast<int32_t>(size));
+    label_.push_back(static_cast<int32_t>(label));
+  }
+}
+
+void Packer::shape_tables() {
+  int64_t dim = refs_.points.dim;
+  Chunk& c = chunk_;
+  c.references = refs_.points;
+  c.n_blocks = static_cast<int>(first_.size());
+  c.stride = stride_ = static_cast<int>(round_up(c.n_blocks, layout_.lanes));
+  c.padded_dim = static_cast<int>(round_up(dim, layout_.lanes));
+  int64_t rows = layout_.pack_tiles ? dim + 1 + (refs_.weights != nullptr) : 0;
+  int64_t floats = tile_offset_.back() + round_up(count_.back(), layout_.tile) * rows;
+  for (auto* table : {&low_, &high_, &centre_}) {
+    std::fill_n(table->reserve(dim * stride_), dim * stride_, 0.0f);
+  }
+  for (auto* table : {&radius2_, &weight_span_}) {
+    std::fill_n(table->reserve(stride_), stride_, 0.0f);
+  }
+  std::fill_n(log_count_.reserve(stride_), stride_, 0.0);
+  // Padding blocks must never be the nearest.
+  std::fill_n(top_weight_.reserve(stride_), stride_, -std::numeric_limits<double>::infinity());
+  centre_rows_.reserve(c.n_blocks * c.padded_dim);
+  tiles_.reserve(std::max<int64_t>(floats, 1));
+  if (refs_.weights) log_weight_.reserve(order_.size());
+  c.order = order_.data(), c.first = first_.data(), c.count = count_.data();
+  c.label = label_.data(), c.tile_offset = tile_offset_.data();
+  c.low = low_.data(), c.high = high_.data(), c.centre = centre_.data();
+  c.centre_rows = centre_rows_.data(), c.radius2 = radius2_.data();
+  c.log_weight = refs_.weights ? log_weight_.data() : nullptr;
+  c.top_weight = top_weight_.data(), c.weight_span = weight_span_.data();
+  c.log_count = log_count_.data();
+  c.tiles = layout_.pack_tiles ? tiles_.data() : nullptr;
+}
+
+void Packer::order_segment(const Segment& segment) {
+  SpatialOrder order(refs_.points, layout_.block);
+  order(order_.data() + segment.begin, segment.end - segment.begin);
+}
+
+void Packer::pack_block(int b) {
+  float* centre = centre_rows_.data() + int64_t{b} * chunk_.padded_dim;
+  std::vector<double> mean(refs_.points.dim, 0.0);
+  for (int p = first_[b]; p < first_[b] + count_[b]; ++p)
+    for (int64_t d = 0; d < refs_.points.dim; ++d) mean[d] += refs_.points.at(order_[p], d);
+  std::fill_n(centre, chunk_.padded_dim, 0.0f);
+  for (int64_t d = 0; d < refs_.points.dim; ++d)
+    centre[d] = static_cast<float>(mean[d] / count_[b]);
+  fill_weights(b);
+  fill_box(b, centre);
+  if (layout_.pack_tiles) fill_tiles(b, centre);
+  log_count_.data()[b] = class_log_count_[label_[b]];
+}
+
+void Packer::fill_weights(int b) {
+  double top = 0.0, bottom = 0.0;
+  if (refs_.weights) {
+    top = -std::numeric_limits<double>::infinity(), bottom = -top;
+    for (int p = first_[b]; p < first_[b] + count_[b]; ++p) {
+      double value = log_weight_.data()[p] = std::log2(refs_.weights[order_[p]]);
+      top = std::max(top, value), bottom = std::min(bottom, value);
+    }
+  }
+  top_weight_.data()[b] = top;
+  weight_span_.data()[b] = static_cast<float>(top - bottom);
+}
+
+// The bounding box and the radius. The box is widened by what rounding a query and a corner to
+// float32 can lose, so that the distance to it never comes out too large (nearest2 in
+// isa/kernel_item.cpp allows for the relative errors of the sum).
+void Packer::fill_box(int b, const float* centre) {
+  constexpr double slack = 4.0 / (1 << 24);
+  double radius2 = 0.0;
+  std::vector<double> low(refs_.points.dim, std::numeric_limits<double>::infinity());
+  std::vector<double> high(refs_.points.dim, -std::numeric_limits<double>::infinity());
+  for (int p = first_[b]; p < first_[b] + count_[b]; ++p) {
+    double sum = 0.0;
+    for (int64_t d = 0; d < refs_.points.dim; ++d) {
+      double y = refs_.points.at(order_[p], d), u = y - centre[d];
+      low[d] = std::min(low[d], y), high[d] = std::max(high[d], y);
+      sum += u * u;
+    }
+    radius2 = std::max(radius2, sum);
+  }
+  for (int64_t d = 0; d < refs_.points.dim; ++d) {
+    low_.data()[d * stride_ + b] = static_cast<float>(low[d] - slack * std::abs(low[d]));
+    high_.data()[d * stride_ + b] = static_cast<float>(high[d] + slack * std::abs(high[d]));
+    centre_.data()[d * stride_ + b] = centre[d];
+  }
+  radius2_.data()[b] = static_cast<float>(radius2);
+}
+
+void Packer::fill_tiles(int b, const float* centre) {
+  int64_t dim = refs_.points.dim, tile = layout_.tile;
+  int64_t rows = dim + 1 + (refs_.weights != nullptr);
+  float* out = tiles_.data() + tile_offset_[b];
+  std::fill_n(out, round_up(count_[b], tile) * rows, 0.0f);
+  for (int64_t i = 0; i < round_up(count_[b], tile); ++i) {
+    float* lane = out + i / tile * tile * rows + i % tile;
+    if (i >= count_[b]) {
+      lane[dim * tile] = -std::numeric_limits<float>::infinity();
+      continue;
+    }
+    int64_t row = order_[first_[b] + i];
+    double norm2 = 0.0;
+    for (int64_t d = 0; d < dim; ++d) {
+      float u = static_cast<float>(refs_.points.at(row, d) - centre[d]);
+      lane[d * tile] = u;
+      norm2 += static_cast<double>(u) * u;
+    }
+    lane[dim * tile] = static_cast<float>(-0.5 * norm2);
+    if (refs_.weights)
+      lane[(dim + 1) * tile] =
+          static_cast<float>(log_weight_.data()[first_[b] + i] - top_weight_.data()[b]);
+  }
+}
+
+void Packer::locate(int64_t row, int32_t* block, int32_t* lane) const {
+  *block = *lane = -1;
+  if (row < chunk_begin_ || row >= chunk_begin_ + static_cast<int64_t>(position_.size())) return;
+  int32_t p = position_[row - chunk_begin_];
+  if (p < 0) return;
+  auto after = std::upper_bound(first_.begin(), first_.end(), p);
+  *block = static_cast<int32_t>(after - first_.begin()) - 1;
+  *lane = p - first_[*block];
+}
+
+}  // namespace kdey
