@@ -49,7 +49,7 @@ def demo_methods(seed: int) -> dict[str, Any]:
         "DM-HD": DM(divergence="hellinger"),
         "DM-CS": DM(divergence="cauchy-schwarz"),
         "EMQ": EMQ(),
-        #"EMQ-BCTS": EMQ(calibration="bcts"),
+        "EMQ-BCTS": EMQ(calibration="bcts"),
         "DIR": DIR(),
         "KDEy-HD": KDEyHD(random_state=seed),
         "KDEy-CS": KDEyCS(),

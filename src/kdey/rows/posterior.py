@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.calibration import make_calibrator
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, ArrayRows, class_means
 
@@ -93,8 +94,6 @@ class RatioRows:
         if self.calibration is None:
             prior = np.bincount(training.labels, weights=w, minlength=n_classes).astype(np.float64)
             return RatioMap(prior / prior.sum(), None)
-        from kdey.calibration import make_calibrator
-
         calibrator = make_calibrator(self.calibration)
         p = training.required()
         calibrator.fit(p, training.labels, sample_weight=w)
