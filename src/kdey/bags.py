@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from kdey.weights import check_weights
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -42,7 +44,7 @@ class Bags:
         """Return the pool itself as one bag, with a weight per instance where given."""
         if pool_size == 0:
             raise ValueError("the bag is empty: a bag needs at least one instance")
-        checked = None if weights is None else _check_weights(weights, pool_size)
+        checked = None if weights is None else check_weights(weights, pool_size, may_vanish=True)
         offsets = np.array([0, pool_size], dtype=np.int64)
         return cls(np.arange(pool_size, dtype=np.int64), offsets, pool_size, checked)._check_mass()
 
@@ -65,7 +67,10 @@ class Bags:
             if len(parts) != len(rows):
                 raise ValueError(f"got weights for {len(parts)} bags, but {len(rows)} bags")
             flat = np.concatenate(
-                [_check_weights(w, len(row)) for w, row in zip(parts, rows, strict=True)]
+                [
+                    check_weights(w, len(row), name="weights", may_vanish=True)
+                    for w, row in zip(parts, rows, strict=True)
+                ]
             )
         return cls(np.concatenate(rows), offsets, pool_size, flat)._check_mass()
 
@@ -181,12 +186,3 @@ def _check_indices(bag: ArrayLike, pool_size: int, number: int) -> Indices:
     if indices.min() < 0 or indices.max() >= pool_size:
         raise ValueError(f"bag {number} has positions outside the pool of {pool_size} instances")
     return indices.astype(np.int64)
-
-
-def _check_weights(weights: ArrayLike, size: int) -> Array:
-    w = np.asarray(weights, dtype=np.float64)
-    if w.shape != (size,):
-        raise ValueError(f"weights must have shape ({size},), got {w.shape}")
-    if not np.isfinite(w).all() or (w < 0).any():
-        raise ValueError("weights must be finite and non-negative")
-    return w

@@ -38,6 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdey.newton import Evaluate, Minimum, projected_newton
 from kdey.simplex import check_posteriors
+from kdey.weights import check_weights
 
 Array = NDArray[np.float64]
 
@@ -95,7 +96,9 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             raise ValueError(f"floor must lie in (0, 0.5), got {self.floor!r}")
         p = np.asarray(check_posteriors(P, name="P"), dtype=np.float64)
         hot = _one_hot(y, p.shape)
-        found = self._minimise(p, hot, _check_weights(sample_weight, len(p)))
+        unit = np.ones(len(p))
+        weights = unit if sample_weight is None else check_weights(sample_weight, len(p))
+        found = self._minimise(p, hot, weights)
         self.scale_, self.bias_ = self._unpack(found.point, p.shape[1])
         self.loss_, self.n_iter_, self.converged_ = found.objective, found.n_iter, found.converged
         self.n_features_in_ = p.shape[1]
@@ -316,14 +319,3 @@ def _one_hot(y: ArrayLike, shape: tuple[int, ...]) -> Array:
     if codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= shape[1]:
         raise ValueError(f"y must hold integer codes from 0 to {shape[1] - 1}")
     return np.asarray(np.eye(shape[1])[codes])
-
-
-def _check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Array:
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},), got {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError("sample_weight must be finite, non-negative and not all zero")
-    return weights

@@ -91,7 +91,7 @@ def run_demo(*, n_bags: int = 200, seed: int = 0) -> None:
 
 
 def _evaluate(
-    fit: Callable[..., Any], method: Any, training: Any, pool: Array, bags: LabelledBags
+    fit: Callable[..., Any], method: Any, training: Any, pool: Any, bags: LabelledBags
 ) -> tuple[Array, Array, float]:
     """Return the estimates, their absolute errors and the seconds they took."""
     start = time.perf_counter()

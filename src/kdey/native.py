@@ -80,6 +80,6 @@ def _as_c(argument: NDArray[np.generic] | int | float | None) -> Any:
         if not argument.flags.c_contiguous:
             raise ValueError("arrays passed to the native core must be C-contiguous")
         return ctypes.c_void_p(argument.ctypes.data)
-    if isinstance(argument, int):
-        return ctypes.c_int64(argument)
+    if isinstance(argument, int | np.integer):
+        return ctypes.c_int64(int(argument))
     return ctypes.c_double(argument)

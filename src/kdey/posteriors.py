@@ -25,6 +25,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
+from kdey.weights import check_weights
 
 Posteriors = NDArray[np.floating]
 
@@ -130,7 +131,7 @@ def training_posteriors(
     _check_classifier(classifier)
     classes = np.asarray(classes)
     X, codes = _check_rows(X, codes)
-    weights = None if sample_weight is None else _check_weights(sample_weight, len(codes))
+    weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
     if isinstance(classifier, FrozenEstimator):
         rows = None if cv is None else predict_posteriors(classifier, X, classes)
         return classifier, TrainingPosteriors(rows, codes, weights)
@@ -283,15 +284,6 @@ def _check_rows(X: Any, codes: ArrayLike) -> tuple[Any, Indices]:
         return indexable(X, checked)[0], checked
     except ValueError as error:
         raise ValueError(f"X and y must have the same number of rows: {error}") from error
-
-
-def _check_weights(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},), got {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError("sample_weight must be finite, non-negative and not all zero")
-    return weights
 
 
 def _check_two_classes(codes: Indices, where: str) -> None:

@@ -46,7 +46,9 @@ def fitted(method: object, P: np.ndarray, y: np.ndarray) -> object:
     return method
 
 
-def cs_objective(method: KDEyCS, P: np.ndarray, y: np.ndarray, bag: np.ndarray, a: np.ndarray) -> float:
+def cs_objective(
+    method: KDEyCS, P: np.ndarray, y: np.ndarray, bag: np.ndarray, a: np.ndarray
+) -> float:
     """Return QuaPy's Cauchy-Schwarz objective without the test-test term."""
     ratios = a * method.counts_inv
     overlap = [method.gram_matrix_mix_sum(P[y == i], bag) for i in range(len(a))]
@@ -55,7 +57,9 @@ def cs_objective(method: KDEyCS, P: np.ndarray, y: np.ndarray, bag: np.ndarray, 
 
 def hd_objective(method: KDEyHD, bag: np.ndarray, a: np.ndarray) -> float:
     """Return the Monte Carlo squared Hellinger distance at QuaPy's reference points, no epsilon."""
-    q = method.pdf(method.get_kde_function(bag, BANDWIDTH, "gaussian"), method.reference_samples, "gaussian")
+    q = method.pdf(
+        method.get_kde_function(bag, BANDWIDTH, "gaussian"), method.reference_samples, "gaussian"
+    )
     p = a @ method.reference_classwise_densities
     return float(np.mean((np.sqrt(p) - np.sqrt(q)) ** 2 / method.reference_density))
 
@@ -65,7 +69,10 @@ def answers(P: np.ndarray, y: np.ndarray, bags: list[np.ndarray]) -> dict[str, n
     out: dict[str, list] = {name: [] for name in ("ML", "CS", "HD", "EMQ", "EM", "PACC", "ACC")}
     ml, cs = fitted(KDEyML(bandwidth=BANDWIDTH), P, y), fitted(KDEyCS(bandwidth=BANDWIDTH), P, y)
     hd = fitted(KDEyHD(bandwidth=BANDWIDTH, random_state=0, montecarlo_trials=3000), P, y)
-    pacc, acc = fitted(PACC(LogisticRegression()), P, y), fitted(ACC(LogisticRegression()), P.argmax(1), y)
+    pacc, acc = (
+        fitted(PACC(LogisticRegression()), P, y),
+        fitted(ACC(LogisticRegression()), P.argmax(1), y),
+    )
     prior = np.bincount(y) / len(y)
     objectives: dict[str, list] = {"CS_objective": [], "HD_objective": []}
     for bag in bags:

@@ -1,0 +1,1 @@
+"""The named methods: thin, declarative compositions of rows, problems and solvers."""

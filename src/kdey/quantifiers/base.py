@@ -35,6 +35,7 @@ from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 from kdey.threads import thread_count
+from kdey.weights import check_weights
 
 
 class BaseQuantifier(BaseEstimator):
@@ -189,7 +190,7 @@ class RowQuantifier(BaseQuantifier):
         rows = self.row_map_(points, n_threads)
         return self.matching_.match(self.row_map_, rows, bags, n_threads)
 
-    def _divergence(
+    def _divergence_at(
         self, points: NDArray[Any], bags: Bags, prevalence: ArrayLike | None
     ) -> Array:
         n_threads = thread_count(self.n_jobs)
@@ -198,7 +199,8 @@ class RowQuantifier(BaseQuantifier):
             at = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
         else:
             shape = (len(bags), len(self.classes_))
-            at = check_posteriors(np.broadcast_to(np.asarray(prevalence), shape), name="prevalence")
+            given = np.broadcast_to(np.asarray(prevalence, dtype=np.float64), shape)
+            at = np.asarray(check_posteriors(given, name="prevalence"), dtype=np.float64)
         return self.matching_.full_objective(self.row_map_, rows, bags, at, n_threads)
 
 
@@ -217,8 +219,11 @@ class FeatureQuantifier(RowQuantifier):
         points = validate_data(self, X, dtype=np.float64)
         codes = self._start_fit(y)
         check_consistent_length(points, codes)
-        weights = None if sample_weight is None else _check_weights(sample_weight, len(codes))
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         return self._fit_rows(TrainingPosteriors(points, codes, weights))
+
+    def _check_points(self, X: Any) -> None:
+        validate_data(self, X, reset=False, dtype=np.float64)
 
     def _solve_points(self, X: Any, bags: Bags) -> Solution:
         return self._solve_rows(check_array(X, dtype=np.float64), bags)
@@ -305,7 +310,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         codes = self._start_fit(y, classes)
         p = check_posteriors(posteriors, len(self.classes_))
         check_consistent_length(p, codes)
-        weights = None if sample_weight is None else _check_weights(sample_weight, len(codes))
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         self._forget_classifier()
         self.training_ = TrainingPosteriors(p, codes, weights)
         return self._fit_rows(self.training_)
@@ -324,7 +329,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._solve_rows(posteriors, bags)
 
-    def divergence(
+    def divergence_at(
         self,
         posteriors: ArrayLike,
         prevalence: ArrayLike | None = None,
@@ -344,23 +349,12 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """
         check_is_fitted(self, "classes_")
         p = check_posteriors(posteriors, len(self.classes_))
-        return self._divergence(p, _bags(bags, len(p)), prevalence)
+        return self._divergence_at(p, _bags(bags, len(p)), prevalence)
 
 
-def _bags(
-    bags: BagsLike | None, pool_size: int, sample_weight: ArrayLike | None = None
-) -> Bags:
+def _bags(bags: BagsLike | None, pool_size: int, sample_weight: ArrayLike | None = None) -> Bags:
     if bags is None:
         return Bags.whole(pool_size, sample_weight)
     if sample_weight is not None:
         raise ValueError("sample_weight is for a single bag; give weighted Bags instead")
     return as_bags(bags, pool_size)
-
-
-def _check_weights(sample_weight: ArrayLike, n: int) -> Array:
-    w = np.asarray(sample_weight, dtype=np.float64)
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {w.shape}")
-    if not np.isfinite(w).all() or (w < 0).any() or not w.any():
-        raise ValueError("sample_weight must be finite, non-negative and not all zero")
-    return w

@@ -13,6 +13,7 @@ from kdey.quantifiers.base import AggregativeQuantifier, BaseQuantifier
 from kdey.quantifiers.matching import Mean, exact_solution
 from kdey.rows.posterior import PosteriorRows
 from kdey.solvers.solution import Solution
+from kdey.weights import check_weights
 
 
 class _Counting(AggregativeQuantifier):
@@ -66,9 +67,9 @@ class TrainingPrevalence(BaseQuantifier):
         """Count the labels ``y`` of shape (n,), weighted where weights are given."""
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
-        check_consistent_length(X, codes, sample_weight)
+        check_consistent_length(X, codes)
         if sample_weight is not None:
-            mass = np.bincount(codes, weights=np.asarray(sample_weight, dtype=np.float64))
+            mass = np.bincount(codes, weights=check_weights(sample_weight, len(codes)))
             self.prevalence_ = mass / mass.sum()
         return self
 

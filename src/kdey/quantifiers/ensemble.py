@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, validate_data
 
@@ -80,6 +80,7 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
         codes = self._start_fit(y)
         check_consistent_length(X, codes, sample_weight)
         draws = self._draw(codes)
+        X = indexable(X)[0]
         self.quantifiers_ = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit)(clone(self.quantifier), X, self.classes_[codes], sample_weight, draw)
             for draw in draws
@@ -115,7 +116,10 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
         self.member_prevalence_ = counts / counts.sum(axis=1, keepdims=True)
         return [
             np.concatenate(
-                [generator.choice(m, n, replace=n > len(m)) for m, n in zip(members, row, strict=True)]
+                [
+                    generator.choice(m, n, replace=n > len(m))
+                    for m, n in zip(members, row, strict=True)
+                ]
             )
             for row in counts
         ]

@@ -154,7 +154,7 @@ class MaximiseLikelihood(Matching):
 
     def solve(self, problem: MixtureLikelihood, n_threads: int = 1) -> Solution:
         """Return the maximum likelihood prevalences."""
-        options = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        options: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}
         return solve_mixture(problem, tol=self.tol, n_threads=n_threads, **options)
 
 
@@ -168,7 +168,7 @@ class ExpectationMaximisation(MaximiseLikelihood):
         """Return what EM reaches by its stopping rule; the gap tells how far that is."""
         problem = self.problem(row_map, rows, bags)
         start = np.tile(row_map.prior / row_map.prior.sum(), (len(bags), 1))
-        options = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        options: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}
         return solve_mixture_em(problem, tol=self.tol, start=start, **options)
 
 
@@ -188,7 +188,7 @@ class MatchCauchySchwarz(Matching):
         self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> CauchySchwarz:
         """Return the problem; ``full`` adds the test-test term."""
-        log_self = rows.log_self(bags, n_threads) if full else None
+        log_self = rows.log_self(bags, n_threads) if full else np.zeros(len(bags))
         return CauchySchwarz(row_map.templates, rows.log_mean(bags), log_self)
 
     def solve(self, problem: CauchySchwarz, n_threads: int = 1) -> Solution:
@@ -204,7 +204,9 @@ class MatchSquares(Matching):
         self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> QuadraticMatch:
         """Return the problem; ``full`` adds the test-test term."""
-        constants = 0.5 * np.exp(rows.log_self(bags, n_threads)) if full else None
+        constants = np.zeros(len(bags))
+        if full:
+            constants = 0.5 * np.exp(rows.log_self(bags, n_threads))
         return QuadraticMatch(row_map.templates, rows.mean(bags), constants)
 
     def solve(self, problem: QuadraticMatch, n_threads: int = 1) -> Solution:
@@ -250,8 +252,12 @@ class MatchHistograms(Matching):
         shape = (row_map.n_terms, row_map.n_bins)
         templates = row_map.templates.reshape(*shape, -1)
         targets = rows.mean(bags).reshape(len(bags), *shape)
-        make = {"cauchy-schwarz": HistogramCauchySchwarz, "mean-hellinger": MeanHellinger}
-        return make[self.kind](templates, targets)
+        make: dict[str, Any] = {
+            "cauchy-schwarz": HistogramCauchySchwarz,
+            "mean-hellinger": MeanHellinger,
+        }
+        made: HistogramCauchySchwarz | MeanHellinger = make[self.kind](templates, targets)
+        return made
 
     def solve(
         self, problem: HistogramCauchySchwarz | MeanHellinger, n_threads: int = 1

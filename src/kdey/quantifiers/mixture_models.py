@@ -53,9 +53,7 @@ class MM(AggregativeQuantifier):
 
     def _matching(self) -> Matching:
         if self.criterion not in _CRITERIA:
-            raise ValueError(
-                f"criterion must be one of {list(_CRITERIA)}, got {self.criterion!r}"
-            )
+            raise ValueError(f"criterion must be one of {list(_CRITERIA)}, got {self.criterion!r}")
         return MatchCdf(_CRITERIA[self.criterion])
 
 

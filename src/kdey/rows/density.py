@@ -59,7 +59,9 @@ class DirichletMap:
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
         """Return the log densities at posteriors of shape (m, k)."""
-        return ArrayRows(dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters))
+        return ArrayRows(
+            dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters)
+        )
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,7 @@ class DirichletRows:
         if not 0 <= self.shrinkage < 1:
             raise ValueError(f"shrinkage must be in [0, 1), got {self.shrinkage!r}")
 
-    def fit(
-        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> DirichletMap:
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
         """Return the map with one maximum likelihood Dirichlet per class."""
         points = shrink_zeros(training.required(), self.shrinkage)
         weights = training.weights

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, softmax
 
 from kdey.simplex import check_posteriors
+from kdey.weights import check_weights
 
 Array = NDArray[np.float64]
 
@@ -93,7 +94,8 @@ def fit_dirichlet(
     p = _check_open(posteriors)
     if p.shape[1] < 2:
         raise ValueError("posteriors must have at least two columns")
-    w = _check_weights(weights, len(p))
+    w = np.ones(len(p)) if weights is None else check_weights(weights, len(p), name="weights")
+    w = w / w.sum()
     g = w @ np.log(p)
     # F(A m) grows like (k - 1)/2 log A - A excess at its best m, softmax(g): Jensen's
     # inequality makes the excess positive unless all rows are equal.
@@ -197,14 +199,3 @@ def _check_open(posteriors: ArrayLike) -> Array:
             "apply shrink_zeros first"
         )
     return np.asarray(p / p.sum(axis=1, keepdims=True))
-
-
-def _check_weights(weights: ArrayLike | None, n_rows: int) -> Array:
-    if weights is None:
-        return np.full(n_rows, 1.0 / n_rows)
-    w = np.asarray(weights, dtype=np.float64)
-    if w.shape != (n_rows,):
-        raise ValueError(f"weights must have shape ({n_rows},), got {w.shape}")
-    if not np.isfinite(w).all() or (w < 0).any() or not w.any():
-        raise ValueError("weights must be finite, non-negative and not all zero")
-    return np.asarray(w / w.sum())

@@ -7,7 +7,7 @@ shape (m, n_channels) and never written out.
 
 from __future__ import annotations
 
-import numbers
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,8 @@ _CHUNK = 1 << 17
 
 def check_n_bins(n_bins: Any) -> int:
     """Return ``n_bins`` as an int of at least 2, or raise."""
-    if not isinstance(n_bins, numbers.Integral) or isinstance(n_bins, bool) or n_bins < 2:
+    is_whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
+    if not is_whole or n_bins < 2:
         raise ValueError(f"n_bins must be an integer of at least 2, got {n_bins!r}")
     return int(n_bins)
 
@@ -66,7 +67,7 @@ def _bag_chunks(bags: Bags) -> list[tuple[int, int]]:
         target = bags.offsets[cuts[-1]] + _CHUNK
         stop = int(np.searchsorted(bags.offsets, target, side="right")) - 1
         cuts.append(min(max(stop, cuts[-1] + 1), len(bags)))
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(itertools.pairwise(cuts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +120,7 @@ class HistogramSpec:
     def __post_init__(self) -> None:
         check_n_bins(self.n_bins)
 
-    def fit(
-        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> HistogramMap:
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> HistogramMap:
         """Return the map, with the histograms of the training classes as templates."""
         points = np.asarray(training.required(), dtype=np.float64)
         d = points.shape[1]

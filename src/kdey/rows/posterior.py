@@ -44,9 +44,7 @@ class PosteriorRows:
     crisp: bool
     adjusted: bool
 
-    def fit(
-        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> PosteriorMap:
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PosteriorMap:
         """Return the map, with class means of the training rows where asked for."""
         empty = PosteriorMap(np.empty((n_classes, 0)), self.crisp)
         if not self.adjusted:

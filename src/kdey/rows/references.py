@@ -101,7 +101,7 @@ class ClassReferences:
             precision=self.spec.precision,  # type: ignore[arg-type]
             n_threads=n_threads,
         )[0]
-        return sums - self.log_mass
+        return np.asarray(sums - self.log_mass, dtype=np.float64)
 
 
 def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -> None:
