@@ -63,7 +63,7 @@ def solve_programs(
     shared = gram.ndim == 2
     if gram.shape[-2:] != (k, k) or not (shared or len(gram) == n):
         raise ValueError(f"gram must have shape ({k}, {k}) or ({n}, {k}, {k}), got {gram.shape}")
-    if hasattr(native.library(), "kdey_solve_programs"):
+    if native.available():
         return _solve_native(gram, linear, simplex, start, passes, n_threads)
     x = np.empty((n, k))
     steps = np.empty(n, dtype=np.int64)

@@ -103,7 +103,7 @@ def solve_divergence(
 def _solve_mixture(
     problem: MixtureLikelihood, tol: float, max_iter: int, start: Array, n_threads: int
 ) -> Solution:
-    if not hasattr(native.library(), "kdey_solve_programs"):
+    if not native.available():
         return solve_sqp(
             problem,
             tol=tol,
@@ -127,7 +127,7 @@ def _solve_mixture(
 def _solve_divergence(
     problem: Divergence, tol: float, max_iter: int, start: Array, n_threads: int
 ) -> Solution:
-    if not hasattr(native.library(), "kdey_solve_programs"):
+    if not native.available():
         return solve_sqp(problem, tol=tol, max_iter=max_iter, start=start, n_threads=n_threads)
     solution = _blank(start.shape)
     native.call(

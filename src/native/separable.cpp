@@ -1,0 +1,156 @@
+#include "separable.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "isa.hpp"
+
+namespace kdey {
+namespace {
+// Share of the uniform prevalence blended into a start that explains some row not at all.
+constexpr double kBlend = 1e-3;
+constexpr int kHalvings = 60;
+}  // namespace
+
+SeparableKernels separable_kernels() {
+  switch (active_isa()) {
+#if defined(KDEY_HAVE_X86_ISAS)
+    case Isa::avx512: return avx512::separable_kernels();
+    case Isa::avx2: return avx2::separable_kernels();
+#endif
+    default: return baseline::separable_kernels();
+  }
+}
+
+SeparableSolver::SeparableSolver(const SeparableKernels& kernels, int64_t k, int64_t ld)
+    : kernels_(kernels), k_(k), ld_(ld), program_(k) {
+  double* room = small_.room(4 * ld + ld * ld + curve_scratch(ld));
+  x_ = room;
+  z_ = x_ + ld;
+  g_ = z_ + ld;
+  linear_ = g_ + ld;
+  hessian_ = linear_ + ld;
+  scratch_ = hessian_ + ld * ld;
+}
+
+Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
+                                   int64_t max_iter, double* x) {
+  begin(problem, x);
+  double gap = gradient(problem);
+  int64_t iteration = 0;
+  while (!(gap <= tol) && iteration < max_iter) {
+    ++iteration;
+    double promise = newton_step(problem);
+    double t = promise < 0 ? search(problem) : 0;
+    move(problem, t);
+    // A shortened step is far from the end, often at a prevalence many orders too large: the
+    // multiplicative step of EM shrinks it at once where halving would take hundreds.
+    if (t < 1 && problem.loss == kNegativeLog) em_step(problem);
+    else if (t == 0) break;
+    gap = gradient(problem);
+  }
+  std::copy(x_, x_ + k_, x);
+  return {gap, iteration};
+}
+
+void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
+  const int64_t n = problem.n;
+  p_ = large_.room(5 * n);
+  end_ = p_ + n;
+  middle_ = end_ + n;
+  slope_ = middle_ + n;
+  curve_ = slope_ + n;
+  std::fill(x_, x_ + 4 * ld_, 0.0);
+  std::copy(x, x + k_, x_);
+  kernels_.mix(problem.rows, n, ld_, x_, p_);
+  if (*std::min_element(p_, p_ + n) > 0) return;
+  for (int64_t i = 0; i < k_; ++i) x_[i] = (1 - kBlend) * x_[i] + kBlend / k_;
+  kernels_.mix(problem.rows, n, ld_, x_, p_);
+}
+
+// Fills the gradient at x and returns its Frank-Wolfe gap.
+double SeparableSolver::gradient(const SeparableProblem& problem) {
+  kernels_.first(problem.loss, problem.n, problem.v, p_, problem.q, slope_);
+  kernels_.pull(problem.rows, problem.n, ld_, slope_, g_);
+  double lowest = *std::min_element(g_, g_ + k_), gap = 0;
+  for (int64_t i = 0; i < k_; ++i)
+    if (x_[i] > 0) gap += x_[i] * (g_[i] - lowest);
+  return gap;
+}
+
+// Minimises the quadratic model over the simplex, into z; returns the slope towards it.
+double SeparableSolver::newton_step(const SeparableProblem& problem) {
+  const int64_t n = problem.n;
+  kernels_.second(problem.loss, n, problem.v, p_, problem.q, curve_);
+  kernels_.curve(problem.rows, n, ld_, curve_, scratch_, hessian_);
+  double level = 0;
+  for (int64_t i = 0; i < k_; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < k_; ++j) sum += hessian_[i * ld_ + j] * x_[j];
+    linear_[i] = sum - g_[i];
+    level += x_[i] * sum;
+  }
+  program_.set_gram(hessian_, ld_, level > 0 ? level : 1);
+  std::copy(x_, x_ + k_, z_);
+  program_.solve(linear_, z_, 1);
+  double sum = 0, promise = 0;
+  for (int64_t i = 0; i < k_; ++i) sum += z_[i];
+  for (int64_t i = 0; i < k_; ++i) {
+    z_[i] /= sum;
+    promise += g_[i] * (z_[i] - x_[i]);
+  }
+  kernels_.mix(problem.rows, n, ld_, z_, end_);
+  return promise;
+}
+
+// The slope of the loss at (1 - t) x + t z, towards z.
+double SeparableSolver::slope_at(const SeparableProblem& problem, double t) {
+  const int64_t n = problem.n;
+  const double* at = end_;
+  if (t < 1) {
+    for (int64_t j = 0; j < n; ++j) middle_[j] = (1 - t) * p_[j] + t * end_[j];
+    at = middle_;
+  }
+  kernels_.first(problem.loss, n, problem.v, at, problem.q, slope_);
+  double sums[4] = {0, 0, 0, 0};
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4)
+    for (int l = 0; l < 4; ++l) sums[l] += slope_[j + l] * (end_[j + l] - p_[j + l]);
+  for (; j < n; ++j) sums[0] += slope_[j] * (end_[j] - p_[j]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// Halves the step until the loss is sure to fall. It is convex, so its slope rises along the
+// step, and t/2 (slope(t/2) + slope(t)) bounds the change at t from above: no logarithm needed,
+// and no cancellation near the optimum. An infinite or undefined slope counts as a rise.
+double SeparableSolver::search(const SeparableProblem& problem) {
+  double t = 1, here = slope_at(problem, t);
+  for (int i = 0; i < kHalvings; ++i) {
+    if (here <= 0) return t;
+    double half = slope_at(problem, t / 2);
+    if (half + here <= 0) return t;
+    t /= 2;
+    here = half;
+  }
+  return 0;
+}
+
+void SeparableSolver::move(const SeparableProblem& problem, double t) {
+  if (t == 1) {
+    std::swap(x_, z_);
+    std::swap(p_, end_);
+    return;
+  }
+  for (int64_t i = 0; i < k_; ++i) x_[i] = (1 - t) * x_[i] + t * z_[i];
+  for (int64_t j = 0; j < problem.n; ++j) p_[j] = (1 - t) * p_[j] + t * end_[j];
+}
+
+void SeparableSolver::em_step(const SeparableProblem& problem) {
+  gradient(problem);
+  double sum = 0;
+  for (int64_t i = 0; i < k_; ++i) sum += x_[i] *= x_[i] > 0 ? -g_[i] : 0.0;
+  for (int64_t i = 0; i < k_; ++i) x_[i] /= sum;
+  kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+}
+
+}  // namespace kdey
