@@ -22,7 +22,7 @@ void ActiveSet::set_gram(const double* gram, int64_t ld, double level) {
   level_ = level;
   for (int64_t i = 0; i < k_; ++i) {
     for (int64_t j = 0; j < k_; ++j) gram_[i * k_ + j] = gram[i * ld + j] + level;
-    double own = gram[i * ld + i];
+    double own = gram_[i * k_ + i];
     diagonal_[i] = own > 0 ? own : largest;
     gram_[i * k_ + i] += kProximal * diagonal_[i];
   }

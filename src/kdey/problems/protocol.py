@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ class Problem(Protocol):
 
     ``prevalences`` always has shape (B, k): row b belongs to bag b.
     """
+
+    #: Whether the objective is convex over the simplex.
+    convex: ClassVar[bool]
 
     @property
     def n_bags(self) -> int:
