@@ -32,7 +32,8 @@ KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride,
 
 // Minimises -sum_j w_j log(D_j . x) / sum_j w_j over the simplex for every bag. rows: (pool, k),
 // each with a largest entry of one, or all zero (left out); log_scales: (pool,) what was taken
-// out. Bag b owns indices[offsets[b] .. offsets[b + 1]); weights alike, or NULL. start: (n, k).
+// out. Bag b owns indices[offsets[b] .. offsets[b + 1]); weights alike, or NULL. start: (n, k)
+// or NULL.
 KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales, int64_t pool,
                                     int64_t k, const int64_t* indices, const int64_t* offsets,
                                     const double* weights, int64_t n_bags, const double* start,
@@ -41,7 +42,8 @@ KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales
                                     int64_t* out_n_iter);
 
 // Minimises sum_t phi(M_t . x, q_t) / r_t over the simplex for every bag; loss: the code of a
-// kdey.problems.generator.Generator. templates: (t, k); targets: (n, t); reference: (t,).
+// kdey.problems.generator.Generator. templates: (t, k); targets: (n, t); reference: (t,);
+// start: (n, k) or NULL.
 KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates,
                                        const double* targets, const double* reference,
                                        int64_t n_bags, int64_t t, int64_t k,

@@ -10,6 +10,12 @@ namespace {
 // Share of the uniform prevalence blended into a start that explains some row not at all.
 constexpr double kBlend = 1e-3;
 constexpr int kHalvings = 60;
+// Rows that a thinned problem keeps: enough to tell k classes apart roughly.
+int64_t thinned_rows(int64_t k) { return std::max<int64_t>(512, 12 * k); }
+// It pays from this many times as many rows on.
+constexpr int64_t kThinning = 4;
+constexpr double kThinnedTolerance = 1e-3;
+constexpr int64_t kThinnedIterations = 20;
 }  // namespace
 
 SeparableKernels separable_kernels() {
@@ -51,6 +57,23 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
   }
   std::copy(x_, x_ + k_, x);
   return {gap, iteration};
+}
+
+void SeparableSolver::approach(const SeparableProblem& problem, double* x) {
+  const int64_t stride = problem.n / thinned_rows(k_);
+  if (stride < kThinning) return;
+  const int64_t n = (problem.n + stride - 1) / stride;
+  double* rows = thinned_.room(n * (ld_ + 2));
+  double *v = rows + n * ld_, *q = v + n;
+  for (int64_t j = 0; j < n; ++j) {
+    const double* row = problem.rows + j * stride * ld_;
+    std::copy(row, row + ld_, rows + j * ld_);
+    v[j] = problem.v[j * stride] * static_cast<double>(stride);
+    q[j] = problem.q[j * stride];
+  }
+  SeparableProblem thinned{problem.loss, n, k_, ld_, rows, v, q};
+  solve(thinned, kThinnedTolerance, kThinnedIterations, x);
+  for (int64_t i = 0; i < k_; ++i) x[i] = (1 - kBlend) * x[i] + kBlend / k_;
 }
 
 void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {

@@ -26,6 +26,10 @@ class SeparableSolver {
   // Improves x (k entries on the simplex) until its gap is at most tol.
   Certificate solve(const SeparableProblem& problem, double tol, int64_t max_iter, double* x);
 
+  // Moves x near the solution by solving roughly for a few evenly spaced rows, where there are
+  // many: the first, shortened steps are most of the work and need no more than that.
+  void approach(const SeparableProblem& problem, double* x);
+
   // The mixtures R x of the solution just found.
   const double* mixtures() const { return p_; }
 
@@ -41,7 +45,7 @@ class SeparableSolver {
   const SeparableKernels& kernels_;
   int64_t k_, ld_;
   ActiveSet program_;
-  Buffer small_, large_;
+  Buffer small_, large_, thinned_;
   // Padded vectors of ld: the point, the model's minimiser, the gradient, the linear term.
   double *x_, *z_, *g_, *linear_, *hessian_, *scratch_;
   // Vectors of n: mixtures at x, at z, in between; loss derivatives.

@@ -75,6 +75,16 @@ struct Templates {
   }
 };
 
+void first_point(SeparableSolver& solver, const SeparableProblem& problem, const double* start,
+                 double* x) {
+  if (start) {
+    std::copy(start, start + problem.k, x);
+    return;
+  }
+  std::fill(x, x + problem.k, 1.0 / static_cast<double>(problem.k));
+  solver.approach(problem, x);
+}
+
 struct Targets {
   SeparableSolver solver;
   std::vector<double> kept;
@@ -102,7 +112,7 @@ KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales
       if (bag.n == 0) return;  // the caller has marked bags without information
       double *v = bag.weights.room(0), *x = out_x + b * k;
       SeparableProblem problem{kNegativeLog, bag.n, k, source.ld, bag.rows.room(0), v, v};
-      std::copy(start + b * k, start + (b + 1) * k, x);
+      first_point(bag.solver, problem, start ? start + b * k : nullptr, x);
       Certificate found = bag.solver.solve(problem, tol, max_iter, x);
       out_gap[b] = found.gap;
       out_n_iter[b] = found.n_iter;
@@ -131,8 +141,8 @@ KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates,
       for (int64_t j = 0; j < n; ++j) bag.kept[j] = q[shared.kept[j]];
       SeparableProblem problem{loss, n, k, ld, rows, shared.weights.data(), bag.kept.data()};
       double* x = out_x + b * k;
-      std::copy(start + b * k, start + (b + 1) * k, x);
       Certificate found{0, 0};
+      if (n > 0) first_point(bag.solver, problem, start ? start + b * k : nullptr, x);
       if (n > 0) found = bag.solver.solve(problem, tol, max_iter, x);
       out_gap[b] = found.gap;
       out_n_iter[b] = found.n_iter;
