@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "isa.hpp"
 
@@ -30,21 +31,22 @@ SeparableKernels separable_kernels() {
 
 SeparableSolver::SeparableSolver(const SeparableKernels& kernels, int64_t k, int64_t ld)
     : kernels_(kernels), k_(k), ld_(ld), program_(k) {
-  double* room = small_.room(4 * ld + ld * ld + curve_scratch(ld));
-  x_ = room;
+  x_ = small_.room(6 * ld + ld * ld + curve_scratch(ld));
   z_ = x_ + ld;
-  g_ = z_ + ld;
-  linear_ = g_ + ld;
-  hessian_ = linear_ + ld;
+  linear_ = z_ + ld;
+  g_ = linear_ + ld;
+  trial_ = g_ + ld;
+  half_ = trial_ + ld;
+  hessian_ = half_ + ld;
   scratch_ = hessian_ + ld * ld;
 }
 
 Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
                                    int64_t max_iter, double* x) {
   begin(problem, x);
-  double gap = gradient(problem);
+  gradient(problem, p_, g_);
   int64_t iteration = 0;
-  while (!(gap <= tol) && iteration < max_iter) {
+  while (!(gap() <= tol) && iteration < max_iter) {
     ++iteration;
     double promise = newton_step(problem);
     double t = promise < 0 ? search(problem) : 0;
@@ -53,10 +55,9 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
     // multiplicative step of EM shrinks it at once where halving would take hundreds.
     if (t < 1 && problem.loss == kNegativeLog) em_step(problem);
     else if (t == 0) break;
-    gap = gradient(problem);
   }
   std::copy(x_, x_ + k_, x);
-  return {gap, iteration};
+  return {gap(), iteration};
 }
 
 void SeparableSolver::approach(const SeparableProblem& problem, double* x) {
@@ -83,7 +84,7 @@ void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
   middle_ = end_ + n;
   slope_ = middle_ + n;
   curve_ = slope_ + n;
-  std::fill(x_, x_ + 4 * ld_, 0.0);
+  for (double* padded : {x_, z_}) std::fill(padded, padded + ld_, 0.0);
   std::copy(x, x + k_, x_);
   kernels_.mix(problem.rows, n, ld_, x_, p_);
   if (*std::min_element(p_, p_ + n) > 0) return;
@@ -91,10 +92,14 @@ void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
   kernels_.mix(problem.rows, n, ld_, x_, p_);
 }
 
-// Fills the gradient at x and returns its Frank-Wolfe gap.
-double SeparableSolver::gradient(const SeparableProblem& problem) {
-  kernels_.first(problem.loss, problem.n, problem.v, p_, problem.q, slope_);
-  kernels_.pull(problem.rows, problem.n, ld_, slope_, g_);
+// The gradient where the mixtures are p.
+void SeparableSolver::gradient(const SeparableProblem& problem, const double* p, double* out) {
+  kernels_.first(problem.loss, problem.n, problem.v, p, problem.q, slope_);
+  kernels_.pull(problem.rows, problem.n, ld_, slope_, out);
+}
+
+// The Frank-Wolfe gap at x.
+double SeparableSolver::gap() const {
   double lowest = *std::min_element(g_, g_ + k_), gap = 0;
   for (int64_t i = 0; i < k_; ++i)
     if (x_[i] > 0) gap += x_[i] * (g_[i] - lowest);
@@ -116,42 +121,48 @@ double SeparableSolver::newton_step(const SeparableProblem& problem) {
   program_.set_gram(hessian_, ld_, level > 0 ? level : 1);
   std::copy(x_, x_ + k_, z_);
   program_.solve(linear_, z_, 1);
-  double sum = 0, promise = 0;
+  double sum = 0;
   for (int64_t i = 0; i < k_; ++i) sum += z_[i];
-  for (int64_t i = 0; i < k_; ++i) {
-    z_[i] /= sum;
-    promise += g_[i] * (z_[i] - x_[i]);
-  }
+  for (int64_t i = 0; i < k_; ++i) z_[i] /= sum;
   kernels_.mix(problem.rows, n, ld_, z_, end_);
-  return promise;
+  return slope_of(g_);
 }
 
-// The slope of the loss at (1 - t) x + t z, towards z.
-double SeparableSolver::slope_at(const SeparableProblem& problem, double t) {
-  const int64_t n = problem.n;
+// The slope towards z under a gradient. Relative to its least entry, which is no change on the
+// simplex but keeps the slope exact where all entries are nearly equal: near the optimum.
+double SeparableSolver::slope_of(const double* gradient) const {
+  double lowest = *std::min_element(gradient, gradient + k_), slope = 0;
+  for (int64_t i = 0; i < k_; ++i) {
+    if (!std::isfinite(gradient[i])) return std::numeric_limits<double>::infinity();
+    slope += (gradient[i] - lowest) * (z_[i] - x_[i]);
+  }
+  return slope;
+}
+
+// The slope of the loss at (1 - t) x + t z, towards z, and its gradient there.
+double SeparableSolver::slope_at(const SeparableProblem& problem, double t, double* out) {
   const double* at = end_;
   if (t < 1) {
-    for (int64_t j = 0; j < n; ++j) middle_[j] = (1 - t) * p_[j] + t * end_[j];
+    for (int64_t j = 0; j < problem.n; ++j) middle_[j] = (1 - t) * p_[j] + t * end_[j];
     at = middle_;
   }
-  kernels_.first(problem.loss, n, problem.v, at, problem.q, slope_);
-  double sums[4] = {0, 0, 0, 0};
-  int64_t j = 0;
-  for (; j + 4 <= n; j += 4)
-    for (int l = 0; l < 4; ++l) sums[l] += slope_[j + l] * (end_[j + l] - p_[j + l]);
-  for (; j < n; ++j) sums[0] += slope_[j] * (end_[j] - p_[j]);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  gradient(problem, at, out);
+  return slope_of(out);
 }
 
 // Halves the step until the loss is sure to fall. It is convex, so its slope rises along the
 // step, and t/2 (slope(t/2) + slope(t)) bounds the change at t from above: no logarithm needed,
-// and no cancellation near the optimum. An infinite or undefined slope counts as a rise.
+// and no cancellation near the optimum. An infinite or undefined slope counts as a rise. Leaves
+// the gradient at the point accepted in g_.
 double SeparableSolver::search(const SeparableProblem& problem) {
-  double t = 1, here = slope_at(problem, t);
+  double t = 1, here = slope_at(problem, t, trial_);
   for (int i = 0; i < kHalvings; ++i) {
-    if (here <= 0) return t;
-    double half = slope_at(problem, t / 2);
-    if (half + here <= 0) return t;
+    double half = here <= 0 ? 0 : slope_at(problem, t / 2, half_);
+    if (here <= 0 || half + here <= 0) {
+      std::swap(g_, trial_);
+      return t;
+    }
+    std::swap(trial_, half_);
     t /= 2;
     here = half;
   }
@@ -169,11 +180,11 @@ void SeparableSolver::move(const SeparableProblem& problem, double t) {
 }
 
 void SeparableSolver::em_step(const SeparableProblem& problem) {
-  gradient(problem);
   double sum = 0;
   for (int64_t i = 0; i < k_; ++i) sum += x_[i] *= x_[i] > 0 ? -g_[i] : 0.0;
   for (int64_t i = 0; i < k_; ++i) x_[i] /= sum;
   kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+  gradient(problem, p_, g_);
 }
 
 }  // namespace kdey

@@ -35,9 +35,11 @@ class SeparableSolver {
 
  private:
   void begin(const SeparableProblem& problem, const double* x);
-  double gradient(const SeparableProblem& problem);
+  void gradient(const SeparableProblem& problem, const double* p, double* out);
+  double gap() const;
   double newton_step(const SeparableProblem& problem);
-  double slope_at(const SeparableProblem& problem, double t);
+  double slope_at(const SeparableProblem& problem, double t, double* out);
+  double slope_of(const double* gradient) const;
   double search(const SeparableProblem& problem);
   void move(const SeparableProblem& problem, double t);
   void em_step(const SeparableProblem& problem);
@@ -46,8 +48,10 @@ class SeparableSolver {
   int64_t k_, ld_;
   ActiveSet program_;
   Buffer small_, large_, thinned_;
-  // Padded vectors of ld: the point, the model's minimiser, the gradient, the linear term.
-  double *x_, *z_, *g_, *linear_, *hessian_, *scratch_;
+  // Padded vectors of ld: the point, the model's minimiser, the linear term, and gradients at the
+  // point and at two trial points.
+  double *x_, *z_, *linear_, *g_, *trial_, *half_;
+  double *hessian_, *scratch_;
   // Vectors of n: mixtures at x, at z, in between; loss derivatives.
   double *p_ = nullptr, *end_ = nullptr, *middle_ = nullptr, *slope_ = nullptr, *curve_ = nullptr;
 };

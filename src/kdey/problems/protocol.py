@@ -53,8 +53,8 @@ def frank_wolfe_gap(prevalences: Array, gradient: Array) -> Array:
     For a convex objective this bounds its distance to the minimum over the simplex (Jaggi, 2013).
     A gradient of -inf at a class of prevalence zero gives inf.
     """
-    spread = gradient - gradient.min(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
+        spread = gradient - gradient.min(axis=1, keepdims=True)
         terms = np.where(prevalences > 0, prevalences * spread, 0.0)
     gap = terms.sum(axis=1)
     return np.where(np.isneginf(gradient).any(axis=1), np.inf, np.maximum(gap, 0.0))

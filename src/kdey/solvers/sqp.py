@@ -111,7 +111,7 @@ def _advance(
     h = problem.hessian(x)
     linear = np.einsum("bij,bj->bi", h, x) - g
     z, _ = solve_programs(h, linear, simplex=True, start=x, passes=1, n_threads=n_threads)
-    promise = (g * (z - x)).sum(axis=1)
+    promise = _slope(g, z - x)
     t = _backtrack(problem, state, z, promise)
     shortened = np.flatnonzero(t < 1)
     if polish is not None and len(shortened):
@@ -169,8 +169,13 @@ def _falls(problem: Problem, x: Array, step: Array, gradient: Array) -> NDArray[
 
 
 def _slope(gradient: Array, step: Array) -> Array:
+    """Return gradient . step, exact also where all entries of the gradient are nearly equal.
+
+    Steps sum to zero only up to rounding, so the gradient is taken relative to its least entry.
+    """
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(step == 0, 0.0, gradient * step).sum(axis=1))
+        spread = gradient - gradient.min(axis=1, keepdims=True)
+        return np.asarray(np.where(step == 0, 0.0, spread * step).sum(axis=1))
 
 
 def _put(problem: Problem, state: _State, where: Indices, x: Array) -> None:
