@@ -1,7 +1,7 @@
-// A growing array on cache-line boundaries, not initialised.
+// An array on cache-line boundaries that only ever grows, not initialised.
 #pragma once
 #include <cstddef>
-#include <cstdlib>
+#include <memory>
 #include <new>
 
 namespace kdey {
@@ -11,25 +11,24 @@ class Aligned {
  public:
   Aligned() = default;
   explicit Aligned(size_t size) { reserve(size); }
-  Aligned(const Aligned&) = delete;
-  Aligned& operator=(const Aligned&) = delete;
-  ~Aligned() { std::free(data_); }
 
   // At least `size` elements; the old contents are lost where it has to grow.
   T* reserve(size_t size) {
     if (size > size_) {
-      std::free(data_);
+      data_.reset();
       size_ = 0;
-      data_ = static_cast<T*>(std::aligned_alloc(64, (size * sizeof(T) + 63) / 64 * 64));
-      if (!data_) throw std::bad_alloc();
+      data_.reset(static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t{64})));
       size_ = size;
     }
-    return data_;
+    return data_.get();
   }
-  T* data() const { return data_; }
+  T* data() const { return data_.get(); }
 
  private:
-  T* data_ = nullptr;
+  struct Free {
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<T, Free> data_;
   size_t size_ = 0;
 };
 

@@ -3,6 +3,7 @@ r"""The Cauchy-Schwarz divergence between kernel densities: the problem behind K
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +44,7 @@ class CauchySchwarz:
     gram: Array
     log_targets: Array
     log_self: Array = None  # type: ignore[assignment]
+    convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         gram = check_gram(self.gram)

@@ -3,6 +3,7 @@ r"""Distances between cumulative distributions of binary scores: the problems be
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,7 @@ class CdfDistance:
     targets: Array
     weights: Array
     norm: str = "l1"
+    convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         templates = check_array(self.templates, "templates", (None, 2))

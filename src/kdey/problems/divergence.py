@@ -3,6 +3,7 @@ r"""Sums of a divergence generator: the problem behind KDEy-HD and histogram mat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class Divergence:
     targets: Array
     generator: Generator
     reference: Array = None  # type: ignore[assignment]
+    convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         templates = check_non_negative(self.templates, "templates", (None, None))

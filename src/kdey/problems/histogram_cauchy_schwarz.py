@@ -3,6 +3,7 @@ r"""Mean Cauchy-Schwarz divergence between class-wise histograms: the problem be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class HistogramCauchySchwarz:
     targets: Array
     _grams: Array = field(init=False, repr=False)
     _pulls: Array = field(init=False, repr=False)
+    convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         templates = check_non_negative(self.templates, "templates", (None, None, None))

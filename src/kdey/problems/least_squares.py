@@ -3,6 +3,7 @@ r"""Least squares on the simplex, the problem behind ACC and PACC."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class LeastSquares:
 
     templates: Array
     targets: Array
+    convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         templates = check_array(self.templates, "templates", (None, None))

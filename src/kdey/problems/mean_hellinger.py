@@ -3,6 +3,7 @@ r"""Mean (unsquared) Hellinger distance between class-wise histograms."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ class MeanHellinger:
 
     templates: Array
     targets: Array
+    convex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         templates = check_non_negative(self.templates, "templates", (None, None, None))

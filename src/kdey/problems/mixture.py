@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +43,7 @@ class MixtureLikelihood:
     bags: Bags
     log_scales: Array = None  # type: ignore[assignment]
     _empty: NDArray[np.bool_] = field(init=False, repr=False)
+    convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         rows = check_non_negative(self.rows, "rows", (None, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ class Problem(Protocol):
 
     ``prevalences`` always has shape (B, k): row b belongs to bag b.
     """
+
+    #: Whether the objective is convex over the simplex.
+    convex: ClassVar[bool]
 
     @property
     def n_bags(self) -> int:
@@ -50,8 +53,8 @@ def frank_wolfe_gap(prevalences: Array, gradient: Array) -> Array:
     For a convex objective this bounds its distance to the minimum over the simplex (Jaggi, 2013).
     A gradient of -inf at a class of prevalence zero gives inf.
     """
-    spread = gradient - gradient.min(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
+        spread = gradient - gradient.min(axis=1, keepdims=True)
         terms = np.where(prevalences > 0, prevalences * spread, 0.0)
     gap = terms.sum(axis=1)
     return np.where(np.isneginf(gradient).any(axis=1), np.inf, np.maximum(gap, 0.0))

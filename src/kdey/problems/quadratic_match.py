@@ -3,6 +3,7 @@ r"""Integrated squared error between densities: the problem behind KDEy-L2."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class QuadraticMatch:
     gram: Array
     targets: Array
     constants: Array = None  # type: ignore[assignment]
+    convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         gram = check_gram(self.gram)

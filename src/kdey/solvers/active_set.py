@@ -63,13 +63,14 @@ def solve_programs(
     shared = gram.ndim == 2
     if gram.shape[-2:] != (k, k) or not (shared or len(gram) == n):
         raise ValueError(f"gram must have shape ({k}, {k}) or ({n}, {k}, {k}), got {gram.shape}")
-    if hasattr(native.library(), "kdey_solve_programs"):
+    if native.available():
         return _solve_native(gram, linear, simplex, start, passes, n_threads)
-    x = np.empty((n, k))
+    x, uniform = np.empty((n, k)), np.full(k, 1 / k)
     steps = np.empty(n, dtype=np.int64)
     for b in range(n):
         first = None if start is None else start[b]
-        program = _Program.of(gram if shared else gram[b], linear[b], simplex, first)
+        around = uniform if shared or first is None else first
+        program = _Program.of(gram if shared else gram[b], linear[b], simplex, around)
         x[b], steps[b] = _solve_one(program, first, passes)
     return x, steps
 
@@ -101,14 +102,16 @@ class _Program:
     level: float
 
     @classmethod
-    def of(cls, gram: Array, linear: Array, simplex: bool, start: Array | None) -> _Program:
-        diagonal = np.diag(gram).copy()
-        diagonal[diagonal <= 0] = diagonal.max() if diagonal.max() > 0 else 1.0
-        x = np.full(len(linear), 1 / len(linear)) if start is None else start
+    def of(cls, gram: Array, linear: Array, simplex: bool, around: Array) -> _Program:
+        largest = float(np.diag(gram).max())
+        largest = largest if largest > 0 else 1.0
         # On the simplex Q + m 11' has the same minimisers for any m; this one fits Q's scale.
-        natural = float(x @ gram @ x)
-        level = (natural if natural > 0 else float(diagonal.max())) if simplex else 0.0
-        return cls(gram, gram + np.diag(PROXIMAL * diagonal) + level, linear, diagonal, level)
+        natural = float(around @ gram @ around)
+        level = (natural if natural > 0 else largest) if simplex else 0.0
+        raised = gram + level
+        diagonal = np.diag(raised).copy()
+        diagonal[diagonal <= 0] = largest
+        return cls(gram, raised + np.diag(PROXIMAL * diagonal), linear, diagonal, level)
 
 
 def _solve_one(program: _Program, start: Array | None, passes: int) -> tuple[Array, int]:

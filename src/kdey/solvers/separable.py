@@ -47,15 +47,16 @@ def solve_mixture(
     n_threads : int
         Native threads over bags; results do not depend on it.
     """
-    first = check_start(start, problem.n_bags, problem.n_classes)
+    shape = (problem.n_bags, problem.n_classes)
+    first = None if start is None else check_start(start, *shape)
     informative = problem.is_informative
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every row is zero")
-    solution = _blank(first.shape)
+    solution = _blank(*shape)
     which = np.flatnonzero(informative)
     if len(which):
         part = problem if informative.all() else problem.take(which)
-        solved = _solve_mixture(part, tol, max_iter, first[which], n_threads)
+        solved = _solve_mixture(part, tol, max_iter, _part(first, which), n_threads)
         solution = join(solution, which, solved)
     return _warn_stalled(solution, informative, tol)
 
@@ -83,16 +84,17 @@ def solve_divergence(
     max_iter, start, n_threads
         As for :func:`solve_mixture`.
     """
-    first = check_start(start, problem.n_bags, problem.n_classes)
+    shape = (problem.n_bags, problem.n_classes)
+    first = None if start is None else check_start(start, *shape)
     finite = problem.is_finite
     if not finite.all():
         warn_uninformative(int((~finite).sum()), "the divergence is infinite everywhere")
-    solution = _blank(first.shape)
+    solution = _blank(*shape)
     free = problem.allowed.all(axis=1)
     whole, partial = np.flatnonzero(finite & free), np.flatnonzero(finite & ~free)
     if len(whole):
         part = problem if len(whole) == problem.n_bags else problem.take(whole)
-        solved = _solve_divergence(part, tol, max_iter, first[whole], n_threads)
+        solved = _solve_divergence(part, tol, max_iter, _part(first, whole), n_threads)
         solution = join(solution, whole, solved)
     for bag in partial:
         solved = _solve_restricted(problem.take(np.array([bag])), tol, max_iter, n_threads)
@@ -101,9 +103,9 @@ def solve_divergence(
 
 
 def _solve_mixture(
-    problem: MixtureLikelihood, tol: float, max_iter: int, start: Array, n_threads: int
+    problem: MixtureLikelihood, tol: float, max_iter: int, start: Array | None, n_threads: int
 ) -> Solution:
-    if not hasattr(native.library(), "kdey_solve_programs"):
+    if not native.available():
         return solve_sqp(
             problem,
             tol=tol,
@@ -112,7 +114,7 @@ def _solve_mixture(
             polish=MixtureLikelihood.em_step,
             n_threads=n_threads,
         )
-    bags, solution = problem.bags, _blank(start.shape)
+    bags, solution = problem.bags, _blank(problem.n_bags, problem.n_classes)
     native.call(
         "kdey_solve_mixture",
         *(problem.rows, problem.log_scales, problem.bags.pool_size, problem.n_classes),
@@ -125,11 +127,11 @@ def _solve_mixture(
 
 
 def _solve_divergence(
-    problem: Divergence, tol: float, max_iter: int, start: Array, n_threads: int
+    problem: Divergence, tol: float, max_iter: int, start: Array | None, n_threads: int
 ) -> Solution:
-    if not hasattr(native.library(), "kdey_solve_programs"):
+    if not native.available():
         return solve_sqp(problem, tol=tol, max_iter=max_iter, start=start, n_threads=n_threads)
-    solution = _blank(start.shape)
+    solution = _blank(problem.n_bags, problem.n_classes)
     native.call(
         "kdey_solve_divergence",
         *(problem.generator.code, problem.templates, problem.targets, problem.reference),
@@ -146,15 +148,17 @@ def _solve_restricted(problem: Divergence, tol: float, max_iter: int, n_threads:
     allowed = np.flatnonzero(problem.allowed[0])
     templates = np.ascontiguousarray(problem.templates[:, allowed])
     part = with_fields(problem, templates=templates)
-    start = check_start(None, 1, len(allowed))
-    solved = _solve_divergence(part, tol, max_iter, start, n_threads)
+    solved = _solve_divergence(part, tol, max_iter, None, n_threads)
     prevalence = np.zeros((1, problem.n_classes))
     prevalence[:, allowed] = solved.prevalence
     return Solution(prevalence, solved.objective, solved.gap, solved.n_iter, solved.converged)
 
 
-def _blank(shape: tuple[int, ...]) -> Solution:
-    n, k = shape
+def _part(start: Array | None, which: NDArray[np.int64]) -> Array | None:
+    return None if start is None else start[which]
+
+
+def _blank(n: int, k: int) -> Solution:
     return Solution(
         np.full((n, k), 1.0 / k),
         np.full(n, np.nan),

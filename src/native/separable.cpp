@@ -1,0 +1,190 @@
+#include "separable.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "isa.hpp"
+
+namespace kdey {
+namespace {
+// Share of the uniform prevalence blended into a start that explains some row not at all.
+constexpr double kBlend = 1e-3;
+constexpr int kHalvings = 60;
+// Rows that a thinned problem keeps: enough to tell k classes apart roughly.
+int64_t thinned_rows(int64_t k) { return std::max<int64_t>(512, 12 * k); }
+// It pays from this many times as many rows on.
+constexpr int64_t kThinning = 4;
+constexpr double kThinnedTolerance = 1e-3;
+constexpr int64_t kThinnedIterations = 20;
+}  // namespace
+
+SeparableKernels separable_kernels() {
+  switch (active_isa()) {
+#if defined(KDEY_HAVE_X86_ISAS)
+    case Isa::avx512: return avx512::separable_kernels();
+    case Isa::avx2: return avx2::separable_kernels();
+#endif
+    default: return baseline::separable_kernels();
+  }
+}
+
+SeparableSolver::SeparableSolver(const SeparableKernels& kernels, int64_t k, int64_t ld)
+    : kernels_(kernels), k_(k), ld_(ld), program_(k) {
+  x_ = small_.reserve(6 * ld + ld * ld + curve_scratch(ld));
+  z_ = x_ + ld;
+  linear_ = z_ + ld;
+  g_ = linear_ + ld;
+  trial_ = g_ + ld;
+  half_ = trial_ + ld;
+  hessian_ = half_ + ld;
+  scratch_ = hessian_ + ld * ld;
+}
+
+Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
+                                   int64_t max_iter, double* x) {
+  begin(problem, x);
+  gradient(problem, p_, g_);
+  int64_t iteration = 0;
+  while (!(gap() <= tol) && iteration < max_iter) {
+    ++iteration;
+    double promise = newton_step(problem);
+    double t = promise < 0 ? search(problem) : 0;
+    move(problem, t);
+    // A shortened step is far from the end, often at a prevalence many orders too large: the
+    // multiplicative step of EM shrinks it at once where halving would take hundreds.
+    if (t < 1 && problem.loss == kNegativeLog) em_step(problem);
+    else if (t == 0) break;
+  }
+  std::copy(x_, x_ + k_, x);
+  return {gap(), iteration};
+}
+
+void SeparableSolver::approach(const SeparableProblem& problem, double* x) {
+  const int64_t stride = problem.n / thinned_rows(k_);
+  if (stride < kThinning) return;
+  const int64_t n = (problem.n + stride - 1) / stride;
+  double* rows = thinned_.reserve(n * (ld_ + 2));
+  double *v = rows + n * ld_, *q = v + n;
+  for (int64_t j = 0; j < n; ++j) {
+    const double* row = problem.rows + j * stride * ld_;
+    std::copy(row, row + ld_, rows + j * ld_);
+    v[j] = problem.v[j * stride] * static_cast<double>(stride);
+    q[j] = problem.q[j * stride];
+  }
+  SeparableProblem thinned{problem.loss, n, k_, ld_, rows, v, q};
+  solve(thinned, kThinnedTolerance, kThinnedIterations, x);
+  for (int64_t i = 0; i < k_; ++i) x[i] = (1 - kBlend) * x[i] + kBlend / k_;
+}
+
+void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
+  const int64_t n = problem.n;
+  p_ = large_.reserve(5 * n);
+  end_ = p_ + n;
+  middle_ = end_ + n;
+  slope_ = middle_ + n;
+  curve_ = slope_ + n;
+  for (double* padded : {x_, z_}) std::fill(padded, padded + ld_, 0.0);
+  std::copy(x, x + k_, x_);
+  kernels_.mix(problem.rows, n, ld_, x_, p_);
+  if (*std::min_element(p_, p_ + n) > 0) return;
+  for (int64_t i = 0; i < k_; ++i) x_[i] = (1 - kBlend) * x_[i] + kBlend / k_;
+  kernels_.mix(problem.rows, n, ld_, x_, p_);
+}
+
+// The gradient where the mixtures are p.
+void SeparableSolver::gradient(const SeparableProblem& problem, const double* p, double* out) {
+  kernels_.first(problem.loss, problem.n, problem.v, p, problem.q, slope_);
+  kernels_.pull(problem.rows, problem.n, ld_, slope_, out);
+}
+
+// The Frank-Wolfe gap at x.
+double SeparableSolver::gap() const {
+  double lowest = *std::min_element(g_, g_ + k_), gap = 0;
+  for (int64_t i = 0; i < k_; ++i)
+    if (x_[i] > 0) gap += x_[i] * (g_[i] - lowest);
+  return gap;
+}
+
+// Minimises the quadratic model over the simplex, into z; returns the slope towards it.
+double SeparableSolver::newton_step(const SeparableProblem& problem) {
+  const int64_t n = problem.n;
+  kernels_.second(problem.loss, n, problem.v, p_, problem.q, curve_);
+  kernels_.curve(problem.rows, n, ld_, curve_, scratch_, hessian_);
+  double level = 0;
+  for (int64_t i = 0; i < k_; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < k_; ++j) sum += hessian_[i * ld_ + j] * x_[j];
+    linear_[i] = sum - g_[i];
+    level += x_[i] * sum;
+  }
+  program_.set_gram(hessian_, ld_, level > 0 ? level : 1);
+  std::copy(x_, x_ + k_, z_);
+  program_.solve(linear_, z_, 1);
+  double sum = 0;
+  for (int64_t i = 0; i < k_; ++i) sum += z_[i];
+  for (int64_t i = 0; i < k_; ++i) z_[i] /= sum;
+  kernels_.mix(problem.rows, n, ld_, z_, end_);
+  return slope_of(g_);
+}
+
+// The slope towards z under a gradient. Relative to its least entry, which is no change on the
+// simplex but keeps the slope exact where all entries are nearly equal: near the optimum.
+double SeparableSolver::slope_of(const double* gradient) const {
+  double lowest = *std::min_element(gradient, gradient + k_), slope = 0;
+  for (int64_t i = 0; i < k_; ++i) {
+    if (!std::isfinite(gradient[i])) return std::numeric_limits<double>::infinity();
+    slope += (gradient[i] - lowest) * (z_[i] - x_[i]);
+  }
+  return slope;
+}
+
+// The slope of the loss at (1 - t) x + t z, towards z, and its gradient there.
+double SeparableSolver::slope_at(const SeparableProblem& problem, double t, double* out) {
+  const double* at = end_;
+  if (t < 1) {
+    for (int64_t j = 0; j < problem.n; ++j) middle_[j] = (1 - t) * p_[j] + t * end_[j];
+    at = middle_;
+  }
+  gradient(problem, at, out);
+  return slope_of(out);
+}
+
+// Halves the step until the loss is sure to fall. It is convex, so its slope rises along the
+// step, and t/2 (slope(t/2) + slope(t)) bounds the change at t from above: no logarithm needed,
+// and no cancellation near the optimum. An infinite or undefined slope counts as a rise. Leaves
+// the gradient at the point accepted in g_.
+double SeparableSolver::search(const SeparableProblem& problem) {
+  double t = 1, here = slope_at(problem, t, trial_);
+  for (int i = 0; i < kHalvings; ++i) {
+    double half = here <= 0 ? 0 : slope_at(problem, t / 2, half_);
+    if (here <= 0 || half + here <= 0) {
+      std::swap(g_, trial_);
+      return t;
+    }
+    std::swap(trial_, half_);
+    t /= 2;
+    here = half;
+  }
+  return 0;
+}
+
+void SeparableSolver::move(const SeparableProblem& problem, double t) {
+  if (t == 1) {
+    std::swap(x_, z_);
+    std::swap(p_, end_);
+    return;
+  }
+  for (int64_t i = 0; i < k_; ++i) x_[i] = (1 - t) * x_[i] + t * z_[i];
+  for (int64_t j = 0; j < problem.n; ++j) p_[j] = (1 - t) * p_[j] + t * end_[j];
+}
+
+void SeparableSolver::em_step(const SeparableProblem& problem) {
+  double sum = 0;
+  for (int64_t i = 0; i < k_; ++i) sum += x_[i] *= x_[i] > 0 ? -g_[i] : 0.0;
+  for (int64_t i = 0; i < k_; ++i) x_[i] /= sum;
+  kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+  gradient(problem, p_, g_);
+}
+
+}  // namespace kdey
