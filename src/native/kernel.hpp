@@ -49,7 +49,8 @@ struct Chunk {
   const double* log_count;     // [stride] log2 of the number of references of the block's class
   const int64_t* tile_offset;  // [stride] where the block starts in `tiles`
   // Tiles of `tile` references, dimension-major: dim rows of y - centre, one of -|y - centre|^2/2
-  // (-inf in padding lanes), and where weighted one of log2 w - top_weight. Null in double mode.
+  // (-inf in padding lanes, whose first coordinate is as large as float32 goes), and where weighted
+  // one of log2 w - top_weight. Null in double mode.
   const float* tiles;
 };
 
@@ -70,7 +71,7 @@ struct Scratch {
   double* x;          // [kGroup][dim]
   float* nearest2;    // [kGroup][stride] lower bound of the squared distance to the block
   float* norm2;       // [kGroup][stride] squared distance to the block's centre
-  uint8_t* mode;      // [kGroup][stride]
+  uint8_t* mode;      // [stride][kGroup] how each query meets each block
   double* cap;        // [stride]
   double* shift;      // [n_bandwidths][kGroup]
   float* centred;     // queries of one batch minus a centre

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 namespace kdey {
+namespace {
+constexpr int64_t kProbes = 32;
+}
 
 void SpatialOrder::operator()(int64_t* rows, int64_t count) {
   if (count <= leaf_) return;
@@ -25,15 +28,17 @@ void SpatialOrder::split(int64_t* rows, int64_t count) {
   split(rows + cut, count - cut);
 }
 
-// The coordinate of largest variance, from at most 64 of the rows: a good split is enough.
+// The coordinate of largest variance, from at most kProbes of the rows: a good split is enough.
 int64_t SpatialOrder::widest(const int64_t* rows, int64_t count) {
-  int64_t dim = points_.dim, step = (count + 63) / 64;
+  const int64_t dim = points_.dim, step = (count + kProbes - 1) / kProbes;
+  origin_.resize(dim);
+  for (int64_t d = 0; d < dim; ++d) origin_[d] = points_.at(rows[0], d);
   sum_.assign(dim, 0.0);
   squares_.assign(dim, 0.0);
-  int64_t used = 0;
-  for (int64_t i = 0; i < count; i += step, ++used) {
+  int64_t used = 1;
+  for (int64_t i = step; i < count; i += step, ++used) {
     for (int64_t d = 0; d < dim; ++d) {
-      double v = points_.at(rows[i], d) - points_.at(rows[0], d);
+      double v = points_.at(rows[i], d) - origin_[d];
       sum_[d] += v;
       squares_[d] += v * v;
     }

@@ -25,7 +25,7 @@ class SpatialOrder {
   Points points_;
   int64_t leaf_;
   std::vector<Keyed> keyed_;
-  std::vector<double> sum_, squares_;
+  std::vector<double> origin_, sum_, squares_;
 };
 
 }  // namespace kdey

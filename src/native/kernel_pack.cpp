@@ -13,6 +13,7 @@ constexpr int64_t kTileBytes = 4 << 20;    // per chunk
 constexpr int64_t kBlockBytes = 256 << 10; // one block in float64
 constexpr int64_t kChunkLanes = 32768;
 constexpr int64_t kDefaultBlock = 128;
+constexpr int64_t kLargestTile = 64;
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
@@ -42,8 +43,9 @@ bool Packer::next(int n_threads) {
     position_[order_[p] - chunk_begin_] = static_cast<int32_t>(p);
   constexpr int64_t run = 8;
   parallel_for((chunk_.n_blocks + run - 1) / run, n_threads, [&](int64_t r) {
+    std::vector<double> rows;
     int64_t end = std::min<int64_t>(chunk_.n_blocks, (r + 1) * run);
-    for (int64_t b = r * run; b < end; ++b) pack_block(static_cast<int>(b));
+    for (int64_t b = r * run; b < end; ++b) pack_block(static_cast<int>(b), rows);
   });
   return true;
 }
@@ -124,17 +126,24 @@ void Packer::order_segment(const Segment& segment) {
   order(order_.data() + segment.begin, segment.end - segment.begin);
 }
 
-void Packer::pack_block(int b) {
-  float* centre = centre_rows_.data() + int64_t{b} * chunk_.padded_dim;
-  std::vector<double> mean(refs_.points.dim, 0.0);
-  for (int p = first_[b]; p < first_[b] + count_[b]; ++p)
-    for (int64_t d = 0; d < refs_.points.dim; ++d) mean[d] += refs_.points.at(order_[p], d);
-  std::fill_n(centre, chunk_.padded_dim, 0.0f);
-  for (int64_t d = 0; d < refs_.points.dim; ++d)
-    centre[d] = static_cast<float>(mean[d] / count_[b]);
+// Copies the references of block b, in float64, to `rows` (count, dim).
+template <class T>
+void copy_rows(const T* data, const int64_t* order, int64_t count, int64_t dim, double* rows) {
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t d = 0; d < dim; ++d) rows[i * dim + d] = data[order[i] * dim + d];
+}
+
+void Packer::pack_block(int b, std::vector<double>& rows) {
+  const int64_t dim = refs_.points.dim, count = count_[b];
+  const int64_t* order = order_.data() + first_[b];
+  rows.resize(std::max<int64_t>(rows.size(), (count + 3) * dim));
+  if (refs_.points.is_double)
+    copy_rows(static_cast<const double*>(refs_.points.data), order, count, dim, rows.data());
+  else
+    copy_rows(static_cast<const float*>(refs_.points.data), order, count, dim, rows.data());
   fill_weights(b);
-  fill_box(b, centre);
-  if (layout_.pack_tiles) fill_tiles(b, centre);
+  fill_box(b, rows.data());
+  if (layout_.pack_tiles) fill_tiles(b, rows.data());
   log_count_.data()[b] = class_log_count_[label_[b]];
 }
 
@@ -151,54 +160,68 @@ void Packer::fill_weights(int b) {
   weight_span_.data()[b] = static_cast<float>(top - bottom);
 }
 
-// The bounding box and the radius. The box is widened by what rounding a query and a corner to
+// The bounding box and the centre. The box is widened by what rounding a query and a corner to
 // float32 can lose, so that the distance to it never comes out too large (nearest2 in
 // isa/kernel_item.cpp allows for the relative errors of the sum).
-void Packer::fill_box(int b, const float* centre) {
+void Packer::fill_box(int b, double* rows) {
   constexpr double slack = 4.0 / (1 << 24);
-  double radius2 = 0.0;
-  std::vector<double> low(refs_.points.dim, std::numeric_limits<double>::infinity());
-  std::vector<double> high(refs_.points.dim, -std::numeric_limits<double>::infinity());
-  for (int p = first_[b]; p < first_[b] + count_[b]; ++p) {
-    double sum = 0.0;
-    for (int64_t d = 0; d < refs_.points.dim; ++d) {
-      double y = refs_.points.at(order_[p], d), u = y - centre[d];
-      low[d] = std::min(low[d], y), high[d] = std::max(high[d], y);
-      sum += u * u;
+  const int64_t dim = refs_.points.dim, count = count_[b];
+  double *low = rows + count * dim, *high = low + dim, *sum = high + dim;
+  for (int64_t d = 0; d < dim; ++d) low[d] = high[d] = sum[d] = rows[d];
+  for (int64_t i = 1; i < count; ++i) {
+    const double* y = rows + i * dim;
+    for (int64_t d = 0; d < dim; ++d) {
+      low[d] = y[d] < low[d] ? y[d] : low[d];
+      high[d] = y[d] > high[d] ? y[d] : high[d];
+      sum[d] += y[d];
     }
-    radius2 = std::max(radius2, sum);
   }
-  for (int64_t d = 0; d < refs_.points.dim; ++d) {
+  float* centre = centre_rows_.data() + int64_t{b} * chunk_.padded_dim;
+  std::fill_n(centre, chunk_.padded_dim, 0.0f);
+  for (int64_t d = 0; d < dim; ++d) {
+    centre[d] = static_cast<float>(sum[d] / static_cast<double>(count));
     low_.data()[d * stride_ + b] = static_cast<float>(low[d] - slack * std::abs(low[d]));
     high_.data()[d * stride_ + b] = static_cast<float>(high[d] + slack * std::abs(high[d]));
     centre_.data()[d * stride_ + b] = centre[d];
   }
-  radius2_.data()[b] = static_cast<float>(radius2);
 }
 
-void Packer::fill_tiles(int b, const float* centre) {
-  int64_t dim = refs_.points.dim, tile = layout_.tile;
-  int64_t rows = dim + 1 + (refs_.weights != nullptr);
+void Packer::fill_tiles(int b, const double* rows) {
+  const int64_t dim = refs_.points.dim, count = count_[b], tile = layout_.tile;
+  const int64_t tile_rows = dim + 1 + (refs_.weights != nullptr);
   float* out = tiles_.data() + tile_offset_[b];
-  std::fill_n(out, round_up(count_[b], tile) * rows, 0.0f);
-  for (int64_t i = 0; i < round_up(count_[b], tile); ++i) {
-    float* lane = out + i / tile * tile * rows + i % tile;
-    if (i >= count_[b]) {
-      lane[dim * tile] = -std::numeric_limits<float>::infinity();
-      continue;
+  float radius2 = 0.0f;
+  for (int64_t start = 0; start < count; start += tile, out += tile * tile_rows) {
+    const int64_t used = std::min(tile, count - start);
+    fill_tile(b, rows + start * dim, used, out);
+    for (int64_t i = 0; i < used; ++i) radius2 = std::max(radius2, -2.0f * out[dim * tile + i]);
+    if (!refs_.weights) continue;
+    for (int64_t i = 0; i < tile; ++i) {
+      int64_t p = first_[b] + start + std::min(i, used - 1);
+      double value = log_weight_.data()[p] - top_weight_.data()[b];
+      out[(dim + 1) * tile + i] = static_cast<float>(value);
     }
-    int64_t row = order_[first_[b] + i];
-    double norm2 = 0.0;
-    for (int64_t d = 0; d < dim; ++d) {
-      float u = static_cast<float>(refs_.points.at(row, d) - centre[d]);
-      lane[d * tile] = u;
-      norm2 += static_cast<double>(u) * u;
-    }
-    lane[dim * tile] = static_cast<float>(-0.5 * norm2);
-    if (refs_.weights)
-      lane[(dim + 1) * tile] =
-          static_cast<float>(log_weight_.data()[first_[b] + i] - top_weight_.data()[b]);
   }
+  radius2_.data()[b] = radius2;
+}
+
+// One tile: the centred rows dimension-major, their norms, and padding far away.
+void Packer::fill_tile(int b, const double* rows, int64_t used, float* out) const {
+  const int64_t dim = refs_.points.dim, tile = layout_.tile;
+  const float* centre = centre_rows_.data() + int64_t{b} * chunk_.padded_dim;
+  double norm2[kLargestTile] = {};
+  for (int64_t d = 0; d < dim; ++d) {
+    float* lane = out + d * tile;
+    for (int64_t i = 0; i < used; ++i) {
+      lane[i] = static_cast<float>(rows[i * dim + d] - centre[d]);
+      norm2[i] += static_cast<double>(lane[i]) * lane[i];
+    }
+    const float far = d == 0 ? std::numeric_limits<float>::max() : 0.0f;
+    for (int64_t i = used; i < tile; ++i) lane[i] = far;
+  }
+  for (int64_t i = 0; i < tile; ++i)
+    out[dim * tile + i] = i < used ? static_cast<float>(-0.5 * norm2[i])
+                                   : -std::numeric_limits<float>::infinity();
 }
 
 void Packer::locate(int64_t row, int32_t* block, int32_t* lane) const {

@@ -41,10 +41,11 @@ class Packer {
   void take(int64_t label, int64_t capacity);
   void shape_tables();
   void order_segment(const Segment& segment);
-  void pack_block(int b);
-  void fill_tiles(int b, const float* centre);
-  void fill_box(int b, const float* centre);
+  void pack_block(int b, std::vector<double>& rows);
   void fill_weights(int b);
+  void fill_box(int b, double* rows);
+  void fill_tiles(int b, const double* rows);
+  void fill_tile(int b, const double* rows, int64_t used, float* out) const;
 
   References refs_;
   Layout layout_;

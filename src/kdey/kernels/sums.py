@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
@@ -19,6 +18,8 @@ Precision = Literal["mixed", "double"]
 
 #: Bandwidths outside these can only be mistakes, and their squares would leave float64.
 BANDWIDTH_RANGE = (1e-50, 1e50)
+#: Bound on the sum of all squared coordinates, which float32 distances must be able to hold.
+LARGEST_ENERGY = 1e36
 
 
 def class_log_sums(
@@ -96,16 +97,16 @@ def _points(values: ArrayLike, name: str) -> Floats:
 
 
 def _check_magnitude(points: Floats, name: str) -> None:
-    # One pass over the memory finds NaN, infinity and values whose squares overflow.
+    # One pass over the memory finds NaN, infinity and values whose squares leave float32.
     with np.errstate(over="ignore", invalid="ignore"):
         energy = float(np.vdot(points, points))
-    if math.isfinite(energy):
+    if energy < LARGEST_ENERGY:
         return
     finite = np.isfinite(points).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
         raise ValueError(f"{name} contains NaN or infinity (first in row {row})")
-    raise ValueError(f"{name} contains values too large to square in {points.dtype}")
+    raise ValueError(f"{name} contains values too large for coordinates: {np.abs(points).max()}")
 
 
 def _check_offsets(offsets: ArrayLike, n_references: int) -> Indices:

@@ -8,40 +8,47 @@ namespace {
 
 constexpr double kLog2e = 1.44269504088896340736, kLn2 = 0.693147180559945309417;
 
+template <class T>
 void load_query(const Item& it, int q) {
-  const Points& points = it.problem.queries;
-  const int64_t dim = points.dim, padded = it.chunk.padded_dim, row = it.group.rows[q];
-  for (int64_t d = 0; d < padded; ++d) {
-    double v = 0.0;
-    if (d < dim) {
-      v = points.is_double ? static_cast<const double*>(points.data)[row * dim + d]
-                           : static_cast<const float*>(points.data)[row * dim + d];
-      it.s.x[q * dim + d] = v;
-    }
-    float high = static_cast<float>(v);
-    it.s.x_high[q * padded + d] = high;
-    it.s.x_low[q * padded + d] = static_cast<float>(v - high);
+  const int64_t dim = it.problem.queries.dim, padded = it.chunk.padded_dim;
+  const T* row = static_cast<const T*>(it.problem.queries.data) + it.group.rows[q] * dim;
+  double* x = it.s.x + q * dim;
+  float *high = it.s.x_high + q * padded, *low = it.s.x_low + q * padded;
+  for (int64_t d = 0; d < dim; ++d) {
+    x[d] = row[d];
+    high[d] = static_cast<float>(row[d]);
+    low[d] = static_cast<float>(row[d] - high[d]);
   }
+  for (int64_t d = dim; d < padded; ++d) high[d] = low[d] = 0.0f;
 }
 
-// Squared distances to every block's box (never too large) and centre.
+// Squared distances of kTogether queries from q on to every block's box (never too large) and
+// centre. Several queries share the loads; those past the group's end are computed idly.
+constexpr int kTogether = 4;
+static_assert(kGroup % kTogether == 0, "queries past the group's end need room");
 void bound_blocks(const Item& it, int q) {
-  const int dim = static_cast<int>(it.problem.queries.dim), stride = it.chunk.stride;
-  const float* high = it.s.x_high + int64_t{q} * it.chunk.padded_dim;
-  const float* low = it.s.x_low + int64_t{q} * it.chunk.padded_dim;
+  const int dim = static_cast<int>(it.problem.queries.dim);
+  const int64_t stride = it.chunk.stride, padded = it.chunk.padded_dim;
+  const float *low = it.chunk.low, *high = it.chunk.high, *middle = it.chunk.centre;
+  const float *x = it.s.x_high + q * padded, *rest = it.s.x_low + q * padded;
   const float deflate = 1.0f - (dim + 8) * 0x1p-23f;
-  for (int b = 0; b < stride; b += kLanes) {
-    VF box{}, centre{};
+  for (int64_t b = 0; b < stride; b += kLanes) {
+    VF box[kTogether] = {}, centre[kTogether] = {};
     for (int d = 0; d < dim; ++d) {
-      const int64_t p = int64_t{d} * stride + b;
-      VF gap = largest(load<VF>(it.chunk.low + p) - high[d], high[d] - load<VF>(it.chunk.high + p));
-      gap = largest(gap, VF{});
-      VF u = (high[d] - load<VF>(it.chunk.centre + p)) + low[d];
-      box += gap * gap;
-      centre += u * u;
+      VF l = load<VF>(low + d * stride + b), u = load<VF>(high + d * stride + b);
+      VF c = load<VF>(middle + d * stride + b);
+#pragma GCC unroll 4
+      for (int i = 0; i < kTogether; ++i) {
+        const float v = x[i * padded + d];
+        VF gap = largest(largest(l - v, v - u), VF{}), off = (v - c) + rest[i * padded + d];
+        box[i] += gap * gap;
+        centre[i] += off * off;
+      }
     }
-    store(it.s.nearest2 + int64_t{q} * stride + b, box * deflate);
-    store(it.s.norm2 + int64_t{q} * stride + b, centre);
+    for (int i = 0; i < kTogether; ++i) {
+      store(it.s.nearest2 + (q + i) * stride + b, box[i] * deflate);
+      store(it.s.norm2 + (q + i) * stride + b, centre[i]);
+    }
   }
 }
 
@@ -74,9 +81,11 @@ double earlier_top(const Item& it, int h, int q) {
 }
 
 void look_into(const Item& it, int q, int b) {
-  bool fine = !it.problem.double_mode;
-  for (int h = 0; h < it.problem.n_bandwidths; ++h) fine &= it.float_error(h, q, b) < 1.0;
-  if (fine)
+  double worst = 0.0;
+  for (int h = 0; h < it.problem.n_bandwidths; ++h)
+    worst = it.problem.scale[h] > worst ? it.problem.scale[h] : worst;
+  double error = it.dot_unit * worst * (double{it.norm2(q)[b]} + it.chunk.radius2[b]);
+  if (!it.problem.double_mode && error < 1.0)  // a shift need not be closer than that
     raise_shift_single(it, q, b);
   else
     raise_shift_double(it, q, b);
@@ -117,50 +126,78 @@ void close_rows(const Item& it, int q) {
   }
 }
 
-// Skips blocks that cannot matter and sends to float64 those whose float32 error could. An error
-// counts by the share of the row that the block can hold, at most 2^-shortfall; the polynomial is
-// the start of 2^shortfall's series and so on the safe side.
-void choose_modes(const Item& it, int q) {
-  uint8_t* mode = it.mode(q);
-  for (int b = 0; b < it.chunk.n_blocks; ++b) mode[b] = kSkipped;
-  for (int h = 0; h < it.problem.n_bandwidths; ++h) {
-    if (it.shift(h, q) == -__builtin_inf()) continue;
-    for (int b = 0; b < it.chunk.n_blocks; ++b) {
-      double bits = it.shortfall(h, q, b), z = bits > 0 ? bits * kLn2 : 0.0;
-      double allowed = kFloatError * (1.0 + z * (1.0 + z * (0.5 + z * (1.0 / 6.0))));
-      bool matters = !it.problem.skip || bits <= it.skip_bits;
-      bool coarse = it.problem.double_mode || !(it.float_error(h, q, b) <= allowed);
-      mode[b] |= matters ? (coarse ? kDouble : kFloat) : kSkipped;
-    }
-  }
+VD every(Mode mode) { return VD{} + static_cast<double>(mode); }
+
+// Which of kDots, kDifferences and kDouble holds the error of the exponents to `allowed`, for
+// kDoubles blocks from b. Differences err in proportion to the distance; `reach2` bounds those of
+// the references that count. Rounding the coordinates moves an exponent by about
+// 0.4 * 2^-24 scale sqrt(reach2 * length2), and 0.4 sqrt(a b) <= 1.6 a + b / 40.
+VD exact_enough(const Item& it, int h, int q, int b, VD allowed, VD reach2) {
+  const double scale = it.problem.scale[h];
+  VD length2 = widen(it.norm2(q) + b) + widen(it.chunk.radius2 + b);
+  VD left = allowed - widen(it.chunk.weight_span + b) * 0x1p-24;
+  VD fine = (reach2 * it.difference_unit + length2 * (0x1p-24 / 40)) * scale;
+  VD mode = fine <= left ? every(kDifferences) : every(kDouble);
+  return length2 * (scale * it.dot_unit) <= left ? every(kDots) : mode;
 }
 
-void add_blocks(const Item& it) {
-  for (int b = 0; b < it.chunk.n_blocks; ++b) {
-    int single[kGroup], count = 0;
-    for (int q = 0; q < it.group.size; ++q) {
-      uint8_t mode = it.mode(q)[b];
-      if (mode == kFloat) single[count++] = q;
-      if (mode == kDouble) add_block_double(it, q, b);
+// Skips blocks that cannot matter and finds the cheapest arithmetic for the others. `bits` is how
+// far all of a class's references, were they as near as the block may be, would fall short of the
+// shift: what the block adds to the class is at most 2^-bits. An error counts by that share; the
+// polynomial is the start of 2^bits' series and so on the safe side.
+void choose_modes(const Item& it, int q) {
+  double* mode = it.s.cap;  // no longer needed there
+  for (int b = 0; b < it.chunk.stride; ++b) mode[b] = kSkipped;
+  const double skip_bits = it.problem.skip ? it.skip_bits : __builtin_inf();
+  for (int h = 0; h < it.problem.n_bandwidths; ++h) {
+    const double shift = it.shift(h, q), half = it.half_scale(h), inverse = 1.0 / half;
+    if (shift == -__builtin_inf()) continue;
+    for (int b = 0; b < it.chunk.n_blocks; b += kDoubles) {
+      VD above = load<VD>(it.chunk.top_weight + b) - shift;
+      VD bits = widen(it.nearest2(q) + b) * half - above - load<VD>(it.chunk.log_count + b);
+      VD z = largest(bits, VD{}) * kLn2;
+      VD allowed = (((z * (1.0 / 6.0) + 0.5) * z + 1.0) * z + 1.0) * kFloatError;
+      VD reach2 = largest(above + kReachBits, VD{}) * inverse;
+      VD found = it.problem.double_mode ? every(kDouble)
+                                        : exact_enough(it, h, q, b, allowed, reach2);
+      store(mode + b, largest(bits <= skip_bits ? found : VD{}, load<VD>(mode + b)));
     }
-    add_block_single(it, b, single, count);
   }
+  uint8_t* out = it.s.mode + q;
+  for (int b = 0; b < it.chunk.n_blocks; ++b, out += kGroup) *out = static_cast<uint8_t>(mode[b]);
+}
+
+void add_block(const Item& it, int b) {
+  const uint8_t* modes = it.s.mode + int64_t{b} * kGroup;
+  int dots[kGroup], differences[kGroup], n_dots = 0, n_differences = 0;
+  for (int start = 0; start < it.group.size; start += 8) {
+    if (load<uint64_t>(modes + start) == 0) continue;
+    for (int q = start; q < start + 8 && q < it.group.size; ++q) {
+      dots[n_dots] = differences[n_differences] = q;
+      n_dots += modes[q] == kDots;
+      n_differences += modes[q] == kDifferences;
+      if (modes[q] == kDouble) add_block_double(it, q, b);
+    }
+  }
+  add_block_single<kDots>(it, b, dots, n_dots);
+  add_block_single<kDifferences>(it, b, differences, n_differences);
 }
 
 void run_group(const Problem& problem, const Chunk& chunk, const Group& group, Scratch& s) {
-  // Rounding errors of a dot product grow like the root of its length.
-  double error_unit = 0x1p-24 * (1.5 + 0.25 * sqrt(static_cast<double>(problem.queries.dim)));
-  Item it{problem, chunk, group, s, error_unit,
+  // Rounding errors of a sum grow like the root of its length.
+  double root = sqrt(static_cast<double>(problem.queries.dim));
+  Item it{problem, chunk, group, s, 0x1p-24 * (1.5 + 0.25 * root), 0x1p-24 * (2.6 + 0.125 * root),
           problem.double_mode ? kSkipBitsDouble : kSkipBits};
   s.block_held = -1;
+  for (int q = 0; q < group.size; ++q)
+    problem.queries.is_double ? load_query<double>(it, q) : load_query<float>(it, q);
+  for (int q = 0; q < group.size; q += kTogether) bound_blocks(it, q);
   for (int q = 0; q < group.size; ++q) {
-    load_query(it, q);
-    bound_blocks(it, q);
     find_shift(it, q);
     open_rows(it, q);
     choose_modes(it, q);
   }
-  add_blocks(it);
+  for (int b = 0; b < chunk.n_blocks; ++b) add_block(it, b);
   for (int q = 0; q < group.size; ++q) close_rows(it, q);
 }
 

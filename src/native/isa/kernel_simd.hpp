@@ -45,15 +45,24 @@ inline V largest(V a, V b) {
   return a > b ? a : b;  // b where a is NaN
 }
 
-template <class T, class V>
-inline T sum_lanes(V v) {
-  constexpr int n = sizeof(V) / sizeof(T);
-  T part[n];
-  store(part, v);
-  for (int half = n / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) part[i] += part[i + half];
-  return part[0];
-}
+// The sum of n lanes by halves, so that it costs log n additions.
+template <class T, int n>
+struct Lanes {
+  typedef T Whole __attribute__((vector_size(n * sizeof(T))));
+  typedef T Half __attribute__((vector_size(n / 2 * sizeof(T))));
+  static inline T sum(Whole v) {
+    Half part[2];
+    __builtin_memcpy(part, &v, sizeof(v));
+    return Lanes<T, n / 2>::sum(part[0] + part[1]);
+  }
+};
+template <class T>
+struct Lanes<T, 2> {
+  typedef T Whole __attribute__((vector_size(2 * sizeof(T))));
+  static inline T sum(Whole v) { return v[0] + v[1]; }
+};
+inline float sum_lanes(VF v) { return Lanes<float, kLanes>::sum(v); }
+inline double sum_lanes(VD v) { return Lanes<double, kDoubles>::sum(v); }
 
 template <class T, class V>
 inline T max_lanes(V v) {

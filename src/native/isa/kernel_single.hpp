@@ -1,7 +1,9 @@
 // float32: a register block of queries against the tiles of one block of references.
 //
 // With x' = x - c and y' = y - c for the block's centre c, an exponent is
-//   scale (x'y' - |y'|^2 / 2) + log2 w + bias,   bias = -scale |x'|^2 / 2 - shift + top weight.
+//   dots:         scale (x'y' - |y'|^2 / 2) + log2 w + bias,  bias = -scale |x'|^2 / 2 - shift,
+//   differences: -scale |x' - y'|^2 / 2 + log2 w + bias,      bias = -shift,
+// where log2 w is counted from the block's largest weight, which joins the bias.
 #pragma once
 #include "kernel_state.hpp"
 
@@ -12,15 +14,24 @@ namespace KDEY_ISA {
 // compile-time displacement from one pointer.
 constexpr int kPanel = 64;
 
-// x' of query q into slot `slot` of a batch of Q.
+// x' of the queries of a batch, for block b.
 template <int Q>
-inline void centre_query(const Item& it, int q, int b, int slot) {
-  const float* high = it.s.x_high + int64_t{q} * it.chunk.padded_dim;
-  const float* low = it.s.x_low + int64_t{q} * it.chunk.padded_dim;
-  const float* centre = it.chunk.centre_rows + int64_t{b} * it.chunk.padded_dim;
-  for (int d = 0; d < it.chunk.padded_dim; d += kLanes) {
-    float* out = it.s.centred + d / kPanel * (kPanel * Q) + slot * kPanel + d % kPanel;
-    store(out, (load<VF>(high + d) - load<VF>(centre + d)) + load<VF>(low + d));
+inline void centre_queries(const Item& it, int b, const int* queries) {
+  // Local copies, here and below: stores through float pointers might change the structs.
+  const int padded = it.chunk.padded_dim;
+  const float* centre = it.chunk.centre_rows + int64_t{b} * padded;
+  const float *all_high = it.s.x_high, *all_low = it.s.x_low;
+  float* panel = it.s.centred;
+  for (int start = 0; start < padded; start += kPanel, panel += kPanel * Q) {
+    const int end = padded - start < kPanel ? padded - start : kPanel;
+    for (int i = 0; i < Q; ++i) {
+      const float* high = all_high + int64_t{queries[i]} * padded + start;
+      const float* low = all_low + int64_t{queries[i]} * padded + start;
+      for (int d = 0; d < end; d += kLanes) {
+        VF u = (load<VF>(high + d) - load<VF>(centre + start + d)) + load<VF>(low + d);
+        store(panel + i * kPanel + d, u);
+      }
+    }
   }
 }
 
@@ -28,6 +39,7 @@ inline void centre_query(const Item& it, int q, int b, int slot) {
 template <int Q>
 inline void dot_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]) {
   VF n0 = load<VF>(tile + dim * kTile), n1 = load<VF>(tile + dim * kTile + kLanes);
+#pragma GCC unroll 12
   for (int q = 0; q < Q; ++q) acc[q][0] = n0, acc[q][1] = n1;
   for (int start = 0; start < dim; start += kPanel, x += kPanel * Q) {
     int end = dim - start < kPanel ? dim - start : kPanel;
@@ -37,6 +49,25 @@ inline void dot_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]
       for (int q = 0; q < Q; ++q) {
         acc[q][0] += y0 * x[q * kPanel + d];
         acc[q][1] += y1 * x[q * kPanel + d];
+      }
+    }
+  }
+}
+
+// |x' - y'|^2 for Q queries and one tile.
+template <int Q>
+inline void difference_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]) {
+#pragma GCC unroll 12
+  for (int q = 0; q < Q; ++q) acc[q][0] = acc[q][1] = VF{};
+  for (int start = 0; start < dim; start += kPanel, x += kPanel * Q) {
+    int end = dim - start < kPanel ? dim - start : kPanel;
+    for (int d = 0; d < end; ++d, tile += kTile) {
+      VF y0 = load<VF>(tile), y1 = load<VF>(tile + kLanes);
+#pragma GCC unroll 12
+      for (int q = 0; q < Q; ++q) {
+        VF u0 = y0 - x[q * kPanel + d], u1 = y1 - x[q * kPanel + d];
+        acc[q][0] += u0 * u0;
+        acc[q][1] += u1 * u1;
       }
     }
   }
@@ -52,16 +83,20 @@ struct Batch {
   int block;
   int query[kBatch];     // positions in the group; the last one repeated as filling
   int excluded[kBatch];  // lane left out, or -1
+  bool excluding;        // whether any lane is left out
   int n_active;          // bandwidths that matter to some query of the batch
   int active[kMaxBandwidths];
 };
 
 // Adds 2^exponent of one tile to the sums of the batch.
-template <int Q, bool Weighted, bool Excluding>
+template <int Q, Mode mode, bool Weighted, bool Excluding>
 inline void add_tile(const Item& it, const Batch& batch, const float* tile, int first_lane) {
   const int dim = static_cast<int>(it.problem.queries.dim);
   VF acc[Q][2];
-  dot_tile<Q>(it.s.centred, tile, dim, acc);
+  if (mode == kDots)
+    dot_tile<Q>(it.s.centred, tile, dim, acc);
+  else
+    difference_tile<Q>(it.s.centred, tile, dim, acc);
   VF w0{}, w1{};
   if (Weighted) {
     w0 = load<VF>(tile + (dim + 1) * kTile);
@@ -69,7 +104,7 @@ inline void add_tile(const Item& it, const Batch& batch, const float* tile, int 
   }
   for (int a = 0; a < batch.n_active; ++a) {
     const int h = batch.active[a];
-    const float scale = static_cast<float>(it.problem.scale[h]);
+    const float scale = static_cast<float>(it.problem.scale[h] * (mode == kDots ? 1.0 : -0.5));
     const float* bias = it.s.bias + h * Q;
     float* sums = it.s.sums + h * Q * kLanes;
 #pragma GCC unroll 12
@@ -87,72 +122,90 @@ inline void add_tile(const Item& it, const Batch& batch, const float* tile, int 
   }
 }
 
-template <int Q>
-inline void start_batch(const Item& it, const int* queries, int count, Batch& batch) {
+// The biases of one bandwidth, -inf for a query to which the block does not matter; whether it
+// matters to any.
+template <int Q, Mode mode>
+inline bool fill_bias(const Item& it, const Batch& batch, int h) {
   const int b = batch.block;
+  const int64_t stride = it.chunk.stride;
+  const bool choose = it.problem.skip && it.problem.n_bandwidths > 1;
+  const double half = it.half_scale(h), top = it.chunk.top_weight[b], bits = it.skip_bits;
+  const double far = top + it.chunk.log_count[b] + bits;
+  const double* shift = it.s.shift + h * kGroup;
+  const float *norm2 = it.s.norm2 + b, *nearest2 = it.s.nearest2 + b;
+  float *bias = it.s.bias + h * Q, *sums = it.s.sums + h * Q * kLanes;
+  bool matters = false;
+  for (int i = 0; i < Q; ++i) {
+    const int q = batch.query[i];
+    const bool on = !choose || nearest2[q * stride] * half + shift[q] <= far;
+    const double value = top - shift[q] - (mode == kDots ? norm2[q * stride] * half : 0.0);
+    bias[i] = on ? static_cast<float>(value) : -__builtin_inff();
+    store(sums + i * kLanes, VF{});
+    matters |= on;
+  }
+  return matters;
+}
+
+template <int Q, Mode mode>
+inline void start_batch(const Item& it, const int* queries, int count, Batch& batch) {
   batch.n_active = 0;
+  batch.excluding = false;
   for (int i = 0; i < Q; ++i) {
     batch.query[i] = queries[i < count ? i : count - 1];
-    batch.excluded[i] = it.excluded_lane(batch.query[i], b);
-    centre_query<Q>(it, batch.query[i], b, i);
+    batch.excluded[i] = it.excluded_lane(batch.query[i], batch.block);
+    batch.excluding |= batch.excluded[i] >= 0;
   }
-  for (int h = 0; h < it.problem.n_bandwidths; ++h) {
-    bool matters = false;
-    for (int i = 0; i < Q; ++i) {
-      int q = batch.query[i];
-      bool on = !it.problem.skip || it.shortfall(h, q, b) <= it.skip_bits;
-      double bias = it.chunk.top_weight[b] - it.norm2(q)[b] * it.half_scale(h) - it.shift(h, q);
-      it.s.bias[h * Q + i] = on ? static_cast<float>(bias) : -__builtin_inff();
-      matters |= on;
-    }
-    if (!matters) continue;
-    batch.active[batch.n_active++] = h;
-    for (int i = 0; i < Q; ++i) store(it.s.sums + (h * Q + i) * kLanes, VF{});
-  }
+  centre_queries<Q>(it, batch.block, batch.query);
+  for (int h = 0; h < it.problem.n_bandwidths; ++h)
+    if (fill_bias<Q, mode>(it, batch, h)) batch.active[batch.n_active++] = h;
 }
 
 template <int Q>
 inline void finish_batch(const Item& it, const Batch& batch, int count) {
+  const int64_t k = it.problem.n_classes;
+  const int64_t* rows = it.group.rows;
   for (int a = 0; a < batch.n_active; ++a) {
-    int h = batch.active[a];
+    const int h = batch.active[a];
+    const float* sums = it.s.sums + h * Q * kLanes;
+    double* out = it.problem.out + h * it.problem.n_queries * k + it.chunk.label[batch.block];
     for (int i = 0; i < count; ++i)
-      it.row(h, batch.query[i])[it.chunk.label[batch.block]] +=
-          sum_lanes<float>(load<VF>(it.s.sums + (h * Q + i) * kLanes));
+      out[rows[batch.query[i]] * k] += sum_lanes(load<VF>(sums + i * kLanes));
   }
 }
 
-template <int Q, bool Weighted, bool Excluding>
+template <int Q, Mode mode, bool Weighted, bool Excluding>
 __attribute__((noinline)) void add_tiles(const Item& it, const Batch& batch) {
   const int64_t floats = (it.problem.queries.dim + 1 + Weighted) * kTile;
   const float* tile = it.chunk.tiles + it.chunk.tile_offset[batch.block];
   for (int lane = 0; lane < it.chunk.count[batch.block]; lane += kTile, tile += floats)
-    add_tile<Q, Weighted, Excluding>(it, batch, tile, lane);
+    add_tile<Q, mode, Weighted, Excluding>(it, batch, tile, lane);
 }
 
 // Adds a block of references to the sums of `count` <= Q queries.
-template <int Q>
-inline void add_batch(const Item& it, int b, const int* queries, int count) {
-  Batch batch;
+template <int Q, Mode mode>
+__attribute__((noinline)) void add_batch(const Item& it, int b, const int* queries, int count) {
+  Batch batch{};
   batch.block = b;
-  start_batch<Q>(it, queries, count, batch);
-  bool excluding = false;
-  for (int i = 0; i < count; ++i) excluding |= batch.excluded[i] >= 0;
+  start_batch<Q, mode>(it, queries, count, batch);
   if (it.chunk.log_weight)
-    excluding ? add_tiles<Q, true, true>(it, batch) : add_tiles<Q, true, false>(it, batch);
+    batch.excluding ? add_tiles<Q, mode, true, true>(it, batch)
+                    : add_tiles<Q, mode, true, false>(it, batch);
   else
-    excluding ? add_tiles<Q, false, true>(it, batch) : add_tiles<Q, false, false>(it, batch);
+    batch.excluding ? add_tiles<Q, mode, false, true>(it, batch)
+                    : add_tiles<Q, mode, false, false>(it, batch);
   finish_batch<Q>(it, batch, count);
 }
 
+template <Mode mode>
 inline void add_block_single(const Item& it, int b, const int* queries, int count) {
   while (count > 0) {
     bool wide = count > 2 * kSmallBatch;
     int taken = wide ? kBatch : kSmallBatch;
     if (taken > count) taken = count;
     if (wide)
-      add_batch<kBatch>(it, b, queries, taken);
+      add_batch<kBatch, mode>(it, b, queries, taken);
     else
-      add_batch<kSmallBatch>(it, b, queries, taken);
+      add_batch<kSmallBatch, mode>(it, b, queries, taken);
     queries += taken, count -= taken;
   }
 }
@@ -166,7 +219,7 @@ inline void raise_shift_single(const Item& it, int q, int b) {
   float* tops = it.s.sums;
   const VF none = VF{} - __builtin_inff();
   for (int h = 0; h < it.problem.n_bandwidths; ++h) store(tops + h * kLanes, none);
-  centre_query<1>(it, q, b, 0);
+  centre_queries<1>(it, b, &q);
   for (int lane = 0; lane < it.chunk.count[b]; lane += kTile, tile += floats) {
     VF acc[1][2];
     dot_tile<1>(it.s.centred, tile, dim, acc);

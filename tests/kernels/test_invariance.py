@@ -1,0 +1,163 @@
+"""What must not change the log-sums: threads, company, blocks, order; and what must."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kdey.kernels import class_log_sums
+from kdey.kernels.native_sums import class_log_sums_native
+from kdey.kernels.reference import class_log_sums_numpy
+
+from .cases import needs_native, pool, worst_error
+
+BANDWIDTHS = np.array([0.01, 0.05, 0.3])
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    references, offsets = pool(rng, 6, 400, 0.1)
+    queries, _ = pool(rng, 6, 40, 0.1)
+    queries[::3] = references[rng.integers(0, len(references), len(queries[::3]))]
+    return queries, references, offsets
+
+
+@pytest.fixture(scope="module")
+def extras(problem):
+    queries, references, _ = problem
+    rng = np.random.default_rng(1)
+    weights = rng.random(len(references)) * (rng.random(len(references)) < 0.8)
+    return weights, rng.integers(-1, len(references), len(queries))
+
+
+@needs_native
+@pytest.mark.parametrize("precision", ["mixed", "double"])
+def test_bit_identical_for_every_thread_count(problem, extras, precision):
+    weights, exclude = extras
+    results = [
+        class_log_sums(
+            *problem, BANDWIDTHS, weights=weights, exclude=exclude, precision=precision, n_threads=t
+        )
+        for t in (1, 2, 3, 16)
+    ]
+    for other in results[1:]:
+        assert np.array_equal(results[0], other)
+
+
+@needs_native
+@pytest.mark.parametrize("precision", ["mixed", "double"])
+def test_a_query_does_not_feel_its_company(problem, extras, precision):
+    queries, references, offsets = problem
+    weights, exclude = extras
+    together = class_log_sums(
+        queries, references, offsets, BANDWIDTHS, weights=weights, exclude=exclude,
+        precision=precision,
+    )  # fmt: skip
+    for part in ([0], [7], [3, 200, 11, 90], list(range(5, 66))):
+        alone = class_log_sums(
+            queries[part], references, offsets, BANDWIDTHS, weights=weights, exclude=exclude[part],
+            precision=precision,
+        )  # fmt: skip
+        assert np.array_equal(alone, together[:, part])
+
+
+@needs_native
+@pytest.mark.parametrize("block_size", [1, 5, 31, 64, 200, 5000])
+def test_block_size_does_not_matter(problem, extras, block_size):
+    # At one reference per block the 2,400 references also take several chunks.
+    weights, exclude = extras
+    oracle = class_log_sums_numpy(*problem, BANDWIDTHS, weights, exclude)
+    for double, tolerance in ((False, 1e-4), (True, 1e-9)):
+        found = class_log_sums_native(
+            *problem, BANDWIDTHS, weights, exclude, double=double, block_size=block_size
+        )
+        assert worst_error(found, oracle) < tolerance
+
+
+@needs_native
+def test_chunks_in_any_order_of_nearness():
+    # Each class is its own chunk or more; the nearest comes first, last or in between.
+    rng = np.random.default_rng(2)
+    references, offsets = pool(rng, 3, 1100, 0.1)
+    queries, _ = pool(rng, 3, 15, 0.1)
+    exclude = rng.integers(-1, len(references), len(queries))
+    oracle = class_log_sums_numpy(queries, references, offsets, BANDWIDTHS, None, exclude)
+    for double, tolerance in ((False, 1e-4), (True, 1e-9)):
+        found = class_log_sums_native(
+            queries, references, offsets, BANDWIDTHS, None, exclude, double=double, block_size=1
+        )
+        assert worst_error(found, oracle) < tolerance
+
+
+@needs_native
+def test_skipping_does_not_matter(problem):
+    on = class_log_sums_native(*problem, BANDWIDTHS)
+    off = class_log_sums_native(*problem, BANDWIDTHS, skip=False)
+    assert worst_error(on, off) < 1e-6
+    assert np.isinf(on).sum() > np.isinf(off).sum()  # something was skipped
+
+
+@needs_native
+def test_many_bandwidths_equal_one_at_a_time(problem):
+    bandwidths = np.geomspace(0.01, 2.0, 70)
+    together = class_log_sums(*problem, bandwidths)
+    oracle = class_log_sums_numpy(*problem, bandwidths)
+    assert worst_error(together, oracle) < 1e-4
+    for h in (0, 31, 32, 69):
+        alone = class_log_sums(*problem, bandwidths[h])
+        assert worst_error(alone, together[h : h + 1]) < 1e-4
+
+
+def test_excluding_equals_removing(problem):
+    queries, references, offsets = problem
+    left_out = np.array([5, 700, 2399, -1])
+    found = class_log_sums(queries[:4], references, offsets, BANDWIDTHS, exclude=left_out)
+    for j, row in enumerate(left_out):
+        kept = np.ones(len(references))
+        if row >= 0:
+            kept[row] = 0.0
+        wanted = class_log_sums_numpy(queries[j : j + 1], references, offsets, BANDWIDTHS, kept)
+        assert worst_error(found[:, j : j + 1], wanted) < 1e-4
+
+
+def test_leave_one_out_is_never_dominated_by_the_point_itself(problem):
+    _, references, offsets = problem
+    own = np.arange(len(references))
+    found = class_log_sums(references, references, offsets, BANDWIDTHS, exclude=own)
+    oracle = class_log_sums_numpy(references, references, offsets, BANDWIDTHS, None, own)
+    assert worst_error(found, oracle) < 1e-4
+
+
+def test_weights_equal_repetition(problem):
+    queries, references, offsets = problem
+    rng = np.random.default_rng(3)
+    times = rng.integers(0, 4, len(references))
+    repeated = np.repeat(references, times, axis=0)
+    counts = np.add.reduceat(times, offsets[:-1])
+    repeated_offsets = np.concatenate([[0], np.cumsum(counts)])
+    weighted = class_log_sums(queries, references, offsets, BANDWIDTHS, weights=times)
+    plain = class_log_sums(queries, repeated, repeated_offsets, BANDWIDTHS)
+    assert worst_error(weighted, plain) < 1e-4
+
+
+def test_order_within_a_class_does_not_matter(problem):
+    queries, references, offsets = problem
+    rng = np.random.default_rng(4)
+    order = np.concatenate(
+        [rng.permutation(np.arange(a, b)) for a, b in itertools.pairwise(offsets)]
+    )
+    found = class_log_sums(queries, references[order], offsets, BANDWIDTHS)
+    assert worst_error(found, class_log_sums(queries, references, offsets, BANDWIDTHS)) < 1e-4
+
+
+def test_permuting_classes_permutes_columns(problem):
+    queries, references, offsets = problem
+    blocks = [references[a:b] for a, b in itertools.pairwise(offsets)]
+    order = [3, 0, 5, 1, 4, 2]
+    moved = np.concatenate([blocks[i] for i in order])
+    found = class_log_sums(queries, moved, offsets, BANDWIDTHS)
+    wanted = class_log_sums(queries, references, offsets, BANDWIDTHS)[:, :, order]
+    assert worst_error(found, wanted) < 1e-4
