@@ -52,7 +52,7 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
     double t = promise < 0 ? search(problem) : 0;
     move(problem, t);
     // A shortened step is far from the end, often at a prevalence many orders too large: the
-    // multiplicative step of EM shrinks it at once where halving would take hundreds.
+    // multiplicative step of EM shrinks it at once where halving would take dozens.
     if (t < 1 && problem.loss == kNegativeLog) em_step(problem);
     else if (t == 0) break;
   }

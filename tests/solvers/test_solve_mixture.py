@@ -60,6 +60,12 @@ def test_few_and_many_classes(k, path):
     _check(MixtureLikelihood(rows, Bags.whole(300)))
 
 
+def test_tiny_weights_cost_no_long_series_of_halved_steps(path):
+    for seed in range(5):
+        problem = make_mixture("one-hot, tiny weights", seed, 300, 20)
+        assert _check(problem).n_iter[0] <= 15
+
+
 def test_as_good_as_a_general_optimiser(path):
     rng = np.random.default_rng(0)
     problem = MixtureLikelihood(rng.gamma(0.5, size=(60, 6)), Bags.whole(60))

@@ -152,7 +152,7 @@ def _solve_strict(program: _Program, linear: Array, x: Array) -> tuple[Array, in
             t = min(1.0, float(np.nanmin(reach)))
             x = np.where(free, x + t * (z - x), 0.0)
             leaving = out & ((reach <= t) | (x <= 0))
-            if leaving[entered] and t == 0:
+            if entered >= 0 and leaving[entered] and t == 0:
                 barred[entered] = True
             x[leaving] = 0.0
             free &= ~leaving
