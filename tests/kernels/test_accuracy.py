@@ -153,3 +153,19 @@ def test_anything_goes(
         x, y, offsets, bandwidths, weights, exclude, double=double, block_size=block_size, skip=skip
     )
     assert worst_error(found, oracle) < TOLERANCE["double" if double else "mixed"]
+
+
+@pytest.mark.parametrize("n_classes", [28, 100])
+def test_coordinates_that_are_all_alike(n_classes):
+    # Log-ratios of one-hot posteriors: float32 rounding errors all point the same way. The
+    # queries lie midway, where two classes compete.
+    rng = np.random.default_rng(7)
+    references, offsets = one_hot_pool(rng, n_classes, 10)
+    queries = 0.5 * (references[rng.integers(0, len(references), (2, 80))]).sum(axis=0)
+    bandwidths = np.geomspace(0.05, 10.0, 40)
+    for shrinkage in (1e-6, 1e-3, 0.1):
+        x, y = transform(queries, "aitchison", shrinkage), transform(references, "ilr", shrinkage)
+        oracle = class_log_sums_numpy(x, y, offsets, bandwidths)
+        for h in range(len(bandwidths)):
+            found = class_log_sums(x, y, offsets, bandwidths[h])
+            assert worst_error(found, oracle[h : h + 1]) < 1e-4

@@ -131,12 +131,12 @@ VD every(Mode mode) { return VD{} + static_cast<double>(mode); }
 // Which of kDots, kDifferences and kDouble holds the error of the exponents to `allowed`, for
 // kDoubles blocks from b. Differences err in proportion to the distance; `reach2` bounds those of
 // the references that count. Rounding the coordinates moves an exponent by about
-// 0.4 * 2^-24 scale sqrt(reach2 * length2), and 0.4 sqrt(a b) <= 1.6 a + b / 40.
+// 0.7 * 2^-24 scale sqrt(reach2 * length2), and 0.7 sqrt(a b) <= 2.9 a + b / 24.
 VD exact_enough(const Item& it, int h, int q, int b, VD allowed, VD reach2) {
   const double scale = it.problem.scale[h];
   VD length2 = widen(it.norm2(q) + b) + widen(it.chunk.radius2 + b);
   VD left = allowed - widen(it.chunk.weight_span + b) * 0x1p-24;
-  VD fine = (reach2 * it.difference_unit + length2 * (0x1p-24 / 40)) * scale;
+  VD fine = (reach2 * it.difference_unit + length2 * (0x1p-24 / 24)) * scale;
   VD mode = fine <= left ? every(kDifferences) : every(kDouble);
   return length2 * (scale * it.dot_unit) <= left ? every(kDots) : mode;
 }
@@ -156,7 +156,8 @@ void choose_modes(const Item& it, int q) {
       VD above = load<VD>(it.chunk.top_weight + b) - shift;
       VD bits = widen(it.nearest2(q) + b) * half - above - load<VD>(it.chunk.log_count + b);
       VD z = largest(bits, VD{}) * kLn2;
-      VD allowed = (((z * (1.0 / 6.0) + 0.5) * z + 1.0) * z + 1.0) * kFloatError;
+      VD series = ((z * (1.0 / 720) + 1.0 / 120) * z + 1.0 / 24) * z + 1.0 / 6;
+      VD allowed = (((series * z + 0.5) * z + 1.0) * z + 1.0) * kFloatError;
       VD reach2 = largest(above + kReachBits, VD{}) * inverse;
       VD found = it.problem.double_mode ? every(kDouble)
                                         : exact_enough(it, h, q, b, allowed, reach2);
@@ -179,14 +180,16 @@ void add_block(const Item& it, int b) {
       if (modes[q] == kDouble) add_block_double(it, q, b);
     }
   }
-  add_block_single<kDots>(it, b, dots, n_dots);
-  add_block_single<kDifferences>(it, b, differences, n_differences);
+  add_block_single<kDots, kBatch, kSmallBatch>(it, b, dots, n_dots);
+  // Two sums per pair, so half as many queries fit into the registers.
+  add_block_single<kDifferences, kBatch / 2, kSmallBatch / 2>(it, b, differences, n_differences);
 }
 
 void run_group(const Problem& problem, const Chunk& chunk, const Group& group, Scratch& s) {
-  // Rounding errors of a sum grow like the root of its length.
-  double root = sqrt(static_cast<double>(problem.queries.dim));
-  Item it{problem, chunk, group, s, 0x1p-24 * (1.5 + 0.25 * root), 0x1p-24 * (2.6 + 0.125 * root),
+  // Rounding errors of a sum of D terms reach D/2 times 2^-24 where all terms are alike, and they
+  // are: most log-ratios of a sure posterior are the same number.
+  const double unit = 0x1p-24, dim = static_cast<double>(problem.queries.dim);
+  Item it{problem, chunk, group, s, unit * (1.5 + dim / 4), unit * (4.0 + dim / (4 * kRunDims)),
           problem.double_mode ? kSkipBitsDouble : kSkipBits};
   s.block_held = -1;
   for (int q = 0; q < group.size; ++q)

@@ -13,6 +13,8 @@ namespace KDEY_ISA {
 // Queries of a batch stand in panels of kPanel dimensions, so that a query's address is a
 // compile-time displacement from one pointer.
 constexpr int kPanel = 64;
+constexpr int kRunDims = 8;
+static_assert(kPanel % kRunDims == 0, "a run lies within a panel");
 
 // x' of the queries of a batch, for block b.
 template <int Q>
@@ -35,12 +37,11 @@ inline void centre_queries(const Item& it, int b, const int* queries) {
   }
 }
 
-// x'y' - |y'|^2 / 2 for Q queries and one tile.
+// x'y' - |y'|^2 / 2 for Q queries and one tile. The norm comes last: partial sums stay smaller.
 template <int Q>
 inline void dot_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]) {
-  VF n0 = load<VF>(tile + dim * kTile), n1 = load<VF>(tile + dim * kTile + kLanes);
 #pragma GCC unroll 12
-  for (int q = 0; q < Q; ++q) acc[q][0] = n0, acc[q][1] = n1;
+  for (int q = 0; q < Q; ++q) acc[q][0] = acc[q][1] = VF{};
   for (int start = 0; start < dim; start += kPanel, x += kPanel * Q) {
     int end = dim - start < kPanel ? dim - start : kPanel;
     for (int d = 0; d < end; ++d, tile += kTile) {
@@ -52,24 +53,32 @@ inline void dot_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]
       }
     }
   }
+  VF n0 = load<VF>(tile), n1 = load<VF>(tile + kLanes);
+#pragma GCC unroll 12
+  for (int q = 0; q < Q; ++q) acc[q][0] += n0, acc[q][1] += n1;
 }
 
-// |x' - y'|^2 for Q queries and one tile.
+// |x' - y'|^2 for Q queries and one tile, summed in runs of kRunDims: coordinates are often all
+// alike, and then the rounding errors of one long sum all have the same sign.
 template <int Q>
 inline void difference_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]) {
 #pragma GCC unroll 12
   for (int q = 0; q < Q; ++q) acc[q][0] = acc[q][1] = VF{};
-  for (int start = 0; start < dim; start += kPanel, x += kPanel * Q) {
-    int end = dim - start < kPanel ? dim - start : kPanel;
-    for (int d = 0; d < end; ++d, tile += kTile) {
+  for (int start = 0; start < dim; start += kRunDims) {
+    if (start > 0 && start % kPanel == 0) x += kPanel * Q;
+    const float* panel = x + start % kPanel;
+    VF run[Q][2] = {};
+    for (int d = 0; d < (dim - start < kRunDims ? dim - start : kRunDims); ++d, tile += kTile) {
       VF y0 = load<VF>(tile), y1 = load<VF>(tile + kLanes);
 #pragma GCC unroll 12
       for (int q = 0; q < Q; ++q) {
-        VF u0 = y0 - x[q * kPanel + d], u1 = y1 - x[q * kPanel + d];
-        acc[q][0] += u0 * u0;
-        acc[q][1] += u1 * u1;
+        VF u0 = y0 - panel[q * kPanel + d], u1 = y1 - panel[q * kPanel + d];
+        run[q][0] += u0 * u0;
+        run[q][1] += u1 * u1;
       }
     }
+#pragma GCC unroll 12
+    for (int q = 0; q < Q; ++q) acc[q][0] += run[q][0], acc[q][1] += run[q][1];
   }
 }
 
@@ -196,16 +205,17 @@ __attribute__((noinline)) void add_batch(const Item& it, int b, const int* queri
   finish_batch<Q>(it, batch, count);
 }
 
-template <Mode mode>
+// Batches of `Wide`, but for the rest of them.
+template <Mode mode, int Wide, int Small>
 inline void add_block_single(const Item& it, int b, const int* queries, int count) {
   while (count > 0) {
-    bool wide = count > 2 * kSmallBatch;
-    int taken = wide ? kBatch : kSmallBatch;
+    const bool wide = count > 2 * Small;
+    int taken = wide ? Wide : Small;
     if (taken > count) taken = count;
     if (wide)
-      add_batch<kBatch, mode>(it, b, queries, taken);
+      add_batch<Wide, mode>(it, b, queries, taken);
     else
-      add_batch<kSmallBatch, mode>(it, b, queries, taken);
+      add_batch<Small, mode>(it, b, queries, taken);
     queries += taken, count -= taken;
   }
 }
