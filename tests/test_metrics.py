@@ -176,7 +176,7 @@ def test_smooth_stays_on_the_simplex():
         ([0.5, 0.5], [1.5, -0.5], "estimated contains negative"),
         (0.5, [0.5, 0.5], "true must have shape"),
         ([[]], [[]], "true must have shape"),
-        (["a", "b"], [0.5, 0.5], "true must be numbers"),
+        (["a", "b"], [0.5, 0.5], "true must be real numbers"),
     ],
 )
 def test_bad_prevalences_are_refused(metric, true, estimated, message):

@@ -75,7 +75,7 @@ def projected_newton(
     state = evaluate(point)
     for n_iter in range(1, max_iter + 1):
         direction = _direction(point, state[1], state[2], lower)
-        gain = -0.5 * float(state[1] @ (np.maximum(point + direction, lower) - point))
+        gain = _promise(point, state[1], state[2], direction, lower)
         moved = _line_search(evaluate, point, state, direction, lower)
         if moved is None:
             return Minimum(point, state[0], n_iter, gain <= tol)
@@ -93,6 +93,19 @@ def _direction(point: Array, gradient: Array, hessian: Array, lower: Array) -> A
     inner = hessian[np.ix_(free, free)] + ridge * np.eye(int(free.sum()))
     direction[free] = -np.linalg.solve(inner, gradient[free])
     return direction
+
+
+def _promise(
+    point: Array, gradient: Array, hessian: Array, direction: Array, lower: Array
+) -> float:
+    """Return how much the better of a Newton and a scaled gradient step promises to gain.
+
+    The gradient step is there because a Newton step cut off at the bounds may promise nothing
+    far from the optimum; its own promise is zero only where the optimality conditions hold.
+    """
+    slope = -gradient / np.maximum(np.diag(hessian), np.finfo(np.float64).tiny)
+    steps = (np.maximum(point + step, lower) - point for step in (direction, slope))
+    return max(-0.5 * float(gradient @ step) for step in steps)
 
 
 def _line_search(

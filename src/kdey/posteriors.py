@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, StratifiedKFold
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
@@ -227,6 +225,8 @@ def _warn_rare(cv: Any, stage: _Stage, splits: list[Split]) -> None:
     """Say once which classes the splits treat badly (scikit-learn would say it per split)."""
     k = len(stage.classes)
     counts = np.bincount(stage.codes, minlength=k)
+    from sklearn.model_selection import StratifiedKFold  # slow to import
+
     stratified = isinstance(cv, Integral | StratifiedKFold)
     rare = int(np.count_nonzero((counts > 0) & (counts < len(splits)))) if stratified else 0
     unseen = np.array([np.bincount(stage.codes[t], minlength=k) == 0 for t, _ in splits])
@@ -259,6 +259,9 @@ def _weight_parameter(classifier: Any, weights: NDArray[np.float64] | None) -> s
 
 
 def _find_weight_parameter(classifier: Any) -> str | None:
+    from sklearn.model_selection import GridSearchCV, RandomizedSearchCV  # slow to import
+    from sklearn.pipeline import Pipeline
+
     if isinstance(classifier, Pipeline):
         step, last = classifier.steps[-1]
         inner = _find_weight_parameter(last)

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 Indices = NDArray[np.int64]
@@ -44,7 +43,9 @@ def make_splits(
     return splits
 
 
-def _stratified_folds(n_folds: int, codes: Indices, random_state: RandomState) -> StratifiedKFold:
+def _stratified_folds(n_folds: int, codes: Indices, random_state: RandomState) -> Any:
+    from sklearn.model_selection import StratifiedKFold  # slow to import
+
     if n_folds < 2:
         raise ValueError(_cv_message(n_folds))
     largest = int(np.bincount(codes).max())

@@ -20,6 +20,6 @@ def check_weights(
     if w.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {w.shape}")
     if not np.isfinite(w).all() or (w < 0).any() or not (may_vanish or w.any()):
-        also = "" if may_vanish else " and not all zero"
-        raise ValueError(f"{name} must be finite, non-negative{also}")
+        wanted = " and non-negative" if may_vanish else ", non-negative and not all zero"
+        raise ValueError(f"{name} must be finite{wanted}")
     return w

@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import (
     _num_samples,
@@ -98,10 +97,10 @@ class BaseQuantifier(BaseEstimator):
     def _check_points(self, X: Any) -> None:
         if _num_samples(X) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
-        if not hasattr(self, "n_features_in_") and hasattr(self, "row_map_"):
+        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
             raise ValueError(
-                f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
-                "use aggregate or aggregate_bags"
+                "Expected 2D array, got 1D array instead. Reshape your data: X must have shape "
+                f"(n_instances, {self.n_features_in_})"
             )
         validate_data(self, X, reset=False, skip_check_array=True)
 
@@ -316,6 +315,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         return self._fit_rows(self.training_)
 
     def _inner(self) -> Any:
+        from sklearn.linear_model import LogisticRegression  # slow to import
+
         return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
 
     def _forget_classifier(self) -> None:
@@ -324,6 +325,11 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
                 delattr(self, name)
 
     def _solve_points(self, X: Any, bags: Bags) -> Solution:
+        if not hasattr(self, "classifier_"):
+            raise ValueError(
+                f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
+                "use aggregate or aggregate_bags"
+            )
         return self._solve_rows(predict_posteriors(self.classifier_, X, self.classes_), bags)
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.bags import Bags
@@ -72,6 +73,13 @@ class TrainingPrevalence(BaseQuantifier):
             mass = np.bincount(codes, weights=check_weights(sample_weight, len(codes)))
             self.prevalence_ = mass / mass.sum()
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: X is counted, never looked at."""
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.sparse = True
+        return tags
 
     def _solve_points(self, X: Any, bags: Bags) -> Solution:
         return exact_solution(np.tile(self.prevalence_, (len(bags), 1)))

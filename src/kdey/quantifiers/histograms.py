@@ -6,7 +6,13 @@ from typing import Any
 
 from kdey.problems.generator import resolve_generator
 from kdey.quantifiers.base import AggregativeQuantifier, FeatureQuantifier
-from kdey.quantifiers.matching import MatchDivergence, MatchHistograms, Matching, MedianOf
+from kdey.quantifiers.matching import (
+    MatchDivergence,
+    MatchHistograms,
+    MatchHistogramsBinary,
+    Matching,
+    MedianOf,
+)
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.stack import StackedSpec
 
@@ -165,7 +171,7 @@ class HDx(FeatureQuantifier):
         return _stack(self.n_bins, "features")
 
     def _matching(self) -> Matching:
-        return MedianOf(MatchHistograms("mean-hellinger"))
+        return MedianOf(MatchHistogramsBinary("mean-hellinger"))
 
 
 def _stack(n_bins: Any, channels: str) -> StackedSpec:

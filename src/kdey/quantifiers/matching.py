@@ -267,6 +267,17 @@ class MatchHistograms(Matching):
 
 
 @dataclass(frozen=True)
+class MatchHistogramsBinary(MatchHistograms):
+    """The same for two classes, by ternary search as the literature does: HDx."""
+
+    def solve(
+        self, problem: HistogramCauchySchwarz | MeanHellinger, n_threads: int = 1
+    ) -> Solution:
+        """Return the minimum found by ternary search."""
+        return ternary_search(problem.objective, problem.n_bags)
+
+
+@dataclass(frozen=True)
 class MatchBinary(Matching):
     """Any dissimilarity of two histograms, by ternary search: DyS."""
 
