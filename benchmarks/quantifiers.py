@@ -1,0 +1,76 @@
+"""Cost of what users wait for: importing kdey, fitting KDEy-CS, estimating bags; one table.
+
+Run with ``OPENBLAS_NUM_THREADS=1 python benchmarks/quantifiers.py``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import kdey
+
+N_REFERENCES, N_CLASSES, BAG_SIZE, N_BAGS = 20_000, 28, 1_000, 100
+
+
+def seconds(work: Callable[[], object], repeats: int = 3) -> float:
+    """Return the shortest time of ``work``."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def import_seconds(module: str) -> float:
+    """Return the time a fresh interpreter takes to import ``module``, less its own start."""
+    return seconds(
+        lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True), 7
+    )
+
+
+def posteriors(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return posteriors (n, k) that lean towards their labels."""
+    labels = rng.integers(N_CLASSES, size=n)
+    noise = rng.dirichlet(np.full(N_CLASSES, 0.3), size=n)
+    lean = rng.random((n, 1))
+    return lean * np.eye(N_CLASSES)[labels] + (1 - lean) * noise, labels
+
+
+def main() -> None:
+    """Measure and print."""
+    bare, sklearn, ours = (import_seconds(m) for m in ("sys", "sklearn", "kdey"))
+    print(
+        f"import sklearn {sklearn - bare:.3f} s, import kdey {ours - bare:.3f} s: "
+        f"{ours - sklearn:+.3f} s (limit +0.2)"
+    )
+    rng = np.random.default_rng(0)
+    p, y = posteriors(rng, N_REFERENCES)
+    pool = posteriors(rng, 5_000)[0]
+    bags = [rng.integers(len(pool), size=BAG_SIZE) for _ in range(N_BAGS)]
+    print(
+        f"{'method':10s}{'fit, s':>9s}{'ms per bag':>12s}   ({N_REFERENCES} references, "
+        f"{N_CLASSES} classes, {N_BAGS} bags of {BAG_SIZE}, 2 threads)"
+    )
+    methods = {
+        "PACC": kdey.PACC(n_jobs=2),
+        "EMQ": kdey.EMQ(n_jobs=2),
+        "DM-HD": kdey.DM(n_jobs=2),
+        "KDEy-ML": kdey.KDEyML(n_jobs=2),
+        "KDEy-CS": kdey.KDEyCS(n_jobs=2),
+        "KDEy-L2": kdey.KDEyL2(n_jobs=2),
+        "KDEy-HD": kdey.KDEyHD(n_jobs=2, random_state=0),
+    }
+    for name, method in methods.items():
+        fit = seconds(lambda method=method: method.fit_posteriors(p, y))
+        one = seconds(lambda method=method: method.aggregate_bags(pool, bags))
+        print(f"{name:10s}{fit:9.3f}{1e3 * one / N_BAGS:12.3f}")
+
+
+if __name__ == "__main__":
+    main()
