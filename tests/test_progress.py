@@ -96,7 +96,8 @@ def test_silent_off_terminals():
 
 def test_silent_progress_does_not_import_rich():
     # scikit-learn itself imports rich where it is installed, so rich is made unimportable.
-    code = "import sys; sys.modules['rich'] = None; import kdey.progress as p; list(p.progress(3, 'x'))"
+    code = "import sys; sys.modules['rich'] = None; from kdey.progress import progress as p"
+    code += "; list(p(3, 'x'))"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
 
