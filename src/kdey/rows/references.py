@@ -21,7 +21,7 @@ from kdey.posteriors import TrainingPosteriors
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 #: Training points looked at when judging whether a bandwidth is absurdly small.
-_PROBE = 256
+_PROBE = 64
 
 
 class BandwidthWarning(UserWarning):
