@@ -3,18 +3,27 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
+NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
 .PHONY: demo test test-slow test-numpy lint bench native clean
 
-# One environment, remade when the build recipe or the native sources change.
-$(SETUP): pyproject.toml CMakeLists.txt $(wildcard src/native/*) $(wildcard src/native/isa/*)
+# The environment is remade when the build recipe or the native sources change: with what the
+# demonstration needs, or with everything for development.
+$(INSTALLED): $(NATIVE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	touch $(INSTALLED)
+
+$(SETUP): $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	touch $(SETUP)
+	touch $(INSTALLED) $(SETUP)
 
-demo: $(SETUP)
+demo: $(INSTALLED)
 	$(BIN)/kdey demo
 
 test: $(SETUP) lint
