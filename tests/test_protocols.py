@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kdey.bags import Bags
+from kdey.labels import encode_labels
 from kdey.protocols import (
     APP,
     NPP,
@@ -22,7 +23,6 @@ from kdey.protocols import (
     GivenBags,
     GridAPP,
     GroupBags,
-    encode_labels,
     round_counts,
 )
 

@@ -10,56 +10,98 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 Codes = NDArray[np.int64]
+Labels = NDArray[Any]
 
 
-def encode_labels(
-    y: ArrayLike, classes: ArrayLike | None = None, *, min_classes: int = 2
-) -> tuple[NDArray[Any], Codes]:
-    """Return the sorted classes, shape (k,), and the code of each label, shape (n,).
+def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes, Labels]:
+    """Return codes and classes of training labels: two classes at least, none of them absent.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Integer, string or boolean labels.
     classes : array-like of shape (k,), optional
-        All classes, sorted; by default those found in ``y``. Each must occur in ``y``.
-    min_classes : int
-        Fewer classes than this are refused.
+        All classes, sorted; by default those found in ``y``.
     """
     labels = column_or_1d(y, warn=True)
-    if len(labels) == 0:
-        raise ValueError("y is empty: training needs labelled instances")
-    check_classification_targets(labels)
-    found = _unique(labels)
-    if classes is not None:
-        known = np.asarray(classes)
-        _check_classes(known, found)
-        found = known
-    if len(found) < min_classes:
+    if len(labels):
+        check_classification_targets(labels)
+    codes, known = encode_labels(labels, classes)
+    counts = np.bincount(codes, minlength=len(known))
+    if (counts == 0).any():
+        absent = known[counts == 0].tolist()
         raise ValueError(
-            f"y contains one class only ({found[0]!r}); prevalences need at least "
-            f"{min_classes} classes"
+            f"classes without a single training instance cannot be estimated: {absent[:5]}"
         )
-    return found, np.searchsorted(found, labels).astype(np.int64)
-
-
-def _unique(labels: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return np.unique(labels)
-    except TypeError as error:
-        raise ValueError(f"y mixes labels that cannot be compared: {error}") from error
-
-
-def _check_classes(classes: NDArray[Any], found: NDArray[Any]) -> None:
-    if classes.ndim != 1 or len(_unique(classes)) != len(classes):
-        raise ValueError("classes must be a vector without repetitions")
-    if not (np.sort(classes) == classes).all():
+    if len(known) < 2:
+        raise ValueError(
+            f"y contains one class only ({known[0]!r}); prevalences need at least 2 classes"
+        )
+    if not (np.sort(known) == known).all():
         raise ValueError("classes must be sorted")
-    unseen = np.setdiff1d(found, classes)
-    if len(unseen):
-        raise ValueError(f"y has labels that are not in classes: {list(unseen)[:5]}")
-    absent = np.setdiff1d(classes, found)
-    if len(absent):
-        raise ValueError(
-            f"classes without a single training instance cannot be estimated: {list(absent)[:5]}"
-        )
+    return codes, known
+
+
+def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes, Labels]:
+    """Return the class position of each label and the classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any sortable type.
+    classes : array-like of shape (k,), optional
+        The classes in the order of the prevalences; some may be absent from ``y``, but ``y`` may
+        hold no other. By default the sorted labels found in ``y``.
+    """
+    found, inverse = _unique(y, "y")
+    known = found if classes is None else check_classes(classes)
+    # Python equality keeps 1 and "1" apart, where comparing arrays would turn both into text.
+    position = {label: code for code, label in enumerate(known.tolist())}
+    unseen = [label for label in found.tolist() if label not in position]
+    if unseen:
+        raise ValueError(f"y has labels that are not in classes: {unseen[:5]}")
+    codes = np.array([position[label] for label in found.tolist()], dtype=np.int64)
+    return codes[inverse], known
+
+
+def check_classes(classes: ArrayLike) -> Labels:
+    """Return ``classes`` as a vector in the given order, or raise if a class comes twice."""
+    distinct, _ = _unique(classes, "classes")
+    known = np.asarray(classes)
+    if len(distinct) != len(known):
+        raise ValueError(f"classes must be distinct, got {known.tolist()}")
+    return known
+
+
+def group_codes(groups: ArrayLike) -> tuple[Labels, Codes]:
+    """Return the sorted distinct group ids and the position among them of each instance."""
+    return _unique(groups, "groups")
+
+
+def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be a vector, got shape {array.shape}")
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty")
+    if _has_missing(array):
+        raise ValueError(f"{name} has missing values")
+    try:
+        distinct, inverse = np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} mixes types that cannot be ordered: {error}") from error
+    return distinct, inverse.astype(np.int64)
+
+
+def _has_missing(array: Labels) -> bool:
+    """Say whether NaN, NaT, None or pandas.NA is among the values."""
+    if array.dtype != object:
+        return bool((array != array).any())
+    return any(_is_missing(value) for value in array.tolist())
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA: neither equal to itself nor not
+        return True

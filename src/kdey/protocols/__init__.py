@@ -9,7 +9,7 @@ parameters and the labels. ``artificial`` chooses prevalences, ``natural`` leave
 from kdey.protocols.artificial import APP, DirichletProtocol, GridAPP
 from kdey.protocols.draw import round_counts
 from kdey.protocols.given import GivenBags, GroupBags
-from kdey.protocols.labels import BagProtocol, LabelledBags, encode_labels
+from kdey.protocols.labels import BagProtocol, LabelledBags
 from kdey.protocols.natural import NPP
 
 __all__ = [
@@ -21,6 +21,5 @@ __all__ = [
     "GridAPP",
     "GroupBags",
     "LabelledBags",
-    "encode_labels",
     "round_counts",
 ]

@@ -19,8 +19,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdey.labels import encode_labels
 from kdey.protocols.draw import Pool, Replace, bag_generators, draw_bags, round_counts
-from kdey.protocols.labels import LabelledBags, encode_labels
+from kdey.protocols.labels import LabelledBags
 from kdey.protocols.parameters import check_count, check_draws, check_fits
 from kdey.simplex import Array, sample_uniform
 

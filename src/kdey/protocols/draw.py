@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Bags
-from kdey.protocols.labels import Codes, Labels
+from kdey.labels import Codes, Labels
 
 Replace: TypeAlias = Literal["auto"] | bool
 Counts = NDArray[np.int64]

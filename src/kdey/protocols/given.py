@@ -8,14 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Bags, BagsLike, as_bags
-from kdey.protocols.labels import (
-    LabelledBags,
-    Labels,
-    check_classes,
-    encode_labels,
-    group_codes,
-    realised_prevalences,
-)
+from kdey.labels import Labels, check_classes, encode_labels, group_codes
+from kdey.protocols.labels import LabelledBags, realised_prevalences
 from kdey.simplex import SUM_TOLERANCE, Array, check_posteriors
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdey.labels import encode_labels
 from kdey.protocols.draw import Pool, Replace, bag_generators, draw_bags
-from kdey.protocols.labels import LabelledBags, encode_labels, realised_prevalences
+from kdey.protocols.labels import LabelledBags, realised_prevalences
 from kdey.protocols.parameters import check_draws, check_fits
 
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.labels import encode_labels
+from kdey.labels import training_labels
 from kdey.posteriors import TrainingPosteriors, predict_posteriors, training_posteriors
 from kdey.quantifiers.matching import Matching
 from kdey.rows.interface import RowSpec
@@ -106,7 +106,7 @@ class BaseQuantifier(BaseEstimator):
 
     def _start_fit(self, y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[np.int64]:
         """Set ``classes_`` and ``prevalence_``; return the labels as codes."""
-        self.classes_, codes = encode_labels(y, classes)
+        codes, self.classes_ = training_labels(y, classes)
         k = len(self.classes_)
         if self._max_classes is not None and k > self._max_classes:
             raise ValueError(
