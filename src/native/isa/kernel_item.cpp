@@ -164,8 +164,10 @@ void choose_modes(const Item& it, int q) {
       store(mode + b, largest(bits <= skip_bits ? found : VD{}, load<VD>(mode + b)));
     }
   }
-  uint8_t* out = it.s.mode + q;
-  for (int b = 0; b < it.chunk.n_blocks; ++b, out += kGroup) *out = static_cast<uint8_t>(mode[b]);
+  uint8_t bytes[kMaxBlocks], *out = it.s.mode + q;
+  for (int b = 0; b < it.chunk.stride; b += kDoubles)
+    store(bytes + b, __builtin_convertvector(load<VD>(mode + b), VB));
+  for (int b = 0; b < it.chunk.n_blocks; ++b, out += kGroup) *out = bytes[b];
 }
 
 void add_block(const Item& it, int b) {
