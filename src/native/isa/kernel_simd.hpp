@@ -27,7 +27,7 @@ typedef int32_t VI __attribute__((vector_size(4 * kLanes)));
 typedef double VD __attribute__((vector_size(8 * kDoubles)));
 typedef int64_t VL __attribute__((vector_size(8 * kDoubles)));
 typedef float VH __attribute__((vector_size(4 * kDoubles)));  // as many floats as doubles
-typedef uint8_t VB __attribute__((vector_size(kDoubles)));    // and bytes
+typedef int32_t VW __attribute__((vector_size(4 * kDoubles)));  // as many integers
 
 template <class V, class T>
 inline V load(const T* p) {
