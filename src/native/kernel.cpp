@@ -89,8 +89,6 @@ void run_span(const Problem& problem, const Packer& packer, const Layout& layout
 // All queries, all references, at most kMaxBandwidths bandwidths.
 void run_pass(Problem problem, const References& references, const Layout& layout,
               const KernelIsa& isa, const int64_t* exclude, int n_threads) {
-  int64_t size = problem.n_bandwidths * problem.n_queries * problem.n_classes;
-  std::fill_n(problem.out, size, -std::numeric_limits<double>::infinity());
   Packer packer(references, layout);
   SpatialOrder order(problem.queries, kGroup);
   std::vector<int64_t> rows;
@@ -103,6 +101,9 @@ void run_pass(Problem problem, const References& references, const Layout& layou
     }
     problem.resumed = true;
   }
+  int64_t size = problem.n_bandwidths * problem.n_queries * problem.n_classes;
+  if (!problem.resumed)  // not a single reference
+    std::fill_n(problem.out, size, -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ struct Scratch {
   int64_t block_held; // which block that is, -1: none
   int32_t skip_block[kGroup];  // the block and lane of the excluded reference, -1: none
   int32_t skip_lane[kGroup];
+  int32_t active[kMaxBandwidths];  // the bandwidths that matter to a batch
 };
 
 struct Group {

@@ -52,13 +52,16 @@ void bound_blocks(const Item& it, int q) {
   }
 }
 
-// The block, among those with a finite cap, that may hold query q's largest exponent; that bound.
-int likeliest_block(const Item& it, int h, int q, double* bound) {
+// The block of the largest cap - (distance to the box + share * distance to the centre) among those
+// with a finite cap, and this largest value. At share 0 it bounds query q's exponents.
+int likeliest_block(const Item& it, int h, int q, float share, double* value) {
   VD best = VD{} - __builtin_inf();
   VL where = VL{} - 1, here;
   for (int i = 0; i < kDoubles; ++i) here[i] = i;
+  const float *nearest2 = it.nearest2(q), *norm2 = it.norm2(q);
   for (int b = 0; b < it.chunk.stride; b += kDoubles, here += kDoubles) {
-    VD v = load<VD>(it.s.cap + b) - widen(it.nearest2(q) + b) * it.half_scale(h);
+    VD d2 = widen(nearest2 + b) + widen(norm2 + b) * share;
+    VD v = load<VD>(it.s.cap + b) - d2 * it.half_scale(h);
     VL better = v > best;
     best = better ? v : best;
     where = better ? here : where;
@@ -66,7 +69,7 @@ int likeliest_block(const Item& it, int h, int q, double* bound) {
   int winner = 0;
   for (int i = 1; i < kDoubles; ++i)
     if (best[i] > best[winner]) winner = i;
-  *bound = best[winner];
+  *value = best[winner];
   return static_cast<int>(where[winner]);
 }
 
@@ -91,16 +94,18 @@ void look_into(const Item& it, int q, int b) {
     raise_shift_double(it, q, b);
 }
 
-// Looks into the likeliest blocks until no other can hold an exponent far above the shift. The
-// shift is thus near the row's largest exponent; it need not be exact.
+// Looks into one block, then into others until none left can hold an exponent far above the shift.
+// The shift is thus near the row's largest exponent; it need not be exact. Boxes overlap, so the
+// first choice also looks at the centres.
 void find_shift(const Item& it, int q) {
   for (int b = 0; b < it.chunk.stride; ++b) it.s.cap[b] = it.chunk.top_weight[b];
   for (int h = 0; h < it.problem.n_bandwidths; ++h) it.shift(h, q) = earlier_top(it, h, q);
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
     for (;;) {
       double bound;
-      int b = likeliest_block(it, h, q, &bound);
-      if (b < 0 || bound <= it.shift(h, q) + kHeadroom) break;
+      const bool first = it.shift(h, q) == -__builtin_inf();
+      int b = likeliest_block(it, h, q, first ? 0.3f : 0.0f, &bound);
+      if (b < 0 || (!first && bound <= it.shift(h, q) + kHeadroom)) break;
       it.s.cap[b] = -__builtin_inf();
       look_into(it, q, b);
     }
@@ -164,8 +169,12 @@ void choose_modes(const Item& it, int q) {
       store(mode + b, largest(bits <= skip_bits ? found : VD{}, load<VD>(mode + b)));
     }
   }
+  const int n_blocks = it.chunk.n_blocks;  // a store of bytes might change the original
+  int32_t whole[kMaxBlocks];
+  for (int b = 0; b < n_blocks; b += kDoubles)
+    store(whole + b, __builtin_convertvector(load<VD>(mode + b), VW));
   uint8_t* out = it.s.mode + q;
-  for (int b = 0; b < it.chunk.n_blocks; ++b, out += kGroup) *out = static_cast<uint8_t>(mode[b]);
+  for (int b = 0; b < n_blocks; ++b, out += kGroup) *out = static_cast<uint8_t>(whole[b]);
 }
 
 void add_block(const Item& it, int b) {

@@ -24,9 +24,12 @@ constexpr int kDoubles = kLanes / 2;
 
 typedef float VF __attribute__((vector_size(4 * kLanes)));
 typedef int32_t VI __attribute__((vector_size(4 * kLanes)));
+typedef uint32_t VU __attribute__((vector_size(4 * kLanes)));
 typedef double VD __attribute__((vector_size(8 * kDoubles)));
 typedef int64_t VL __attribute__((vector_size(8 * kDoubles)));
+typedef uint64_t VUL __attribute__((vector_size(8 * kDoubles)));
 typedef float VH __attribute__((vector_size(4 * kDoubles)));  // as many floats as doubles
+typedef int32_t VW __attribute__((vector_size(4 * kDoubles)));  // as many integers
 
 template <class V, class T>
 inline V load(const T* p) {
@@ -82,8 +85,8 @@ inline VF exp2_or_zero(VF e) {
   p = p * f + 0.24022120237350464f;
   p = p * f + 0.6931469440460205f;
   p = p * f + 1.0000001192092896f;
-  VI bits = (VI)p + ((VI)t << 23);
-  return (VF)(bits & (e > -126.0f));
+  VU bits = (VU)p + ((VU)t << 23);
+  return (VF)(bits & (VU)(e > -126.0f));
 }
 
 // The same to 1e-15: e <= -1022 gives 0, e < 1023. Taylor series of degree 12.
@@ -103,8 +106,8 @@ inline VD exp2_or_zero(VD e) {
   p = p * f + 0.5;
   p = p * f + 1.0;
   p = p * f + 1.0;
-  VL bits = (VL)p + ((VL)t << 52);
-  return (VD)(bits & (e > -1022.0));
+  VUL bits = (VUL)p + ((VUL)t << 52);
+  return (VD)(bits & (VUL)(e > -1022.0));
 }
 
 }  // namespace KDEY_ISA

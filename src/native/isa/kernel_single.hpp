@@ -93,8 +93,7 @@ struct Batch {
   int query[kBatch];     // positions in the group; the last one repeated as filling
   int excluded[kBatch];  // lane left out, or -1
   bool excluding;        // whether any lane is left out
-  int n_active;          // bandwidths that matter to some query of the batch
-  int active[kMaxBandwidths];
+  int n_active;          // bandwidths that matter to some query: s.active[0..n_active)
 };
 
 // Adds 2^exponent of one tile to the sums of the batch.
@@ -112,7 +111,7 @@ inline void add_tile(const Item& it, const Batch& batch, const float* tile, int 
     w1 = load<VF>(tile + (dim + 1) * kTile + kLanes);
   }
   for (int a = 0; a < batch.n_active; ++a) {
-    const int h = batch.active[a];
+    const int h = it.s.active[a];
     const float scale = static_cast<float>(it.problem.scale[h] * (mode == kDots ? 1.0 : -0.5));
     const float* bias = it.s.bias + h * Q;
     float* sums = it.s.sums + h * Q * kLanes;
@@ -166,7 +165,7 @@ inline void start_batch(const Item& it, const int* queries, int count, Batch& ba
   }
   centre_queries<Q>(it, batch.block, batch.query);
   for (int h = 0; h < it.problem.n_bandwidths; ++h)
-    if (fill_bias<Q, mode>(it, batch, h)) batch.active[batch.n_active++] = h;
+    if (fill_bias<Q, mode>(it, batch, h)) it.s.active[batch.n_active++] = h;
 }
 
 template <int Q>
@@ -174,7 +173,7 @@ inline void finish_batch(const Item& it, const Batch& batch, int count) {
   const int64_t k = it.problem.n_classes;
   const int64_t* rows = it.group.rows;
   for (int a = 0; a < batch.n_active; ++a) {
-    const int h = batch.active[a];
+    const int h = it.s.active[a];
     const float* sums = it.s.sums + h * Q * kLanes;
     double* out = it.problem.out + h * it.problem.n_queries * k + it.chunk.label[batch.block];
     for (int i = 0; i < count; ++i)
@@ -220,6 +219,25 @@ inline void add_block_single(const Item& it, int b, const int* queries, int coun
   }
 }
 
+// x'y' - |y'|^2 / 2 of one query and one tile, in four chains: one query alone cannot hide the
+// latency of two.
+inline void dot_tile_alone(const float* x, const float* tile, int dim, VF (&acc)[2]) {
+  VF even[2] = {load<VF>(tile + dim * kTile), load<VF>(tile + dim * kTile + kLanes)};
+  VF odd[2] = {};
+  int d = 0;
+  for (; d + 1 < dim; d += 2, tile += 2 * kTile) {
+    const float x0 = x[d], x1 = x[d + 1];
+    for (int part = 0; part < 2; ++part) {
+      even[part] += load<VF>(tile + part * kLanes) * x0;
+      odd[part] += load<VF>(tile + kTile + part * kLanes) * x1;
+    }
+  }
+  for (int part = 0; part < 2; ++part) {
+    if (d < dim) even[part] += load<VF>(tile + part * kLanes) * x[d];
+    acc[part] = even[part] + odd[part];
+  }
+}
+
 // The largest exponent of query q in block b, per bandwidth, into the shifts where it is larger.
 inline void raise_shift_single(const Item& it, int q, int b) {
   const int dim = static_cast<int>(it.problem.queries.dim), out = it.excluded_lane(q, b);
@@ -231,12 +249,12 @@ inline void raise_shift_single(const Item& it, int q, int b) {
   for (int h = 0; h < it.problem.n_bandwidths; ++h) store(tops + h * kLanes, none);
   centre_queries<1>(it, b, &q);
   for (int lane = 0; lane < it.chunk.count[b]; lane += kTile, tile += floats) {
-    VF acc[1][2];
-    dot_tile<1>(it.s.centred, tile, dim, acc);
+    VF acc[2];
+    dot_tile_alone(it.s.centred, tile, dim, acc);
     for (int part = 0; part < 2; ++part) {
       VI kept = lane_numbers() + (lane + part * kLanes) != out;
       for (int h = 0; h < it.problem.n_bandwidths; ++h) {
-        VF e = acc[0][part] * static_cast<float>(it.problem.scale[h]);
+        VF e = acc[part] * static_cast<float>(it.problem.scale[h]);
         if (weighted) e += load<VF>(tile + (dim + 1) * kTile + part * kLanes);
         e = kept ? e : none;
         store(tops + h * kLanes, largest(e, load<VF>(tops + h * kLanes)));

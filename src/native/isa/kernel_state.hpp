@@ -7,7 +7,7 @@ namespace KDEY_ISA {
 
 // Errors allowed in exp(l_ji - max_i l_ji). Skipped references add at most 2^-kSkipBits per class;
 // a float32 exponent may err by kFloatError (log2 units).
-constexpr double kSkipBits = 26.0, kSkipBitsDouble = 46.0;
+constexpr double kSkipBits = 23.0, kSkipBitsDouble = 46.0;
 constexpr double kFloatError = 8e-5;
 constexpr double kReachBits = 10.0;  // references this far below the shift no longer count
 constexpr double kHeadroom = 100.0;  // largest exponent above the shift: 2^127 is float32's end
