@@ -84,7 +84,7 @@ def round_points(method: KDEyHD) -> None:
 
 @contextmanager
 def patient_slsqp() -> Iterator[None]:
-    """Let QuaPy's SLSQP go on to a tolerance of 1e-15: its own 1e-6 is up to 3e-4 off."""
+    """Let QuaPy's SLSQP go on to a tolerance of 1e-15: its own 1e-6 is up to 1e-3 off."""
     usual = optimize.minimize
     optimize.minimize = partial(usual, options={"ftol": 1e-15, "maxiter": 10_000})
     try:

@@ -1,8 +1,8 @@
 """Answers of QuaPy 0.2.3 on stored posteriors (``tests/frozen/make_quapy.py`` made them).
 
-QuaPy minimises with SLSQP from finite differences and stops up to 3e-4 from the optimum. So its
+QuaPy minimises with SLSQP from finite differences and stops up to 1e-3 from the optimum. So its
 answers were stored twice: as they come, and from the same losses with SLSQP told to be patient
-(``..._patient``). The patient ones must be within 1e-4 of ours, all of them; where QuaPy as it comes
+(``..._patient``). All patient ones must be within 1e-4 of ours; where QuaPy as it comes
 is further than that, our objective (evaluated by an oracle of its own) must be the lower one.
 """
 
