@@ -7,13 +7,19 @@ stored beside the answers, so that the tests need no QuaPy.
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import quapy as qp
 from quapy.method._kdey import KDEyCS, KDEyHD, KDEyML
 from quapy.method.aggregative import ACC, EMQ, PACC
+from scipy import optimize
 from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
@@ -40,8 +46,11 @@ def posteriors(n_classes: int, seed: int) -> tuple[np.ndarray, np.ndarray, list[
 
 
 def fitted(method: object, P: np.ndarray, y: np.ndarray) -> object:
-    """Fit QuaPy's aggregation step on given posteriors."""
-    method.classes_ = np.unique(y)
+    """Fit QuaPy's aggregation step on given posteriors (or decisions, for ACC).
+
+    QuaPy reads the classes off a fitted classifier, which is used for nothing else here.
+    """
+    method.classifier = DummyClassifier().fit(np.zeros((len(y), 1)), y)
     method.aggregation_fit(P, y)
     return method
 
@@ -64,11 +73,33 @@ def hd_objective(method: KDEyHD, bag: np.ndarray, a: np.ndarray) -> float:
     return float(np.mean((np.sqrt(p) - np.sqrt(q)) ** 2 / method.reference_density))
 
 
+def round_points(method: KDEyHD) -> None:
+    """Round QuaPy's reference points to float32, as they are stored, before it uses them."""
+    method.reference_samples = method.reference_samples.astype(np.float32).astype(np.float64)
+    method.reference_classwise_densities = np.array(
+        [method.pdf(kde, method.reference_samples, "gaussian") for kde in method.mix_densities]
+    )
+    method.reference_density = method.reference_classwise_densities.mean(axis=0)
+
+
+@contextmanager
+def patient_slsqp() -> Iterator[None]:
+    """Let QuaPy's SLSQP go on to a tolerance of 1e-15: its own 1e-6 is up to 1e-3 off."""
+    usual = optimize.minimize
+    optimize.minimize = partial(usual, options={"ftol": 1e-15, "maxiter": 10_000})
+    try:
+        yield
+    finally:
+        optimize.minimize = usual
+
+
 def answers(P: np.ndarray, y: np.ndarray, bags: list[np.ndarray]) -> dict[str, np.ndarray]:
     """Return QuaPy's estimates of every bag, and objectives where they are compared."""
-    out: dict[str, list] = {name: [] for name in ("ML", "CS", "HD", "EMQ", "EM", "PACC", "ACC")}
+    out: dict[str, list] = defaultdict(list)
     ml, cs = fitted(KDEyML(bandwidth=BANDWIDTH), P, y), fitted(KDEyCS(bandwidth=BANDWIDTH), P, y)
+    clr = fitted(KDEyML(bandwidth=0.5, kernel="aitchison", shrinkage=1e-3), P, y)
     hd = fitted(KDEyHD(bandwidth=BANDWIDTH, random_state=0, montecarlo_trials=3000), P, y)
+    round_points(hd)
     pacc, acc = (
         fitted(PACC(LogisticRegression()), P, y),
         fitted(ACC(LogisticRegression()), P.argmax(1), y),
@@ -77,12 +108,18 @@ def answers(P: np.ndarray, y: np.ndarray, bags: list[np.ndarray]) -> dict[str, n
     objectives: dict[str, list] = {"CS_objective": [], "HD_objective": []}
     for bag in bags:
         out["ML"].append(ml.aggregate(bag))
+        out["ML_aitchison"].append(clr.aggregate(bag))
         out["CS"].append(cs.aggregate(bag))
         out["HD"].append(hd.aggregate(bag))
         out["EMQ"].append(EMQ.EM(prior, bag, epsilon=1e-12)[0])
         out["EM"].append(EMQ.EM(prior, bag, epsilon=1e-4)[0])
         out["PACC"].append(pacc.aggregate(bag))
         out["ACC"].append(acc.aggregate(bag.argmax(1)))
+        with patient_slsqp():
+            out["ML_patient"].append(ml.aggregate(bag))
+            out["ML_aitchison_patient"].append(clr.aggregate(bag))
+            out["PACC_patient"].append(pacc.aggregate(bag))
+            out["ACC_patient"].append(acc.aggregate(bag.argmax(1)))
         objectives["CS_objective"].append(cs_objective(cs, P, y, bag, out["CS"][-1]))
         objectives["HD_objective"].append(hd_objective(hd, bag, out["HD"][-1]))
     made = {name: np.array(values) for name, values in {**out, **objectives}.items()}

@@ -41,6 +41,7 @@ class MonteCarloRows:
     log_reference: Array
     bandwidth: float
     n_threads: int
+    precision: str = "mixed"
 
     def mean(self, bags: Bags) -> Array:
         """Return q(x_i) / r(x_i) of each bag, shape (n_bags, t)."""
@@ -51,6 +52,7 @@ class MonteCarloRows:
             bags.offsets,
             [self.bandwidth],
             weights=bags.weights,
+            precision=self.precision,  # type: ignore[arg-type]
             n_threads=self.n_threads,
         )[0]
         mass = np.add.reduceat(
@@ -101,7 +103,12 @@ class MonteCarloMap:
         refs = self.references
         coordinates = refs.coordinates(points)
         return MonteCarloRows(
-            coordinates, self.points, self.log_reference, refs.bandwidth, n_threads
+            coordinates,
+            self.points,
+            self.log_reference,
+            refs.bandwidth,
+            n_threads,
+            refs.spec.precision,
         )
 
 

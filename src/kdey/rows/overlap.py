@@ -36,6 +36,7 @@ class OverlapRows:
     log_kernels: Array
     coordinates: Floats
     width: float
+    precision: str = "mixed"
 
     def mean(self, bags: Bags) -> Array:
         """Return the mean kernel between each bag and each class, shape (n_bags, k)."""
@@ -61,7 +62,13 @@ class OverlapRows:
         points = np.ascontiguousarray(self.coordinates[bag.indices])
         w = bag.bag_weights(0)
         log_sums = class_log_sums(
-            points, points, [0, len(points)], [self.width], weights=w, n_threads=n_threads
+            points,
+            points,
+            [0, len(points)],
+            [self.width],
+            weights=w,
+            precision=self.precision,  # type: ignore[arg-type]
+            n_threads=n_threads,
         )[0, :, 0]
         return float(logsumexp(log_sums, b=w)) - 2.0 * math.log(w.sum())
 
@@ -80,8 +87,10 @@ class OverlapMap:
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> OverlapRows:
         """Return the rows of posteriors of shape (m, k)."""
-        x = self.references.coordinates(points)
-        return OverlapRows(self.references.log_means(x, self.width, n_threads), x, self.width)
+        refs = self.references
+        x = refs.coordinates(points)
+        log_means = refs.log_means(x, self.width, n_threads)
+        return OverlapRows(log_means, x, self.width, refs.spec.precision)
 
 
 @dataclass(frozen=True)
