@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.problems.generator import resolve_generator
+from kdey.problems.generator import GENERATORS
 from kdey.quantifiers.base import AggregativeQuantifier, FeatureQuantifier
 from kdey.quantifiers.matching import (
     MatchDivergence,
@@ -25,10 +25,9 @@ def histogram_matching(divergence: str) -> Matching:
     """Return the matching of histograms for a divergence by name."""
     if divergence in _NOT_CONVEX:
         return MatchHistograms(divergence)
-    try:
-        resolve_generator(divergence)
-    except ValueError as error:
-        raise ValueError(f"{error} or one of {_NOT_CONVEX}") from None
+    if divergence not in GENERATORS:
+        names = [*GENERATORS, *_NOT_CONVEX]
+        raise ValueError(f"divergence must be one of {names}, got {divergence!r}")
     return MatchDivergence(divergence)
 
 
