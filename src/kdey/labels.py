@@ -29,6 +29,8 @@ def encode_labels(
     labels = column_or_1d(y, warn=True)
     if len(labels) == 0:
         raise ValueError("y is empty: training needs labelled instances")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity")
     check_classification_targets(labels)
     found = _unique(labels)
     if classes is not None:

@@ -92,8 +92,9 @@ class Mean(Matching):
     """The mean row is the prevalence: CC and PCC."""
 
     def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
-        """Return the mean rows."""
-        return exact_solution(rows.mean(bags))
+        """Return the mean rows, scaled to a sum of one (rows may miss it by a tolerance)."""
+        means = rows.mean(bags)
+        return exact_solution(means / means.sum(axis=1, keepdims=True))
 
     def full_objective(
         self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
@@ -328,6 +329,15 @@ class MedianOf(Matching):
             for part_map, part_rows in zip(row_map.parts, rows.parts, strict=True)
         ]
         return median_solution(parts)
+
+    def full_objective(
+        self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
+    ) -> Array:
+        """Raise: a median has no objective of its own."""
+        raise NotImplementedError(
+            "the median over several numbers of bins minimises no divergence of its own; "
+            "ask a method with one number of bins (DM, DyS)"
+        )
 
 
 def median_solution(parts: list[Solution]) -> Solution:
