@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import kdey
 from kdey.rows.references import BandwidthWarning
@@ -38,11 +39,26 @@ def test_tiny_bandwidths_warn_and_still_answer(
         q.fit_posteriors(p, y)
     bag = posteriors(3, 60, seed=5)[0]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert_prevalence(q.aggregate(bag), 3)
-    # No vertex: the bag is a third of each class, and a nearest neighbour still tells classes.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = q.solve_posteriors(bag)
+    assert_prevalence(found.prevalence[0], 3)
     if make is kdey.KDEyML:
-        assert q.aggregate(bag).max() < 0.6
+        # No vertex: the bag is a third of each class, and nearest neighbours still tell classes.
+        assert found.prevalence.max() < 0.6
+
+
+def test_kdeyhd_says_where_a_bag_meets_no_reference_point() -> None:
+    p, y = posteriors(3)
+    inside = p[:, 0] < 0.5
+    q = kdey.KDEyHD(bandwidth=0.01, n_points=500, random_state=0)
+    q.fit_posteriors(p[inside], y[inside])
+    pool = np.vstack([p[inside], [[1.0, 0.0, 0.0]]])
+    bags = [np.arange(inside.sum()), [inside.sum()]]
+    with pytest.warns(ConvergenceWarning, match="far from every reference point"):
+        found = q.solve_posteriors(pool, bags)
+    assert list(found.converged) == [True, False]
+    assert np.isnan(found.gap[1])
+    np.testing.assert_allclose(found.prevalence[1], 1 / 3)
 
 
 @pytest.mark.parametrize("bandwidth", [5.0, 100.0])
@@ -80,7 +96,7 @@ def test_other_wrong_parameters_are_refused(make: Any, parameters: Any, message:
 
 def test_log_ratios_without_shrinkage_refuse_exact_zeros() -> None:
     p, y = np.eye(3)[np.arange(30) % 3], np.arange(30) % 3
-    with pytest.raises(ValueError, match="log-ratios need positive posteriors.*shrinkage above 0"):
+    with pytest.raises(ValueError, match=r"log-ratios need positive posteriors.*shrinkage above 0"):
         kdey.KDEyML(kernel="aitchison", shrinkage=0).fit_posteriors(p, y)
 
 
