@@ -24,8 +24,11 @@ def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Cod
         All classes, sorted; by default those found in ``y``.
     """
     labels = column_or_1d(y, warn=True)
-    if len(labels):
-        check_classification_targets(labels)
+    if len(labels) == 0:
+        raise ValueError("y is empty: training needs labelled instances")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity")
+    check_classification_targets(labels)
     codes, known = encode_labels(labels, classes)
     counts = np.bincount(codes, minlength=len(known))
     if (counts == 0).any():

@@ -176,8 +176,13 @@ class RowQuantifier(BaseQuantifier):
 
     def _fit_rows(self, training: TrainingPosteriors) -> Self:
         k = len(self.classes_)
+        mass = np.bincount(training.labels, weights=training.weights, minlength=k)
+        if not (mass > 0).all():
+            raise ValueError(
+                f"class {self.classes_[np.argmin(mass)]!r} has no training instance to build on: "
+                "cv and sample_weight must leave some of every class"
+            )
         if training.weights is not None:
-            mass = np.bincount(training.labels, weights=training.weights, minlength=k)
             self.prevalence_ = mass / mass.sum()
         matching = self._matching()
         self.row_map_ = self._row_spec().fit(training, k, thread_count(self.n_jobs))

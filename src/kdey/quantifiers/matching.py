@@ -38,6 +38,10 @@ from kdey.solvers import (
     solve_quadratic,
     ternary_search,
 )
+from kdey.solvers.quadratic import warn_uninformative
+
+#: Smallest share of a bag at a point or bin, relative to the classes', that counts.
+_NEGLIGIBLE = 1e-24
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,9 @@ class Mean(Matching):
     """The mean row is the prevalence: CC and PCC."""
 
     def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
-        """Return the mean rows."""
-        return exact_solution(rows.mean(bags))
+        """Return the mean rows, scaled to a sum of one (rows may miss it by a tolerance)."""
+        means = rows.mean(bags)
+        return exact_solution(means / means.sum(axis=1, keepdims=True))
 
     def full_objective(
         self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
@@ -232,11 +237,22 @@ class MatchDivergence(Matching):
         """Return the divergence problem."""
         templates = row_map.templates
         reference = np.full(len(templates), float(row_map.n_terms))
-        return Divergence(templates, rows.mean(bags), resolve_generator(self.divergence), reference)
+        targets = rows.mean(bags)
+        # Densities this far below the classes' own cannot move a divergence by the solver's
+        # tolerance, and where a bag has no others its curvature would underflow.
+        targets[targets < _NEGLIGIBLE] = 0.0
+        return Divergence(templates, targets, resolve_generator(self.divergence), reference)
 
     def solve(self, problem: Divergence, n_threads: int = 1) -> Solution:
-        """Return the optimum on the simplex."""
-        return solve_divergence(problem, n_threads=n_threads)
+        """Return the optimum on the simplex; uniform, with a warning, for bags without mass."""
+        solution = solve_divergence(problem, n_threads=n_threads)
+        lost = ~problem.targets.any(axis=1)
+        if lost.any():
+            warn_uninformative(int(lost.sum()), "the bag lies far from every reference point")
+            solution.prevalence[lost] = 1.0 / problem.n_classes
+            solution.objective[lost] = solution.gap[lost] = np.nan
+            solution.converged[lost] = False
+        return solution
 
 
 @dataclass(frozen=True)
@@ -328,6 +344,15 @@ class MedianOf(Matching):
             for part_map, part_rows in zip(row_map.parts, rows.parts, strict=True)
         ]
         return median_solution(parts)
+
+    def full_objective(
+        self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
+    ) -> Array:
+        """Raise: a median has no objective of its own."""
+        raise NotImplementedError(
+            "the median over several numbers of bins minimises no divergence of its own; "
+            "ask a method with one number of bins (DM, DyS)"
+        )
 
 
 def median_solution(parts: list[Solution]) -> Solution:
