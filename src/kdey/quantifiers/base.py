@@ -127,13 +127,16 @@ class BaseQuantifier(BaseEstimator):
         """Set ``classes_`` and ``prevalence_``; return the labels as codes."""
         self.classes_, codes = encode_labels(y, classes)
         k = len(self.classes_)
+        self._check_n_classes(k)
+        self.prevalence_ = np.bincount(codes, minlength=k) / len(codes)
+        return codes
+
+    def _check_n_classes(self, k: int) -> None:
         if self._max_classes is not None and k > self._max_classes:
             raise ValueError(
                 f"{type(self).__name__} is a binary quantifier, but y has {k} classes; "
                 f"use OneVsAll({type(self).__name__}(...))"
             )
-        self.prevalence_ = np.bincount(codes, minlength=k) / len(codes)
-        return codes
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: a quantifier needs labels and predicts per bag."""
