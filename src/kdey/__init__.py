@@ -6,6 +6,7 @@ the mix has shifted since training. Start with ``KDEyML().fit(X, y).predict(X_ba
 
 from kdey.bags import Bags
 from kdey.checks import check_quantifier
+from kdey.evaluation import Results, evaluate, fit_many
 from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
 from kdey.quantifiers.adjusting import ACC, PACC
 from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
@@ -47,7 +48,10 @@ __all__ = [
     "KDEyML",
     "Median",
     "OneVsAll",
+    "Results",
     "Solution",
     "TrainingPrevalence",
     "check_quantifier",
+    "evaluate",
+    "fit_many",
 ]

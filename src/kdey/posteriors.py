@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
 
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
@@ -68,6 +69,8 @@ class _Stage:
     classes: NDArray[Any]
     weights: NDArray[np.float64] | None
     weight_parameter: str | None
+    #: BLAS threads of one fit; None leaves them alone.
+    blas_threads: int | None = None
 
     def fit(self, rows: Indices | None = None) -> Any:
         """Return a fitted clone; None means all rows (``X`` is then passed on untouched)."""
@@ -76,7 +79,13 @@ class _Stage:
             X, codes = _safe_indexing(X, rows), codes[rows]
             weights = None if weights is None else weights[rows]
         extra = {} if self.weight_parameter is None else {self.weight_parameter: weights}
-        return clone(self.classifier).fit(X, self.classes[codes], **extra)
+        with threadpool_limits(self.blas_threads, user_api="blas"):
+            return clone(self.classifier).fit(X, self.classes[codes], **extra)
+
+    def posteriors(self, fitted: Any, rows: Indices) -> Posteriors:
+        """Return the posteriors of some rows of X by a fitted classifier."""
+        with threadpool_limits(self.blas_threads, user_api="blas"):
+            return predict_posteriors(fitted, _safe_indexing(self.X, rows), self.classes)
 
 
 def training_posteriors(
@@ -116,7 +125,8 @@ def training_posteriors(
     sample_weight : array-like of shape (n,), optional
         Passed to the classifier where it takes weights, and on to the templates.
     n_jobs : int, optional
-        Number of fits run at once; the result does not depend on it.
+        Number of fits run at once; the result does not depend on it, each fit having one BLAS
+        thread. None: one fit after the other, with as many BLAS threads as there are.
     random_state : int, RandomState, Generator or None
         Shuffles the folds of an int ``cv`` (None: folds in row order, no shuffling) and draws
         the held-out fraction (None: anew in each call).
@@ -133,7 +143,11 @@ def training_posteriors(
     if isinstance(classifier, FrozenEstimator):
         rows = None if cv is None else predict_posteriors(classifier, X, classes)
         return classifier, TrainingPosteriors(rows, codes, weights)
-    stage = _Stage(classifier, X, codes, classes, weights, _weight_parameter(classifier, weights))
+    weight_parameter = _weight_parameter(classifier, weights)
+    # Products of matrices differ in their last bits with the number of BLAS threads, which
+    # worker processes have fewer of.
+    blas_threads = None if n_jobs is None else 1
+    stage = _Stage(classifier, X, codes, classes, weights, weight_parameter, blas_threads)
     if cv is None:
         _check_two_classes(codes, "y")
         return stage.fit(), TrainingPosteriors(None, codes, weights)
@@ -195,7 +209,7 @@ def _fit_splits(
         train, test = splits[0]
         _check_two_classes(stage.codes[train], "cv: the training part of the only split")
         fitted = stage.fit(train)
-        return fitted, [predict_posteriors(fitted, _safe_indexing(stage.X, test), stage.classes)]
+        return fitted, [stage.posteriors(fitted, test)]
     _check_two_classes(stage.codes, "y")
     jobs = [delayed(_tested_posteriors)(stage, train, test) for train, test in splits]
     # The refit is one more job of the same batch, so that it does not wait for the folds.
@@ -207,7 +221,7 @@ def _tested_posteriors(stage: _Stage, train: Indices, test: Indices) -> Posterio
     seen = np.unique(stage.codes[train])
     if len(seen) == 1:  # many classifiers refuse to be fitted on one class
         return np.tile(np.eye(len(stage.classes))[seen[0]], (len(test), 1))
-    return predict_posteriors(stage.fit(train), _safe_indexing(stage.X, test), stage.classes)
+    return stage.posteriors(stage.fit(train), test)
 
 
 def _assemble(stage: _Stage, splits: list[Split], parts: list[Posteriors]) -> TrainingPosteriors:

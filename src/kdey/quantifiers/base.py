@@ -12,6 +12,7 @@ Everything else (labels, classifiers, cross-validation, pools and bags, checks) 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -28,11 +29,13 @@ from sklearn.utils.validation import (
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.labels import training_labels
-from kdey.posteriors import TrainingPosteriors, predict_posteriors, training_posteriors
+from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.matching import Matching
+from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
+from kdey.stages import ClassifierStage, FittedStage
 from kdey.threads import thread_count
 from kdey.weights import check_weights
 
@@ -57,8 +60,23 @@ class BaseQuantifier(BaseEstimator):
         """Fit on instances ``X`` with labels ``y``; see the class for what is learnt."""
         raise NotImplementedError
 
-    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        """Do the work per instance; return the map from bags to their solutions."""
         raise NotImplementedError
+
+    def _classifier_stage(self) -> ClassifierStage | None:
+        """Return the stage that can be fitted once for several quantifiers; None: there is none."""
+        return None
+
+    def on_pool(self, pool: PoolWork) -> BagSolver:
+        """Do the work per instance of a pool; return the map from bags to their solutions.
+
+        Quantifiers given the same :class:`~kdey.quantifiers.pool.PoolWork` share the posteriors
+        of a classifier that they share.
+        """
+        check_is_fitted(self, "classes_")
+        self._check_points(pool.X)
+        return self._on_pool(pool)
 
     def solve(
         self, X: Any, bags: BagsLike | None = None, sample_weight: ArrayLike | None = None
@@ -77,7 +95,8 @@ class BaseQuantifier(BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         self._check_points(X)
-        return self._solve_points(X, _bags(bags, _num_samples(X), sample_weight))
+        checked = _bags(bags, _num_samples(X), sample_weight)
+        return self._on_pool(PoolWork(X))(checked)
 
     def predict(self, X: Any, sample_weight: ArrayLike | None = None) -> Array:
         """Return the prevalences of the bag of all instances of ``X``, shape (k,).
@@ -108,13 +127,16 @@ class BaseQuantifier(BaseEstimator):
         """Set ``classes_`` and ``prevalence_``; return the labels as codes."""
         codes, self.classes_ = training_labels(y, classes)
         k = len(self.classes_)
+        self._check_n_classes(k)
+        self.prevalence_ = np.bincount(codes, minlength=k) / len(codes)
+        return codes
+
+    def _check_n_classes(self, k: int) -> None:
         if self._max_classes is not None and k > self._max_classes:
             raise ValueError(
                 f"{type(self).__name__} is a binary quantifier, but y has {k} classes; "
                 f"use OneVsAll({type(self).__name__}(...))"
             )
-        self.prevalence_ = np.bincount(codes, minlength=k) / len(codes)
-        return codes
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: a quantifier needs labels and predicts per bag."""
@@ -189,10 +211,9 @@ class RowQuantifier(BaseQuantifier):
         self.matching_ = matching
         return self
 
-    def _solve_rows(self, points: NDArray[Any], bags: Bags) -> Solution:
-        n_threads = thread_count(self.n_jobs)
+    def _on_points(self, points: NDArray[Any], n_threads: int) -> BagSolver:
         rows = self.row_map_(points, n_threads)
-        return self.matching_.match(self.row_map_, rows, bags, n_threads)
+        return partial(self.matching_.match, self.row_map_, rows, n_threads=n_threads)
 
     def _divergence_at(
         self, points: NDArray[Any], bags: Bags, prevalence: ArrayLike | None
@@ -229,8 +250,9 @@ class FeatureQuantifier(RowQuantifier):
     def _check_points(self, X: Any) -> None:
         validate_data(self, X, reset=False, dtype=np.float64)
 
-    def _solve_points(self, X: Any, bags: Bags) -> Solution:
-        return self._solve_rows(check_array(X, dtype=np.float64), bags)
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        points = check_array(pool.X, dtype=np.float64)
+        return self._on_points(points, pool.n_threads(self.n_jobs))
 
 
 class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
@@ -279,16 +301,22 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        self.classifier_, self.training_ = training_posteriors(
-            self._inner(),
-            X,
-            codes,
-            self.classes_,
-            cv=self.cv if self._needs_posteriors else None,
-            sample_weight=sample_weight,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
+        stage = self._classifier_stage()
+        return self._adopt(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
+
+    def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
+        """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
+        self._row_spec(), self._matching()
+        validate_data(self, X, skip_check_array=True)
+        self._start_fit(y)
+        return self._adopt(stage)
+
+    def _classifier_stage(self) -> ClassifierStage:
+        cv = self.cv if self._needs_posteriors else None
+        return ClassifierStage(self._inner(), cv, self.random_state)
+
+    def _adopt(self, stage: FittedStage) -> Self:
+        self.classifier_, self.training_ = stage.classifier, stage.training
         return self._fit_rows(self.training_)
 
     def fit_posteriors(
@@ -329,16 +357,17 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _solve_points(self, X: Any, bags: Bags) -> Solution:
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
         if not hasattr(self, "classifier_"):
             raise ValueError(
                 f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
                 "use aggregate or aggregate_bags"
             )
-        return self._solve_rows(predict_posteriors(self.classifier_, X, self.classes_), bags)
+        posteriors = pool.posteriors(self.classifier_, self.classes_)
+        return self._on_points(posteriors, pool.n_threads(self.n_jobs))
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
-        return self._solve_rows(posteriors, bags)
+        return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
 
     def divergence_at(
         self,

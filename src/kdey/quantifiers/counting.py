@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from kdey.bags import Bags
 from kdey.quantifiers.base import AggregativeQuantifier, BaseQuantifier
 from kdey.quantifiers.matching import Mean, exact_solution
+from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.rows.posterior import PosteriorRows
-from kdey.solvers.solution import Solution
 from kdey.weights import check_weights
 
 
@@ -81,5 +80,5 @@ class TrainingPrevalence(BaseQuantifier):
         tags.input_tags.sparse = True
         return tags
 
-    def _solve_points(self, X: Any, bags: Bags) -> Solution:
-        return exact_solution(np.tile(self.prevalence_, (len(bags), 1)))
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        return lambda bags: exact_solution(np.tile(self.prevalence_, (len(bags), 1)))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.bags import Array, Bags
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
 
@@ -135,8 +136,9 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
             if not optional and not (isinstance(value, int | np.integer) and value >= 1):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
-    def _solve_points(self, X: Any, bags: Bags) -> Solution:
-        return self._combine([member.solve(X, bags) for member in self.quantifiers_])
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        solvers = [member.on_pool(pool) for member in self.quantifiers_]
+        return lambda bags: self._combine([solve(bags) for solve in solvers])
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._combine(

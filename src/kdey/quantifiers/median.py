@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from kdey.bags import Bags
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.quantifiers.matching import median_solution
+from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.solvers.solution import Solution
 
 
@@ -65,8 +66,9 @@ class Median(PosteriorsMixin, BaseQuantifier):
             raise ValueError("param_grid must hold at least one setting")
         return [clone(self.quantifier).set_params(**setting) for setting in settings]
 
-    def _solve_points(self, X: Any, bags: Bags) -> Solution:
-        return median_solution([member.solve(X, bags) for member in self.quantifiers_])
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        solvers = [member.on_pool(pool) for member in self.quantifiers_]
+        return lambda bags: median_solution([solve(bags) for solve in solvers])
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return median_solution(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.bags import Bags
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
@@ -83,8 +84,9 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
             ]
         )
 
-    def _solve_points(self, X: Any, bags: Bags) -> Solution:
-        return self._combine([quantifier.solve(X, bags) for quantifier in self.quantifiers_])
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        solvers = [quantifier.on_pool(pool) for quantifier in self.quantifiers_]
+        return lambda bags: self._combine([solve(bags) for solve in solvers])
 
     def _combine(self, parts: list[Solution]) -> Solution:
         positive = np.stack([part.prevalence[:, 1] for part in parts], axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +28,18 @@ class DensityMap:
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
         """Return the log densities at posteriors of shape (m, k)."""
-        refs = self.references
-        return ArrayRows(refs.log_means(refs.coordinates(points), refs.bandwidth, n_threads))
+        return self.rows_together([self], points, n_threads)[0]
+
+    @staticmethod
+    def rows_together(
+        maps: Sequence[DensityMap], points: NDArray[Any], n_threads: int = 1
+    ) -> list[ArrayRows]:
+        """Return the rows of ``points`` under maps of one family, in one pass over distances."""
+        refs = maps[0].references
+        widths = [one.references.bandwidth for one in maps]
+        return [
+            ArrayRows(a) for a in refs.log_means_at(refs.coordinates(points), widths, n_threads)
+        ]
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,22 @@ class DensityRows:
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DensityMap:
         """Return the map around the training posteriors."""
         return DensityMap(self.kernel.fit(training, n_classes))
+
+    @property
+    def family(self) -> tuple[Any, ...]:
+        """Specs with the same family are fitted, and their rows made, together."""
+        return ("density", *self.kernel.family)
+
+    @staticmethod
+    def fit_together(
+        specs: Sequence[DensityRows],
+        training: TrainingPosteriors,
+        n_classes: int,
+        n_threads: int = 1,
+    ) -> list[DensityMap]:
+        """Return the maps of specs of one family."""
+        refs = specs[0].kernel.fit_quietly(training, n_classes)
+        return [DensityMap(refs.at(spec.kernel)) for spec in specs]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ With x_1..x_t drawn from the uniform mixture r of the class densities, an f-dive
 
 the paper's importance sampling; phi is homogeneous, so dividing both densities by r(x_i) is
 exact and keeps every number near one. The row of an instance is its kernel at the t points
-over r: t numbers, made per bag and never stored for a pool.
+over r: t numbers, made block by block and never stored for a pool.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from kdey.bags import Bags
-from kdey.kernels import class_log_sums
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array
+from kdey.rows.kernel_means import kernel_means
 from kdey.rows.references import ClassReferences, Floats, KernelSpec
 
 #: Numbers held at a time (bags x reference points) when many bags are evaluated.
-_CHUNK = 1 << 22
+_CHUNK = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,24 +41,17 @@ class MonteCarloRows:
     log_reference: Array
     bandwidth: float
     n_threads: int
-    precision: str = "mixed"
 
     def mean(self, bags: Bags) -> Array:
         """Return q(x_i) / r(x_i) of each bag, shape (n_bags, t)."""
-        order = np.ascontiguousarray(self.coordinates[bags.indices])
-        sums = class_log_sums(
+        return kernel_means(
             self.points,
-            order,
-            bags.offsets,
-            [self.bandwidth],
-            weights=bags.weights,
-            precision=self.precision,  # type: ignore[arg-type]
-            n_threads=self.n_threads,
-        )[0]
-        mass = np.add.reduceat(
-            np.ones(len(bags.indices)) if bags.weights is None else bags.weights, bags.offsets[:-1]
+            self.log_reference,
+            self.coordinates,
+            bags,
+            self.bandwidth,
+            self.n_threads,
         )
-        return np.ascontiguousarray(np.exp(sums - np.log(mass) - self.log_reference[:, None]).T)
 
     def chunks(self, bags: Bags) -> Iterator[Bags]:
         """Yield runs of bags whose means fit a bounded amount of memory."""
@@ -108,7 +101,6 @@ class MonteCarloMap:
             self.log_reference,
             refs.bandwidth,
             n_threads,
-            refs.spec.precision,
         )
 
 

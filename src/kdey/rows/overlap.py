@@ -12,6 +12,7 @@ the bag, all up to one common normaliser that neither problem sees.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +88,19 @@ class OverlapMap:
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> OverlapRows:
         """Return the rows of posteriors of shape (m, k)."""
-        refs = self.references
+        return self.rows_together([self], points, n_threads)[0]
+
+    @staticmethod
+    def rows_together(
+        maps: Sequence[OverlapMap], points: NDArray[Any], n_threads: int = 1
+    ) -> list[OverlapRows]:
+        """Return the rows of ``points`` under maps of one family, in one pass over distances."""
+        refs = maps[0].references
         x = refs.coordinates(points)
-        log_means = refs.log_means(x, self.width, n_threads)
-        return OverlapRows(log_means, x, self.width, refs.spec.precision)
+        widths = [one.width for one in maps]
+        logs = refs.log_means_at(x, widths, n_threads)
+        precision = refs.spec.precision
+        return [OverlapRows(a, x, w, precision) for a, w in zip(logs, widths, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -102,21 +112,44 @@ class OverlapSpec:
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> OverlapMap:
         """Return the map, with the Gram matrix of the class densities."""
         refs = self.kernel.fit(training, n_classes)
-        return OverlapMap(refs, _gram(refs, n_threads))
+        return _overlap_maps([refs], n_threads)[0]
+
+    @property
+    def family(self) -> tuple[Any, ...]:
+        """Specs with the same family are fitted, and their rows made, together."""
+        return ("overlap", *self.kernel.family)
+
+    @staticmethod
+    def fit_together(
+        specs: Sequence[OverlapSpec],
+        training: TrainingPosteriors,
+        n_classes: int,
+        n_threads: int = 1,
+    ) -> list[OverlapMap]:
+        """Return the maps of specs of one family, in one pass over distances."""
+        refs = specs[0].kernel.fit_quietly(training, n_classes)
+        return _overlap_maps([refs.at(spec.kernel) for spec in specs], n_threads)
 
 
-def _gram(refs: ClassReferences, n_threads: int) -> Array:
-    """Return B: mean kernels between all pairs of classes, shape (k, k), symmetric."""
+def _overlap_maps(references: Sequence[ClassReferences], n_threads: int) -> list[OverlapMap]:
+    """Return the maps around the same references at several bandwidths."""
+    widths = [math.sqrt(2.0) * refs.bandwidth for refs in references]
+    grams = _grams(references[0], widths, n_threads)
+    return [OverlapMap(refs, gram) for refs, gram in zip(references, grams, strict=True)]
+
+
+def _grams(refs: ClassReferences, widths: Sequence[float], n_threads: int) -> Array:
+    """Return B at each width: mean kernels between classes, (n_widths, k, k), symmetric."""
     k = len(refs.offsets) - 1
-    width = math.sqrt(2.0) * refs.bandwidth
     labels = np.repeat(np.arange(k), np.diff(refs.offsets))
     w = np.ones(len(labels)) if refs.weights is None else refs.weights
-    total = np.zeros((k, k))
-    for start in range(0, len(labels), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        kernels = np.exp(refs.log_means(refs.points[part], width, n_threads))
-        onehot = np.zeros((k, len(kernels)))
-        onehot[labels[part], np.arange(len(kernels))] = w[part]
+    total = np.zeros((len(widths), k, k))
+    step = max(1, _CHUNK // len(widths))
+    for start in range(0, len(labels), step):
+        part = slice(start, start + step)
+        kernels = np.exp(refs.log_means_at(refs.points[part], widths, n_threads))
+        onehot = np.zeros((k, kernels.shape[1]))
+        onehot[labels[part], np.arange(kernels.shape[1])] = w[part]
         total += onehot @ kernels
-    gram = total / np.exp(refs.log_mass)[:, None]
-    return (gram + gram.T) / 2.0
+    grams = total / np.exp(refs.log_mass)[:, None]
+    return np.asarray((grams + grams.transpose(0, 2, 1)) / 2.0)

@@ -7,7 +7,8 @@ Every KDEy method stands on these: the density of class i is a Gaussian at each 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,19 @@ class KernelSpec:
         if self.precision not in ("mixed", "double"):
             raise ValueError(f"precision must be 'mixed' or 'double', got {self.precision!r}")
 
+    @property
+    def family(self) -> tuple[Any, ...]:
+        """What kernels must share for one pass over the distances to serve their bandwidths."""
+        return (self.kernel, self.shrinkage, self.precision)
+
     def fit(self, training: TrainingPosteriors, n_classes: int) -> ClassReferences:
         """Return the references sorted by class, with the bandwidth as a number."""
+        references = self.fit_quietly(training, n_classes)
+        _warn_absurd(references.bandwidth, references.points, references.offsets)
+        return references
+
+    def fit_quietly(self, training: TrainingPosteriors, n_classes: int) -> ClassReferences:
+        """As :meth:`fit`, without a word on a bandwidth that may just be tried out."""
         points = np.asarray(transform(training.required(), self.kernel, self.shrinkage))
         keep = slice(None) if training.weights is None else training.weights > 0
         labels, points = training.labels[keep], points[keep]
@@ -66,7 +78,6 @@ class KernelSpec:
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         points = np.ascontiguousarray(points[order])
         h = resolve_bandwidth(self.bandwidth, points, offsets, weights)
-        _warn_absurd(h, points, offsets)
         return ClassReferences(points, offsets, weights, h, self)
 
 
@@ -90,18 +101,31 @@ class ClassReferences:
         """Return posteriors of shape (m, k) in the kernel's geometry."""
         return transform(posteriors, self.spec.kernel, self.spec.shrinkage)
 
+    def at(self, spec: KernelSpec) -> ClassReferences:
+        """Return the same references with the bandwidth of another spec of the family."""
+        h = resolve_bandwidth(spec.bandwidth, self.points, self.offsets, self.weights)
+        return replace(self, bandwidth=h, spec=spec)
+
     def log_means(self, coordinates: Floats, bandwidth: float, n_threads: int) -> Array:
         """Return the log of the mean kernel to each class, shape (m, k), without normaliser."""
+        one: Array = self.log_means_at(coordinates, [bandwidth], n_threads)[0]
+        return one
+
+    def log_means_at(
+        self, coordinates: Floats, bandwidths: Sequence[float], n_threads: int
+    ) -> Array:
+        """As :meth:`log_means` for several bandwidths in one pass, shape (n_bandwidths, m, k)."""
         sums = class_log_sums(
             coordinates,
             self.points,
             self.offsets,
-            [bandwidth],
+            bandwidths,
             weights=self.weights,
             precision=self.spec.precision,  # type: ignore[arg-type]
             n_threads=n_threads,
-        )[0]
-        return np.asarray(sums - self.log_mass, dtype=np.float64)
+        )
+        sums -= self.log_mass
+        return sums
 
 
 def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -> None:

@@ -1,0 +1,182 @@
+"""Evaluation over a protocol: the work per instance once per pool, bags in native batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from kdey.bags import Bags
+from kdey.evaluation.results import MethodResults, Results
+from kdey.metrics import Metric, MetricLike, get_metric
+from kdey.progress import Progress, progress
+from kdey.protocols import APP, BagProtocol, LabelledBags
+from kdey.quantifiers.matching import concatenate
+from kdey.quantifiers.pool import BagSolver, PoolWork
+from kdey.solvers.solution import Solution
+
+#: Drawn instances per batch of bags: bounds memory and paces the progress, not the result.
+BATCH = 1 << 20
+
+
+def evaluate(
+    quantifiers: Any,
+    X: Any,
+    y: ArrayLike | None,
+    protocol: BagProtocol | None = None,
+    *,
+    metrics: MetricLike | Sequence[MetricLike] = ("ae", "rae"),
+    n_jobs: int | None = None,
+    chunk_size: int | None = None,
+    verbose: bool | Literal["auto"] = "auto",
+) -> Results:
+    """Estimate the prevalences of a protocol's bags and compare them with the true ones.
+
+    Classifier and rows are computed once per pool, whatever the number of bags, and quantifiers
+    that hold the very same classifier object (see :func:`kdey.fit_many`) share its posteriors.
+
+    Parameters
+    ----------
+    quantifiers : fitted quantifier, or mapping from names to fitted quantifiers
+        Anything with ``classes_`` and ``predict_bags(X, bags)`` or ``predict(X)`` will do.
+    X : instances of the pool
+    y : array-like of shape (m,)
+        Labels of the pool. None is for protocols that need none (``GivenBags``).
+    protocol : protocol
+        Draws the bags from the labels; default ``APP()``.
+    metrics : metric or sequence of metrics
+        As in :func:`kdey.metrics.get_metric`.
+    n_jobs : int, optional
+        Native threads; default: each quantifier's own. Results do not depend on it.
+    chunk_size : int, optional
+        Bags per batch; by default as many as hold about a million instances.
+    verbose : bool or "auto"
+        Whether to show progress; see :func:`kdey.progress.progress`.
+
+    Returns
+    -------
+    results : Results
+        One row per bag and method; ``results.to_frame()``, ``results.summary()``.
+    """
+    named = _named(quantifiers)
+    found = _metrics(metrics)
+    classes = _common_classes(named)
+    labelled = (APP() if protocol is None else protocol).bags(y, classes)  # type: ignore[arg-type]
+    if labelled.bags.pool_size != _num_samples(X):
+        raise ValueError(
+            f"X has {_num_samples(X)} instances, but the bags are over {labelled.bags.pool_size}"
+        )
+    batches = list(_batches(labelled.bags, chunk_size))
+    pool = PoolWork(X, n_jobs)
+    with progress(len(named) * len(labelled), "bags", verbose) as shown:
+        methods = {
+            name: _evaluate_one(quantifier, pool, labelled, batches, found, shown)
+            for name, quantifier in named.items()
+        }
+    names = np.arange(len(labelled)) if labelled.names is None else labelled.names
+    return Results(classes, labelled.prevalences, labelled.sizes, names, methods)
+
+
+def _evaluate_one(
+    quantifier: Any,
+    pool: PoolWork,
+    labelled: LabelledBags,
+    batches: list[slice],
+    metrics: list[Metric],
+    shown: Progress[Any],
+) -> MethodResults:
+    start = time.perf_counter()
+    solve = bag_solver(quantifier, pool)
+    pool_seconds = time.perf_counter() - start
+    parts, seconds = [], []
+    for batch in batches:
+        start = time.perf_counter()
+        parts.append(solve(labelled.bags[batch]))
+        n = len(parts[-1])
+        seconds.append(np.full(n, (time.perf_counter() - start) / n))
+        shown.advance(n)
+    solution = concatenate(parts)
+    errors = {
+        metric.name: metric(labelled.prevalences, solution.prevalence, bag_size=labelled.sizes)
+        for metric in metrics
+    }
+    return MethodResults(solution, errors, np.concatenate(seconds), pool_seconds)
+
+
+def bag_solver(quantifier: Any, pool: PoolWork) -> BagSolver:
+    """Return the map from bags to solutions of any quantifier, ours or a stranger's.
+
+    A stranger says nothing of certificates: gaps are NaN, and finite answers count as converged.
+    """
+    if hasattr(quantifier, "on_pool"):
+        solver: BagSolver = quantifier.on_pool(pool)
+        return solver
+    return lambda bags: _stranger(quantifier, pool.X, bags)
+
+
+def _stranger(quantifier: Any, X: Any, bags: Bags) -> Solution:
+    if hasattr(quantifier, "predict_bags"):
+        given = quantifier.predict_bags(X, bags)
+    elif bags.weights is not None:
+        raise ValueError(f"{type(quantifier).__name__} has no predict_bags for weighted bags")
+    else:
+        given = [quantifier.predict(_safe_indexing(X, bag)) for bag in bags]
+    prevalence = np.asarray(given, dtype=np.float64)
+    expected = (len(bags), len(quantifier.classes_))
+    if prevalence.shape != expected:
+        raise ValueError(
+            f"{type(quantifier).__name__} must return prevalences of shape {expected}, "
+            f"got {prevalence.shape}"
+        )
+    unknown = np.full(len(bags), np.nan)
+    finite = np.asarray(np.isfinite(prevalence).all(axis=1))
+    return Solution(prevalence, unknown, unknown, np.zeros(len(bags), np.int64), finite)
+
+
+def _named(quantifiers: Any) -> dict[str, Any]:
+    if not isinstance(quantifiers, Mapping):
+        return {type(quantifiers).__name__: quantifiers}
+    if not quantifiers:
+        raise ValueError("quantifiers is empty: at least one is needed")
+    return {str(name): quantifier for name, quantifier in quantifiers.items()}
+
+
+def _metrics(metrics: MetricLike | Sequence[MetricLike]) -> list[Metric]:
+    several = not isinstance(metrics, str | Metric) and isinstance(metrics, Sequence)
+    found = [get_metric(metric) for metric in (metrics if several else [metrics])]  # type: ignore
+    if len({metric.name for metric in found}) != len(found) or not found:
+        raise ValueError("metrics must name at least one metric, and each once")
+    return found
+
+
+def _common_classes(named: Mapping[str, Any]) -> NDArray[Any]:
+    for name, quantifier in named.items():
+        if not hasattr(quantifier, "classes_"):
+            raise NotFittedError(f"quantifier {name!r} is not fitted: it has no classes_")
+    first = next(iter(named.values())).classes_
+    for name, quantifier in named.items():
+        if np.asarray(quantifier.classes_).tolist() != np.asarray(first).tolist():
+            raise ValueError(f"quantifiers must agree on the classes, but {name!r} differs")
+    return np.asarray(first)
+
+
+def _batches(bags: Bags, chunk_size: int | None) -> Iterator[slice]:
+    """Cut the bags into runs of ``chunk_size``, or of about ``BATCH`` drawn instances."""
+    if chunk_size is not None and (int(chunk_size) != chunk_size or chunk_size < 1):
+        raise ValueError(f"chunk_size must be a positive integer, got {chunk_size!r}")
+    start = 0
+    while start < len(bags):
+        if chunk_size is None:
+            target = bags.offsets[start] + BATCH
+            fitting = int(np.searchsorted(bags.offsets, target, side="right")) - 1
+            stop = max(fitting, start + 1)
+        else:
+            stop = start + int(chunk_size)
+        yield slice(start, min(stop, len(bags)))
+        start = stop

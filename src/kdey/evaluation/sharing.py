@@ -1,0 +1,56 @@
+"""Fitting several quantifiers with one fit per distinct classifier stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from kdey.fingerprint import fingerprint
+from kdey.labels import encode_labels
+from kdey.stages import FittedStage
+
+
+def fit_many(
+    quantifiers: Mapping[str, Any],
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    n_jobs: int | None = None,
+) -> dict[str, Any]:
+    """Fit clones of several quantifiers, each distinct classifier stage once.
+
+    Quantifiers that agree on classifier, ``cv`` and ``random_state`` get the very same fitted
+    classifier and training posteriors (so that :func:`kdey.evaluate` computes its posteriors
+    once); those without such a stage are fitted on their own.
+
+    Parameters
+    ----------
+    quantifiers : mapping from names to quantifiers
+        Unfitted; left as they are.
+    X, y, sample_weight : as for ``fit``
+    n_jobs : int, optional
+        Classifier fits run at once.
+
+    Returns
+    -------
+    fitted : dict from the names to fitted clones
+    """
+    classes, codes = encode_labels(y)
+    stages: dict[str, FittedStage] = {}
+    fitted = {}
+    for name, quantifier in quantifiers.items():
+        made = clone(quantifier)
+        stage = getattr(made, "_classifier_stage", lambda: None)()
+        if stage is None:
+            extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+            fitted[name] = made.fit(X, y, **extra)
+            continue
+        key = fingerprint(stage)
+        if key not in stages:
+            stages[key] = stage.fit(X, codes, classes, sample_weight, n_jobs)
+        fitted[name] = made.fit_stage(stages[key], X, y)
+    return fitted

@@ -1,0 +1,103 @@
+"""Fingerprints: equal for values that mean the same, in this process and in the next.
+
+Used to find out whether a stage was fitted before, and whether a log belongs to a search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import pickle
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+
+_PLAIN = (str, bytes, bool, int, float, complex, type(None))
+
+
+def fingerprint(*values: Any) -> str:
+    """Return 32 hexadecimal digits that stand for the values.
+
+    Estimators count by class and parameters (a ``FrozenEstimator`` by what it has learnt),
+    arrays, sparse matrices and frames by their contents, functions by name, random states by
+    their state, and other objects by their pickle.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        _feed(digest, value)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    """Add one value: its type first, so that 1, 1.0, True and "1" stay apart."""
+    digest.update(f"<{type(value).__module__}.{type(value).__qualname__}>".encode())
+    if isinstance(value, _PLAIN):
+        digest.update(repr(value).encode())
+    elif isinstance(value, np.ndarray):
+        _feed_array(digest, value)
+    elif isinstance(value, np.generic):
+        digest.update(repr(value.item()).encode())
+    elif sp.issparse(value):
+        _feed_sparse(digest, value)
+    elif isinstance(value, Mapping):
+        _feed_all(digest, sorted(value.items(), key=lambda item: repr(item[0])))
+    elif isinstance(value, set | frozenset):
+        _feed_all(digest, sorted(value, key=repr))
+    elif isinstance(value, list | tuple | range):
+        _feed_all(digest, value)
+    else:
+        _feed_object(digest, value)
+    digest.update(b";")
+
+
+def _feed_all(digest: Any, values: Iterable[Any]) -> None:
+    for value in values:
+        _feed(digest, value)
+
+
+def _feed_sparse(digest: Any, matrix: Any) -> None:
+    rows = matrix.tocsr()
+    _feed_all(digest, [rows.shape, rows.data, rows.indices, rows.indptr])
+
+
+def _feed_array(digest: Any, array: Any) -> None:
+    digest.update(f"{array.dtype.str}{array.shape}".encode())
+    if array.dtype.hasobject:
+        _feed_all(digest, array.ravel().tolist())
+    else:
+        digest.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+
+
+def _feed_object(digest: Any, value: Any) -> None:
+    if isinstance(value, np.random.RandomState):
+        _feed(digest, value.get_state(legacy=False))
+    elif isinstance(value, np.random.Generator):
+        _feed(digest, value.bit_generator.state)
+    elif isinstance(value, FrozenEstimator):
+        digest.update(pickle.dumps(value))
+    elif isinstance(value, BaseEstimator):
+        _feed(digest, value.get_params(deep=False))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        _feed(digest, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    elif hasattr(value, "__qualname__"):  # functions and classes
+        digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+    elif hasattr(value, "to_numpy") and hasattr(value, "columns"):  # data frames
+        names = [str(name) for name in getattr(value, "column_names", value.columns)]
+        _feed_all(digest, [names, *(np.asarray(value[name]) for name in value.columns)])
+    elif hasattr(value, "__array__"):
+        _feed_array(digest, np.asarray(value))
+    else:
+        _feed_pickle(digest, value)
+
+
+def _feed_pickle(digest: Any, value: Any) -> None:
+    try:
+        digest.update(pickle.dumps(value))
+    except Exception as error:
+        raise TypeError(
+            f"a {type(value).__name__} cannot be told from another: it must be picklable"
+        ) from error

@@ -1,0 +1,53 @@
+"""Data frames of whichever library is installed: results never force one on the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: In the order in which they are picked.
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
+    """Return named columns as a data frame.
+
+    Parameters
+    ----------
+    columns : mapping from name to a vector; all of one length
+    backend : {"pandas", "polars", "pyarrow"}, optional
+        By default the first of these that is installed.
+    """
+    import narwhals as nw
+
+    name: Any = _installed() if backend is None else backend
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}")
+    data = {key: as_column(values) for key, values in columns.items()}
+    return nw.from_dict(data, backend=name).to_native()
+
+
+def as_column(values: Sequence[Any] | NDArray[Any]) -> Any:
+    """Return values as one typed column: numbers or text, text where the types are mixed.
+
+    None stays a missing value beside text and becomes NaN beside numbers.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf" and array.ndim == 1:
+        return array
+    given = list(values)
+    numbers = [value for value in given if value is not None]
+    if numbers and all(isinstance(v, int | float | np.number) for v in numbers):
+        return np.array([np.nan if v is None else v for v in given], dtype=np.float64)
+    return [None if value is None else str(value) for value in given]
+
+
+def _installed() -> str:
+    for name in BACKENDS:
+        if find_spec(name) is not None:
+            return name
+    raise ImportError(f"frames need one of {', '.join(BACKENDS)}: install any of them")
