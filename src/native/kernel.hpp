@@ -14,7 +14,7 @@
 
 namespace kdey {
 
-constexpr int kGroup = 48;         // queries per work item
+constexpr int kGroup = 64;         // queries per work item
 constexpr int kMaxBandwidths = 32; // bandwidths per pass: bounds the scratch memory
 constexpr int kMaxBlocks = 512;    // blocks per chunk
 

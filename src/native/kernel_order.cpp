@@ -1,15 +1,25 @@
 #include "kernel_order.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace kdey {
 namespace {
 constexpr int64_t kProbes = 32;
+
+// Unsigned integers in the order of the numbers.
+uint32_t ordered_bits(double value) {
+  float rounded = static_cast<float>(value);
+  uint32_t bits;
+  std::memcpy(&bits, &rounded, sizeof bits);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
+}  // namespace
 
 void SpatialOrder::operator()(int64_t* rows, int64_t count) {
   if (count <= leaf_) return;
-  keyed_.resize(count);
+  keys_.resize(count);
+  copy_.resize(count);
   split(rows, count);
 }
 
@@ -18,12 +28,12 @@ void SpatialOrder::split(int64_t* rows, int64_t count) {
   int64_t leaves = (count + leaf_ - 1) / leaf_;
   int64_t cut = leaves / 2 * leaf_;
   int64_t d = widest(rows, count);
-  for (int64_t i = 0; i < count; ++i) keyed_[i] = {points_.at(rows[i], d), rows[i]};
-  std::nth_element(keyed_.begin(), keyed_.begin() + cut, keyed_.begin() + count,
-                   [](const Keyed& a, const Keyed& b) {
-                     return a.key < b.key || (a.key == b.key && a.row < b.row);
-                   });
-  for (int64_t i = 0; i < count; ++i) rows[i] = keyed_[i].row;
+  for (int64_t i = 0; i < count; ++i) {
+    keys_[i] = uint64_t{ordered_bits(points_.at(rows[i], d))} << 32 | static_cast<uint64_t>(i);
+    copy_[i] = rows[i];
+  }
+  std::nth_element(keys_.begin(), keys_.begin() + cut, keys_.begin() + count);
+  for (int64_t i = 0; i < count; ++i) rows[i] = copy_[keys_[i] & 0xffffffffu];
   split(rows, cut);
   split(rows + cut, count - cut);
 }

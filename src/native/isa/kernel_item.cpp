@@ -88,10 +88,12 @@ void look_into(const Item& it, int q, int b) {
   for (int h = 0; h < it.problem.n_bandwidths; ++h)
     worst = it.problem.scale[h] > worst ? it.problem.scale[h] : worst;
   double error = it.dot_unit * worst * (double{it.norm2(q)[b]} + it.chunk.radius2[b]);
-  if (!it.problem.double_mode && error < 1.0)  // a shift need not be closer than that
-    raise_shift_single(it, q, b);
-  else
+  if (it.problem.double_mode || !(error < 1.0))  // a shift need not be closer than that
     raise_shift_double(it, q, b);
+  else if (it.chunk.log_weight)
+    raise_shift_single<true>(it, q, b);
+  else
+    raise_shift_single<false>(it, q, b);
 }
 
 // Looks into one block, then into others until none left can hold an exponent far above the shift.
@@ -134,13 +136,11 @@ void close_rows(const Item& it, int q) {
 VD every(Mode mode) { return VD{} + static_cast<double>(mode); }
 
 // Which of kDots, kDifferences and kDouble holds the error of the exponents to `allowed`, for
-// kDoubles blocks from b. Differences err in proportion to the distance; `reach2` bounds those of
+// kDoubles blocks. Differences err in proportion to the distance; `reach2` bounds those of
 // the references that count. Rounding the coordinates moves an exponent by about
 // 0.7 * 2^-24 scale sqrt(reach2 * length2), and 0.7 sqrt(a b) <= 2.9 a + b / 24.
-VD exact_enough(const Item& it, int h, int q, int b, VD allowed, VD reach2) {
-  const double scale = it.problem.scale[h];
-  VD length2 = widen(it.norm2(q) + b) + widen(it.chunk.radius2 + b);
-  VD left = allowed - widen(it.chunk.weight_span + b) * 0x1p-24;
+VD exact_enough(const Item& it, double scale, VD length2, VD span, VD allowed, VD reach2) {
+  VD left = allowed - span * 0x1p-24;
   VD fine = (reach2 * it.difference_unit + length2 * (0x1p-24 / 24)) * scale;
   VD mode = fine <= left ? every(kDifferences) : every(kDouble);
   return length2 * (scale * it.dot_unit) <= left ? every(kDots) : mode;
@@ -151,30 +151,35 @@ VD exact_enough(const Item& it, int h, int q, int b, VD allowed, VD reach2) {
 // shift: what the block adds to the class is at most 2^-bits. An error counts by that share; the
 // polynomial is the start of 2^bits' series and so on the safe side.
 void choose_modes(const Item& it, int q) {
-  double* mode = it.s.cap;  // no longer needed there
-  for (int b = 0; b < it.chunk.stride; ++b) mode[b] = kSkipped;
+  const Chunk chunk = it.chunk;  // a copy, here and below: stores might change the original
+  const float *nearest2 = it.nearest2(q), *norm2 = it.norm2(q);
+  const bool always_double = it.problem.double_mode;
   const double skip_bits = it.problem.skip ? it.skip_bits : __builtin_inf();
+  double* mode = it.s.cap;  // no longer needed there
+  for (int b = 0; b < chunk.stride; ++b) mode[b] = kSkipped;
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
-    const double shift = it.shift(h, q), half = it.half_scale(h), inverse = 1.0 / half;
+    const double shift = it.shift(h, q), scale = it.problem.scale[h], inverse = 2.0 / scale;
     if (shift == -__builtin_inf()) continue;
-    for (int b = 0; b < it.chunk.n_blocks; b += kDoubles) {
-      VD above = load<VD>(it.chunk.top_weight + b) - shift;
-      VD bits = widen(it.nearest2(q) + b) * half - above - load<VD>(it.chunk.log_count + b);
+    for (int b = 0; b < chunk.n_blocks; b += kDoubles) {
+      VD above = load<VD>(chunk.top_weight + b) - shift;
+      VD bits = widen(nearest2 + b) * (0.5 * scale) - above - load<VD>(chunk.log_count + b);
+      VL matters = bits <= skip_bits;
+      if (!any(matters)) continue;
       VD z = largest(bits, VD{}) * kLn2;
       VD series = ((z * (1.0 / 720) + 1.0 / 120) * z + 1.0 / 24) * z + 1.0 / 6;
       VD allowed = (((series * z + 0.5) * z + 1.0) * z + 1.0) * kFloatError;
       VD reach2 = largest(above + kReachBits, VD{}) * inverse;
-      VD found = it.problem.double_mode ? every(kDouble)
-                                        : exact_enough(it, h, q, b, allowed, reach2);
-      store(mode + b, largest(bits <= skip_bits ? found : VD{}, load<VD>(mode + b)));
+      VD length2 = widen(norm2 + b) + widen(chunk.radius2 + b);
+      VD found = exact_enough(it, scale, length2, widen(chunk.weight_span + b), allowed, reach2);
+      if (always_double) found = every(kDouble);
+      store(mode + b, largest(matters ? found : VD{}, load<VD>(mode + b)));
     }
   }
-  const int n_blocks = it.chunk.n_blocks;  // a store of bytes might change the original
   int32_t whole[kMaxBlocks];
-  for (int b = 0; b < n_blocks; b += kDoubles)
+  for (int b = 0; b < chunk.n_blocks; b += kDoubles)
     store(whole + b, __builtin_convertvector(load<VD>(mode + b), VW));
   uint8_t* out = it.s.mode + q;
-  for (int b = 0; b < n_blocks; ++b, out += kGroup) *out = static_cast<uint8_t>(whole[b]);
+  for (int b = 0; b < chunk.n_blocks; ++b, out += kGroup) *out = static_cast<uint8_t>(whole[b]);
 }
 
 void add_block(const Item& it, int b) {

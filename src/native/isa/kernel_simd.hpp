@@ -7,6 +7,10 @@
 #include <math.h>
 #include <stdint.h>
 
+#if defined(KDEY_ISA_avx512) || defined(KDEY_ISA_avx2)
+#include <immintrin.h>
+#endif
+
 #include "kernel.hpp"
 
 namespace kdey {
@@ -41,7 +45,18 @@ template <class V, class T>
 inline void store(T* p, V v) {
   __builtin_memcpy(p, &v, sizeof(V));
 }
+
+// Widening floats, and whether any lane of a mask is set: what the vector extensions compile badly.
+#if defined(KDEY_ISA_avx512)
+inline VD widen(const float* p) { return (VD)_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p)); }
+inline bool any(VL mask) { return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask) != 0; }
+#elif defined(KDEY_ISA_avx2)
+inline VD widen(const float* p) { return (VD)_mm256_cvtps_pd(_mm_loadu_ps(p)); }
+inline bool any(VL mask) { return _mm256_movemask_pd((__m256d)mask) != 0; }
+#else
 inline VD widen(const float* p) { return __builtin_convertvector(load<VH>(p), VD); }
+inline bool any(VL mask) { return (mask[0] | mask[1]) != 0; }
+#endif
 
 template <class V>
 inline V largest(V a, V b) {

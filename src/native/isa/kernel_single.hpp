@@ -239,31 +239,34 @@ inline void dot_tile_alone(const float* x, const float* tile, int dim, VF (&acc)
 }
 
 // The largest exponent of query q in block b, per bandwidth, into the shifts where it is larger.
+// Without weights the nearest reference is the largest for every bandwidth.
+template <bool Weighted>
 inline void raise_shift_single(const Item& it, int q, int b) {
   const int dim = static_cast<int>(it.problem.queries.dim), out = it.excluded_lane(q, b);
-  const bool weighted = it.chunk.log_weight != nullptr;
-  const int64_t floats = (dim + 1 + weighted) * kTile;
+  const int n_tops = Weighted ? it.problem.n_bandwidths : 1, count = it.chunk.count[b];
   const float* tile = it.chunk.tiles + it.chunk.tile_offset[b];
-  float* tops = it.s.sums;
+  float *tops = it.s.sums, *centred = it.s.centred;
   const VF none = VF{} - __builtin_inff();
-  for (int h = 0; h < it.problem.n_bandwidths; ++h) store(tops + h * kLanes, none);
+  for (int h = 0; h < n_tops; ++h) store(tops + h * kLanes, none);
   centre_queries<1>(it, b, &q);
-  for (int lane = 0; lane < it.chunk.count[b]; lane += kTile, tile += floats) {
+  for (int lane = 0; lane < count; lane += kTile, tile += (dim + 1 + Weighted) * kTile) {
     VF acc[2];
-    dot_tile_alone(it.s.centred, tile, dim, acc);
+    dot_tile_alone(centred, tile, dim, acc);
     for (int part = 0; part < 2; ++part) {
       VI kept = lane_numbers() + (lane + part * kLanes) != out;
-      for (int h = 0; h < it.problem.n_bandwidths; ++h) {
-        VF e = acc[part] * static_cast<float>(it.problem.scale[h]);
-        if (weighted) e += load<VF>(tile + (dim + 1) * kTile + part * kLanes);
-        e = kept ? e : none;
-        store(tops + h * kLanes, largest(e, load<VF>(tops + h * kLanes)));
+      for (int h = 0; h < n_tops; ++h) {
+        VF e = acc[part];
+        if (Weighted)
+          e = e * static_cast<float>(it.problem.scale[h]) +
+              load<VF>(tile + (dim + 1) * kTile + part * kLanes);
+        store(tops + h * kLanes, largest(kept ? e : none, load<VF>(tops + h * kLanes)));
       }
     }
   }
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
-    double base = it.chunk.top_weight[b] - it.norm2(q)[b] * it.half_scale(h);
-    double top = base + max_lanes<float>(load<VF>(tops + h * kLanes));
+    double top = max_lanes<float>(load<VF>(tops + (Weighted ? h : 0) * kLanes));
+    if (!Weighted) top *= it.problem.scale[h];
+    top += it.chunk.top_weight[b] - it.norm2(q)[b] * it.half_scale(h);
     if (top > it.shift(h, q)) it.shift(h, q) = top;
   }
 }
