@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from kdey.fingerprint import fingerprint
-from kdey.labels import encode_labels
+from kdey.labels import training_labels
 from kdey.stages import FittedStage
 
 
@@ -39,7 +39,7 @@ def fit_many(
     -------
     fitted : dict from the names to fitted clones
     """
-    classes, codes = encode_labels(y)
+    codes, classes = training_labels(y)
     stages: dict[str, FittedStage] = {}
     fitted = {}
     for name, quantifier in quantifiers.items():
