@@ -1,0 +1,19 @@
+"""Settings of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS and OpenMP to one thread.
+
+    The tests fit thousands of classifiers on a few hundred rows, where several threads only wait
+    for each other: beside other work on the machine a fit takes twenty times as long.
+    """
+    with threadpool_limits(1):
+        yield
