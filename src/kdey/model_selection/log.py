@@ -1,0 +1,137 @@
+"""The log of a search: one line per finished candidate, so that a killed search can go on.
+
+A line is ``<checksum> <json>``; the first one names the search by its fingerprint. Lines are
+appended with a single write and synced before the search goes on. A line cut short by a crash is
+removed when the log is opened again, and a damaged one is left out with a warning: its
+candidate is scored again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kdey.model_selection.data import Score
+
+_KIND = "kdey search log 1"
+
+
+class SearchLog:
+    """An append-only log of scores, open for one search.
+
+    Parameters
+    ----------
+    path : path of the file; made where it does not exist
+    fingerprint : str
+        Of data, parameters and seed: a log of another search is refused.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
+        self.path, self.scores = Path(path), dict[str, Score]()
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        try:
+            self._read(fingerprint)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, key: str, score: Score) -> None:
+        """Write the score of a finished candidate; it is on disk when this returns."""
+        self._write({"candidate": key, **asdict(score)})
+        self.scores[key] = score
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read(self, fingerprint: str) -> None:
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):  # the last write was cut short
+            os.ftruncate(self._file, whole)
+        lines = content[:whole].splitlines()
+        if not lines:
+            self._write({"kind": _KIND, "search": fingerprint})
+            return
+        self._check_header(_decode(lines[0]), fingerprint)
+        damaged = 0
+        for line in lines[1:]:
+            record = _decode(line)
+            if record is None:
+                damaged += 1
+            else:
+                self.scores[record.pop("candidate")] = Score(**record)
+        if damaged:
+            warnings.warn(
+                f"log {self.path}: {damaged} damaged line(s) left out; their candidates are "
+                "scored again",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _check_header(self, header: Mapping[str, Any] | None, fingerprint: str) -> None:
+        if header is None or header.get("kind") != _KIND:
+            raise ValueError(f"log {self.path} is not the log of a search; name another file")
+        if header["search"] != fingerprint:
+            raise ValueError(
+                f"log {self.path} belongs to another search (its data, parameters or seed "
+                "differ); name another file, or delete it to start anew"
+            )
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        line = _encode(record)
+        before = os.fstat(self._file).st_size
+        try:
+            written = os.write(self._file, line)
+            if written < len(line):  # raises where there is no space for the rest
+                os.write(self._file, line[written:])
+            os.fsync(self._file)
+        except OSError as error:
+            # Without the broken end the log is valid, and holds all that was finished.
+            os.ftruncate(self._file, before)
+            raise _unwritable(self.path, error) from error
+
+
+def _encode(record: Mapping[str, Any]) -> bytes:
+    text = json.dumps(record, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+
+
+def _decode(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a line; None where it is damaged."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != f"{zlib.crc32(text):08x}".encode():
+        return None
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
+def _unwritable(path: Path, error: OSError) -> OSError:
+    message = (
+        f"cannot write the log: {error.strerror}. What was finished before stays in it: run the "
+        "same search again once it can be written"
+    )
+    return type(error)(error.errno, message, str(path))

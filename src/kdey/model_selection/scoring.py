@@ -1,0 +1,243 @@
+"""Scores of candidates: a nested loop over stages, each computed once.
+
+classifier stage (classifier, cv, seed) -> rows (all bandwidths in one pass) -> solutions -> errors.
+A candidate whose quantifier declares no stages is fitted and solved as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from kdey.evaluation.evaluate import bag_solver
+from kdey.fingerprint import fingerprint
+from kdey.metrics import Metric
+from kdey.model_selection.cache import StageCache
+from kdey.model_selection.candidates import Candidate
+from kdey.model_selection.data import Score, Training, Validation
+from kdey.posteriors import predict_posteriors
+from kdey.quantifiers.pool import PoolWork
+from kdey.rows.references import BandwidthWarning
+from kdey.rows.together import families, rows_of_family
+from kdey.solvers.solution import Solution
+from kdey.stages import FittedStage
+from kdey.threads import thread_count
+
+Finish = Callable[[Candidate, Score], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """Scores candidates on fixed data, with the stages in ``cache``."""
+
+    training: Training
+    validation: Validation
+    metrics: tuple[Metric, ...]
+    cache: StageCache
+    n_jobs: int | None
+    raising: bool
+
+    def run(self, candidates: list[Candidate], finished: set[str], finish: Finish) -> None:
+        """Score the candidates whose keys are not in ``finished``, calling ``finish`` on each.
+
+        A pass over several bandwidths is made for all of its candidates if any of them is left,
+        so that a search taken up again gives the same bits.
+        """
+        plain: list[Candidate] = []
+        staged: dict[str, list[_Planned]] = {}
+        for one in candidates:
+            try:
+                planned = _plan(one, len(self.training.classes))
+            except Exception as error:
+                if one.key not in finished:
+                    self._failed([one], error, finish)
+                continue
+            if planned is None:
+                plain.append(one)
+            else:
+                staged.setdefault(planned.stage_key, []).append(planned)
+        for group in staged.values():
+            if any(planned.candidate.key not in finished for planned in group):
+                self._run_stage(group, finished, finish)
+        for one in plain:
+            if one.key not in finished:
+                self._run_plain(one, finish)
+
+    def fitted(self, stage: Any, training: Training) -> tuple[FittedStage, str]:
+        """Return a classifier stage fitted on ``training``, if not in the cache, and its key."""
+        key = fingerprint(stage, training.key)
+        return self.cache.stage(
+            key,
+            lambda: stage.fit(
+                training.X, training.codes, training.classes, training.weights, self.n_jobs
+            ),
+        ), key
+
+    def _run_stage(self, group: list[_Planned], finished: set[str], finish: Finish) -> None:
+        start = time.perf_counter()
+        left = [planned.candidate for planned in group if planned.candidate.key not in finished]
+        try:
+            fitted, key = self.fitted(group[0].stage, self.training)
+            pool_key = fingerprint(key, self.validation.pool_key)
+            points = self.cache.posteriors(
+                pool_key,
+                lambda: predict_posteriors(
+                    fitted.classifier, self.validation.X, self.training.classes
+                ),
+            )
+        except Exception as error:
+            self._failed(left, error, finish)
+            return
+        seconds = time.perf_counter() - start
+        specs = {planned.spec_key: planned.spec for planned in group}
+        k = len(self.training.classes)
+        for family in families(list(specs.values()), len(points), k):
+            keys = [list(specs)[i] for i in family]
+            members = [planned for planned in group if planned.spec_key in keys]
+            if any(planned.candidate.key not in finished for planned in members):
+                self._run_family(members, fitted, points, pool_key, seconds, finished, finish)
+
+    def _run_family(
+        self,
+        members: list[_Planned],
+        fitted: FittedStage,
+        points: Any,
+        pool_key: str,
+        fit_time: float,
+        finished: set[str],
+        finish: Finish,
+    ) -> None:
+        specs: dict[str, Any] = {planned.spec_key: planned.spec for planned in members}
+        base = fingerprint(pool_key, self.validation.bags_key, list(specs))
+        solve = self._rows(specs, fitted, points)
+        for spec_key in specs:
+            for planned in (p for p in members if p.spec_key == spec_key):
+                if planned.candidate.key in finished:
+                    continue
+                key = fingerprint(base, spec_key, planned.matching)
+                start = time.perf_counter()
+                try:
+                    solution = self.cache.solution(key) or solve(spec_key, planned.matching)
+                except Exception as error:
+                    self._failed([planned.candidate], error, finish)
+                    continue
+                self.cache.keep(key, solution)
+                spent = time.perf_counter() - start
+                finish(planned.candidate, self._score(solution, fit_time, spent))
+
+    def _rows(
+        self, specs: dict[str, Any], fitted: FittedStage, points: Any
+    ) -> Callable[[str, Any], Solution]:
+        """Return the solver of a spec's candidates; rows are made when first asked for."""
+        n_threads = thread_count(self.n_jobs)
+        k = len(self.training.classes)
+        stream = _Stream(
+            specs,
+            lambda: rows_of_family(list(specs.values()), fitted.training, points, k, n_threads),
+        )
+
+        def solve(spec_key: str, matching: Any) -> Solution:
+            with _quiet():
+                row_map, rows = stream.at(spec_key)
+                bags = self.validation.labelled.bags
+                solution: Solution = matching.match(row_map, rows, bags, n_threads)
+            return solution
+
+        return solve
+
+    def _run_plain(self, one: Candidate, finish: Finish) -> None:
+        start = time.perf_counter()
+        training = self.training
+        extra = {} if training.weights is None else {"sample_weight": training.weights}
+        try:
+            with _quiet():
+                one.quantifier.fit(training.X, training.classes[training.codes], **extra)
+                fit_time = time.perf_counter() - start
+                start = time.perf_counter()
+                pool = PoolWork(self.validation.X, self.n_jobs)
+                solution = bag_solver(one.quantifier, pool)(self.validation.labelled.bags)
+        except Exception as error:
+            self._failed([one], error, finish)
+            return
+        finish(one, self._score(solution, fit_time, time.perf_counter() - start))
+
+    def _score(self, solution: Solution, fit_time: float, score_time: float) -> Score:
+        labelled = self.validation.labelled
+        errors = {
+            metric.name: metric(labelled.prevalences, solution.prevalence, bag_size=labelled.sizes)
+            for metric in self.metrics
+        }
+        means = {name: float(values.mean()) for name, values in errors.items()}
+        stds = {name: float(values.std()) for name, values in errors.items()}
+        stalled = int((~solution.converged).sum())
+        return Score(means, stds, stalled, fit_time, score_time)
+
+    def _failed(self, left: list[Candidate], error: Exception, finish: Finish) -> None:
+        if self.raising:
+            raise error
+        unknown = {metric.name: float("nan") for metric in self.metrics}
+        for one in left:
+            finish(one, Score(unknown, unknown, error=f"{type(error).__name__}: {error}"))
+
+
+class _Stream:
+    """The rows of a family in the order of its specs, made on demand and held one at a time."""
+
+    def __init__(self, specs: dict[str, Any], make: Callable[[], Iterator[Any]]) -> None:
+        self._order, self._make = list(specs), make
+        self._source: Iterator[Any] | None = None
+        self._next, self._held = 0, (None, None)
+        self._broken: Exception | None = None
+
+    def at(self, key: str) -> Any:
+        """Return row map and rows of one spec; what failed once fails for the later ones too."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            self._source = self._source or self._make()
+            while self._next <= self._order.index(key):
+                self._held = next(self._source)
+                self._next += 1
+        except Exception as error:
+            self._broken = error
+            raise
+        return self._held
+
+
+@dataclass(frozen=True, eq=False)
+class _Planned:
+    """A candidate with its stages."""
+
+    candidate: Candidate
+    stage: Any
+    stage_key: str
+    spec: Any
+    spec_key: str
+    matching: Any
+
+
+def _plan(one: Candidate, n_classes: int) -> _Planned | None:
+    """Return the candidate's stages; None where it has none. Bad parameters raise here."""
+    if not hasattr(one.quantifier, "_classifier_stage"):
+        return None
+    one.quantifier._check_n_classes(n_classes)
+    stage = one.quantifier._classifier_stage()
+    if stage is None:
+        return None
+    spec, matching = one.quantifier._row_spec(), one.quantifier._matching()
+    return _Planned(one, stage, fingerprint(stage), spec, fingerprint(spec), matching)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what the results tell: odd bandwidths, and bags short of a certificate."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BandwidthWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
