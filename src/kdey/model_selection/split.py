@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from kdey.bags import Array
-from kdey.labels import encode_labels
+from kdey.labels import training_labels
 from kdey.model_selection.data import Training, Validation
 from kdey.protocols import BagProtocol
 from kdey.splits import make_splits
@@ -50,7 +50,7 @@ def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
     if y_val is None:
         return training
     labels = np.concatenate([training.classes[training.codes], np.asarray(y_val)])
-    classes, codes = encode_labels(labels, training.classes)
+    codes, classes = training_labels(labels, training.classes)
     weights: Array | None = None
     if training.weights is not None:
         weights = np.concatenate([training.weights, np.ones(len(np.asarray(y_val)))])
