@@ -19,6 +19,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from kdey.bags import Bags
+from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.kde import KDEyCS, KDEyL2
 from kdey.rows import overlap
 from kdey.rows.overlap import OverlapSpec
@@ -143,6 +144,16 @@ def test_no_underflow_where_bag_and_classes_are_far_apart():
         found = rows.log_mean(bags)[b]
         assert found[best] == pytest.approx(expected[best], rel=1e-6)
         assert found.argmax() == best
+
+
+def test_no_digit_is_lost_where_kernels_are_almost_zero():
+    # exp(-742) is a denormal number of two digits.
+    p, y = np.array([[0.5, 0.5], [0.4, 0.6]]), np.array([0, 1])
+    bag = np.array([[0.9, 0.1]])
+    h = np.sqrt(((bag - p[0]) ** 2).sum() / (4 * 742.0))
+    with pytest.warns(UserWarning, match="shrink to nearest"):
+        made = spec(h).fit(TrainingPosteriors(p, y), 2)
+    assert made(bag).log_mean(Bags.whole(1))[0, 0] == pytest.approx(-742.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 50])
