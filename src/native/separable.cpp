@@ -11,6 +11,8 @@ namespace {
 // Share of the uniform prevalence blended into a start that explains some row not at all.
 constexpr double kBlend = 1e-3;
 constexpr int kHalvings = 60;
+// Curvature below this share of the spread of the slopes is made up for.
+constexpr double kFlat = 1e-9;
 // Rows that a thinned problem keeps: enough to tell k classes apart roughly.
 int64_t thinned_rows(int64_t k) { return std::max<int64_t>(512, 12 * k); }
 // It pays from this many times as many rows on.
@@ -117,6 +119,16 @@ double SeparableSolver::newton_step(const SeparableProblem& problem) {
     for (int64_t j = 0; j < k_; ++j) sum += hessian_[i * ld_ + j] * x_[j];
     linear_[i] = sum - g_[i];
     level += x_[i] * sum;
+  }
+  // Where the curvature is nothing beside the slopes (a bag far from every class), a little of
+  // the slopes takes its place: the step still goes to the right vertex, and stays finite.
+  const double floor = kFlat * (*std::max_element(g_, g_ + k_) - *std::min_element(g_, g_ + k_));
+  if (level < floor) {
+    for (int64_t i = 0; i < k_; ++i) {
+      hessian_[i * ld_ + i] += floor;
+      linear_[i] += floor * x_[i];
+    }
+    level = floor;
   }
   program_.set_gram(hessian_, ld_, level > 0 ? level : 1);
   std::copy(x_, x_ + k_, z_);

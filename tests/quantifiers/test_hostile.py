@@ -242,7 +242,7 @@ def test_classes_that_do_not_fit_the_labels_are_refused(name: str) -> None:
         ([0, 1, 2], np.minimum(y, 1), "classes without a single training instance.*2"),
         ([0, 1], y, "y has labels that are not in classes.*2"),
         ([2, 1, 0], y, "classes must be sorted"),
-        ([0, 1, 1, 2], y, "classes must be a vector without repetitions"),
+        ([0, 1, 1, 2], y, "classes must be distinct"),
     ):
         with pytest.raises(ValueError, match=message):
             make(name).fit_posteriors(p, labels, classes=classes)

@@ -145,3 +145,15 @@ def test_infinite_everywhere_is_uniform_and_said_so(name, q, path):
     np.testing.assert_array_equal(solution.prevalence, 0.5)
     assert not solution.converged[0]
     assert np.isnan(solution.gap[0])
+
+
+@pytest.mark.parametrize("generator", ["hellinger", "topsoe", "kl", "chi2", "jensen-shannon"])
+@pytest.mark.parametrize("scale", [1e-10, 1e-20, 1e-30, 1e-60, 1e-200])
+def test_bags_far_from_every_class_stay_finite(generator: str, scale: float) -> None:
+    rng = np.random.default_rng(0)
+    templates = rng.gamma(1.0, 1.0, (200, 3))
+    problem = Divergence(templates, scale * rng.gamma(1.0, 1.0, (2, 200)), generator)
+    solution = solve_divergence(problem)
+    assert np.isfinite(solution.prevalence).all()
+    np.testing.assert_allclose(solution.prevalence.sum(axis=1), 1.0)
+    assert (problem.gap(solution.prevalence) <= 1e-7).all()

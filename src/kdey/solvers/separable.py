@@ -169,7 +169,8 @@ def _blank(n: int, k: int) -> Solution:
 
 
 def _warn_stalled(solution: Solution, solvable: NDArray[np.bool_], tol: float) -> Solution:
-    stalled = solvable & ~solution.converged
+    # Just above a tight tolerance rounding has the last word; that is not worth a warning.
+    stalled = solvable & ~(solution.gap <= 10.0 * tol)
     if stalled.any():
         warnings.warn(
             f"{int(stalled.sum())} bag(s) did not reach a gap of {tol:g} (largest "

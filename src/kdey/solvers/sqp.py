@@ -29,6 +29,8 @@ ROUNDING = 1e-14
 #: Without a certificate: the iterations rest once the model promises less than this.
 REST = 1e-12
 HALVINGS = 40
+#: Curvature below this share of the spread of the slopes is made up for.
+FLAT = 1e-9
 
 
 def solve_sqp(
@@ -108,7 +110,7 @@ def _advance(
     """Make one step of every active bag."""
     where = state.active
     x, g = state.x[where], state.gradient[where]
-    h = problem.hessian(x)
+    h = _curved(problem.hessian(x), x, g)
     linear = np.einsum("bij,bj->bi", h, x) - g
     z, _ = solve_programs(h, linear, simplex=True, start=x, passes=1, n_threads=n_threads)
     promise = _slope(g, z - x)
@@ -119,6 +121,19 @@ def _advance(
         _put(part, state, where[shortened], polish(part, state.x[where[shortened]]))
     stuck = (t == 0) & (polish is None)
     state.resting[where] = stuck | (np.isnan(problem.gap(x)) & (-promise <= REST))
+
+
+def _curved(hessian: Array, x: Array, gradient: Array) -> Array:
+    """Return the models with some curvature where they have next to none beside the slopes.
+
+    A bag far from every class has such a model; the step still goes to the right vertex, and
+    stays finite.
+    """
+    floor = FLAT * np.ptp(gradient, axis=1)
+    flat = np.einsum("bi,bij,bj->b", x, hessian, x) < floor
+    if not flat.any():
+        return hessian
+    return np.asarray(hessian + (flat * floor)[:, None, None] * np.eye(x.shape[1]))
 
 
 def _backtrack(problem: Problem, state: _State, z: Array, promise: Array) -> Array:
