@@ -317,7 +317,7 @@ def test_bad_arguments(data: Any) -> None:
             y_val=y_val[: only.sum()][y_val[: only.sum()] != "c"],
         )
     rare = np.append(y[:-1], "z")
-    with pytest.raises(ValueError, match="'z'.* has one instance"):
+    with pytest.raises(ValueError, match=r"'z'.* has one instance"):
         kdey.GridSearchQ(quantifier, grid, protocol=PROTOCOL).fit(X, rare)
 
 
