@@ -42,18 +42,25 @@ def test_edges_and_what_lies_beyond(values: Any, best: Any, beyond: list[Any] | 
         assert edges[0].upper == (best == max(values))
 
 
+def falling() -> Any:
+    """Return an error that falls with every candidate scored: the last one is the best."""
+    count = iter(range(1000, 0, -1))
+    return lambda true, estimated: np.full(len(true), float(next(count)))
+
+
 def search(**options: Any) -> kdey.GridSearchQ:
     return kdey.GridSearchQ(
         kdey.KDEyML(CountingClassifier(max_iter=300), cv=3),
-        {"bandwidth": [0.001, 0.002, 0.003, 0.004], "classifier__C": [0.1, 1.0]},
+        {"bandwidth": [0.1, 0.2, 0.3, 0.4], "classifier__C": [0.1, 1.0]},
         protocol=PROTOCOL,
+        scoring=falling(),
         **options,
     )
 
 
 def test_the_edge_is_warned_of() -> None:
     X, y = blobs(300)
-    with pytest.warns(GridEdgeWarning, match=r"bandwidth=0\.\d+ is the (larg|small)est value"):
+    with pytest.warns(GridEdgeWarning, match=r"bandwidth=0\.4 is the largest value"):
         search(refit=False).fit(X, y)
 
 
@@ -68,7 +75,7 @@ def test_extension_goes_on_without_new_classifier_fits() -> None:
         longer = search(refit=False, extend=True, max_extensions=2).fit(X, y)
     assert CountingClassifier.calls["fit"] == fits
     tried = sorted({one["bandwidth"] for one in longer.cv_results_["params"]})
-    assert len(tried) == 4 + 2 + 3
+    np.testing.assert_allclose(tried, np.arange(1, 10) / 10)  # 4, then 2, then 3 more
     assert len(longer.cv_results_["params"]) == 2 * len(tried)
     assert longer.best_score_ >= plain.best_score_
     n = len(plain.cv_results_["params"])

@@ -83,7 +83,8 @@ class SearchLog:
             if record is None:
                 damaged += 1
             else:
-                self.scores[record.pop("candidate")] = Score(**record)
+                key = record.pop("candidate")
+                self.scores[key] = Score(**record)
         if damaged:
             warnings.warn(
                 f"log {self.path}: {damaged} damaged line(s) left out; their candidates are "
