@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array
 from kdey.problems.least_squares import LeastSquares
-from kdey.quantifiers.base import AggregativeQuantifier
 from kdey.quantifiers.matching import MatchMeans
+from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.posterior import PosteriorMap, PosteriorRows
 from kdey.simplex import check_posteriors
 
 
 class _Adjusting(AggregativeQuantifier):
     _crisp: bool
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        cv: Any = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.classifier = classifier
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _row_spec(self) -> PosteriorRows:
         return PosteriorRows(crisp=self._crisp, adjusted=True)
@@ -83,7 +70,7 @@ class ACC(_Adjusting):
 
     with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
     decisions for class i among training instances of class j. Parameters are those of
-    :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     _crisp = True

@@ -1,43 +1,21 @@
-"""What every quantifier is: a scikit-learn estimator from bags to prevalences.
-
-A method declares two things, each made from its parameters at ``fit``:
-
-``_row_spec()``
-    how an instance becomes a row and a class a template (``kdey.rows``);
-``_matching()``
-    which problem is solved with them, and how (``kdey.quantifiers.matching``).
-
-Everything else (labels, classifiers, cross-validation, pools and bags, checks) lives here once.
-"""
+"""What every quantifier is: a scikit-learn estimator from bags to prevalences."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import (
-    _num_samples,
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.labels import training_labels
-from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.matching import Matching
 from kdey.quantifiers.pool import BagSolver, PoolWork
-from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
-from kdey.stages import ClassifierStage, FittedStage
-from kdey.threads import thread_count
-from kdey.weights import check_weights
+from kdey.stages import ClassifierStage
 
 
 class BaseQuantifier(BaseEstimator):
@@ -95,7 +73,7 @@ class BaseQuantifier(BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         self._check_points(X)
-        checked = _bags(bags, _num_samples(X), sample_weight)
+        checked = checked_bags(bags, _num_samples(X), sample_weight)
         return self._on_pool(PoolWork(X))(checked)
 
     def predict(self, X: Any, sample_weight: ArrayLike | None = None) -> Array:
@@ -170,7 +148,7 @@ class PosteriorsMixin:
         """As :meth:`BaseQuantifier.solve`, from the posteriors of the pool, shape (m, k)."""
         check_is_fitted(self, "classes_")
         p = check_posteriors(posteriors, len(self.classes_))
-        return self._solve_posteriors(p, _bags(bags, len(p), sample_weight))
+        return self._solve_posteriors(p, checked_bags(bags, len(p), sample_weight))
 
     def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """As :meth:`BaseQuantifier.predict`, from the posteriors of the bag, shape (m, k)."""
@@ -182,217 +160,10 @@ class PosteriorsMixin:
         return self.solve_posteriors(posteriors, bags).prevalence
 
 
-class RowQuantifier(BaseQuantifier):
-    """A quantifier given by a row spec and a matching (see the module)."""
-
-    n_jobs: int | None
-    random_state: Any
-
-    def _row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
-        raise NotImplementedError
-
-    def _matching(self) -> Matching:
-        """Return the matching made from the parameters; raises where they are invalid."""
-        raise NotImplementedError
-
-    def _fit_rows(self, training: TrainingPosteriors) -> Self:
-        k = len(self.classes_)
-        mass = np.bincount(training.labels, weights=training.weights, minlength=k)
-        if not (mass > 0).all():
-            raise ValueError(
-                f"class {self.classes_[np.argmin(mass)]!r} has no training instance to build on: "
-                "cv and sample_weight must leave some of every class"
-            )
-        if training.weights is not None:
-            self.prevalence_ = mass / mass.sum()
-        matching = self._matching()
-        self.row_map_ = self._row_spec().fit(training, k, thread_count(self.n_jobs))
-        self.matching_ = matching
-        return self
-
-    def _on_points(self, points: NDArray[Any], n_threads: int) -> BagSolver:
-        rows = self.row_map_(points, n_threads)
-        return partial(self.matching_.match, self.row_map_, rows, n_threads=n_threads)
-
-    def _divergence_at(
-        self, points: NDArray[Any], bags: Bags, prevalence: ArrayLike | None
-    ) -> Array:
-        n_threads = thread_count(self.n_jobs)
-        rows = self.row_map_(points, n_threads)
-        if prevalence is None:
-            at = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
-        else:
-            shape = (len(bags), len(self.classes_))
-            given = np.broadcast_to(np.asarray(prevalence, dtype=np.float64), shape)
-            at = np.asarray(check_posteriors(given, name="prevalence"), dtype=np.float64)
-        return self.matching_.full_objective(self.row_map_, rows, bags, at, n_threads)
-
-
-class FeatureQuantifier(RowQuantifier):
-    """A row quantifier on the features themselves: no classifier (HDx, DMx)."""
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Make the class templates from the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-        """
-        points = validate_data(self, X, dtype=np.float64)
-        codes = self._start_fit(y)
-        check_consistent_length(points, codes)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        return self._fit_rows(TrainingPosteriors(points, codes, weights))
-
-    def _check_points(self, X: Any) -> None:
-        validate_data(self, X, reset=False, dtype=np.float64)
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        points = check_array(pool.X, dtype=np.float64)
-        return self._on_points(points, pool.n_threads(self.n_jobs))
-
-
-class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
-    """A row quantifier on the posteriors of a classifier.
-
-    Parameters
-    ----------
-    classifier : scikit-learn classifier, optional
-        Anything with ``predict_proba``; cloned, never fitted in place. A ``FrozenEstimator`` is
-        used as it is. Default: ``LogisticRegression(max_iter=1000)``.
-    cv : int, splitter, iterable of splits or float
-        How the training posteriors are made: cross-validation, or a held-out fraction; see
-        :func:`kdey.posteriors.training_posteriors`.
-    random_state : int, RandomState or None
-        Shuffles the folds, and whatever else the method draws.
-    n_jobs : int, optional
-        Classifier fits run at once, and threads of the native core.
-
-    Attributes
-    ----------
-    classifier_ : the fitted classifier; absent after ``fit_posteriors``.
-    training_ : :class:`~kdey.posteriors.TrainingPosteriors` the templates were made from.
-    row_map_ : the fitted row map, with its ``templates``.
-    """
-
-    classifier: Any
-    cv: Any
-
-    #: Whether the templates are made from training posteriors (CC, PCC and EMQ need none).
-    @property
-    def _needs_posteriors(self) -> bool:
-        return True
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the classifier and make the class templates from its training posteriors.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of n instances
-            Passed on to the classifier as it is.
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-            Used by the classifier (where it can) and by the templates.
-        """
-        self._row_spec(), self._matching()  # refuse bad parameters before any work
-        validate_data(self, X, skip_check_array=True)
-        codes = self._start_fit(y)
-        check_consistent_length(X, codes)
-        stage = self._classifier_stage()
-        return self._adopt(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
-
-    def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
-        """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
-        self._row_spec(), self._matching()
-        validate_data(self, X, skip_check_array=True)
-        self._start_fit(y)
-        return self._adopt(stage)
-
-    def _classifier_stage(self) -> ClassifierStage:
-        cv = self.cv if self._needs_posteriors else None
-        return ClassifierStage(self._inner(), cv, self.random_state)
-
-    def _adopt(self, stage: FittedStage) -> Self:
-        self.classifier_, self.training_ = stage.classifier, stage.training
-        return self._fit_rows(self.training_)
-
-    def fit_posteriors(
-        self,
-        posteriors: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        classes: ArrayLike | None = None,
-    ) -> Self:
-        """Make the class templates from given posteriors: no classifier is needed or fitted.
-
-        Parameters
-        ----------
-        posteriors : array-like of shape (n, k)
-            Posteriors of labelled instances by a classifier that was not fitted on them, one
-            column per class in sorted order.
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-        classes : array-like of shape (k,), optional
-            The classes, sorted; by default those found in ``y``.
-        """
-        codes = self._start_fit(y, classes)
-        p = check_posteriors(posteriors, len(self.classes_))
-        check_consistent_length(p, codes)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        self._forget_classifier()
-        self.training_ = TrainingPosteriors(p, codes, weights)
-        return self._fit_rows(self.training_)
-
-    def _inner(self) -> Any:
-        from sklearn.linear_model import LogisticRegression  # slow to import
-
-        return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
-
-    def _forget_classifier(self) -> None:
-        for name in ("classifier_", "n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        if not hasattr(self, "classifier_"):
-            raise ValueError(
-                f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
-                "use aggregate or aggregate_bags"
-            )
-        posteriors = pool.posteriors(self.classifier_, self.classes_)
-        return self._on_points(posteriors, pool.n_threads(self.n_jobs))
-
-    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
-        return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
-
-    def divergence_at(
-        self,
-        posteriors: ArrayLike,
-        prevalence: ArrayLike | None = None,
-        bags: BagsLike | None = None,
-    ) -> Array:
-        """Return the method's full objective, shape (n_bags,).
-
-        It includes the terms that do not depend on the prevalence and that ``solve`` leaves out
-        (the test-test term of Cauchy-Schwarz and L2).
-
-        Parameters
-        ----------
-        posteriors : array-like of shape (m, k)
-        prevalence : array-like of shape (k,) or (n_bags, k), optional
-            Where to evaluate; by default at the solution.
-        bags : see :meth:`solve`
-        """
-        check_is_fitted(self, "classes_")
-        p = check_posteriors(posteriors, len(self.classes_))
-        return self._divergence_at(p, _bags(bags, len(p)), prevalence)
-
-
-def _bags(bags: BagsLike | None, pool_size: int, sample_weight: ArrayLike | None = None) -> Bags:
+def checked_bags(
+    bags: BagsLike | None, pool_size: int, sample_weight: ArrayLike | None = None
+) -> Bags:
+    """Return ``bags`` over a pool; None means all of it, weighted by ``sample_weight``."""
     if bags is None:
         return Bags.whole(pool_size, sample_weight)
     if sample_weight is not None:

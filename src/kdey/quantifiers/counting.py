@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from kdey.quantifiers.base import AggregativeQuantifier, BaseQuantifier
+from kdey.quantifiers.base import BaseQuantifier
 from kdey.quantifiers.matching import Mean, exact_solution
 from kdey.quantifiers.pool import BagSolver, PoolWork
+from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.posterior import PosteriorRows
 from kdey.weights import check_weights
 
@@ -45,7 +46,7 @@ class CC(_Counting):
     """Classify and count: the share of instances that the classifier puts into each class.
 
     Biased under label shift; the baseline that every other method corrects (Forman, 2008).
-    Parameters are those of :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    Parameters are those of :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     _crisp = True
@@ -54,7 +55,7 @@ class CC(_Counting):
 class PCC(_Counting):
     """Probabilistic classify and count: the mean posterior (Bella et al., 2010).
 
-    Parameters are those of :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+    Parameters are those of :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     _crisp = False

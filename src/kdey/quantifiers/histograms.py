@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kdey.problems.generator import GENERATORS
-from kdey.quantifiers.base import AggregativeQuantifier, FeatureQuantifier
 from kdey.quantifiers.matching import (
     MatchDivergence,
     MatchHistograms,
@@ -13,6 +12,7 @@ from kdey.quantifiers.matching import (
     Matching,
     MedianOf,
 )
+from kdey.quantifiers.rowwise import AggregativeQuantifier, FeatureQuantifier
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.stack import StackedSpec
 
@@ -49,7 +49,7 @@ class DM(AggregativeQuantifier):
     cdf : bool
         Compare cumulative histograms.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     def __init__(
@@ -63,13 +63,10 @@ class DM(AggregativeQuantifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier = classifier
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.divergence = divergence
         self.n_bins = n_bins
         self.cdf = cdf
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _row_spec(self) -> HistogramSpec:
         return HistogramSpec(self.n_bins, self.cdf)
@@ -120,7 +117,7 @@ class HDy(AggregativeQuantifier):
     ----------
     n_bins : sequence of int
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     _max_classes = 2
@@ -134,11 +131,8 @@ class HDy(AggregativeQuantifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier = classifier
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.n_bins = n_bins
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _row_spec(self) -> StackedSpec:
         return _stack(self.n_bins, "positive")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from kdey.kernels import DEFAULT_SHRINKAGE
-from kdey.quantifiers.base import AggregativeQuantifier
 from kdey.quantifiers.matching import (
     MatchCauchySchwarz,
     MatchDivergence,
@@ -18,6 +17,7 @@ from kdey.quantifiers.matching import (
     MatchSquares,
     MaximiseLikelihood,
 )
+from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.density import DensityRows
 from kdey.rows.monte_carlo import MonteCarloSpec
 from kdey.rows.overlap import OverlapSpec
@@ -40,7 +40,7 @@ class KDEy(AggregativeQuantifier):
     precision : {"mixed", "double"}
         Of the kernel sums; see :func:`kdey.kernels.class_log_sums`.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     def __init__(
@@ -55,14 +55,11 @@ class KDEy(AggregativeQuantifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier = classifier
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.bandwidth = bandwidth
         self.kernel = kernel
         self.shrinkage = shrinkage
         self.precision = precision
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _kernel_spec(self) -> KernelSpec:
         return KernelSpec(self.bandwidth, self.kernel, self.shrinkage, self.precision)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.quantifiers.base import AggregativeQuantifier
 from kdey.quantifiers.matching import ExpectationMaximisation, MaximiseLikelihood
+from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.density import DirichletRows
 from kdey.rows.posterior import RatioRows
 
@@ -29,8 +29,8 @@ class EMQ(AggregativeQuantifier):
         prevalences change by less on average (default 1e-4).
     max_iter : int, optional
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`. Without calibration no training
-        posteriors are needed and ``cv`` has no effect.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`. Without calibration no
+        training posteriors are needed and ``cv`` has no effect.
     """
 
     def __init__(
@@ -45,14 +45,11 @@ class EMQ(AggregativeQuantifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier = classifier
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.calibration = calibration
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     @property
     def _needs_posteriors(self) -> bool:
@@ -81,7 +78,7 @@ class DIR(AggregativeQuantifier):
     shrinkage : float
         Posteriors become (1 - s) p + s / k first, which keeps exact zeros finite.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     def __init__(
@@ -93,11 +90,8 @@ class DIR(AggregativeQuantifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier = classifier
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.shrinkage = shrinkage
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _row_spec(self) -> DirichletRows:
         return DirichletRows(self.shrinkage)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.quantifiers.base import AggregativeQuantifier
 from kdey.quantifiers.matching import MatchBinary, MatchCdf, Matching
+from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.histogram import HistogramSpec
 
 _CRITERIA = {"ks": "max", "pp-area": "l1"}
@@ -26,7 +26,7 @@ class MM(AggregativeQuantifier):
     n_bins : int
         Points at which the distributions are compared, evenly spaced in [0, 1].
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     _max_classes = 2
@@ -41,12 +41,9 @@ class MM(AggregativeQuantifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier = classifier
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.criterion = criterion
         self.n_bins = n_bins
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _row_spec(self) -> HistogramSpec:
         return HistogramSpec(self.n_bins, cumulative=True, channels="positive")
@@ -70,7 +67,7 @@ class DyS(AggregativeQuantifier):
         :mod:`kdey.problems.dissimilarity`, or a function of two arrays of shape (n_bags, n_bins).
     n_bins : int
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.base.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
 
     _max_classes = 2
@@ -85,12 +82,9 @@ class DyS(AggregativeQuantifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.classifier = classifier
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.dissimilarity = dissimilarity
         self.n_bins = n_bins
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _row_spec(self) -> HistogramSpec:
         return HistogramSpec(self.n_bins, channels="positive")
