@@ -52,6 +52,15 @@ def test_equals_the_sums(
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-200)
 
 
+def test_quick_means_are_good_to_six_digits() -> None:
+    rng = np.random.default_rng(0)
+    x, points = rng.dirichlet(np.full(4, 0.4), 200), rng.dirichlet(np.full(4, 0.4), 37)
+    for bags in cases(rng):
+        expected = oracle(points, np.zeros(37), x, bags, 0.1)
+        found = kernel_means(points, np.zeros(37), x, bags, 0.1, quick=True)
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-30)
+
+
 def test_far_instances_count_as_almost_nothing_but_not_as_zero() -> None:
     x = np.array([[1.0, 0.0], [0.0, 1.0]])
     bags = Bags.from_indices([[0], [1], [0, 1]], 2)
