@@ -7,7 +7,7 @@ the mix has shifted since training. Start with ``KDEyML().fit(X, y).predict(X_ba
 from kdey.bags import Bags
 from kdey.checks import check_quantifier
 from kdey.evaluation import Results, evaluate, fit_many
-from kdey.model_selection import GridSearchQ, RandomSearchQ, StageCache
+from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
 from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
 from kdey.quantifiers.adjusting import ACC, PACC
 from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
@@ -50,6 +50,7 @@ __all__ = [
     "KDEyML",
     "Median",
     "OneVsAll",
+    "OptunaSearchQ",
     "RandomSearchQ",
     "Results",
     "Solution",

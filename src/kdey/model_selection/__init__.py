@@ -3,5 +3,6 @@
 from kdey.model_selection.cache import StageCache
 from kdey.model_selection.edges import GridEdgeWarning
 from kdey.model_selection.grid import GridSearchQ, RandomSearchQ
+from kdey.model_selection.optuna_search import OptunaSearchQ
 
-__all__ = ["GridEdgeWarning", "GridSearchQ", "RandomSearchQ", "StageCache"]
+__all__ = ["GridEdgeWarning", "GridSearchQ", "OptunaSearchQ", "RandomSearchQ", "StageCache"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from kdey.model_selection.cache import StageCache
 from kdey.model_selection.candidates import check_names, grid_dicts, summary_line
+from kdey.model_selection.data import Score
 from kdey.model_selection.edges import Edge, GridEdgeWarning, find_edges
 from kdey.model_selection.search import BaseSearch
 
@@ -81,7 +82,9 @@ class GridSearchQ(BaseSearch):
     def _private_stages(self) -> int:
         return 64 if self.extend else 1  # an extension comes back to every classifier
 
-    def _more(self, settings: list[dict[str, Any]], best: int) -> list[dict[str, Any]]:
+    def _more(
+        self, settings: list[dict[str, Any]], scores: Sequence[Score], best: int
+    ) -> list[dict[str, Any]]:
         number = self._owner[best]
         grid = self._grids[number]
         edges = find_edges(grid, settings[best])

@@ -114,8 +114,9 @@ class Scoring:
         finish: Finish,
     ) -> None:
         specs: dict[str, Any] = {planned.spec_key: planned.spec for planned in members}
-        base = fingerprint(pool_key, self.validation.bags_key, list(specs))
-        solve = self._rows(specs, fitted, points)
+        quick = all(planned.matching.takes_quick_rows for planned in members)
+        base = fingerprint(pool_key, self.validation.bags_key, list(specs), quick)
+        solve = self._rows(specs, fitted, points, quick)
         for spec_key in specs:
             for planned in (p for p in members if p.spec_key == spec_key):
                 if planned.candidate.key in finished:
@@ -132,14 +133,15 @@ class Scoring:
                 finish(planned.candidate, self._score(solution, fit_time, spent))
 
     def _rows(
-        self, specs: dict[str, Any], fitted: FittedStage, points: Any
+        self, specs: dict[str, Any], fitted: FittedStage, points: Any, quick: bool
     ) -> Callable[[str, Any], Solution]:
         """Return the solver of a spec's candidates; rows are made when first asked for."""
         n_threads = thread_count(self.n_jobs)
         k = len(self.training.classes)
+        wanted = list(specs.values())
         stream = _Stream(
             specs,
-            lambda: rows_of_family(list(specs.values()), fitted.training, points, k, n_threads),
+            lambda: rows_of_family(wanted, fitted.training, points, k, n_threads, quick=quick),
         )
 
         def solve(spec_key: str, matching: Any) -> Solution:

@@ -92,7 +92,9 @@ class BaseSearch(BaseQuantifier):
         """Return the settings to score first."""
         raise NotImplementedError
 
-    def _more(self, settings: list[dict[str, Any]], best: int) -> list[dict[str, Any]]:
+    def _more(
+        self, settings: list[dict[str, Any]], scores: Sequence[Score], best: int
+    ) -> list[dict[str, Any]]:
         """Return settings to score next, once the best so far is known; empty to end."""
         return []
 
@@ -179,7 +181,7 @@ class BaseSearch(BaseQuantifier):
                 self._run(candidates, scoring, log, scores)
                 ordered = [scores[number] for number in range(len(settings))]
                 best = best_number(ordered, self._judge, self.error_score)
-                more = self._more(settings, best)
+                more = self._more(settings, ordered, best)
                 candidates = make_candidates(self.quantifier, more, first=len(settings))
                 settings += more
         self._conclude(settings, ordered, best)

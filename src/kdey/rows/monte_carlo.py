@@ -14,7 +14,7 @@ over r: t numbers, made block by block and never stored for a pool.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ class MonteCarloRows:
     log_reference: Array
     bandwidth: float
     n_threads: int
+    quick: bool = False
 
     def mean(self, bags: Bags) -> Array:
         """Return q(x_i) / r(x_i) of each bag, shape (n_bags, t)."""
@@ -51,6 +52,7 @@ class MonteCarloRows:
             bags,
             self.bandwidth,
             self.n_threads,
+            quick=self.quick,
         )
 
     def chunks(self, bags: Bags) -> Iterator[Bags]:
@@ -102,6 +104,10 @@ class MonteCarloMap:
             refs.bandwidth,
             n_threads,
         )
+
+    def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> MonteCarloRows:
+        """As calling the map, good to six digits: enough to compare candidates."""
+        return replace(self(points, n_threads), quick=True)
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,18 @@ def rows_of_family(
     points: NDArray[Any],
     n_classes: int,
     n_threads: int = 1,
+    *,
+    quick: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield the fitted row map and the rows of ``points`` of each spec of one family."""
+    """Yield the fitted row map and the rows of ``points`` of each spec of one family.
+
+    ``quick`` takes a map's ``quick_rows``, where it has them.
+    """
     if hasattr(specs[0], "fit_together"):
         maps = specs[0].fit_together(specs, training, n_classes, n_threads)
         yield from zip(maps, maps[0].rows_together(maps, points, n_threads), strict=True)
         return
     for spec in specs:
         row_map = spec.fit(training, n_classes, n_threads)
-        yield row_map, row_map(points, n_threads)
+        make = getattr(row_map, "quick_rows", row_map) if quick else row_map
+        yield row_map, make(points, n_threads)

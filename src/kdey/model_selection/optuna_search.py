@@ -1,0 +1,137 @@
+"""Search by Optuna over continuous parameters, with the stages of the other searches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from kdey.model_selection.cache import StageCache
+from kdey.model_selection.candidates import check_names
+from kdey.model_selection.data import Score
+from kdey.model_selection.results import signed_scores
+from kdey.model_selection.search import BaseSearch
+
+
+class OptunaSearchQ(BaseSearch):
+    """Search by Optuna's samplers, each classifier configuration still fitted once.
+
+    Needs the extra ``optuna``.
+
+    Parameters
+    ----------
+    param_distributions : dict
+        From parameter names to Optuna distributions (``FloatDistribution(0.01, 0.5, log=True)``)
+        or lists of values.
+    n_trials : int
+    batch_size : int
+        Trials asked for at a time: bandwidths of a batch share one pass over the distances, and
+        a smaller batch learns more from the trials before it.
+    sampler : Optuna sampler, optional
+        Default: ``TPESampler(seed=random_state)``.
+    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
+        See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
+
+    Attributes
+    ----------
+    study_ : the Optuna study, which maximises the score.
+    """  # noqa: E501
+
+    def __init__(
+        self,
+        quantifier: Any,
+        param_distributions: Any,
+        *,
+        n_trials: int = 50,
+        batch_size: int = 5,
+        sampler: Any = None,
+        scoring: Any = "ae",
+        protocol: Any = None,
+        validation: float = 0.4,
+        refit: bool | str = True,
+        error_score: Any = np.nan,
+        random_state: Any = 0,
+        log: str | os.PathLike[str] | None = None,
+        cache: StageCache | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | Literal["auto"] = "auto",
+    ) -> None:
+        self.quantifier = quantifier
+        self.param_distributions = param_distributions
+        self.n_trials = n_trials
+        self.batch_size = batch_size
+        self.sampler = sampler
+        self.scoring = scoring
+        self.protocol = protocol
+        self.validation = validation
+        self.refit = refit
+        self.error_score = error_score
+        self.random_state = random_state
+        self.log = log
+        self.cache = cache
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _settings(self) -> list[dict[str, Any]]:
+        for name in ("n_trials", "batch_size"):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise ValueError(f"{name} must be a positive integer, got {getattr(self, name)!r}")
+        check_names(self.quantifier, self.param_distributions)
+        self.study_ = _new_study(self.sampler, self.random_state)
+        self._space = _distributions(self.param_distributions)
+        self._trials: list[Any] = []
+        return self._ask()
+
+    def _more(
+        self, settings: list[dict[str, Any]], scores: Sequence[Score], best: int
+    ) -> list[dict[str, Any]]:
+        values = signed_scores(scores, self._judge, np.nan)
+        for number in range(len(self.study_.get_trials(states=_finished())), len(values)):
+            failed = bool(np.isnan(values[number]))
+            state = {"state": _finished()[1]} if failed else {"values": float(values[number])}
+            self.study_.tell(self._trials[number], **state)
+        return self._ask()
+
+    def _private_stages(self) -> int:
+        return 64  # any trial may come back to any classifier
+
+    def _ask(self) -> list[dict[str, Any]]:
+        size = min(self.batch_size, self.n_trials - len(self._trials))
+        asked = [self.study_.ask(self._space) for _ in range(size)]
+        self._trials += asked
+        return [dict(trial.params) for trial in asked]
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError("this search needs its extra: pip install 'kdey[optuna]'") from error
+    return optuna
+
+
+def _new_study(sampler: Any, seed: Any) -> Any:
+    optuna = _optuna()
+    chosen = optuna.samplers.TPESampler(seed=seed) if sampler is None else sampler
+    # Optuna would announce every study on standard error.
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        return optuna.create_study(direction="maximize", sampler=chosen)
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _distributions(given: Any) -> dict[str, Any]:
+    categorical = _optuna().distributions.CategoricalDistribution
+    return {
+        name: categorical(tuple(space)) if isinstance(space, list | tuple) else space
+        for name, space in given.items()
+    }
+
+
+def _finished() -> tuple[Any, Any]:
+    state = _optuna().trial.TrialState
+    return (state.COMPLETE, state.FAIL)
