@@ -1,4 +1,7 @@
-"""Run every benchmark of this folder, each in a process of its own with one BLAS thread."""
+"""Run the benchmarks of minutes, each in a process of its own with one BLAS thread.
+
+``model_selection.py`` takes longer and is run by itself.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SCRIPTS = ("kernel.py", "solvers.py", "quantifiers.py")
+SCRIPTS = ("kernel.py", "solvers.py", "quantifiers.py", "evaluation.py")
 
 
 def main() -> None:
