@@ -8,9 +8,13 @@
 
 namespace kdey {
 namespace {
-// Share of the uniform prevalence blended into a start that explains some row not at all.
+// Share of the uniform prevalence blended into a start that explains some row not at all, or
+// into a point where the steps got stuck.
 constexpr double kBlend = 1e-3;
 constexpr int kHalvings = 60;
+constexpr int64_t kRestarts = 3;
+// A Newton step shortened below this is helped by an exchange between two classes.
+constexpr double kShort = 1e-2;
 // Curvature below this share of the spread of the slopes is made up for.
 constexpr double kFlat = 1e-9;
 // Rows that a thinned problem keeps: enough to tell k classes apart roughly.
@@ -47,7 +51,7 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
                                    int64_t max_iter, double* x) {
   begin(problem, x);
   gradient(problem, p_, g_);
-  int64_t iteration = 0;
+  int64_t iteration = 0, restarts = 0;
   while (!(gap() <= tol) && iteration < max_iter) {
     ++iteration;
     double promise = newton_step(problem);
@@ -56,7 +60,14 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
     // A shortened step is far from the end, often at a prevalence many orders too large: the
     // multiplicative step of EM shrinks it at once where halving would take dozens.
     if (t < 1 && problem.loss == kNegativeLog) em_step(problem);
-    else if (t == 0) break;
+    else if (t < kShort && exchange(problem) == 0 && t == 0) {
+      // Stuck where a square root has no digit left: a prevalence so small that its slope is
+      // huge and gains nothing. Coming back from a little further inside finds its place.
+      if (++restarts > kRestarts) break;
+      blend(x_);
+      kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+      gradient(problem, p_, g_);
+    }
   }
   std::copy(x_, x_ + k_, x);
   return {gap(), iteration};
@@ -76,6 +87,10 @@ void SeparableSolver::approach(const SeparableProblem& problem, double* x) {
   }
   SeparableProblem thinned{problem.loss, n, k_, ld_, rows, v, q};
   solve(thinned, kThinnedTolerance, kThinnedIterations, x);
+  blend(x);
+}
+
+void SeparableSolver::blend(double* x) const {
   for (int64_t i = 0; i < k_; ++i) x[i] = (1 - kBlend) * x[i] + kBlend / k_;
 }
 
@@ -90,7 +105,7 @@ void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
   std::copy(x, x + k_, x_);
   kernels_.mix(problem.rows, n, ld_, x_, p_);
   if (*std::min_element(p_, p_ + n) > 0) return;
-  for (int64_t i = 0; i < k_; ++i) x_[i] = (1 - kBlend) * x_[i] + kBlend / k_;
+  blend(x_);
   kernels_.mix(problem.rows, n, ld_, x_, p_);
 }
 
@@ -189,6 +204,24 @@ void SeparableSolver::move(const SeparableProblem& problem, double t) {
   }
   for (int64_t i = 0; i < k_; ++i) x_[i] = (1 - t) * x_[i] + t * z_[i];
   for (int64_t j = 0; j < problem.n; ++j) p_[j] = (1 - t) * p_[j] + t * end_[j];
+}
+
+// Moves prevalence from the class of the steepest rise to that of the steepest fall, as far as
+// the loss falls; returns the fraction moved. It needs no model, so it works where curvatures of
+// many orders leave the Newton step without a digit (a divergence near the border).
+double SeparableSolver::exchange(const SeparableProblem& problem) {
+  int64_t best = 0, worst = -1;
+  for (int64_t i = 0; i < k_; ++i) {
+    if (g_[i] < g_[best]) best = i;
+    if (x_[i] > 0 && (worst < 0 || g_[i] > g_[worst])) worst = i;
+  }
+  std::copy(x_, x_ + ld_, z_);
+  z_[best] += z_[worst];
+  z_[worst] = best == worst ? z_[worst] : 0.0;
+  kernels_.mix(problem.rows, problem.n, ld_, z_, end_);
+  double t = slope_of(g_) < 0 ? search(problem) : 0;
+  move(problem, t);
+  return t;
 }
 
 void SeparableSolver::em_step(const SeparableProblem& problem) {

@@ -42,6 +42,8 @@ class SeparableSolver {
   double slope_of(const double* gradient) const;
   double search(const SeparableProblem& problem);
   void move(const SeparableProblem& problem, double t);
+  void blend(double* x) const;
+  double exchange(const SeparableProblem& problem);
   void em_step(const SeparableProblem& problem);
 
   const SeparableKernels& kernels_;
