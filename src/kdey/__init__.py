@@ -4,23 +4,70 @@ Not "which label does this item have" but "how many per cent of each class are i
 the mix has shifted since training. Start with ``KDEyML().fit(X, y).predict(X_bag)``.
 """
 
-from kdey.bags import Bags
-from kdey.checks import check_quantifier
-from kdey.evaluation import Results, evaluate, fit_many
-from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
-from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
-from kdey.quantifiers.adjusting import ACC, PACC
-from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
-from kdey.quantifiers.ensemble import Ensemble
-from kdey.quantifiers.histograms import DM, DMx, HDx, HDy
-from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
-from kdey.quantifiers.likelihood import DIR, EMQ
-from kdey.quantifiers.median import Median
-from kdey.quantifiers.mixture_models import MM, DyS
-from kdey.quantifiers.one_vs_all import OneVsAll
-from kdey.solvers.solution import Solution
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kdey.bags import Bags
+    from kdey.checks import check_quantifier
+    from kdey.evaluation import Results, evaluate, fit_many
+    from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
+    from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
+    from kdey.quantifiers.adjusting import ACC, PACC
+    from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
+    from kdey.quantifiers.ensemble import Ensemble
+    from kdey.quantifiers.histograms import DM, DMx, HDx, HDy
+    from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
+    from kdey.quantifiers.likelihood import DIR, EMQ
+    from kdey.quantifiers.median import Median
+    from kdey.quantifiers.mixture_models import MM, DyS
+    from kdey.quantifiers.one_vs_all import OneVsAll
+    from kdey.solvers.solution import Solution
 
 __version__ = "0.1.0.dev0"
+
+#: Where each public name lives; it is imported when first asked for, so that importing kdey is
+#: quick and a tool that needs one part does not pay for the others.
+_HOMES = {
+    "ACC": "kdey.quantifiers.adjusting",
+    "APP": "kdey.protocols",
+    "Bags": "kdey.bags",
+    "CC": "kdey.quantifiers.counting",
+    "DIR": "kdey.quantifiers.likelihood",
+    "DM": "kdey.quantifiers.histograms",
+    "DMx": "kdey.quantifiers.histograms",
+    "DirichletProtocol": "kdey.protocols",
+    "DyS": "kdey.quantifiers.mixture_models",
+    "EMQ": "kdey.quantifiers.likelihood",
+    "Ensemble": "kdey.quantifiers.ensemble",
+    "GivenBags": "kdey.protocols",
+    "GridAPP": "kdey.protocols",
+    "GridSearchQ": "kdey.model_selection",
+    "GroupBags": "kdey.protocols",
+    "HDx": "kdey.quantifiers.histograms",
+    "HDy": "kdey.quantifiers.histograms",
+    "KDEyCS": "kdey.quantifiers.kde",
+    "KDEyHD": "kdey.quantifiers.kde",
+    "KDEyL2": "kdey.quantifiers.kde",
+    "KDEyML": "kdey.quantifiers.kde",
+    "MM": "kdey.quantifiers.mixture_models",
+    "Median": "kdey.quantifiers.median",
+    "NPP": "kdey.protocols",
+    "OneVsAll": "kdey.quantifiers.one_vs_all",
+    "OptunaSearchQ": "kdey.model_selection",
+    "PACC": "kdey.quantifiers.adjusting",
+    "PCC": "kdey.quantifiers.counting",
+    "RandomSearchQ": "kdey.model_selection",
+    "Results": "kdey.evaluation",
+    "Solution": "kdey.solvers.solution",
+    "StageCache": "kdey.model_selection",
+    "TrainingPrevalence": "kdey.quantifiers.counting",
+    "check_quantifier": "kdey.checks",
+    "evaluate": "kdey.evaluation",
+    "fit_many": "kdey.evaluation",
+}
 
 __all__ = [
     "ACC",
@@ -60,3 +107,17 @@ __all__ = [
     "evaluate",
     "fit_many",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kdey' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return [*__all__, "__version__"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey.evaluation.evaluate import bag_solver
+from kdey.evaluation.run import bag_solver
 from kdey.fingerprint import fingerprint
 from kdey.metrics import Metric
 from kdey.model_selection.cache import StageCache
