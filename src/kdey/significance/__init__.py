@@ -1,10 +1,12 @@
 """Whether one method is better than another, or chance.
 
 ``pairs`` tests methods bag by bag on one data set or on all (Wilcoxon), ``ranks`` compares many
-methods over many data sets (Friedman, Nemenyi), ``correction`` adjusts for many tests (Holm).
+methods over many data sets (Friedman, Nemenyi), ``diagram`` draws that comparison, ``correction``
+adjusts for many tests (Holm).
 """
 
 from kdey.significance.correction import holm
+from kdey.significance.diagram import CriticalDifferenceDisplay
 from kdey.significance.pairs import (
     LEVELS,
     BestComparison,
@@ -25,6 +27,7 @@ __all__ = [
     "LEVELS",
     "BestComparison",
     "CriticalDifference",
+    "CriticalDifferenceDisplay",
     "FriedmanTest",
     "PairTest",
     "average_ranks",
