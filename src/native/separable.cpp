@@ -138,7 +138,7 @@ double SeparableSolver::newton_step(const SeparableProblem& problem) {
   // Where the curvature is nothing beside the slopes (a bag far from every class), a little of
   // the slopes takes its place: the step still goes to the right vertex, and stays finite.
   const double floor = kFlat * (*std::max_element(g_, g_ + k_) - *std::min_element(g_, g_ + k_));
-  if (level < floor) {
+  if (level < floor && problem.loss != kNegativeLog) {  // a likelihood's curvature is always one
     for (int64_t i = 0; i < k_; ++i) {
       hessian_[i * ld_ + i] += floor;
       linear_[i] += floor * x_[i];

@@ -110,7 +110,9 @@ def _advance(
     """Make one step of every active bag."""
     where = state.active
     x, g = state.x[where], state.gradient[where]
-    h = _curved(problem.hessian(x), x, g)
+    h = problem.hessian(x)
+    if polish is None:  # a likelihood, which has one, is curved along every prevalence
+        h = _curved(h, x, g)
     linear = np.einsum("bij,bj->bi", h, x) - g
     z, _ = solve_programs(h, linear, simplex=True, start=x, passes=1, n_threads=n_threads)
     promise = _slope(g, z - x)
