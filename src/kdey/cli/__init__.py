@@ -1,0 +1,16 @@
+"""The command line ``kdey``: one file per command, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say what to install for it."""
+    try:
+        from kdey.cli.group import kdey
+    except ModuleNotFoundError as error:
+        if error.name != "click":
+            raise
+        sys.exit("the kdey command needs its extra: pip install 'kdey[cli]'")
+    kdey()

@@ -1,0 +1,5 @@
+"""``python -m kdey.cli``."""
+
+from kdey.cli import main
+
+main()

@@ -1,0 +1,40 @@
+"""The group of all commands. Help and completion must not load NumPy, so nor may this file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+#: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
+#: of the same name; it may import click and the standard library at its top, nothing else.
+COMMANDS = {
+    "demo": ("demo", "Compare the paper's methods on scikit-learn's handwritten digits."),
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module when the command is run, not when the group is listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, loaded."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"kdey.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kdey")
+def kdey() -> None:
+    """Estimate class prevalences in unlabelled data."""
