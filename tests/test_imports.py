@@ -25,6 +25,7 @@ LAYERS = (
     ("solvers",),
     ("protocols", "significance", "progress"),
     ("metrics",),
+    ("matching",),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),

@@ -14,10 +14,10 @@ from sklearn.utils.validation import _num_samples
 
 from kdey.bags import Bags
 from kdey.evaluation.results import MethodResults, Results
+from kdey.matching import concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.progress import Progress, progress
 from kdey.protocols import APP, BagProtocol, LabelledBags
-from kdey.quantifiers.matching import concatenate
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.solvers.solution import Solution
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array
+from kdey.matching import MatchMeans
 from kdey.problems.least_squares import LeastSquares
-from kdey.quantifiers.matching import MatchMeans
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.posterior import PosteriorMap, PosteriorRows
 from kdey.simplex import check_posteriors

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from kdey.matching import Mean, exact_solution
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.matching import Mean, exact_solution
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.posterior import PosteriorRows

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.problems.generator import GENERATORS
-from kdey.quantifiers.matching import (
+from kdey.matching import (
     MatchDivergence,
     MatchHistograms,
     MatchHistogramsBinary,
     Matching,
     MedianOf,
 )
+from kdey.problems.generator import GENERATORS
 from kdey.quantifiers.rowwise import AggregativeQuantifier, FeatureQuantifier
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.stack import StackedSpec

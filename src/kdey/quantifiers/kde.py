@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdey.kernels import DEFAULT_SHRINKAGE
-from kdey.quantifiers.matching import (
+from kdey.matching import (
     MatchCauchySchwarz,
     MatchDivergence,
     Matching,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.quantifiers.matching import ExpectationMaximisation, MaximiseLikelihood
+from kdey.matching import ExpectationMaximisation, MaximiseLikelihood
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.density import DirichletRows
 from kdey.rows.posterior import RatioRows

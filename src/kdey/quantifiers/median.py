@@ -12,8 +12,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from kdey.bags import Bags
+from kdey.matching import median_solution
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
-from kdey.quantifiers.matching import median_solution
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.solvers.solution import Solution
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey.quantifiers.matching import MatchBinary, MatchCdf, Matching
+from kdey.matching import MatchBinary, MatchCdf, Matching
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.histogram import HistogramSpec
 

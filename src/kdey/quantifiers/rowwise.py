@@ -5,7 +5,7 @@ A method declares two things, each made from its parameters at ``fit``:
 ``_row_spec()``
     how an instance becomes a row and a class a template (``kdey.rows``);
 ``_matching()``
-    which problem is solved with them, and how (``kdey.quantifiers.matching``).
+    which problem is solved with them, and how (``kdey.matching``).
 
 Labels, classifiers, cross-validation, pools and checks live here once.
 """
@@ -25,9 +25,9 @@ from sklearn.utils.validation import (
 )
 
 from kdey.bags import Array, Bags, BagsLike
+from kdey.matching import Matching
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, checked_bags
-from kdey.quantifiers.matching import Matching
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors

@@ -1,0 +1,69 @@
+"""Matchings by mixture likelihood: EMQ, DIR, KDEy-ML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kdey.bags import Bags
+from kdey.matching.interface import Matching
+from kdey.problems import MixtureLikelihood
+from kdey.solvers import Solution, solve_mixture, solve_mixture_em
+
+
+@dataclass(frozen=True)
+class MaximiseLikelihood(Matching):
+    """Mixture likelihood of the bag, to a certified optimum: EMQ, DIR, KDEy-ML.
+
+    Attributes
+    ----------
+    log_rows : bool
+        Whether rows are logarithms of densities.
+    tol : float
+        Gap of the mean log-likelihood to reach.
+    max_iter : int or None
+        None: the solver's own.
+    """
+
+    log_rows: bool = True
+    tol: float = 1e-8
+    max_iter: int | None = None
+
+    def __post_init__(self) -> None:
+        check_stopping(self.tol, self.max_iter)
+
+    def problem(
+        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+    ) -> MixtureLikelihood:
+        """Return the mixture problem."""
+        make = MixtureLikelihood.from_log_rows if self.log_rows else MixtureLikelihood
+        return make(rows.array, bags)
+
+    def solve(self, problem: MixtureLikelihood, n_threads: int = 1) -> Solution:
+        """Return the maximum likelihood prevalences."""
+        options: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        return solve_mixture(problem, tol=self.tol, n_threads=n_threads, **options)
+
+
+@dataclass(frozen=True)
+class ExpectationMaximisation(MaximiseLikelihood):
+    """EM as the literature runs it, from the training prevalence ``row_map.prior``."""
+
+    tol: float = 1e-4
+
+    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
+        """Return what EM reaches by its stopping rule; the gap tells how far that is."""
+        problem = self.problem(row_map, rows, bags)
+        start = np.tile(row_map.prior / row_map.prior.sum(), (len(bags), 1))
+        options: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        return solve_mixture_em(problem, tol=self.tol, start=start, **options)
+
+
+def check_stopping(tol: Any, max_iter: Any) -> None:
+    """Raise unless ``tol`` is positive and ``max_iter`` None or at least one."""
+    if not (isinstance(tol, int | float) and tol > 0):
+        raise ValueError(f"tol must be a positive number, got {tol!r}")
+    if max_iter is not None and not (isinstance(max_iter, int | np.integer) and max_iter >= 1):
+        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
