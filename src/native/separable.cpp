@@ -23,9 +23,11 @@ int64_t thinned_rows(int64_t k) { return std::max<int64_t>(512, 12 * k); }
 constexpr int64_t kThinning = 4;
 constexpr double kThinnedTolerance = 1e-3;
 constexpr int64_t kThinnedIterations = 20;
-// Steps of EM before the first Newton step: each costs as much as a gradient, a Newton step k
-// times that, and together they halve the number of Newton steps.
-constexpr int kFirstSteps = 8;
+// Multiplicative steps before the first Newton step: each costs as much as a gradient, a Newton
+// step k times that, and together they halve the number of Newton steps. A divergence starts
+// nearer to its end (see approach), so it needs fewer.
+int first_steps(int64_t loss) { return loss == kNegativeLog ? 8 : loss == kHellinger ? 4 : 0; }
+constexpr int kSecularSteps = 8;
 }  // namespace
 
 SeparableKernels separable_kernels() {
@@ -40,13 +42,14 @@ SeparableKernels separable_kernels() {
 
 SeparableSolver::SeparableSolver(const SeparableKernels& kernels, int64_t k, int64_t ld)
     : kernels_(kernels), k_(k), ld_(ld), program_(k) {
-  x_ = small_.reserve(6 * ld + ld * ld + curve_scratch(ld));
+  x_ = small_.reserve(7 * ld + ld * ld + curve_scratch(ld));
   z_ = x_ + ld;
   linear_ = z_ + ld;
   g_ = linear_ + ld;
   trial_ = g_ + ld;
   half_ = trial_ + ld;
-  hessian_ = half_ + ld;
+  mass_ = half_ + ld;
+  hessian_ = mass_ + ld;
   scratch_ = hessian_ + ld * ld;
 }
 
@@ -54,18 +57,22 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
                                    int64_t max_iter, double* x) {
   begin(problem, x);
   gradient(problem, p_, g_);
-  if (problem.loss == kNegativeLog)
-    for (int i = 0; i < kFirstSteps && !(gap() <= tol); ++i) em_step(problem);
+  const int steps = first_steps(problem.loss);
+  for (int i = 0; i < steps && !(gap() <= tol); ++i) multiply(problem);
   int64_t iteration = 0, restarts = 0;
   while (!(gap() <= tol) && iteration < max_iter) {
     ++iteration;
+    const double before = gap();
     double promise = newton_step(problem);
     double t = promise < 0 ? search(problem) : 0;
     move(problem, t);
-    // A shortened step is far from the end, often at a prevalence many orders too large: the
-    // multiplicative step of EM shrinks it at once where halving would take dozens.
-    if (t < 1 && problem.loss == kNegativeLog) em_step(problem);
-    else if (t < kShort && exchange(problem) == 0 && t == 0) {
+    // A shortened step is far from the end, often at a prevalence many orders too large; one that
+    // closes a class some row cannot do without makes the gap jump. The multiplicative step
+    // brings such a prevalence to its place at once, where halving would take dozens.
+    const bool jumped = t == 1 && !(gap() <= before);
+    if (steps > 0 && (jumped ? reopen(problem) : t < 1)) multiply(problem);
+    if (t < 1 && (problem.loss == kNegativeLog || settle(problem, tol, before))) continue;
+    if (t < kShort && exchange(problem) == 0 && t == 0) {
       // Stuck where a square root has no digit left: a prevalence so small that its slope is
       // huge and gains nothing. Coming back from a little further inside finds its place.
       if (++restarts > kRestarts) break;
@@ -108,6 +115,7 @@ void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
   curve_ = slope_ + n;
   for (double* padded : {x_, z_}) std::fill(padded, padded + ld_, 0.0);
   std::copy(x, x + k_, x_);
+  if (problem.loss == kHellinger) kernels_.pull(problem.rows, n, ld_, problem.v, mass_);
   kernels_.mix(problem.rows, n, ld_, x_, p_);
   if (*std::min_element(p_, p_ + n) > 0) return;
   blend(x_);
@@ -211,6 +219,33 @@ void SeparableSolver::move(const SeparableProblem& problem, double t) {
   for (int64_t j = 0; j < problem.n; ++j) p_[j] = (1 - t) * p_[j] + t * end_[j];
 }
 
+// After a full step, gives the classes it closed but should not have their prevalence back;
+// returns whether there were any.
+bool SeparableSolver::reopen(const SeparableProblem& problem) {
+  double level = 0, sum = 0;
+  for (int64_t i = 0; i < k_; ++i)
+    if (x_[i] > 0) level += x_[i] * g_[i];
+  for (int64_t i = 0; i < k_; ++i) {
+    if (x_[i] == 0 && g_[i] < level) sum += x_[i] = z_[i];
+  }
+  if (sum == 0) return false;
+  for (int64_t i = 0; i < k_; ++i) x_[i] /= 1 + sum;
+  kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+  gradient(problem, p_, g_);
+  return true;
+}
+
+// More multiplicative steps, for as long as they close the gap quickly; returns whether they did.
+bool SeparableSolver::settle(const SeparableProblem& problem, double tol, double before) {
+  if (problem.loss != kHellinger) return false;
+  double last = before;
+  while (!(gap() <= tol) && gap() < last / 2) {
+    last = gap();
+    multiply(problem);
+  }
+  return gap() < before / 2;
+}
+
 // Moves prevalence from the class of the steepest rise to that of the steepest fall, as far as
 // the loss falls; returns the fraction moved. It needs no model, so it works where curvatures of
 // many orders leave the Newton step without a digit (a divergence near the border).
@@ -229,12 +264,43 @@ double SeparableSolver::exchange(const SeparableProblem& problem) {
   return t;
 }
 
-void SeparableSolver::em_step(const SeparableProblem& problem) {
+// A step of EM or, for the Hellinger distance, of its like: by Cauchy-Schwarz sqrt(p_j) is at
+// least sum_i sqrt(a_i x_i) R_ji / sqrt(p_j(x)), and the bound is best at
+// a_i = x_i (s_i / (m_i + l))^2 with m = R'v, s = m - g and l such that the a_i sum to one.
+void SeparableSolver::multiply(const SeparableProblem& problem) {
+  const double shift = problem.loss == kNegativeLog ? 0 : secular();
   double sum = 0;
-  for (int64_t i = 0; i < k_; ++i) sum += x_[i] *= x_[i] > 0 ? -g_[i] : 0.0;
-  for (int64_t i = 0; i < k_; ++i) x_[i] /= sum;
+  for (int64_t i = 0; i < k_; ++i) {
+    double factor = -g_[i];
+    if (problem.loss == kHellinger) {
+      factor = (mass_[i] - g_[i]) / (mass_[i] + shift);
+      factor *= factor;
+    }
+    sum += half_[i] = x_[i] > 0 ? x_[i] * factor : 0.0;
+  }
+  if (!(sum > 0) || !std::isfinite(sum)) return;  // a bag so far away that it has no digit left
+  for (int64_t i = 0; i < k_; ++i) x_[i] = half_[i] / sum;
   kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
   gradient(problem, p_, g_);
+}
+
+// The l of `multiply`: Newton's method on 1/sqrt of the sum, which is nearly straight, from below.
+double SeparableSolver::secular() const {
+  double shift = -std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < k_; ++i)
+    if (x_[i] > 0) shift = std::max(shift, std::sqrt(x_[i]) * (mass_[i] - g_[i]) - mass_[i]);
+  for (int step = 0; step < kSecularSteps; ++step) {
+    double sum = 0, slope = 0;
+    for (int64_t i = 0; i < k_; ++i) {
+      if (!(x_[i] > 0)) continue;
+      const double ratio = (mass_[i] - g_[i]) / (mass_[i] + shift);
+      sum += x_[i] * ratio * ratio;
+      slope += x_[i] * ratio * ratio / (mass_[i] + shift);
+    }
+    if (!(sum > 1)) break;
+    shift += sum * (std::sqrt(sum) - 1) / slope;
+  }
+  return shift;
 }
 
 }  // namespace kdey

@@ -42,17 +42,20 @@ class SeparableSolver {
   double slope_of(const double* gradient) const;
   double search(const SeparableProblem& problem);
   void move(const SeparableProblem& problem, double t);
+  bool reopen(const SeparableProblem& problem);
+  bool settle(const SeparableProblem& problem, double tol, double before);
   void blend(double* x) const;
   double exchange(const SeparableProblem& problem);
-  void em_step(const SeparableProblem& problem);
+  void multiply(const SeparableProblem& problem);
+  double secular() const;
 
   const SeparableKernels& kernels_;
   int64_t k_, ld_;
   ActiveSet program_;
   Aligned<double> small_, large_, thinned_;
   // Padded vectors of ld: the point, the model's minimiser, the linear term, and gradients at the
-  // point and at two trial points.
-  double *x_, *z_, *linear_, *g_, *trial_, *half_;
+  // point and at two trial points; the total of each column of the rows.
+  double *x_, *z_, *linear_, *g_, *trial_, *half_, *mass_;
   double *hessian_, *scratch_;
   // Vectors of n: mixtures at x, at z, in between; loss derivatives.
   double *p_ = nullptr, *end_ = nullptr, *middle_ = nullptr, *slope_ = nullptr, *curve_ = nullptr;

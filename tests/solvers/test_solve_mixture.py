@@ -206,7 +206,7 @@ def test_bag_without_information_is_uniform_and_said_so(path):
 
 
 def test_too_few_iterations_warn_and_still_certify(path):
-    problem = make_mixture("sparse", 2, 400, 30)
+    problem = make_mixture("tiny weights", 2, 400, 30)
     with pytest.warns(ConvergenceWarning, match="did not reach a gap"):
         solution = solve_mixture(problem, max_iter=1, start=np.full((1, problem.n_classes), 1.0))
     assert not solution.converged[0]
