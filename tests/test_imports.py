@@ -29,7 +29,7 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks",),
+    ("checks", "persistence"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
     ("cli",),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kdey.checks import check_quantifier
     from kdey.evaluation import Results, evaluate, fit_many
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
+    from kdey.persistence import load, save
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
     from kdey.quantifiers.adjusting import ACC, PACC
     from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
@@ -67,6 +68,8 @@ _HOMES = {
     "check_quantifier": "kdey.checks",
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
+    "load": "kdey.persistence",
+    "save": "kdey.persistence",
 }
 
 __all__ = [
@@ -106,6 +109,8 @@ __all__ = [
     "check_quantifier",
     "evaluate",
     "fit_many",
+    "load",
+    "save",
 ]
 
 

@@ -1,0 +1,283 @@
+"""Model files: the same predictions after loading, and no harm from a bad file."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import kdey
+from kdey.persistence import archive
+from kdey.persistence.archive import ModelFileError
+from tests.evaluation.cases import blobs
+
+pytest.importorskip("skops")
+
+
+class Odd(ClassifierMixin, BaseEstimator):
+    """A classifier of another library, which nobody trusts yet."""
+
+    def fit(self, X: Any, y: Any) -> Odd:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        p = np.exp(np.asarray(X)[:, : len(self.classes_)])
+        return p / p.sum(axis=1, keepdims=True)
+
+
+def lr() -> LogisticRegression:
+    return LogisticRegression(max_iter=300)
+
+
+QUANTIFIERS = {
+    "CC": kdey.CC(lr()),
+    "PCC": kdey.PCC(lr()),
+    "TrainingPrevalence": kdey.TrainingPrevalence(),
+    "ACC": kdey.ACC(lr(), cv=3),
+    "PACC": kdey.PACC(lr(), cv=0.4, random_state=0),
+    "EMQ": kdey.EMQ(lr()),
+    "EMQ-BCTS": kdey.EMQ(lr(), cv=3, calibration="bcts"),
+    "DIR": kdey.DIR(lr(), cv=3),
+    "DM": kdey.DM(lr(), cv=3),
+    "HDx": kdey.OneVsAll(kdey.HDx()),
+    "DMx": kdey.DMx(),
+    "HDy-OvA": kdey.OneVsAll(kdey.HDy(lr(), cv=3)),
+    "DyS-OvA": kdey.OneVsAll(kdey.DyS(lr(), cv=3)),
+    "Median": kdey.Median(kdey.DM(lr(), cv=3), {"n_bins": [4, 8]}),
+    "Ensemble": kdey.Ensemble(kdey.PACC(lr(), cv=3), n_members=3, random_state=0),
+    "KDEyML": kdey.KDEyML(lr(), cv=3, random_state=0),
+    "KDEyML log-ratios": kdey.KDEyML(lr(), cv=3, bandwidth=0.5, kernel="ilr"),
+    "KDEyCS": kdey.KDEyCS(lr(), cv=3, random_state=0),
+    "KDEyL2": kdey.KDEyL2(lr(), cv=3, random_state=0),
+    "KDEyHD": kdey.KDEyHD(lr(), cv=3, n_points=200, random_state=0),
+    "extra trees": kdey.KDEyML(ExtraTreesClassifier(10, random_state=0), cv=3, random_state=0),
+    "boosting": kdey.KDEyML(HistGradientBoostingClassifier(max_iter=5), cv=3, random_state=0),
+    "pipeline": kdey.KDEyML(make_pipeline(StandardScaler(), lr()), cv=3, random_state=0),
+    "calibrated": kdey.PACC(CalibratedClassifierCV(lr(), cv=2), cv=3),
+}
+
+
+@pytest.mark.parametrize("name", QUANTIFIERS)
+def test_loaded_predicts_the_same_bits(name: str, tmp_path: Path) -> None:
+    X, y = blobs(150, seed=1)
+    labels = np.array(["<b>", "é", "zwölf"])[np.unique(y, return_inverse=True)[1]]
+    quantifier = QUANTIFIERS[name].fit(X, labels)
+    loaded = kdey.load(kdey.save(quantifier, tmp_path / "model.kdey"))
+    bag, _ = blobs(60, seed=2)
+    np.testing.assert_array_equal(loaded.predict(bag), quantifier.predict(bag))
+    np.testing.assert_array_equal(loaded.classes_, quantifier.classes_)
+    assert loaded.get_params().keys() == quantifier.get_params().keys()
+    loaded.fit(X, labels)  # the parameters are whole
+
+
+def test_saved_in_one_process_loaded_in_another(tmp_path: Path) -> None:
+    X, y = blobs(150, seed=1)
+    quantifier = kdey.KDEyML(lr(), cv=3, random_state=0).fit(X, y)
+    path, bag = kdey.save(quantifier, tmp_path / "m.kdey"), tmp_path / "bag.npy"
+    np.save(bag, X[:40])
+    code = (
+        f"import kdey, numpy as np; print(*kdey.load({str(path)!r}).predict(np.load({str(bag)!r})))"
+    )
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env
+    ).stdout
+    np.testing.assert_allclose(
+        [float(v) for v in out.split()], quantifier.predict(X[:40]), atol=1e-12
+    )
+
+
+def test_fitted_on_posteriors_needs_no_skops(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 90)
+    y = p.argmax(axis=1)
+    quantifier = kdey.KDEyML(random_state=0).fit_posteriors(p, y)
+    loaded = kdey.load(kdey.save(quantifier, tmp_path / "m.kdey"))
+    np.testing.assert_array_equal(loaded.aggregate(p[:30]), quantifier.aggregate(p[:30]))
+    with pytest.raises(ImportError, match=r"kdey\[save\]"):
+        kdey.save(kdey.PACC(lr(), cv=3).fit(p, y), tmp_path / "n.kdey")
+    assert not (tmp_path / "n.kdey").exists()
+
+
+def test_equal_models_are_equal_files(tmp_path: Path) -> None:
+    X, y = blobs(100, seed=1)
+    saved = [
+        kdey.save(kdey.PACC(lr(), cv=3).fit(X, y), tmp_path / name).read_bytes() for name in "ab"
+    ]
+
+    # skops writes an identity of its own into its part; all else must be the same.
+    def ours(data: bytes) -> dict[str, bytes]:
+        (tmp_path / "c").write_bytes(data)
+        with zipfile.ZipFile(tmp_path / "c") as z:
+            return {n: z.read(n) for n in z.namelist() if n.startswith(("arrays", "quant"))}
+
+    assert ours(saved[0]) == ours(saved[1])
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    X, y = blobs(100, seed=1)
+    return kdey.save(kdey.PACC(lr(), cv=3).fit(X, y), tmp_path / "model.kdey")
+
+
+def rewritten(path: Path, change: Any, *, honest: bool = False) -> Path:
+    """Change the members of an archive, with matching checksums if ``honest``."""
+    with zipfile.ZipFile(path) as z:
+        members = {name: z.read(name) for name in z.namelist()}
+    manifest = json.loads(members.pop("manifest.json"))
+    manifest.pop("digest"), manifest.pop("members"), manifest.pop("format")
+    if honest:
+        change(members, manifest)
+        archive.write_archive(path, members, manifest)
+        return path
+    with zipfile.ZipFile(path) as z:
+        members = {name: z.read(name) for name in z.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w") as z:
+        for name, data in members.items():
+            z.writestr(name, data)
+    return path
+
+
+@pytest.mark.parametrize("cut", [0, 1, 50, 500, -1, -100])
+def test_cut_files_are_refused(model: Path, cut: int) -> None:
+    model.write_bytes(model.read_bytes()[:cut])
+    with pytest.raises(ModelFileError, match=r"model\.kdey"):
+        kdey.load(model)
+
+
+def test_files_of_others_are_refused(tmp_path: Path) -> None:
+    for name, data in {"text": b"label,1\n", "pickle": pickle.dumps([1])}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ModelFileError, match="not a kdey model file"):
+            kdey.load(tmp_path / name)
+    with zipfile.ZipFile(tmp_path / "zip", "w") as z:
+        z.writestr("a.txt", "hello")
+    with pytest.raises(ModelFileError, match="not a kdey model file"):
+        kdey.load(tmp_path / "zip")
+    with pytest.raises(FileNotFoundError):
+        kdey.load(tmp_path / "none")
+
+
+def test_a_flipped_bit_anywhere_is_noticed(model: Path) -> None:
+    whole = model.read_bytes()
+    rng = np.random.default_rng(0)
+    X, _ = blobs(50, seed=3)
+    before = kdey.load(model).predict(X)
+    for position in rng.integers(0, len(whole), 300):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        model.write_bytes(bytes(damaged))
+        try:
+            loaded = kdey.load(model)
+        except ModelFileError:
+            continue
+        np.testing.assert_array_equal(loaded.predict(X), before)  # padding of the archive
+
+
+def test_a_changed_member_is_noticed(model: Path) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        members["quantifier.json"] = members["quantifier.json"].replace(b"cv", b"vc")
+
+    with pytest.raises(ModelFileError, match="checksum"):
+        kdey.load(rewritten(model, change))
+
+
+def test_a_newer_format_is_refused_by_name(model: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(archive, "FORMAT", 99)
+    rewritten(model, lambda members, manifest: manifest.update(kdey="9.9"), honest=True)
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match=r"format 99.*kdey 9\.9; update"):
+        kdey.load(model)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:system",
+        "builtins:eval",
+        "kdey.cli.__main__:main",
+        "kdey.native:load",
+        "kdey.quantifiers.base:checked_bags",
+        "kdey.quantifiers.base:BaseQuantifier.fit",
+        "kdey.quantifiers.nothing:PACC",
+    ],
+)
+def test_only_classes_that_hold_data_can_be_named(model: Path, name: str) -> None:
+    def change(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        tree = json.loads(members["quantifier.json"])
+        tree["estimator"] = name
+        members["quantifier.json"] = json.dumps(tree).encode()
+
+    with pytest.raises(ModelFileError, match=r"must not name|has no"):
+        kdey.load(rewritten(model, change, honest=True))
+
+
+def test_untrusted_classifiers_are_named(tmp_path: Path) -> None:
+    X, y = blobs(100, seed=1)
+    quantifier = kdey.PACC(FrozenEstimator(Odd().fit(X, y))).fit(X, y)
+    path = kdey.save(quantifier, tmp_path / "m.kdey")
+    with pytest.raises(ModelFileError, match=r"not trusted: .*Odd"):
+        kdey.load(path)
+    name = f"{Odd.__module__}.Odd"
+    np.testing.assert_array_equal(kdey.load(path, trusted=[name]).predict(X), quantifier.predict(X))
+
+
+def test_pickle_is_opt_in_on_both_sides(tmp_path: Path) -> None:
+    X, y = blobs(100, seed=1)
+    quantifier = kdey.PACC(Odd(), cv=3).fit(X, y)
+    path = kdey.save(quantifier, tmp_path / "m.kdey", use_pickle=True)
+    with pytest.raises(ModelFileError, match="use_pickle=True"):
+        kdey.load(path)
+    loaded = kdey.load(path, use_pickle=True)
+    np.testing.assert_array_equal(loaded.predict(X), quantifier.predict(X))
+
+
+def test_nothing_half_written(tmp_path: Path, model: Path, monkeypatch: Any) -> None:
+    X, y = blobs(100, seed=1)
+    before = model.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive.os, "fsync", full)
+    with pytest.raises(OSError, match=r"cannot write .*model\.kdey: No space"):
+        kdey.save(kdey.PACC(lr(), cv=3).fit(X, y), model)
+    assert model.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.kdey"]
+    with pytest.raises(OSError, match="cannot write"):
+        kdey.save(kdey.PACC(lr(), cv=3).fit(X, y), tmp_path / "no folder" / "m.kdey")
+
+
+def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="not fitted"):
+        kdey.save(kdey.PACC(), tmp_path / "m")
+    with pytest.raises(TypeError, match="quantifiers of kdey"):
+        kdey.save(LogisticRegression(), tmp_path / "m")
+    X, y = blobs(100, seed=1)
+    search = kdey.GridSearchQ(kdey.DM(lr(), cv=3), {"n_bins": [4, 5, 6]}, protocol=kdey.APP(5, 20))
+    with pytest.raises(TypeError, match="best_estimator_"):
+        kdey.save(search.fit(X, y), tmp_path / "m")
+
+
+def test_describe_makes_nothing(model: Path) -> None:
+    about = kdey.persistence.describe(model)
+    assert about["quantifier"] == "PACC"
+    assert about["classes"] == ["a", "b", "c"]
+    assert "LogisticRegression" in about["foreign"][0]
