@@ -25,6 +25,7 @@ LAYERS = (
     ("solvers",),
     ("protocols", "significance", "progress"),
     ("metrics",),
+    ("datasets",),
     ("matching",),
     ("quantifiers",),
     ("evaluation",),
