@@ -45,7 +45,7 @@ def list_(group: str | None, data_dir: str | None) -> None:
                 numbers = (f"{n:,}" if n is not None else "" for n in (entry.rows, entry.classes))
                 found = place(entry, data_dir)
                 style = "dim" if found == "missing" else None
-                table.add_row(entry.title, entry.group, *numbers, found, style=style)
+                table.add_row(entry.short_name, entry.group, *numbers, found, style=style)
     console = Console(highlight=False)
     console.print(table)
     console.print("missing: `kdey data fetch NAME`, or set KDEY_DATA to a directory that has it")
@@ -80,17 +80,15 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
 @_DIRECTORY
 def path(name: str, data_dir: str | None) -> None:
     """Print the paths of the files of a data set."""
-    from kdey.datasets.locate import locate, require, roots
+    from kdey.datasets.checking import paths
 
     (entry,) = _entries((name,), groups=False)
     with _one_line_errors():
-        where = roots(data_dir)
-        if entry.bundled and not any(locate(file, where) for file in entry.files):
-            click.echo(f"{entry.full_name} comes with scikit-learn: it has no file", err=True)
-            return
-        for file in entry.files:
-            if file.role != "validation" or locate(file, where) is not None:
-                click.echo(require(entry, file, where)[1])
+        found = paths(entry, data_dir)
+    for place in found:
+        click.echo(place)
+    if not found:
+        click.echo(f"{entry.full_name} comes with scikit-learn: it has no file", err=True)
 
 
 @data.command()

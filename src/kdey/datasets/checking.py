@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from kdey.datasets.download import Checksums
-from kdey.datasets.lequa import load_lequa
+from kdey.datasets.lequa import containers, load_lequa
 from kdey.datasets.loading import load_dataset
-from kdey.datasets.locate import PathLike, Root, cache_dir, locate, missing, roots, sha256
+from kdey.datasets.locate import PathLike, Root, cache_dir, locate, missing, require, roots, sha256
 from kdey.datasets.registry import DataFile, Entry
 
 
@@ -20,27 +21,31 @@ class Finding:
     problem: str
 
 
+def paths(entry: Entry, data_dir: PathLike | None = None) -> list[Path]:
+    """Return the files of a data set (for LeQua: archives, or the folder they unpack to).
+
+    The list is empty for what comes with scikit-learn. A missing file is an error, but for the
+    validation part of tweets, which may be split off.
+    """
+    where = roots(data_dir)
+    if entry.group == "lequa" and (there := containers(entry, where)):
+        return there
+    if entry.bundled and not any(locate(file, where) for file in entry.files):
+        return []
+    needed = [f for f in entry.files if f.role != "validation" or locate(f, where) is not None]
+    return [require(entry, file, where)[1] for file in needed]
+
+
 def place(entry: Entry, data_dir: PathLike | None = None) -> str:
     """Return where a data set is found now: "directory", "cache", "bundled" or "missing"."""
-    where = roots(data_dir)
-    root = _lequa_root(entry, where) if entry.group == "lequa" else _root(entry, where)
-    if root is not None:
-        return "cache" if root.label == "the cache" else "directory"
-    return "bundled" if entry.bundled else "missing"
-
-
-def _root(entry: Entry, where: list[Root]) -> Root | None:
-    needed = [file for file in entry.files if file.role != "validation"]
-    found = [locate(file, where) for file in needed]
-    return found[0][0] if found and found[0] is not None and all(found) else None
-
-
-def _lequa_root(entry: Entry, where: list[Root]) -> Root | None:
-    for root in where:
-        unpacked = any((root.path / d / entry.name / "public").is_dir() for d in ("lequa2022", "."))
-        if unpacked or locate(entry.files[0], [root]) is not None:
-            return root
-    return None
+    try:
+        found = paths(entry, data_dir)
+    except FileNotFoundError:
+        return "missing"
+    cache = cache_dir()
+    if not found:
+        return "bundled"
+    return "cache" if cache is not None and found[0].is_relative_to(cache) else "directory"
 
 
 def check(entry: Entry, data_dir: PathLike | None = None) -> list[Finding]:
@@ -60,7 +65,7 @@ def _checksums(entry: Entry, where: list[Root]) -> Iterator[str]:
     for file in entry.files:
         found = locate(file, where)
         if found is None:
-            unpacked = entry.group == "lequa" and _lequa_root(entry, where) is not None
+            unpacked = entry.group == "lequa" and containers(entry, where)
             if file.role != "validation" and not unpacked and not entry.bundled:
                 yield missing(entry, file, where)
             continue
@@ -88,8 +93,10 @@ def _contents(entry: Entry, data_dir: PathLike | None) -> Iterator[str]:
             return
         # Rare classes and indicators aside, the rows and classes must be those of the registry.
         data = load_dataset(entry.full_name, data_dir)
-    except FileNotFoundError:
-        return  # told with the checksums
+    except FileNotFoundError as error:
+        if entry.group == "lequa" and containers(entry, roots(data_dir)):
+            yield str(error)
+        return  # else told with the checksums
     except ValueError as error:
         yield str(error)
         return

@@ -15,7 +15,8 @@ from kdey.datasets.locate import sha256
 
 #: URL and the file to write; raises OSError where the connection fails.
 Downloader = Callable[[str, Path], None]
-_CHUNK = 1 << 20
+#: What is lost of a broken connection is the last chunk.
+_CHUNK = 1 << 16
 _TIMEOUT = 60
 
 

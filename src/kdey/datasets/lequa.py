@@ -133,7 +133,7 @@ def load_lequa(task: str, data_dir: PathLike | None = None) -> Bagged:
     if task not in names("lequa"):
         raise ValueError(f"task must be one of {names('lequa')}, got {task!r}")
     entry, where = find(task, "lequa"), roots(data_dir)
-    files = tree(_containers(entry, where), f"{task}/public/")
+    files = tree(containers(entry, where), f"{task}/public/")
     for file, needed in zip(
         entry.files,
         ("training_data.txt", "test_samples/0.txt", "test_prevalences.txt"),
@@ -151,8 +151,8 @@ def load_lequa(task: str, data_dir: PathLike | None = None) -> Bagged:
     return Bagged(task, train, validation, test, classes, source, notes)
 
 
-def _containers(entry: Entry, where: list[Root]) -> list[Path]:
-    """Return the directories and archives that may hold the files of a task."""
+def containers(entry: Entry, where: list[Root]) -> list[Path]:
+    """Return the directories and archives that hold files of a task."""
     found: list[Path] = []
     for root in where:
         for folder in (root.path / "lequa2022", root.path):

@@ -79,6 +79,12 @@ class Entry:
         return f"{self.group}/{self.name}"
 
     @property
+    def short_name(self) -> str:
+        """The name as ``find`` takes it: without its group where it says enough."""
+        bare = self.group not in _STAND_INS and len(_same(self.name)) == 1
+        return self.name if bare else self.full_name
+
+    @property
     def rows(self) -> int | None:
         """Number of instances, where known."""
         if not self.files:
@@ -96,9 +102,7 @@ class Entry:
     @property
     def title(self) -> str:
         """What to call the set in a table: the paper's name, or one that no paper's set has."""
-        if self.group in _STAND_INS or (self.group == "uci-extra" and len(_same(self.name)) > 1):
-            return self.full_name
-        return self.name
+        return self.short_name if self.group in ("uci-extra", *_STAND_INS) else self.name
 
 
 @cache
@@ -149,7 +153,7 @@ def names(group: str) -> list[str]:
     if group not in GROUPS:
         known = ", ".join([*GROUPS, "bundled-binary"])
         raise ValueError(f"group must be one of {known}; got {group!r}")
-    return [_shortest(entry) for entry in entries() if entry.group == group]
+    return [entry.short_name for entry in entries() if entry.group == group]
 
 
 def find(name: str, group: str | None = None) -> Entry:
@@ -179,13 +183,8 @@ def _same(name: str) -> list[Entry]:
     return [e for e in entries() if e.name.lower() == name.lower() and e.group not in _STAND_INS]
 
 
-def _shortest(entry: Entry) -> str:
-    bare = entry.group not in _STAND_INS and len(_same(entry.name)) == 1
-    return entry.name if bare else entry.full_name
-
-
 def _suggestion(name: str) -> str:
-    known = {_shortest(entry).lower(): _shortest(entry) for entry in entries()}
+    known = {entry.short_name.lower(): entry.short_name for entry in entries()}
     close = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     if not close:
         return "; `kdey data list` prints all names"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kdey.datasets.text import read_lines
+
+#: A colon at the edge of a cell, or two in one.
+_ODD = re.compile(r"(?:^|\s):|:(?:\s|$)|:[^\s:]*:")
 
 
 def read_sparse(path: Path) -> tuple[sp.csr_array, NDArray[np.int64]]:
@@ -24,17 +28,18 @@ def read_sparse(path: Path) -> tuple[sp.csr_array, NDArray[np.int64]]:
     tails = tuple(tail for head, tail in cut if head)
     if not heads:
         raise ValueError(f"{path}: the file is empty")
+    joined = " ".join(tails)
     try:
         labels = np.array(heads, dtype=np.int64)
-        lengths = np.array([tail.count(":") for tail in tails])
-        flat = np.array(" ".join(tails).replace(":", " ").split(), dtype=np.float64)
-        columns, values = flat[::2], flat[1::2]
-        sane = len(columns) == len(values) == lengths.sum() and np.isfinite(flat).all()
+        flat = np.array(joined.replace(":", " ").split(), dtype=np.float64)
+        sane = bool(np.isfinite(flat).all()) and len(flat) == 2 * joined.count(":")
     except (ValueError, OverflowError):
         sane = False
-    # Counts that match in total may still hide "1: 2:3"; the careful way tells.
-    if not sane or (columns < 1).any() or (columns != np.floor(columns)).any() or _odd(tails):
+    # The counts may be right in total and hide "1: 2:3" or "1:2:3 4".
+    if not sane or _ODD.search(joined) or not _whole(flat[::2]):
         raise ValueError(_first_fault(path, cut))
+    columns, values = flat[::2], flat[1::2]
+    lengths = np.array([tail.count(":") for tail in tails])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     width = int(columns.max()) if len(columns) else 0
     made = sp.csr_array((values, columns.astype(np.int64) - 1, offsets), (len(heads), width))
@@ -48,8 +53,8 @@ def _cut(line: str) -> tuple[str, str]:
     return label, rest
 
 
-def _odd(tails: tuple[str, ...]) -> bool:
-    return any(": " in tail or " :" in tail for tail in tails)
+def _whole(columns: NDArray[np.float64]) -> bool:
+    return bool((columns >= 1).all() and (columns == np.floor(columns)).all())
 
 
 def _first_fault(path: Path, cut: list[tuple[str, str]]) -> str:

@@ -32,7 +32,7 @@ def synthetic_lequa(
     normal and s uniform on [0.7, 1.3]: some texts say more than others. Training classes have
     unequal prevalences, proportional to :math:`i^{-1/2}` in random order; the two pools have all
     classes alike. Bags are drawn from a pool at prevalences uniform on the simplex, as in
-    LeQua 2022. A logistic regression gets about two instances in three right.
+    LeQua 2022. A logistic regression gets about seven instances in ten right.
 
     Parameters
     ----------
