@@ -54,6 +54,12 @@ def test_ambiguous_names_are_refused_with_both_meanings() -> None:
     assert find("yeast", "uci-binary").classes == 2
 
 
+def test_bundled_binary_sets_are_those_of_the_paper() -> None:
+    assert find("bundled-binary/wine.1") is find("wine.1") is find("wine.1", "bundled-binary")
+    with pytest.raises(ValueError, match="no data set is called"):
+        find("bundled-binary/yeast")
+
+
 def test_titles_are_distinct() -> None:
     # hcr and the like are distinguished from their stand-ins, yeast from its multiclass version.
     titles = [entry.title for entry in entries()]

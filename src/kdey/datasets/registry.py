@@ -167,6 +167,8 @@ def find(name: str, group: str | None = None) -> Entry:
     """
     head, _, tail = name.rpartition("/")
     wanted = head or group
+    if wanted == "bundled-binary" and tail in BUNDLED_BINARY:
+        wanted = "uci-binary"  # the same sets, by another road
     found = [entry for entry in _same(tail) if wanted in (None, entry.group)]
     if wanted in _STAND_INS:
         found = [e for e in entries() if e.group == wanted and e.name.lower() == tail.lower()]

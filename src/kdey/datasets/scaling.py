@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import StandardScaler
 
 Scaling = Literal["standard", "tfidf"] | None
@@ -28,6 +27,8 @@ def scale(X: Any, fit_rows: NDArray[np.int64], scaling: Scaling) -> tuple[Any, t
         done = StandardScaler().fit(X[fit_rows]).transform(X)
         return done, ("columns standardised on the development part",)
     if scaling == "tfidf":
+        from sklearn.feature_extraction.text import TfidfTransformer
+
         done = TfidfTransformer(sublinear_tf=True).fit(X[fit_rows]).transform(X)
         return done.tocsr(), ("sublinear TF-IDF fitted on the development part",)
     return X, ("features as they are, not scaled",)
