@@ -25,6 +25,7 @@ LAYERS = (
     ("solvers",),
     ("protocols", "significance", "progress"),
     ("metrics",),
+    ("datasets",),
     ("matching",),
     ("quantifiers",),
     ("evaluation",),
@@ -39,6 +40,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 EXTRAS = (
     *("pandas", "polars", "pyarrow", "click", "torch", "triton", "matplotlib", "mpltern"),
     *("jinja2", "pooch", "dask", "distributed", "skops", "optuna", "quapy", "IPython", "tqdm"),
+    "requests",
 )
 
 

@@ -1,0 +1,139 @@
+"""``kdey data``: list, fetch, locate and check data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kdey.datasets.registry import Entry
+
+_DIRECTORY = click.option(
+    "--data-dir",
+    type=click.Path(exists=True, file_okay=False),
+    help="Look there alone, not in $KDEY_DATA and the cache.",
+)
+
+
+@click.group()
+def data() -> None:
+    """List, fetch, locate and check the data sets of the paper."""
+
+
+@data.command(name="list")
+@click.option("--group", help="Only this group.")
+@_DIRECTORY
+def list_(group: str | None, data_dir: str | None) -> None:
+    """Print all data sets and where they are found now."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from kdey.datasets.checking import place
+    from kdey.datasets.registry import GROUPS, entries
+
+    if group is not None and group not in GROUPS:
+        raise click.BadParameter(f"must be one of {', '.join(GROUPS)}", param_hint="--group")
+    table = Table()
+    for heading in ("name", "group", "rows", "classes", "found"):
+        table.add_column(heading, justify="right" if heading in ("rows", "classes") else "left")
+    with _one_line_errors():
+        for entry in entries():
+            if group in (None, entry.group):
+                numbers = (f"{n:,}" if n is not None else "" for n in (entry.rows, entry.classes))
+                found = place(entry, data_dir)
+                style = "dim" if found == "missing" else None
+                table.add_row(entry.short_name, entry.group, *numbers, found, style=style)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("missing: `kdey data fetch NAME`, or set KDEY_DATA to a directory that has it")
+
+
+@data.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--retries", default=3, show_default=True, type=click.IntRange(min=0))
+def fetch(names: tuple[str, ...], retries: int) -> None:
+    """Download data sets from their official homes into the cache.
+
+    NAMES are data sets or whole groups. Checksums are recorded on the first download and compared
+    afterwards. UCI files are converted into one table each; what is done is printed.
+    """
+    from kdey.datasets.fetching import fetch as get
+
+    failed = False
+    for entry in _entries(names):
+        try:
+            with _one_line_errors():
+                for path in get(entry.full_name, retries=retries, say=click.echo):
+                    click.echo(path)
+        except click.ClickException as error:
+            error.show()
+            failed = True
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+@data.command()
+@click.argument("name")
+@_DIRECTORY
+def path(name: str, data_dir: str | None) -> None:
+    """Print the paths of the files of a data set."""
+    from kdey.datasets.checking import paths
+
+    (entry,) = _entries((name,), groups=False)
+    with _one_line_errors():
+        found = paths(entry, data_dir)
+    for place in found:
+        click.echo(place)
+    if not found:
+        click.echo(f"{entry.full_name} comes with scikit-learn: it has no file", err=True)
+
+
+@data.command()
+@click.argument("names", nargs=-1)
+@_DIRECTORY
+def check(names: tuple[str, ...], data_dir: str | None) -> None:
+    """Verify the files of data sets: checksum, columns, labels, numbers of rows and classes.
+
+    NAMES are data sets or whole groups; by default all that are found. The exit code is 1 if
+    anything is wrong.
+    """
+    from kdey.datasets.checking import check as examine
+    from kdey.datasets.checking import place
+    from kdey.datasets.registry import entries
+
+    with _one_line_errors():
+        chosen = _entries(names) or [e for e in entries() if place(e, data_dir) != "missing"]
+        findings = [finding for entry in chosen for finding in examine(entry, data_dir)]
+    for finding in findings:
+        click.echo(f"{finding.name}: {finding.problem.removeprefix(f'{finding.name}: ')}")
+    click.echo(f"{len(chosen)} data sets checked, {len(findings)} problems", err=True)
+    if findings:
+        raise click.exceptions.Exit(1)
+
+
+def _entries(names: tuple[str, ...], groups: bool = True) -> list[Entry]:
+    """Return the data sets of names and groups; an unknown one is a usage error."""
+    from kdey.datasets.registry import GROUPS, entries, find
+
+    found = []
+    for name in names:
+        if groups and name in GROUPS:
+            found += [entry for entry in entries() if entry.group == name]
+            continue
+        try:
+            found.append(find(name))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    return found
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Turn what the library says into one line and exit code 1."""
+    try:
+        yield
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
