@@ -40,17 +40,16 @@ SeparableKernels separable_kernels() {
   }
 }
 
-SeparableSolver::SeparableSolver(const SeparableKernels& kernels, int64_t k, int64_t ld)
-    : kernels_(kernels), k_(k), ld_(ld), program_(k) {
-  x_ = small_.reserve(7 * ld + ld * ld + curve_scratch(ld));
-  z_ = x_ + ld;
-  linear_ = z_ + ld;
-  g_ = linear_ + ld;
-  trial_ = g_ + ld;
-  half_ = trial_ + ld;
-  mass_ = half_ + ld;
-  hessian_ = mass_ + ld;
-  scratch_ = hessian_ + ld * ld;
+SeparableSolver::SeparableSolver(const SeparableKernels& kernels, int64_t k)
+    : kernels_(kernels), k_(k), program_(k) {
+  x_ = small_.reserve(7 * k + k * k);
+  z_ = x_ + k;
+  linear_ = z_ + k;
+  g_ = linear_ + k;
+  trial_ = g_ + k;
+  half_ = trial_ + k;
+  mass_ = half_ + k;
+  hessian_ = mass_ + k;
 }
 
 Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
@@ -77,7 +76,7 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
       // huge and gains nothing. Coming back from a little further inside finds its place.
       if (++restarts > kRestarts) break;
       blend(x_);
-      kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+      kernels_.mix(problem.rows, problem.n, k_, x_, p_);
       gradient(problem, p_, g_);
     }
   }
@@ -89,15 +88,17 @@ void SeparableSolver::approach(const SeparableProblem& problem, double* x) {
   const int64_t stride = problem.n / thinned_rows(k_);
   if (stride < kThinning) return;
   const int64_t n = (problem.n + stride - 1) / stride;
-  double* rows = thinned_.reserve(n * (ld_ + 2));
-  double *v = rows + n * ld_, *q = v + n;
+  double* rows = thinned_.reserve(panelled(n) * k_ + 2 * n);
+  double *v = rows + panelled(n) * k_, *q = v + n;
+  for (int64_t j = n; j < panelled(n); ++j)
+    for (int64_t i = 0; i < k_; ++i) rows[row_at(j, k_) + i * kPanel] = 0;
   for (int64_t j = 0; j < n; ++j) {
-    const double* row = problem.rows + j * stride * ld_;
-    std::copy(row, row + ld_, rows + j * ld_);
+    const double* row = problem.rows + row_at(j * stride, k_);
+    for (int64_t i = 0; i < k_; ++i) rows[row_at(j, k_) + i * kPanel] = row[i * kPanel];
     v[j] = problem.v[j * stride] * static_cast<double>(stride);
     q[j] = problem.q[j * stride];
   }
-  SeparableProblem thinned{problem.loss, n, k_, ld_, rows, v, q};
+  SeparableProblem thinned{problem.loss, n, k_, rows, v, q};
   solve(thinned, kThinnedTolerance, kThinnedIterations, x);
   blend(x);
 }
@@ -107,25 +108,29 @@ void SeparableSolver::blend(double* x) const {
 }
 
 void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
-  const int64_t n = problem.n;
-  p_ = large_.reserve(5 * n);
-  end_ = p_ + n;
-  middle_ = end_ + n;
-  slope_ = middle_ + n;
-  curve_ = slope_ + n;
-  for (double* padded : {x_, z_}) std::fill(padded, padded + ld_, 0.0);
+  const int64_t n = problem.n, size = panelled(n);
+  p_ = large_.reserve(5 * size);
+  end_ = p_ + size;
+  middle_ = end_ + size;
+  slope_ = middle_ + size;
+  curve_ = slope_ + size;
+  std::fill(slope_ + n, slope_ + size, 0.0);
+  std::fill(curve_ + n, curve_ + size, 0.0);
   std::copy(x, x + k_, x_);
-  if (problem.loss == kHellinger) kernels_.pull(problem.rows, n, ld_, problem.v, mass_);
-  kernels_.mix(problem.rows, n, ld_, x_, p_);
+  if (problem.loss == kHellinger) {
+    std::copy(problem.v, problem.v + n, slope_);
+    kernels_.pull(problem.rows, n, k_, slope_, mass_);
+  }
+  kernels_.mix(problem.rows, n, k_, x_, p_);
   if (*std::min_element(p_, p_ + n) > 0) return;
   blend(x_);
-  kernels_.mix(problem.rows, n, ld_, x_, p_);
+  kernels_.mix(problem.rows, n, k_, x_, p_);
 }
 
 // The gradient where the mixtures are p.
 void SeparableSolver::gradient(const SeparableProblem& problem, const double* p, double* out) {
   kernels_.first(problem.loss, problem.n, problem.v, p, problem.q, slope_);
-  kernels_.pull(problem.rows, problem.n, ld_, slope_, out);
+  kernels_.pull(problem.rows, problem.n, k_, slope_, out);
 }
 
 // The Frank-Wolfe gap at x.
@@ -140,11 +145,11 @@ double SeparableSolver::gap() const {
 double SeparableSolver::newton_step(const SeparableProblem& problem) {
   const int64_t n = problem.n;
   kernels_.second(problem.loss, n, problem.v, p_, problem.q, curve_);
-  kernels_.curve(problem.rows, n, ld_, curve_, scratch_, hessian_);
+  kernels_.curve(problem.rows, n, k_, curve_, hessian_);
   double level = 0;
   for (int64_t i = 0; i < k_; ++i) {
     double sum = 0;
-    for (int64_t j = 0; j < k_; ++j) sum += hessian_[i * ld_ + j] * x_[j];
+    for (int64_t j = 0; j < k_; ++j) sum += hessian_[i * k_ + j] * x_[j];
     linear_[i] = sum - g_[i];
     level += x_[i] * sum;
   }
@@ -153,18 +158,18 @@ double SeparableSolver::newton_step(const SeparableProblem& problem) {
   const double floor = kFlat * (*std::max_element(g_, g_ + k_) - *std::min_element(g_, g_ + k_));
   if (level < floor && problem.loss != kNegativeLog) {  // a likelihood's curvature is always one
     for (int64_t i = 0; i < k_; ++i) {
-      hessian_[i * ld_ + i] += floor;
+      hessian_[i * k_ + i] += floor;
       linear_[i] += floor * x_[i];
     }
     level = floor;
   }
-  program_.set_gram(hessian_, ld_, level > 0 ? level : 1);
+  program_.set_gram(hessian_, k_, level > 0 ? level : 1);
   std::copy(x_, x_ + k_, z_);
   program_.solve(linear_, z_, 1);
   double sum = 0;
   for (int64_t i = 0; i < k_; ++i) sum += z_[i];
   for (int64_t i = 0; i < k_; ++i) z_[i] /= sum;
-  kernels_.mix(problem.rows, n, ld_, z_, end_);
+  kernels_.mix(problem.rows, n, k_, z_, end_);
   return slope_of(g_);
 }
 
@@ -230,7 +235,7 @@ bool SeparableSolver::reopen(const SeparableProblem& problem) {
   }
   if (sum == 0) return false;
   for (int64_t i = 0; i < k_; ++i) x_[i] /= 1 + sum;
-  kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
   gradient(problem, p_, g_);
   return true;
 }
@@ -255,10 +260,10 @@ double SeparableSolver::exchange(const SeparableProblem& problem) {
     if (g_[i] < g_[best]) best = i;
     if (x_[i] > 0 && (worst < 0 || g_[i] > g_[worst])) worst = i;
   }
-  std::copy(x_, x_ + ld_, z_);
+  std::copy(x_, x_ + k_, z_);
   z_[best] += z_[worst];
   z_[worst] = best == worst ? z_[worst] : 0.0;
-  kernels_.mix(problem.rows, problem.n, ld_, z_, end_);
+  kernels_.mix(problem.rows, problem.n, k_, z_, end_);
   double t = slope_of(g_) < 0 ? search(problem) : 0;
   move(problem, t);
   return t;
@@ -280,7 +285,7 @@ void SeparableSolver::multiply(const SeparableProblem& problem) {
   }
   if (!(sum > 0) || !std::isfinite(sum)) return;  // a bag so far away that it has no digit left
   for (int64_t i = 0; i < k_; ++i) x_[i] = half_[i] / sum;
-  kernels_.mix(problem.rows, problem.n, ld_, x_, p_);
+  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
   gradient(problem, p_, g_);
 }
 

@@ -8,9 +8,9 @@
 
 namespace kdey {
 
-// n rows padded to ld columns; no row is all zero, every v is positive.
+// n rows in panels; no row is all zero, every v is positive.
 struct SeparableProblem {
-  int64_t loss, n, k, ld;
+  int64_t loss, n, k;
   const double *rows, *v, *q;
 };
 
@@ -21,7 +21,7 @@ struct Certificate {
 
 class SeparableSolver {
  public:
-  SeparableSolver(const SeparableKernels& kernels, int64_t k, int64_t ld);
+  SeparableSolver(const SeparableKernels& kernels, int64_t k);
 
   // Improves x (k entries on the simplex) until its gap is at most tol.
   Certificate solve(const SeparableProblem& problem, double tol, int64_t max_iter, double* x);
@@ -50,13 +50,13 @@ class SeparableSolver {
   double secular() const;
 
   const SeparableKernels& kernels_;
-  int64_t k_, ld_;
+  int64_t k_;
   ActiveSet program_;
   Aligned<double> small_, large_, thinned_;
-  // Padded vectors of ld: the point, the model's minimiser, the linear term, and gradients at the
+  // Vectors of k: the point, the model's minimiser, the linear term, and gradients at the
   // point and at two trial points; the total of each column of the rows.
   double *x_, *z_, *linear_, *g_, *trial_, *half_, *mass_;
-  double *hessian_, *scratch_;
+  double* hessian_;
   // Vectors of n: mixtures at x, at z, in between; loss derivatives.
   double *p_ = nullptr, *end_ = nullptr, *middle_ = nullptr, *slope_ = nullptr, *curve_ = nullptr;
 };

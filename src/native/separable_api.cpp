@@ -11,15 +11,19 @@
 namespace kdey {
 namespace {
 
-int64_t padded(int64_t k) { return (k + 7) / 8 * 8; }
-
 bool all_zero(const double* row, int64_t k) {
   return std::all_of(row, row + k, [](double value) { return value == 0; });
 }
 
-void copy_padded(const double* row, int64_t k, int64_t ld, double* out) {
-  std::copy(row, row + k, out);
-  std::fill(out + k, out + ld, 0.0);
+void put_row(const double* row, int64_t k, int64_t j, double* panels) {
+  double* out = panels + row_at(j, k);
+  for (int64_t i = 0; i < k; ++i) out[i * kPanel] = row[i];
+}
+
+// Fills the last panel up with zeros.
+void close_panel(int64_t n, int64_t k, double* rows) {
+  for (int64_t j = n; j < panelled(n); ++j)
+    for (int64_t i = 0; i < k; ++i) rows[row_at(j, k) + i * kPanel] = 0;
 }
 
 // The informative rows of a bag, gathered, with weights that sum to one.
@@ -33,12 +37,12 @@ struct Gathered {
 
 struct Pool {
   const double *rows, *log_scales;
-  int64_t k, ld;
+  int64_t k;
 };
 
 void gather(const Pool& pool, const int64_t* indices, const double* weights, int64_t count,
             Gathered& out) {
-  double* rows = out.rows.reserve(count * pool.ld);
+  double* rows = out.rows.reserve(panelled(count) * pool.k);
   double* shares = out.weights.reserve(count);
   double total = 0, offset = 0;
   out.n = 0;
@@ -46,11 +50,12 @@ void gather(const Pool& pool, const int64_t* indices, const double* weights, int
     const double* row = pool.rows + indices[j] * pool.k;
     double weight = weights ? weights[j] : 1;
     if (weight == 0 || all_zero(row, pool.k)) continue;
-    copy_padded(row, pool.k, pool.ld, rows + out.n * pool.ld);
+    put_row(row, pool.k, out.n, rows);
     shares[out.n++] = weight;
     total += weight;
     offset += weight * pool.log_scales[indices[j]];
   }
+  close_panel(out.n, pool.k, rows);
   for (int64_t j = 0; j < out.n; ++j) shares[j] /= total;
   out.offset = offset / total;
 }
@@ -61,17 +66,18 @@ struct Templates {
   std::vector<int64_t> kept, bare;
   std::vector<double> weights;
 
-  Templates(const double* templates, const double* reference, int64_t t, int64_t k, int64_t ld) {
-    double* packed = rows.reserve(t * ld);
+  Templates(const double* templates, const double* reference, int64_t t, int64_t k) {
+    double* packed = rows.reserve(panelled(t) * k);
     for (int64_t j = 0; j < t; ++j) {
       if (all_zero(templates + j * k, k)) {
         bare.push_back(j);
         continue;
       }
-      copy_padded(templates + j * k, k, ld, packed + static_cast<int64_t>(kept.size()) * ld);
+      put_row(templates + j * k, k, static_cast<int64_t>(kept.size()), packed);
       kept.push_back(j);
       weights.push_back(1 / reference[j]);
     }
+    close_panel(static_cast<int64_t>(kept.size()), k, packed);
   }
 };
 
@@ -103,15 +109,15 @@ KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales
   if (pool < 1 || k < 1 || n_bags < 0) return KDEY_BAD_ARGUMENT;
   return guarded([&] {
     const SeparableKernels kernels = separable_kernels();
-    const Pool source{rows, log_scales, k, padded(k)};
-    auto make = [&] { return Gathered(SeparableSolver(kernels, k, source.ld)); };
+    const Pool source{rows, log_scales, k};
+    auto make = [&] { return Gathered(SeparableSolver(kernels, k)); };
     parallel_with(n_bags, n_threads, make, [&](Gathered& bag, int64_t b) {
       const int64_t first = offsets[b];
       gather(source, indices + first, weights ? weights + first : nullptr,
              offsets[b + 1] - first, bag);
       if (bag.n == 0) return;  // the caller has marked bags without information
       double *v = bag.weights.data(), *x = out_x + b * k;
-      SeparableProblem problem{kNegativeLog, bag.n, k, source.ld, bag.rows.data(), v, v};
+      SeparableProblem problem{kNegativeLog, bag.n, k, bag.rows.data(), v, v};
       first_point(bag.solver, problem, start ? start + b * k : nullptr, x);
       Certificate found = bag.solver.solve(problem, tol, max_iter, x);
       out_gap[b] = found.gap;
@@ -131,15 +137,14 @@ KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates,
   if (loss < 0 || loss >= kLosses || n_bags < 0 || t < 1 || k < 1) return KDEY_BAD_ARGUMENT;
   return guarded([&] {
     const SeparableKernels kernels = separable_kernels();
-    const int64_t ld = padded(k);
-    Templates shared(templates, reference, t, k, ld);
+    Templates shared(templates, reference, t, k);
     const int64_t n = static_cast<int64_t>(shared.kept.size());
     const double* rows = shared.rows.data();
-    auto make = [&] { return Targets{SeparableSolver(kernels, k, ld), std::vector<double>(n)}; };
+    auto make = [&] { return Targets{SeparableSolver(kernels, k), std::vector<double>(n)}; };
     parallel_with(n_bags, n_threads, make, [&](Targets& bag, int64_t b) {
       const double* q = targets + b * t;
       for (int64_t j = 0; j < n; ++j) bag.kept[j] = q[shared.kept[j]];
-      SeparableProblem problem{loss, n, k, ld, rows, shared.weights.data(), bag.kept.data()};
+      SeparableProblem problem{loss, n, k, rows, shared.weights.data(), bag.kept.data()};
       double* x = out_x + b * k;
       Certificate found{0, 0};
       if (n > 0) first_point(bag.solver, problem, start ? start + b * k : nullptr, x);

@@ -7,93 +7,117 @@ namespace kdey {
 namespace KDEY_ISA {
 namespace {
 
+// Eight doubles, in as many registers as the instruction set needs.
+typedef double Vector __attribute__((vector_size(kPanel * sizeof(double)), may_alias));
 #if defined(KDEY_ISA_avx512)
-constexpr int kLanes = 8, kHeight = 8;
-#elif defined(KDEY_ISA_avx2)
-constexpr int kLanes = 4, kHeight = 4;
+constexpr int kTile = 4;  // classes by classes whose sums stay in registers
 #else
-constexpr int kLanes = 2, kHeight = 4;
+constexpr int kTile = 2;
 #endif
-constexpr int kVectors = 2, kWidth = kVectors * kLanes;
-typedef double Vector __attribute__((vector_size(kLanes * sizeof(double)), may_alias));
+// Sums carried along at once, to hide the latency of an addition.
+constexpr int kChains = 8;
+// Doubles of a block of panels that stays in the second-level cache.
+constexpr int64_t kBlock = 32768;
 
 inline Vector load(const double* p) { return *reinterpret_cast<const Vector*>(p); }
 inline void store(double* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 // Folded in halves: a chain of additions would cost more than the products it sums.
 inline double total(Vector v) {
-  for (int half = kLanes / 2; half > 0; half /= 2)
+  for (int half = kPanel / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) v[l] += v[l + half];
   return v[0];
 }
 
-void mix(const double* rows, int64_t n, int64_t ld, const double* x, double* p) {
-  for (int64_t j = 0; j < n; ++j) {
-    const double* r = rows + j * ld;
-    Vector even{}, odd{};
-    int64_t i = 0;
-    for (; i + 2 * kLanes <= ld; i += 2 * kLanes) {
-      even += load(r + i) * load(x + i);
-      odd += load(r + i + kLanes) * load(x + i + kLanes);
-    }
-    if (i < ld) even += load(r + i) * load(x + i);
-    p[j] = total(even + odd);
-  }
-}
-
-// Columns in strips of four vectors, so that the sums stay in registers.
+// N panels at once, with separate sums of even and odd classes: the same sums for every N.
 template <int N>
-void pull_strip(const double* rows, int64_t n, int64_t ld, const double* s, double* g) {
-  Vector sums[N] = {};
-  for (int64_t j = 0; j < n; ++j) {
-    const double* r = rows + j * ld;
-    for (int v = 0; v < N; ++v) sums[v] += s[j] * load(r + v * kLanes);
-  }
-  for (int v = 0; v < N; ++v) store(g + v * kLanes, sums[v]);
-}
-
-void pull(const double* rows, int64_t n, int64_t ld, const double* s, double* g) {
+void mix_panels(const double* rows, int64_t k, const double* x, double* p) {
+  Vector even[N] = {}, odd[N] = {};
   int64_t i = 0;
-  for (; i + 4 * kLanes <= ld; i += 4 * kLanes) pull_strip<4>(rows + i, n, ld, s, g + i);
-  for (; i < ld; i += kLanes) pull_strip<1>(rows + i, n, ld, s, g + i);
+  for (; i + 2 <= k; i += 2)
+    for (int b = 0; b < N; ++b) {
+      even[b] += x[i] * load(rows + (b * k + i) * kPanel);
+      odd[b] += x[i + 1] * load(rows + (b * k + i + 1) * kPanel);
+    }
+  for (int b = 0; b < N; ++b) {
+    if (i < k) even[b] += x[i] * load(rows + (b * k + i) * kPanel);
+    store(p + b * kPanel, even[b] + odd[b]);
+  }
 }
 
-// out[i0 .. i0 + kHeight)[c0 .. c0 + N vectors) += block' block, sums in registers.
+void mix(const double* rows, int64_t n, int64_t k, const double* x, double* p) {
+  constexpr int kTogether = kChains / 2;
+  int64_t b = 0;
+  for (; b + kTogether <= panels(n); b += kTogether)
+    mix_panels<kTogether>(rows + b * k * kPanel, k, x, p + b * kPanel);
+  for (; b < panels(n); ++b) mix_panels<1>(rows + b * k * kPanel, k, x, p + b * kPanel);
+}
+
+// N classes, over several panels at once where N is small.
 template <int N>
-void curve_tile(const double* block, int64_t n, int64_t ld, int64_t i0, int64_t c0, double* out) {
-  Vector sums[kHeight][N];
-  for (int i = 0; i < kHeight; ++i)
-    for (int v = 0; v < N; ++v) sums[i][v] = load(out + (i0 + i) * ld + c0 + v * kLanes);
-  for (int64_t j = 0; j < n; ++j) {
-    const double* r = block + j * ld;
-    Vector columns[N];
-    for (int v = 0; v < N; ++v) columns[v] = load(r + c0 + v * kLanes);
-    for (int i = 0; i < kHeight; ++i)
-      for (int v = 0; v < N; ++v) sums[i][v] += r[i0 + i] * columns[v];
+void pull_classes(const double* rows, int64_t n, int64_t k, const double* s, double* g) {
+  constexpr int kTogether = kChains / N;
+  Vector sums[kTogether][N] = {};
+  int64_t b = 0;
+  for (; b + kTogether <= panels(n); b += kTogether)
+    for (int c = 0; c < kTogether; ++c)
+      for (int i = 0; i < N; ++i)
+        sums[c][i] += load(s + (b + c) * kPanel) * load(rows + ((b + c) * k + i) * kPanel);
+  for (; b < panels(n); ++b)
+    for (int i = 0; i < N; ++i)
+      sums[0][i] += load(s + b * kPanel) * load(rows + (b * k + i) * kPanel);
+  for (int i = 0; i < N; ++i) {
+    for (int c = 1; c < kTogether; ++c) sums[0][i] += sums[c][i];
+    g[i] = total(sums[0][i]);
   }
-  for (int i = 0; i < kHeight; ++i)
-    for (int v = 0; v < N; ++v) store(out + (i0 + i) * ld + c0 + v * kLanes, sums[i][v]);
 }
 
-void curve(const double* rows, int64_t n, int64_t ld, const double* h, double* scratch,
-           double* out) {
-  for (int64_t i = 0; i < ld * ld; ++i) out[i] = 0;
-  const int64_t step = curve_rows(ld);
-  for (int64_t first = 0; first < n; first += step) {
-    const int64_t count = n - first < step ? n - first : step;
-    for (int64_t j = 0; j < count; ++j) {
-      const double root = __builtin_sqrt(h[first + j]);
-      const double* r = rows + (first + j) * ld;
-      for (int64_t i = 0; i < ld; ++i) scratch[j * ld + i] = root * r[i];
-    }
-    // Only tiles that touch the upper triangle.
-    for (int64_t i = 0; i < ld; i += kHeight) {
-      int64_t c = i / kLanes * kLanes;
-      for (; c + kWidth <= ld; c += kWidth) curve_tile<kVectors>(scratch, count, ld, i, c, out);
-      if (c < ld) curve_tile<1>(scratch, count, ld, i, c, out);
+void pull(const double* rows, int64_t n, int64_t k, const double* s, double* g) {
+  int64_t i = 0;
+  for (; i + 8 <= k; i += 8) pull_classes<8>(rows + i * kPanel, n, k, s, g + i);
+  for (; i + 4 <= k; i += 4) pull_classes<4>(rows + i * kPanel, n, k, s, g + i);
+  for (; i + 2 <= k; i += 2) pull_classes<2>(rows + i * kPanel, n, k, s, g + i);
+  if (i < k) pull_classes<1>(rows + i * kPanel, n, k, s, g + i);
+}
+
+// out[i .. i + A)[j .. j + B) += the products of two runs of classes over a block of panels.
+template <int A, int B>
+void curve_tile(const double* rows, int64_t count, int64_t k, const double* h, int64_t i,
+                int64_t j, double* out) {
+  Vector sums[A][B] = {};
+  for (int64_t b = 0; b < count; ++b) {
+    const double* r = rows + b * k * kPanel;
+    const Vector weight = load(h + b * kPanel);
+    Vector right[B];
+    for (int c = 0; c < B; ++c) right[c] = load(r + (j + c) * kPanel);
+    for (int a = 0; a < A; ++a) {
+      const Vector left = weight * load(r + (i + a) * kPanel);
+      for (int c = 0; c < B; ++c) sums[a][c] += left * right[c];
     }
   }
-  for (int64_t i = 0; i < ld; ++i)
-    for (int64_t j = 0; j < i; ++j) out[i * ld + j] = out[j * ld + i];
+  for (int a = 0; a < A; ++a)
+    for (int c = 0; c < B; ++c) out[(i + a) * k + j + c] += total(sums[a][c]);
+}
+
+template <int A>
+void curve_strip(const double* rows, int64_t count, int64_t k, const double* h, int64_t i,
+                 double* out) {
+  int64_t j = i;
+  for (; j + kTile <= k; j += kTile) curve_tile<A, kTile>(rows, count, k, h, i, j, out);
+  for (; j < k; ++j) curve_tile<A, 1>(rows, count, k, h, i, j, out);
+}
+
+void curve(const double* rows, int64_t n, int64_t k, const double* h, double* out) {
+  for (int64_t i = 0; i < k * k; ++i) out[i] = 0;
+  const int64_t step = k * kPanel < kBlock ? kBlock / (k * kPanel) : 1;
+  for (int64_t first = 0; first < panels(n); first += step) {
+    const int64_t count = panels(n) - first < step ? panels(n) - first : step;
+    const double *block = rows + first * k * kPanel, *weights = h + first * kPanel;
+    int64_t i = 0;
+    for (; i + kTile <= k; i += kTile) curve_strip<kTile>(block, count, k, weights, i, out);
+    for (; i < k; ++i) curve_strip<1>(block, count, k, weights, i, out);
+  }
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < i; ++j) out[i * k + j] = out[j * k + i];
 }
 
 }  // namespace
