@@ -10,6 +10,7 @@ import click
 #: of the same name; it may import click and the standard library at its top, nothing else.
 COMMANDS = {
     "demo": ("demo", "Compare the paper's methods on scikit-learn's handwritten digits."),
+    "reproduce": ("reproduce", "Run the paper's experiments; make its tables and figures."),
 }
 
 

@@ -50,7 +50,7 @@ class Run:
     seeds: Sequence[int] = (0,)
     n_jobs: int = -1
 
-    def keys(self) -> Iterator[CellKey]:
+    def all_cells(self) -> Iterator[CellKey]:
         """Yield the cells in the order in which they are run."""
         for source, seed in self.tasks():
             for method in self.methods:
@@ -88,8 +88,8 @@ def run(plan: Run, store: ResultsFile, say: Say) -> list[str]:
         Cells that could not be finished, and why; the others are run all the same.
     """
     _check_configs(plan, store)
-    pace = Pace.of({key: _cost(plan, key) for key in plan.keys()})  # noqa: SIM118
-    for key in plan.keys():  # noqa: SIM118
+    pace = Pace.of({key: _cost(plan, key) for key in plan.all_cells()})
+    for key in plan.all_cells():
         if key in store.results.cells:
             pace.skip(key)
     if pace.skipped:
@@ -242,7 +242,7 @@ def _store_bags(plan: Run, task: Task, store: ResultsFile) -> None:
 
 
 def _check_configs(plan: Run, store: ResultsFile) -> None:
-    for key in plan.keys():  # noqa: SIM118
+    for key in plan.all_cells():
         stored = store.results.cells.get(key)
         if stored is not None and stored.config != plan.config(key.method):
             raise ValueError(
