@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-_SETTINGS = ("multi", "binary", "tweets", "lequa")
+_SETTINGS = ("multi", "binary", "tweets", "lequa", "lequa-binary")
 _RESULTS = Path("results")
 _quick = click.option(
     "--quick", is_flag=True, help="Small grids, few bags: minutes. Runs on bundled data if need be."
@@ -87,7 +87,8 @@ _HELP = {
     "multi": "The five UCI multiclass sets: 250 validation and 1,000 test bags of 500.",
     "binary": "The 29 UCI binary sets: 250 validation and 1,000 test bags of 100.",
     "tweets": "The 11 Tweets sets, or the approximate ones where the files are missing.",
-    "lequa": "LeQua 2022, or data of its size where the files are missing.",
+    "lequa": "LeQua 2022 T1B, or data of its size where the files are missing.",
+    "lequa-binary": "LeQua 2022 T1A, or data of its size where the files are missing.",
 }
 for _name in _SETTINGS:
     reproduce.add_command(_setting_command(_name))
@@ -174,9 +175,21 @@ def _run_setting(
     path = _file(results, name, quick)
     with ResultsFile(path) as store:
         failures = run(Run(setting, sources, wanted, metrics, seeds, jobs), store, _say)
-    _make_tables(path, None, None, quiet=False)
+    _print_tables(path)
     if failures:
         raise ValueError(f"{len(failures)} searches failed, the first: {failures[0]}")
+
+
+def _print_tables(path: Path) -> None:
+    """Print the widest table of each metric, and the pairs."""
+    from kdey.experiments.tables import make_tables
+    from kdey.experiments.tables.terminal import print_tables
+
+    made = make_tables(_read([path]))
+    wide = {table.name.removesuffix("-all") for table in made if table.name.endswith("-all")}
+    narrow = {f"{name}-{kind}" for name in wide for kind in ("full", "compact")}
+    kept = ("-compact", "-difference", "-spread")
+    print_tables(t for t in made if t.name not in narrow and not t.name.endswith(kept))
 
 
 def _make_tables(results: Path, out: Path | None, document: Path | None, quiet: bool) -> None:

@@ -24,6 +24,8 @@ from kdey.labels import training_labels
 from kdey.model_selection import StageCache
 
 Say = Callable[[str], None]
+#: Size (rows times classes) of a data set whose bags cost as much as all else.
+_LEAST = 5000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,5 +269,6 @@ def _cost(plan: Run, key: CellKey) -> float:
     method = plan.setting.method(key.method)
     grid = method.param_grid(plan.setting.classifiers, method.grid)
     candidates = float(np.prod([len(values) for values in grid.values()]))
-    # KDEy-HD solves at thousands of points where the others have as many rows as a bag.
-    return size * candidates * (10.0 if key.method == "KDEy-HD" else 1.0)
+    # KDEy-HD solves at thousands of points where the others have as many rows as a bag; and
+    # however small a set is, its bags must be solved.
+    return (size + _LEAST) * candidates * (10.0 if key.method == "KDEy-HD" else 1.0)

@@ -155,5 +155,7 @@ def quiet() -> Iterator[None]:
         kinds = (ConvergenceWarning, GridEdgeWarning, BandwidthWarning, FitFailedWarning)
         for kind in kinds:
             warnings.simplefilter("ignore", kind)
-        warnings.filterwarnings("ignore", "cv: ", UserWarning)  # classes rarer than the folds
+        # Classes rarer than the folds, and calibration of posteriors that need none.
+        for start in ("cv: ", "P separates the classes"):
+            warnings.filterwarnings("ignore", start, UserWarning)
         yield

@@ -101,4 +101,15 @@ SETTINGS = {
         n_test=5000,
         max_iter=100,
     ),
+    "lequa-binary": Setting(
+        "lequa-binary",
+        "lequa",
+        "lequa-like",
+        ("binary", "LeQua"),
+        250,
+        n_validation=1000,
+        n_test=5000,
+        max_iter=100,
+        methods=_BINARY,
+    ),
 }

@@ -42,8 +42,8 @@ def find_sources(
 ) -> list[Source]:
     """Load a setting's data sets, all of them before anything is run.
 
-    Where the files are missing, a setting with stand-ins that are sets of their own
-    (``tweets-approx``), or a quick one, goes on with these and says so.
+    Where the files are missing, a setting whose stand-ins are sets with names of their own
+    (``tweets``, ``lequa``), or a quick one, goes on with these and says so.
 
     Parameters
     ----------
@@ -52,14 +52,23 @@ def find_sources(
     """
     from kdey.datasets import load_dataset, names
 
+    if setting.datasets == "lequa" and not wanted:
+        from kdey.experiments.lequa import lequa_sources
+
+        return lequa_sources(setting, say)
+
+    def load(name: str, group: str) -> Source:
+        full = name if "/" in name or name not in names(group) else f"{group}/{name}"
+        return source_of(load_dataset(full))
+
     try:
-        return [source_of(load_dataset(name)) for name in wanted or names(setting.datasets)]
+        return [load(name, setting.datasets) for name in wanted or names(setting.datasets)]
     except FileNotFoundError as error:
-        if wanted or not (setting.quick or setting.name == "tweets"):
+        if wanted or not (setting.quick or setting.datasets == "tweets"):
             raise
         instead = names(setting.instead)
         say(
             f"{setting.datasets} was not found ({error}). Running on {setting.instead} instead: "
             f"{', '.join(instead)}"
         )
-        return [source_of(load_dataset(name)) for name in instead]
+        return [load(name, setting.instead) for name in instead]

@@ -96,7 +96,7 @@ def make_task(dataset: Any, setting: Setting, seed: int) -> Task:
     Parameters
     ----------
     dataset : kdey.datasets.Dataset
-        Or anything with ``name``, ``source``, ``notes`` and ``split(seed)``.
+        Or anything with ``name``, ``source`` and ``split(seed)``.
     setting : Setting
     seed : int
     """
@@ -116,5 +116,5 @@ def make_task(dataset: Any, setting: Setting, seed: int) -> Task:
         development=Labelled(split.development.X, split.development.y),
         tests=lambda: [test],
         source=dataset.source,
-        notes=tuple(dataset.notes),
+        notes=tuple(split.notes),
     )

@@ -34,13 +34,15 @@ def representation_figure(seed: int = 3) -> Any:
     shares = ", ".join(f"{share:.2f}" for share in drawn.prevalences[0])
     parts = [(f"class {i + 1}", posteriors[labels == i]) for i in range(3)]
     parts.append((f"bag\n({shares})", bag))
-    figure = Figure(figsize=(9.2, 7.6), layout="constrained")
-    axes = figure.subplots(4, 4, width_ratios=(1, 1, 1, 1.35))
+    figure = Figure(figsize=(10, 7.6), layout="constrained")
+    axes = figure.subplots(4, 4, width_ratios=(1, 1, 1, 1.6))
     for (name, points), line in zip(parts, axes, strict=True):
         for i, ax in enumerate(line[:3]):
             _histogram(ax, points[:, i], _COLOURS[i])
         _triangle(line[3], points)
         line[0].set_ylabel(name)
+        for ax in line[:3]:
+            ax.label_outer()
     for i in range(3):
         axes[0, i].set_title(f"posterior of class {i + 1}")
         axes[-1, i].set_xlabel("posterior")
@@ -83,7 +85,7 @@ def _triangle(ax: Any, points: Array) -> None:
             va="bottom" if above else "top",
             color=colour,
         )
-    ax.set(xlim=(-0.12, 1.12), ylim=(-0.14, 1.02), aspect="equal")
+    ax.set(xlim=(-0.06, 1.06), ylim=(-0.1, 0.96), aspect="equal")
     ax.axis("off")
 
 

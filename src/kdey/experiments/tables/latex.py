@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from kdey.experiments.tables.model import Entry, Line, Table
 
 _PREAMBLE = r"""\documentclass{article}
-\usepackage[T1]{fontenc}
-\usepackage[utf8]{inputenc}
 \usepackage[a4paper,landscape,margin=1.5cm]{geometry}
 \usepackage[table]{xcolor}
 \usepackage{graphicx}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from kdey.experiments.methods import PAIRS
-from kdey.experiments.settings import SETTINGS
 from kdey.experiments.tables.model import Entry, Line, Table, number
 from kdey.experiments.tables.scores import Scores
 from kdey.significance import pooled_wilcoxon
@@ -21,7 +20,7 @@ def pairs_table(scores: Scores) -> Table | None:
     lines = [line for pair in PAIRS if (line := _compare(scores, *pair)) is not None]
     if not lines:
         return None
-    group = SETTINGS[scores.experiment].published[1]
+    group = scores.group
     return Table(
         name=f"{scores.experiment}-{scores.metric}-pairs",
         title=f"{scores.metric.upper()} on {group}: the paper's pairs over the bags of all sets",

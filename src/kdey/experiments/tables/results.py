@@ -7,7 +7,6 @@ import numpy as np
 from kdey.bags import Array
 from kdey.experiments.methods import METHODS
 from kdey.experiments.published import COMPETITION
-from kdey.experiments.settings import SETTINGS
 from kdey.experiments.tables.model import Entry, Line, Table, number, shaded
 from kdey.experiments.tables.scores import Scores
 from kdey.significance import average_ranks, compare_to_best
@@ -33,7 +32,7 @@ def results_table(scores: Scores, kind: str) -> Table:
         for i, dataset in enumerate(scores.datasets)
     ]
     lines += summary_lines(means, scores.methods) + _competition(scores)
-    group = SETTINGS[scores.experiment].published[1]
+    group = scores.group
     metric = scores.metric.upper()
     return Table(
         name=f"{scores.experiment}-{scores.metric}-{kind}",
@@ -70,7 +69,7 @@ def spread_table(scores: Scores) -> Table | None:
     for dataset in scores.datasets:
         parts = [scores.by_seed(dataset, method) for method in scores.methods]
         lines.append(Line(dataset, tuple(_spread(part) for part in parts)))
-    group = SETTINGS[scores.experiment].published[1]
+    group = scores.group
     return Table(
         name=f"{scores.experiment}-{scores.metric}-spread",
         title=f"{scores.metric.upper()} on {group}: mean and standard deviation over split seeds",

@@ -9,7 +9,8 @@ import numpy as np
 
 from kdey.bags import Array
 from kdey.experiments.methods import METHODS
-from kdey.experiments.published import published_order
+from kdey.experiments.published import published_order, published_values
+from kdey.experiments.settings import SETTINGS
 from kdey.experiments.store import Results
 
 
@@ -61,6 +62,13 @@ class Scores:
                 found = self.by_seed(dataset, method)
                 table[i, j] = found.mean() if len(found) else np.nan
         return table
+
+    @property
+    def group(self) -> str:
+        """The paper's name of these data sets; stand-ins are called so."""
+        setting = SETTINGS[self.experiment].published
+        known = {name for name, _ in published_values(*setting, self.metric)}
+        return setting[1] if known & set(self.datasets) else f"stand-ins for {setting[1]}"
 
     def all_seeds(self) -> list[int]:
         """Return the seeds that any data set counts with."""
