@@ -178,10 +178,11 @@ def test_html_is_escaped_and_whole() -> None:
 
 
 def test_markdown_keeps_its_columns() -> None:
-    lines = [line for line in to_markdown(HOSTILE).splitlines() if line.startswith("|")]
+    lines = [line for line in to_markdown([HOSTILE]).splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {4}
     assert "**0.1**‡" in lines[2]
-    assert "<script>" not in to_markdown(HOSTILE).replace("\\<", "")
+    assert to_markdown([HOSTILE, HOSTILE]).count("# note") == 1
+    assert "<script>" not in to_markdown([HOSTILE]).replace("\\<", "")
 
 
 def test_csv_is_read_back() -> None:

@@ -46,7 +46,7 @@ def representation_figure(seed: int = 3) -> Any:
     for i in range(3):
         axes[0, i].set_title(f"posterior of class {i + 1}")
         axes[-1, i].set_xlabel("posterior")
-    axes[0, 3].set_title("density on the simplex")
+    axes[0, 3].set_title("density on the simplex", pad=16)
     figure.suptitle("One histogram per class posterior (DM) or one density of all (KDEy)")
     return figure
 
@@ -62,7 +62,7 @@ def _posteriors() -> tuple[Array, NDArray[np.int64]]:
 def _histogram(ax: Any, values: Array, colour: str) -> None:
     shares, edges = np.histogram(values, bins=_N_BINS, range=(0, 1))
     ax.stairs(shares / len(values), edges, fill=True, color=colour, alpha=0.75)
-    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
 
 
 def _triangle(ax: Any, points: Array) -> None:

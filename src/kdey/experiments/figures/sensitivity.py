@@ -19,6 +19,7 @@ def sensitivity_figure(results: Results, metric: str) -> Any:
     Curves are means over seeds, the marked point the smallest of each.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     found = [curve for curve in results.curves.values() if curve.metric == metric]
     if not found:
@@ -37,7 +38,10 @@ def sensitivity_figure(results: Results, metric: str) -> Any:
         ax.grid(alpha=0.3)
     axes[0].set(ylabel=metric.upper(), xscale="log")
     axes[0].set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
-    axes[0].minorticks_off()
+    axes[0].xaxis.set_minor_locator(NullLocator())
+    axes[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes[0].yaxis.set_minor_locator(NullLocator())
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right upper", frameon=False)
     return figure

@@ -36,7 +36,7 @@ def results_table(scores: Scores, kind: str) -> Table:
     metric = scores.metric.upper()
     return Table(
         name=f"{scores.experiment}-{scores.metric}-{kind}",
-        title=f"{metric} on {group}, methods optimised for {metric}",
+        title=f"{metric} on {group}, {len(scores.methods)} methods optimised for {metric}",
         corner=group,
         columns=scores.methods,
         families=tuple(METHODS[name].family for name in scores.methods),

@@ -27,7 +27,7 @@ def write_tables(tables: Sequence[Table], folder: str | os.PathLike[str]) -> lis
     target.mkdir(parents=True, exist_ok=True)
     texts = {
         "tables.html": to_html(tables, TITLE),
-        "tables.md": "\n".join(map(to_markdown, tables)),
+        "tables.md": to_markdown(tables),
         "tables.tex": to_latex_document(tables),
     }
     for table in tables:
@@ -55,7 +55,7 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
         start, end = f"<!-- tables: {name} -->", f"<!-- end of tables: {name} -->"
         if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
             raise ValueError(f"{target} must hold {start} and, after it, {end}, each once")
-        body = "\n".join(map(to_markdown, made))
+        body = to_markdown(made)
         between = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
         text = between.sub(lambda _, new=f"{start}\n\n{body}\n{end}": new, text)  # type: ignore[misc]
     write_whole(target, text)
