@@ -34,6 +34,8 @@ def lequa_sources(setting: Setting, say: Callable[[str], None]) -> list[Source]:
     except FileNotFoundError as error:
         say(f"LeQua {task} was not found ({error}). Running on data of its size instead")
     sizes = {"n_train": 5000, "n_classes": 2} if binary else {}
+    if setting.quick:
+        sizes |= {"n_train": 1500, "n_features": 50}
     made = synthetic_lequa(
         n_validation=setting.n_validation,
         n_test=setting.n_test,

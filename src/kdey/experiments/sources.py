@@ -52,10 +52,10 @@ def find_sources(
     """
     from kdey.datasets import load_dataset, names
 
-    if setting.datasets == "lequa" and not wanted:
+    if setting.datasets == "lequa":
         from kdey.experiments.lequa import lequa_sources
 
-        return lequa_sources(setting, say)
+        return _only(lequa_sources(setting, say), wanted)
 
     def load(name: str, group: str) -> Source:
         full = name if "/" in name or name not in names(group) else f"{group}/{name}"
@@ -72,3 +72,12 @@ def find_sources(
             f"{', '.join(instead)}"
         )
         return [load(name, setting.instead) for name in instead]
+
+
+def _only(sources: list[Source], wanted: Sequence[str]) -> list[Source]:
+    """Return the sources of some names; none named: all."""
+    known = {source.name: source for source in sources}
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"data set {name!r} is unknown here; there are {', '.join(known)}")
+    return [known[name] for name in wanted] if wanted else sources

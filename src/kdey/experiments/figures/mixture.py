@@ -68,4 +68,5 @@ def _pairs(positive: Array) -> Array:
 
 def _density(points: Array, at: Array) -> Array:
     z = (at[:, None] - points[None, :]) / _BANDWIDTH
-    return np.exp(-0.5 * z**2).mean(axis=1) / (_BANDWIDTH * np.sqrt(2 * np.pi))
+    sums = np.exp(-0.5 * z**2).mean(axis=1)
+    return np.asarray(sums / (_BANDWIDTH * np.sqrt(2 * np.pi)), dtype=np.float64)
