@@ -59,7 +59,7 @@ def test_a_grid_goes_on_beyond_its_edge_only() -> None:
     method = METHODS["KDEy-ML"]  # at a bandwidth of 9 all of its densities are alike
     inside = replace(method, grid={"bandwidth": (0.05, 0.1, 9.0)}, beyond={"bandwidth": (10.0,)})
     assert choose(inside, task, setting, ["mae"], StageCache(), 1)["mae"].candidates == 3
-    edge = replace(method, grid={"bandwidth": (1e-4, 2e-4)}, beyond={"bandwidth": (0.05, 0.1)})
+    edge = replace(method, grid={"bandwidth": (1.0, 0.5)}, beyond={"bandwidth": (0.05, 0.1)})
     chosen = choose(edge, task, setting, ["mae"], StageCache(), 1)["mae"]
     assert chosen.candidates == 4
     assert chosen.params["bandwidth"] in (0.05, 0.1)
