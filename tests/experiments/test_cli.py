@@ -63,7 +63,7 @@ def test_a_quick_run_without_data_says_what_it_runs_on(
 def test_missing_data_are_an_error_of_one_line(datasets: types.ModuleType, tmp_path: Path) -> None:
     done = invoke("multi", "--results", tmp_path)
     assert done.exit_code == 1
-    assert done.stderr == "Error: uci-multi/letter.csv.gz was not found; download it\n"
+    assert done.stderr == "Error: letter.csv.gz was not found; download it\n"
     assert not list(tmp_path.iterdir())
 
 

@@ -57,12 +57,13 @@ def find_sources(
 
         return _only(lequa_sources(setting, say), wanted)
 
-    def load(name: str, group: str) -> Source:
-        full = name if "/" in name or name not in names(group) else f"{group}/{name}"
-        return source_of(load_dataset(full))
+    def load(name: str) -> Source:
+        # A bare name means the set of this setting, whatever other groups call theirs.
+        full = f"{setting.datasets}/{name}"
+        return source_of(load_dataset(full if full in names(setting.datasets) else name))
 
     try:
-        return [load(name, setting.datasets) for name in wanted or names(setting.datasets)]
+        return [load(name) for name in wanted or names(setting.datasets)]
     except FileNotFoundError as error:
         if wanted or not (setting.quick or setting.datasets == "tweets"):
             raise
@@ -71,7 +72,7 @@ def find_sources(
             f"{setting.datasets} was not found ({error}). Running on {setting.instead} instead: "
             f"{', '.join(instead)}"
         )
-        return [load(name, setting.instead) for name in instead]
+        return [load(name) for name in instead]
 
 
 def _only(sources: list[Source], wanted: Sequence[str]) -> list[Source]:
