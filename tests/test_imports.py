@@ -33,6 +33,7 @@ LAYERS = (
     ("checks", "persistence"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
+    ("experiments",),
     ("cli",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,99 @@
+"""Error by shift: how far a bag's prevalence lies from that of training, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kdey.bags import Array
+from kdey.experiments.methods import COMPACT
+from kdey.experiments.store import Results
+from kdey.experiments.tables.scores import Scores, gather
+
+_N_BINS = 8
+#: More data sets than this are drawn together, over quantiles of the shift.
+_MOST_PANELS = 6
+#: Pairs of the paper share a colour; the KDEy method has the full line.
+_STYLES = {
+    "PACC": ("#999999", ":"),
+    "DM-T": ("#000000", ":"),
+    "DM-HD": ("#0072B2", "--"),
+    "KDEy-HD": ("#0072B2", "-"),
+    "DM-CS": ("#D55E00", "--"),
+    "KDEy-CS": ("#D55E00", "-"),
+    "EMQ": ("#009E73", "--"),
+    "KDEy-ML": ("#009E73", "-"),
+}
+
+
+def shift_figure(results: Results, experiment: str, metric: str) -> Any:
+    """Return mean errors over bins of the shift, a line per method; None without results.
+
+    The shift of a bag is the absolute error between its prevalence and that of the development
+    data. Bins hold equally many bags. Many data sets are averaged over the same quantiles.
+    """
+    from matplotlib.figure import Figure
+
+    scores = gather(results, experiment, metric, COMPACT)
+    shifts = {name: _shift(results, scores, name) for name in scores.datasets}
+    known = [name for name in scores.datasets if shifts[name] is not None]
+    if not known:
+        return None
+    together = len(known) > _MOST_PANELS
+    n = 1 if together else len(known)
+    columns = min(n, 3)
+    rows = -(-n // columns)
+    figure = Figure(figsize=(3.1 * columns + 1.6, 2.7 * rows + 0.3), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    if together:
+        _draw_together(axes[0], scores, {name: shifts[name] for name in known})
+    else:
+        for ax, name in zip(axes, known, strict=False):
+            _draw_one(ax, scores, name, shifts[name])
+    for ax in axes[n:]:
+        ax.axis("off")
+    axes[0].set_ylabel(metric.upper())
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right upper", frameon=False)
+    return figure
+
+
+def _shift(results: Results, scores: Scores, dataset: str) -> Array | None:
+    """Return the shifts of a data set's bags over all seeds, as errors are joined."""
+    keys = [(scores.experiment, dataset, seed) for seed in scores.seeds(dataset)]
+    if not keys or any(key not in results.bags for key in keys):
+        return None
+    return np.concatenate([results.bags[key].shift for key in keys])
+
+
+def _draw_one(ax: Any, scores: Scores, dataset: str, shift: Any) -> None:
+    at = by_quantile(shift, shift)
+    for method in scores.methods:
+        errors = scores.joined(dataset, method)
+        if errors is not None:
+            _line(ax, at, by_quantile(errors, shift), method)
+    ax.set(title=dataset, xlabel="shift of the bag", ylim=(0, None))
+    ax.grid(alpha=0.3)
+
+
+def _draw_together(ax: Any, scores: Scores, shifts: dict[str, Any]) -> None:
+    at = (np.arange(_N_BINS) + 0.5) / _N_BINS
+    for method in scores.methods:
+        found = {name: scores.joined(name, method) for name in shifts}
+        lines = [by_quantile(e, shifts[name]) for name, e in found.items() if e is not None]
+        if len(lines) == len(shifts):
+            _line(ax, at, np.mean(lines, axis=0), method)
+    ax.set(title=f"mean of {len(shifts)} data sets", xlabel="quantile of the shift", ylim=(0, None))
+    ax.grid(alpha=0.3)
+
+
+def _line(ax: Any, at: Array, errors: Array, method: str) -> None:
+    colour, style = _STYLES[method]
+    ax.plot(at, errors, color=colour, linestyle=style, marker=".", markersize=4, label=method)
+
+
+def by_quantile(values: Array, shift: Array, n_bins: int = _N_BINS) -> Array:
+    """Return the means of values over bins of rising shift with equally many bags each."""
+    order = np.argsort(shift, kind="stable")
+    return np.array([part.mean() for part in np.array_split(values[order], n_bins)])

@@ -1,0 +1,175 @@
+"""The results file: one line per finished cell, on disk before the next cell starts.
+
+A line is a JSON object whose last entry ``crc`` is the checksum of what stands before it. Lines are
+appended with a single write and synced. A last line cut short by a crash is cut off when the
+file is opened to go on, and left out when it is read; any other damage is an error that names
+file and line, because a table must not be made of half of the results without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kdey.experiments.cells import BagsRecord, Cell, CellKey, Curve
+
+_HEADER = {"kind": "kdey results 1"}
+_CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a results file holds; of several lines on one thing the last counts.
+
+    Attributes
+    ----------
+    cells : dict from CellKey to Cell
+    bags : dict from (experiment, dataset, seed) to BagsRecord
+    curves : dict from (dataset, method, metric, seed) to Curve
+    """
+
+    cells: dict[CellKey, Cell] = field(default_factory=dict)
+    bags: dict[tuple[str, str, int], BagsRecord] = field(default_factory=dict)
+    curves: dict[tuple[str, str, str, int], Curve] = field(default_factory=dict)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in one line."""
+        kind = record["kind"]
+        if kind == "cell":
+            cell = Cell.from_record(record)
+            self.cells[cell.key] = cell
+        elif kind == "bags":
+            bags = BagsRecord.from_record(record)
+            self.bags[bags.experiment, bags.dataset, bags.seed] = bags
+        elif kind == "curve":
+            curve = Curve.from_record(record)
+            self.curves[curve.dataset, curve.method, curve.metric, curve.seed] = curve
+        else:
+            raise ValueError(f"unknown kind {kind!r}")
+
+    def join(self, other: Results) -> None:
+        """Take in all of another file's results."""
+        self.cells.update(other.cells)
+        self.bags.update(other.bags)
+        self.curves.update(other.curves)
+
+
+class ResultsFile:
+    """A results file open for appending; ``results`` holds what it had and has got.
+
+    Parameters
+    ----------
+    path : path of the file; made, with its folder, where it does not exist
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        try:
+            whole, self.results = _parse(self.path)
+            if whole < os.fstat(self._file).st_size:  # the last write was cut short
+                os.ftruncate(self._file, whole)
+            if whole == 0:
+                self._write(_HEADER)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, record: Cell | BagsRecord | Curve) -> None:
+        """Write one finished piece; it is on disk when this returns."""
+        line = record.to_record()
+        self._write(line)
+        self.results.add(line)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        line = encode_line(record)
+        before = os.fstat(self._file).st_size
+        try:
+            written = os.write(self._file, line)
+            if written < len(line):  # raises where there is no space for the rest
+                os.write(self._file, line[written:])
+            os.fsync(self._file)
+        except OSError as error:
+            os.ftruncate(self._file, before)
+            raise _unwritable(self.path, error) from error
+
+
+def read_results(*paths: str | os.PathLike[str]) -> Results:
+    """Return what one or several results files hold together; nothing is written."""
+    found = Results()
+    for path in paths:
+        found.join(_parse(Path(path))[1])
+    return found
+
+
+def encode_line(record: Mapping[str, Any]) -> bytes:
+    """Return a record as a line with its checksum."""
+    text = json.dumps(record, separators=(",", ":"))[:-1].encode()
+    return text + f',"crc":"{zlib.crc32(text):08x}"}}\n'.encode()
+
+
+def _parse(path: Path) -> tuple[int, Results]:
+    """Return how many bytes of a file are whole lines, and what they hold."""
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    lines = content[:whole].splitlines()
+    results = Results()
+    if not lines:
+        return 0, results
+    if _decode(path, 1, lines[0]) != _HEADER:
+        raise ValueError(f"{path}, line 1: not a results file of kdey; name another file")
+    for number, line in enumerate(lines[1:], start=2):
+        record = _decode(path, number, line)
+        try:
+            results.add(record)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: not a known result ({error})") from error
+    return whole, results
+
+
+def _decode(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    found = _CRC.search(line)
+    text = line[: found.start()] if found else line
+    if found is None or found.group(1).decode() != f"{zlib.crc32(text):08x}":
+        raise ValueError(
+            f"{path}, line {number}: damaged (its checksum does not match); delete the line to "
+            "have its cell run again, or take the file from a copy"
+        )
+    record: dict[str, Any] = json.loads(text + b"}")
+    return record
+
+
+def _unwritable(path: Path, error: OSError) -> OSError:
+    message = (
+        f"cannot write results: {error.strerror}. What was finished before stays there: run the "
+        "same command again once it can be written"
+    )
+    return type(error)(error.errno, message, str(path))
