@@ -6,7 +6,7 @@ Two targets (the population, this bag), two ways (analytic, bootstrap), one resu
 both, ``run.py`` puts them together.
 """
 
-from kdey.inference.difference import Difference, difference
+from kdey.inference.differences import Difference, difference
 from kdey.inference.estimate import Estimate
 from kdey.inference.estimates import Estimates
 from kdey.inference.model import FittedModel

@@ -10,7 +10,8 @@ posterior adapted to the estimate, and the draw is
 .. math:: \hat\alpha + (\alpha^*_b - \bar y^*_b)
 
 with :math:`\bar y^*_b` the shares of these labels. Where classes are told apart perfectly the
-difference is zero however few instances the bag has.
+difference is zero however few instances the bag has. (The mean of :math:`\bar y^*` is taken for
+:math:`\hat\alpha`, as adapted posteriors need not average to the estimate.)
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def draws_by(
         counts = bag_counts(given.bag, n, rng)
         found = solve(counts, first)
         if membership is not None:
-            found = given.estimate + found - drawn_shares(given.bag, counts, membership, rng)
+            shares = drawn_shares(given.bag, counts, membership, rng)
+            # Memberships need not average to the estimate: only their noise is wanted.
+            found = found - (shares - given.bag.weights @ membership)
         parts.append(found)
     return np.concatenate(parts)
 
