@@ -49,9 +49,7 @@ class Linearised:
     @property
     def spread(self) -> Array:
         """Spreads of shape (k, k), or (n_bags, k, k) where they differ."""
-        if len(self.moments) == 1:
-            return self.moments[0].spread
-        return np.stack([one.spread for one in self.moments])
+        return _each(self.moments, "spread")
 
     def covariance(self, bag: int, population: bool) -> Array:
         """Return the covariance of one bag's centre, shape (k, k)."""
@@ -63,61 +61,108 @@ class Linearised:
         return np.asarray(out)
 
 
-def linearise(
+def linearise_features(
+    model: FittedModel, means: Array, rows: Array, bags: Sequence[Sampled]
+) -> Linearised:
+    """Return the moment equation of every bag where rows are features (ACC, PACC).
+
+    Parameters
+    ----------
+    model : FittedModel
+    means : array of shape (n_bags, k)
+        Mean row of every bag.
+    rows : array of shape (pool_size, k)
+    bags : sequence of Sampled
+    """
+    moments = model.feature_moments
+    effects = np.ones(means.shape)
+    for number, bag in enumerate(bags):
+        if bag.clusters is not None:
+            effects[number] = bag.design_effect(rows[bag.indices] @ moments.inverse.T)
+    return _linearised(means @ moments.inverse.T, effects, bags, [moments])
+
+
+def linearise_likelihood(
     model: FittedModel, rows: Array, bags: Sequence[Sampled], estimates: Array
 ) -> Linearised:
-    """Return the moment equation of every bag.
+    """Return the moment equation of every bag where rows are densities (EMQ, DIR, KDEy-ML).
 
     Parameters
     ----------
     model : FittedModel
     rows : array of shape (pool_size, k)
-        Rows of the pool as ``model.hold`` gives them.
+        Densities as ``model.hold`` gives them.
     bags : sequence of Sampled
     estimates : array of shape (n_bags, k)
     """
+    training, moments = model.class_rows, []
+    # Features that look for rarer things than the training data can show would be all noise.
+    least = np.inf if training is None else len(training.sizes) / (1.0 / training.sizes).sum()
+    centre, effects = np.empty(estimates.shape), np.ones(estimates.shape)
+    for number, bag in enumerate(bags):
+        tilt = smoothed(estimates[number], min(bag.effective_size, least))
+        own = rows[bag.indices]
+        if training is None:
+            one = bag_moments(own, bag.weights, tilt)
+        else:
+            one = training_moments(training, tilt)
+        # The mean of the adapted posteriors, without making them.
+        mean = tilt * ((bag.weights / (own @ tilt)) @ own)
+        centre[number] = one.inverse @ mean
+        if bag.clusters is not None:
+            effects[number] = bag.design_effect(adapted(own, tilt) @ one.inverse.T)
+        moments.append(one)
+    return _linearised(centre, effects, bags, moments)
+
+
+def _linearised(
+    centre: Array, effects: Array, bags: Sequence[Sampled], moments: Sequence[Moments]
+) -> Linearised:
     sizes = np.array([bag.effective_size for bag in bags])
-    moments: list[Moments] = []
-    means, effects = [], []
-    tilts = smoothed(estimates, sizes)
-    for bag, tilt in zip(bags, tilts, strict=True):
-        own, phi = _one(model, rows[bag.indices], bag, tilt, moments)
-        moments.append(own)
-        means.append(own.inverse @ (bag.weights @ phi))
-        effects.append(bag.design_effect(phi @ own.inverse.T) if bag.clusters is not None else 1.0)
-    centre = np.array(means)
-    mix = np.maximum(centre, 0.0)
-    mix = smoothed(mix / mix.sum(axis=1, keepdims=True), sizes)
-    worth = sizes[:, None] / np.array([np.broadcast_to(e, centre.shape[1]) for e in effects])
+    mix = _inside(centre, sizes)
+    shift = (_each(moments, "tilt") @ (mix / moments[0].sizes)[:, :, None])[:, :, 0]
+    centre = centre - shift
+    mix = _inside(centre, sizes)
     units = np.array([np.inf if bag.clusters is None else bag.n_units - 1.0 for bag in bags])
-    shared = moments[:1] if not model.is_likelihood else moments
-    return Linearised(centre, mix, worth, units, shared)
+    return Linearised(centre, mix, sizes[:, None] / effects, np.maximum(units, 1.0), moments)
 
 
-def _one(
-    model: FittedModel, rows: Array, bag: Sampled, tilt: Array, before: list[Moments]
-) -> tuple[Moments, Array]:
-    """Return the moments and the features of one bag."""
-    training = model.class_rows
-    if not model.is_likelihood:
-        assert training is not None  # what is_analytic asks for
-        return (before[0] if before else training_moments(training, None)), rows
-    phi = adapted(rows, tilt)
-    if training is None:
-        return bag_moments(rows, bag.weights, tilt), phi
-    return training_moments(training, tilt), phi
+def _inside(centre: Array, sizes: Array) -> Array:
+    """Return moment estimates moved into the simplex, with no class absent."""
+    inside = np.maximum(centre, 0.0)
+    return smoothed(inside / inside.sum(axis=1, keepdims=True), sizes)
+
+
+def _each(moments: Sequence[Moments], name: str) -> Array:
+    """Return a field of the moments, shape (k, k), or (n_bags, k, k) where they differ."""
+    if len(moments) == 1:
+        return np.asarray(getattr(moments[0], name))
+    return np.stack([getattr(one, name) for one in moments])
+
+
+def degrees_of_freedom(line: Linearised, population: bool) -> Array:
+    """Return those of every variance, shape (n_bags, k)."""
+    n = line.moments[0].sizes
+    total = variance(line.mix, line.spread, line.bag_sizes, n, population)
+    known = _each(line.moments, "freedom")
+    found = freedom(line.mix, line.spread, line.bag_sizes, n, known, total)
+    return np.minimum(found, line.units[:, None])
 
 
 def analytic_limits(line: Linearised, tail: float, population: bool) -> tuple[Array, Array]:
     """Return the limits of every class and bag, two arrays of shape (n_bags, k)."""
-    first = line.moments[0]
-    spread, m, n = line.spread, line.bag_sizes, first.sizes
-    total = variance(line.mix, spread, m, n, population)
-    degrees = freedom(line.mix, spread, m, n, first.freedom, total)
-    degrees = np.minimum(degrees, line.units[:, None])
-    quantile = t_quantile(tail, degrees)
-    low, high = score_interval(line.centre, line.mix, spread, m, n, quantile, population)
-    for bag in range(len(low)):
-        confused = line.at(bag).confused
-        low[bag, confused], high[bag, confused] = 0.0, 1.0
+    quantile = t_quantile(tail, degrees_of_freedom(line, population))
+    low, high = score_interval(
+        line.centre,
+        line.mix,
+        line.spread,
+        line.bag_sizes,
+        line.moments[0].sizes,
+        quantile,
+        population,
+    )
+    for number, one in enumerate(line.moments):
+        if one.confused.any():
+            where = slice(None) if len(line.moments) == 1 else number
+            low[where, one.confused], high[where, one.confused] = 0.0, 1.0
     return low, high

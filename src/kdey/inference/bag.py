@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,16 +64,20 @@ class Sampled:
 def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> list[Sampled]:
     """Return every bag with its weights; ``clusters`` holds one id per instance of the pool."""
     codes = None if clusters is None else _cluster_codes(clusters, bags.pool_size)
-    out = []
-    for number, indices in enumerate(bags):
-        weights = bags.bag_weights(number)
-        keep = weights > 0
-        where, w = indices[keep], weights[keep]
-        own: Any = None
-        if codes is not None:
-            own = np.unique(codes[where], return_inverse=True)[1].astype(np.int64)
-        out.append(Sampled(where, w / w.sum(), own))
-    return out
+    return [_sampled(bags, number, where, codes) for number, where in enumerate(bags)]
+
+
+def _sampled(bags: Bags, number: int, where: Indices, codes: Indices | None) -> Sampled:
+    if bags.weights is None:
+        w = np.full(len(where), 1.0 / len(where))
+    else:
+        w = bags.bag_weights(number)
+        where, w = where[w > 0], w[w > 0]
+        w = w / w.sum()
+    if codes is None:
+        return Sampled(where, w, None)
+    own = np.unique(codes[where], return_inverse=True)[1]
+    return Sampled(where, w, own.astype(np.int64))
 
 
 def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:

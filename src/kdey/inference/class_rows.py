@@ -23,8 +23,9 @@ from kdey.rows.density import DensityMap
 
 Indices = NDArray[np.int64]
 
-#: Rows per class from which spreads are computed; means take all rows.
-THIN = 250
+#: Rows of all classes together, and least of one class, from which spreads are computed; means
+#: take all rows.
+THIN, THIN_CLASS = 2_000, 60
 #: Rows per class that are made at all; beyond it the training-by-training pass costs too much.
 MOST = 5_000
 
@@ -35,19 +36,20 @@ class ClassRows:
 
     Attributes
     ----------
-    rows : array of shape (n, k)
-        Densities relative to each row's largest, or features.
+    rows : float32 array of shape (n, k)
+        Densities relative to each row's largest, or features; float32, as a pass over all of
+        them is made for every bag.
     offsets : int64 array of shape (k + 1,)
         Class l owns ``rows[offsets[l]:offsets[l + 1]]``.
-    weights : array of shape (n,)
+    weights : float32 array of shape (n,)
         Sum to one within each class.
     thin : int64 array
         Positions of the rows that spreads are computed from.
     """
 
-    rows: Array
+    rows: NDArray[np.float32]
     offsets: Indices
-    weights: Array
+    weights: NDArray[np.float32]
     thin: Indices
 
     @property
@@ -64,10 +66,11 @@ class ClassRows:
         out[np.arange(len(owners)), owners] = self.weights[self.thin]
         return np.asarray(out / out.sum(axis=0))
 
-    @property
+    @cached_property
     def sizes(self) -> Array:
         """Effective number of rows of each class, 1 / sum w^2, shape (k,)."""
-        return np.asarray(1.0 / np.add.reduceat(self.weights**2, self.offsets[:-1]))
+        squares = self.weights.astype(np.float64) ** 2
+        return np.asarray(1.0 / np.add.reduceat(squares, self.offsets[:-1]))
 
 
 def class_rows(
@@ -95,7 +98,9 @@ def class_rows(
     counts = np.bincount(labels, minlength=n_classes)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     mass = np.bincount(labels, weights=w, minlength=n_classes)
-    return ClassRows(rows, offsets, w / mass[labels], _spaced(offsets, THIN))
+    shares = (w / mass[labels]).astype(np.float32)
+    thin = _spaced(offsets, max(THIN // n_classes, THIN_CLASS))
+    return ClassRows(rows.astype(np.float32), offsets, shares, thin)
 
 
 @singledispatch

@@ -10,11 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array
+from kdey.bags import Array, Bags
 from kdey.frames import make_frame
 from kdey.inference.display import estimate_html, estimate_text
 from kdey.inference.region import Region
 from kdey.inference.uncertainty import Analytic, Draws, Nothing, Uncertainty
+from kdey.rows.posterior import one_hot_argmax
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """The classifier's decisions on a pool, counted when asked for."""
+
+    posteriors: NDArray[np.floating]
+    bags: Bags
+
+    @cached_property
+    def shares(self) -> Array:
+        """Share of decisions for each class in each bag, shape (n_bags, k)."""
+        return self.bags.mean(one_hot_argmax(self.posteriors))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,8 +46,6 @@ class Estimate:
     target : {"population", "bag"}
     simultaneous : bool
         Whether the limits cover all classes at once (Bonferroni).
-    classify_and_count : array of shape (k,) or None
-        Share of the classifier's decisions for each class, for contrast.
     training_prevalence : array of shape (k,)
     size : int
         Number of instances of the bag.
@@ -42,6 +54,10 @@ class Estimate:
     converged : bool
     uncertainty : Analytic, Draws or Nothing
         What the limits rest on.
+    decisions : Decisions or None
+        The classifier's decisions on the pool; None where the method has no classifier.
+    number : int
+        Position of the bag among those estimated together.
     diagnostics : dict
         ``effective_size``, ``notes``, and what later checks add.
     """
@@ -53,13 +69,19 @@ class Estimate:
     confidence: float
     target: str
     simultaneous: bool
-    classify_and_count: Array | None
     training_prevalence: Array
     size: int
     gap: float
     converged: bool
     uncertainty: Uncertainty
+    decisions: Decisions | None = None
+    number: int = 0
     diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def classify_and_count(self) -> Array | None:
+        """Share of the classifier's decisions for each class, shape (k,), for contrast."""
+        return None if self.decisions is None else self.decisions.shares[self.number]
 
     @property
     def method(self) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array
 from kdey.inference.class_rows import ClassRows, class_rows
+from kdey.inference.moments import Moments, training_moments
 from kdey.matching import MatchMeans, MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
 
@@ -65,6 +66,13 @@ class FittedModel:
         if self.training is None or self.training.posteriors is None:
             return None
         return class_rows(self.row_map, self.training, self.n_classes, self.hold, self.n_threads)
+
+    @cached_property
+    def feature_moments(self) -> Moments:
+        """Moments of rows that are features: the same for every bag."""
+        if self.class_rows is None:
+            raise ValueError("analytic intervals need training posteriors: cv must not be None")
+        return training_moments(self.class_rows, None)
 
     @property
     def rare(self) -> NDArray[np.bool_]:

@@ -53,8 +53,11 @@ class Moments:
         Weight of each row in the mean of each class; columns sum to one.
     sizes : array of shape (k,)
         Training instances that each column of T is a mean of; inf where T is not learnt.
-    freedom : array of shape (k,)
-        Degrees of freedom of the spread of each class.
+    freedom : array of shape (k, k)
+        Degrees of freedom of each spread: 2 n / (kurtosis - 1), fewer where a few rows make it.
+    tilt : array of shape (k, k)
+        Entry (i, l): covariance of z_i and z_l within class l, the bias that the inverse of an
+        uncertain T brings.
     confused : bool array of shape (k,)
         Classes that T cannot tell apart from mixtures of others.
     """
@@ -65,6 +68,7 @@ class Moments:
     membership: Array
     sizes: Array
     freedom: Array
+    tilt: Array
     confused: NDArray[np.bool_]
 
     def covariance(self, shares: Array) -> Array:
@@ -107,16 +111,14 @@ def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
     """
     rows, w, offsets = training.rows, training.weights, training.offsets
     if prevalence is not None:
-        w = w / (rows @ prevalence)
+        w = w / (rows @ prevalence.astype(np.float32))
     parts = [slice(a, b) for a, b in pairwise(offsets.tolist())]
-    matrix = np.array([w[part] @ rows[part] for part in parts]).T
-    phi = rows[training.thin]
+    matrix = np.array([w[part] @ rows[part] for part in parts], dtype=np.float64).T
+    phi = rows[training.thin].astype(np.float64)
     if prevalence is not None:
         matrix *= prevalence[:, None]
         phi = adapted(phi, prevalence)
-    sizes = training.sizes
-    freedom = np.maximum(sizes - 1.0, 1.0)
-    return _moments(matrix, phi, training.thin_membership, sizes, freedom, sizes)
+    return _moments(matrix, phi, training.thin_membership, training.sizes, training.sizes)
 
 
 def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
@@ -138,27 +140,38 @@ def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
     soft /= mass
     known = np.full(len(prevalence), np.inf)
     seen = mass * weights.sum() / (weights**2).sum()
-    return _moments(phi.T @ soft, phi, soft, known, known, np.maximum(seen, 0.5))
+    return _moments(phi.T @ soft, phi, soft, known, np.maximum(seen, 0.5))
 
 
-def _moments(
-    matrix: Array, phi: Array, membership: Array, sizes: Array, freedom: Array, seen: Array
-) -> Moments:
+def _moments(matrix: Array, phi: Array, membership: Array, sizes: Array, seen: Array) -> Moments:
     """Return the moments of features ``phi`` of shape (n', k) with means ``matrix``.
 
     ``seen`` says how many instances of each class the spread was seen on.
     """
     inverse, confused = _invert(matrix)
     z = phi @ inverse.T
-    means = z.T @ membership
     counts = 1.0 / np.maximum((membership**2).sum(axis=0), np.finfo(np.float64).tiny)
+    means = z.T @ membership
+    spread, freedom = _spread(z, membership, means, counts)
+    tilt = z.T @ (membership * z) - means * np.diag(means)
+    spread += _pseudo(seen)
+    return Moments(inverse, spread, z, membership, sizes, freedom, tilt, confused)
+
+
+def _spread(z: Array, membership: Array, means: Array, counts: Array) -> tuple[Array, Array]:
+    """Return the variance of z within classes and its degrees of freedom, both (k, k)."""
+    square = z * z
+    second, third, fourth = (power.T @ membership for power in (square, square * z, square**2))
+    spread = np.maximum(second - means**2, 0.0)
+    fourth = fourth - 4.0 * means * third + 6.0 * means**2 * second - 3.0 * means**4
+    kurtosis = np.maximum(fourth, spread**2) / np.maximum(spread**2, 1e-24)
+    freedom = np.clip(2.0 * counts / np.maximum(kurtosis - 1.0, 1e-12), 1.0, np.maximum(counts, 1))
     lone = counts < 1.5
-    unbiased = np.where(lone, 1.0, counts / np.where(lone, 1.0, counts - 1.0))
-    spread = np.maximum((z * z).T @ membership - means**2, 0.0) * unbiased
+    spread *= np.where(lone, 1.0, counts / np.where(lone, 1.0, counts - 1.0))
     if lone.any() and not lone.all():  # nothing is known of their spread
         spread[:, lone] = spread[:, ~lone].max(axis=1, keepdims=True)
-    spread += _pseudo(seen)
-    return Moments(inverse, spread, z, membership, sizes, freedom, confused)
+        freedom[:, lone] = 1.0
+    return spread, freedom
 
 
 def _pseudo(seen: Array) -> Array:

@@ -1,12 +1,13 @@
 r"""Joint regions for all classes at once, in log-ratio coordinates.
 
-A prevalence p becomes :math:`y = \operatorname{clr}((m p + 1/2) / (m + k/2))`, so that an absent
-class has coordinates too, and the region is the set of p with
+A prevalence p becomes :math:`y = \operatorname{clr}(p + \delta)`, where :math:`\delta_i` is five
+times the standard error of class i: an absent class has coordinates too, and within its errors of
+zero the logarithm is nearly linear, as the error is there. The region is the set of p with
 
 .. math:: (y - \hat y)' S^+ (y - \hat y) \le r
 
-where S is the covariance of y and r a quantile: of chi-square with k - 1 degrees of freedom, or of
-the bootstrap replicates themselves.
+where S is the covariance of y and r a quantile: of Hotelling's distribution in k - 1 dimensions
+with the degrees of freedom of S, or of the bootstrap replicates themselves.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri
+from scipy.special import chdtri, fdtri
 
 from kdey.bags import Array
-from kdey.inference.moments import smoothed
 from kdey.simplex import check_posteriors
 
 #: Directions of S below this share of the largest count as exactly known.
 CUTOFF = 1e-10
+#: Least offset: shares that differ by less count as equal.
+LEAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,22 +38,22 @@ class Region:
     precision : array of shape (k, k)
         The pseudo-inverse of S.
     threshold : float
-    size : float
-        m, the (effective) size of the bag.
+    offset : array of shape (k,)
+        What is added to prevalences before the logarithm.
     confidence : float
     """
 
     centre: Array
     precision: Array
     threshold: float
-    size: float
+    offset: Array
     confidence: float
 
     def distance(self, prevalence: ArrayLike) -> Array:
         """Return the quadratic form at prevalences of shape (k,) or (n, k)."""
         given = np.asarray(prevalence, dtype=np.float64)
         checked = check_posteriors(np.atleast_2d(given), len(self.centre), name="prevalence")
-        d = log_ratios(np.asarray(checked, dtype=np.float64), self.size) - self.centre
+        d = log_ratios(np.asarray(checked, dtype=np.float64), self.offset) - self.centre
         out = np.einsum("ni,ij,nj->n", d, self.precision, d)
         return np.asarray(out if given.ndim == 2 else out[0])
 
@@ -61,38 +63,57 @@ class Region:
         return bool(inside) if inside.ndim == 0 else inside
 
 
-def log_ratios(prevalence: Array, size: float) -> Array:
-    """Return centred log-ratios of smoothed prevalences, of the same shape."""
-    logs = np.log(smoothed(prevalence, size))
+def log_ratios(prevalence: Array, offset: Array) -> Array:
+    """Return centred log-ratios of prevalences (..., k) with an offset (k,), of the same shape."""
+    logs = np.log(np.maximum(prevalence + offset, np.finfo(np.float64).tiny))
     return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
 
 
 def region_from_covariance(
-    prevalence: Array, covariance: Array, size: float, confidence: float
+    prevalence: Array, covariance: Array, freedom: float, confidence: float
 ) -> Region:
-    """Return the region of an estimate (k,) with covariance (k, k), by the delta method."""
+    """Return the region of an estimate (k,) with covariance (k, k), by the delta method.
+
+    ``freedom`` is that of the covariance; the estimate may leave the simplex a little.
+    """
     k = len(prevalence)
-    scale = size / (size + 0.5 * k) / smoothed(prevalence, size)
-    jacobian = np.diag(scale) - scale / k  # rows: d log p_i less the mean of the logs
+    offset = _offset(np.sqrt(np.diag(covariance)))
+    prevalence = np.maximum(prevalence, -0.8 * offset)
+    slope = 1.0 / (prevalence + offset)
+    jacobian = np.diag(slope) - slope / k  # rows: d log p_i less the mean of the logs
     precision = _inverse(jacobian @ covariance @ jacobian.T)
-    threshold = float(chdtri(max(k - 1, 1), 1.0 - confidence))
-    return Region(log_ratios(prevalence, size), precision, threshold, size, confidence)
+    threshold = _hotelling(max(k - 1, 1), freedom, confidence)
+    return Region(log_ratios(prevalence, offset), precision, threshold, offset, confidence)
 
 
-def region_from_draws(prevalence: Array, draws: Array, size: float, confidence: float) -> Region:
+def region_from_draws(prevalence: Array, draws: Array, confidence: float) -> Region:
     """Return the region around an estimate (k,) that holds its share of the draws (n, k)."""
-    centre, y = log_ratios(prevalence, size), log_ratios(draws, size)
+    offset = _offset(np.sqrt(np.mean((draws - prevalence) ** 2, axis=0)))
+    centre, y = log_ratios(prevalence, offset), log_ratios(draws, offset)
     deviations = y - centre
     precision = _inverse(deviations.T @ deviations / len(y))
     held = np.einsum("ni,ij,nj->n", deviations, precision, deviations)
-    return Region(centre, precision, float(np.quantile(held, confidence)), size, confidence)
+    return Region(centre, precision, float(np.quantile(held, confidence)), offset, confidence)
+
+
+def _offset(errors: Array) -> Array:
+    """Return five standard errors, kept from vanishing."""
+    return np.maximum(5.0 * errors, LEAST)
+
+
+def _hotelling(dimension: int, freedom: float, confidence: float) -> float:
+    """Return the quantile of Hotelling's T squared; of chi-square for unlimited freedom."""
+    rest = max(freedom - dimension + 1.0, 1.0)
+    if rest > 1e6:
+        return float(chdtri(dimension, 1.0 - confidence))
+    return float(dimension * freedom / rest * fdtri(dimension, rest, confidence))
 
 
 def _inverse(covariance: Array) -> Array:
     return np.asarray(np.linalg.pinv(covariance, CUTOFF, hermitian=True), dtype=np.float64)
 
 
-def whole_simplex(n_classes: int, size: float, confidence: float) -> Region:
+def whole_simplex(n_classes: int, confidence: float) -> Region:
     """Return the region that holds every prevalence."""
     k = n_classes
-    return Region(np.zeros(k), np.zeros((k, k)), 0.0, size, confidence)
+    return Region(np.zeros(k), np.zeros((k, k)), 0.0, np.ones(k), confidence)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
-from kdey.inference.analytic import analytic_limits, linearise
+from kdey.inference.analytic import analytic_limits, linearise_features, linearise_likelihood
 from kdey.inference.bag import Sampled, sampled_bags
 from kdey.inference.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
-from kdey.inference.estimate import Estimate
+from kdey.inference.estimate import Decisions, Estimate
 from kdey.inference.estimates import Estimates
 from kdey.inference.limits import give_up, settle
 from kdey.inference.model import FittedModel
@@ -20,7 +20,6 @@ from kdey.inference.options import IntervalOptions
 from kdey.inference.resampling import counted_bags
 from kdey.inference.resolving import BagReplicates
 from kdey.inference.uncertainty import Analytic, Draws, Nothing, Uncertainty
-from kdey.rows.posterior import one_hot_argmax
 from kdey.solvers.solution import Solution
 
 Limits = tuple[Array, Array, Sequence[Uncertainty]]
@@ -47,12 +46,12 @@ def estimate_points(
     analytic = _is_analytic(model, options)
     drawn = sampled_bags(bags, clusters)
     rows = model.row_map(points, model.n_threads)
-    solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
     if analytic:
-        made = _analytic(model, rows, drawn, solution.prevalence, options)
+        solution, made = _analytic(model, rows, bags, drawn, options)
     else:
+        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
         made = _bootstrap(model, points, drawn, solution.prevalence, options)
-    counted = bags.mean(one_hot_argmax(points)) if model.on_posteriors else None
+    counted = Decisions(points, bags) if model.on_posteriors else None
     return _assemble(
         model.classes, model.prevalence, model.rare, solution, drawn, made, options, counted
     )
@@ -85,7 +84,7 @@ def estimate_solver(
 
         given = BagReplicates(bag, np.empty((0, k)), None, estimate)
         draws = draws_by(again, given, options, None, k)
-        return Draws(None, options.random_state, estimate, draws, bag.effective_size)
+        return Draws(None, options.random_state, estimate, draws)
 
     made = _from_draws(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
@@ -102,16 +101,20 @@ def _is_analytic(model: FittedModel, options: IntervalOptions) -> bool:
 
 
 def _analytic(
-    model: FittedModel,
-    rows: Any,
-    bags: Sequence[Sampled],
-    estimates: Array,
-    options: IntervalOptions,
-) -> Limits:
+    model: FittedModel, rows: Any, bags: Bags, drawn: Sequence[Sampled], options: IntervalOptions
+) -> tuple[Solution, Limits]:
     population = options.target == "population"
-    line = linearise(model, model.hold(rows.array), bags, estimates)
+    if model.is_likelihood:
+        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
+        held = model.hold(rows.array)
+        line = linearise_likelihood(model, held, drawn, solution.prevalence)
+    else:
+        problem = model.matching.problem(model.row_map, rows, bags, model.n_threads)
+        solution = model.matching.solve(problem, model.n_threads)
+        line = linearise_features(model, problem.targets, rows.array, drawn)
     low, high = analytic_limits(line, options.tail(model.n_classes), population)
-    return low, high, [Analytic(model, line, b, population) for b in range(len(bags))]
+    kept = [Analytic(model, line, number, population) for number in range(len(drawn))]
+    return solution, (low, high, kept)
 
 
 def _bootstrap(
@@ -127,7 +130,7 @@ def _bootstrap(
         own = points[bag.indices]
         given = BagReplicates(bag, own, model.row_map(own, model.n_threads), estimate)
         draws = bootstrap_draws(model, given, options)
-        return Draws(shared, options.random_state, estimate, draws, bag.effective_size)
+        return Draws(shared, options.random_state, estimate, draws)
 
     return _from_draws(draw, bags, estimates, options)
 
@@ -161,7 +164,7 @@ def _assemble(
     bags: Sequence[Sampled],
     made: Limits,
     options: IntervalOptions,
-    counted: Array | None,
+    counted: Decisions | None,
 ) -> Estimates:
     """Return the estimates with limits that hold what every interval must."""
     low, high = settle(solution.prevalence, made[0], made[1], bags, options)
@@ -175,7 +178,8 @@ def _assemble(
             confidence=options.confidence,
             target=options.target,
             simultaneous=options.simultaneous,
-            classify_and_count=None if counted is None else counted[b],
+            decisions=counted,
+            number=b,
             training_prevalence=prevalence,
             size=len(bag.indices),
             gap=float(solution.gap[b]),

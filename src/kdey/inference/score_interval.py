@@ -79,14 +79,13 @@ def freedom(
 ) -> Array:
     """Return Satterthwaite's degrees of freedom of the variance ``total``, shape (n_bags, k).
 
-    The spread of class l is known with ``class_freedom[l]`` degrees of freedom.
+    The spread (i, l) is known with ``class_freedom[..., i, l]`` degrees of freedom.
     """
-    squares, known = spread**2, mix**2 / class_freedom
-    ratio = mix / template_sizes
+    squares, ratio = spread**2 / class_freedom, mix / template_sizes
     bottom = (
-        _sum(squares, known) / bag_sizes**2
-        + _sum(squares, known * ratio) * 2.0 / bag_sizes
-        + _sum(squares, known * ratio**2)
+        _sum(squares, mix**2) / bag_sizes**2
+        + _sum(squares, mix**2 * ratio) * 2.0 / bag_sizes
+        + _sum(squares, (mix * ratio) ** 2)
     )
     return np.asarray(total**2 / np.maximum(bottom, np.finfo(np.float64).tiny))
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from kdey.bags import Array
-from kdey.inference.analytic import Linearised
+from kdey.inference.analytic import Linearised, degrees_of_freedom
 from kdey.inference.model import FittedModel
 from kdey.inference.region import (
     Region,
@@ -47,8 +47,10 @@ class Analytic:
 
     def region(self, confidence: float) -> Region:
         """Return the joint region."""
-        size = float(self.line.bag_sizes[self.number].min())
-        return region_from_covariance(self.corrected, self.covariance(), size, confidence)
+        degrees = degrees_of_freedom(self.line, self.population)[self.number]
+        freedom = float(len(degrees) / (1.0 / degrees).sum())
+        centre = self.line.centre[self.number]
+        return region_from_covariance(centre, self.covariance(), freedom, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,6 @@ class Draws:
     seed: int
     estimate: Array
     draws: Array
-    size: float
 
     def covariance(self) -> Array:
         """Return the mean square of the draws about the estimate, shape (k, k)."""
@@ -70,7 +71,7 @@ class Draws:
         """Return the joint region."""
         inside = np.clip(self.draws, 0.0, None)
         inside /= inside.sum(axis=1, keepdims=True)
-        return region_from_draws(self.estimate, inside, self.size, confidence)
+        return region_from_draws(self.estimate, inside, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class Nothing:
 
     def region(self, confidence: float) -> Region:
         """Return the whole simplex."""
-        return whole_simplex(self.n_classes, 1.0, confidence)
+        return whole_simplex(self.n_classes, confidence)
 
 
 Uncertainty: TypeAlias = Analytic | Draws | Nothing
