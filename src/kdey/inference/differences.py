@@ -130,5 +130,5 @@ def _paired(one: Draws, two: Draws, paired: bool, like: Estimate) -> tuple[Array
     middle = one.estimate - two.estimate
     # Differences live in [-1, 1]; the limits are made in [0, 1].
     halved = ((middle + 1.0) / 2.0, (draws + 1.0) / 2.0)
-    low, high = bootstrap_limits(*halved, tail, "bias-corrected")
+    low, high = bootstrap_limits(*halved, tail, "percentile")
     return 2.0 * low - 1.0, 2.0 * high - 1.0

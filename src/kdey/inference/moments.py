@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from kdey.bags import Array
 from kdey.inference.class_rows import ClassRows
 
-#: Half an instance per class, spread evenly over the classes: a class without a single error
+#: Pseudo-instances per class, spread evenly over the classes: a class without a single error
 #: among n instances may still have an error rate of order 1 / n.
-PSEUDO = 0.5
+PSEUDO = 0.75
 #: Singular values of T below this share of the largest count as nothing.
 CUTOFF = 1e-6
 #: Part that a class must have in a direction without inverse to be called confused.

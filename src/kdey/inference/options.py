@@ -44,7 +44,7 @@ class IntervalOptions:
     confidence: float = 0.95
     target: str = "population"
     method: str = "auto"
-    interval: str = "bias-corrected"
+    interval: str = "percentile"
     simultaneous: bool = False
     n_replicates: int = 500
     resample_templates: bool = True
