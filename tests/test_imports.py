@@ -27,6 +27,7 @@ LAYERS = (
     ("metrics",),
     ("datasets",),
     ("matching",),
+    ("inference",),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),

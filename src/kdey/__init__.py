@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kdey.bags import Bags
     from kdey.checks import check_quantifier
     from kdey.evaluation import Results, evaluate, fit_many
+    from kdey.inference import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
@@ -39,10 +40,13 @@ _HOMES = {
     "DIR": "kdey.quantifiers.likelihood",
     "DM": "kdey.quantifiers.histograms",
     "DMx": "kdey.quantifiers.histograms",
+    "Difference": "kdey.inference",
     "DirichletProtocol": "kdey.protocols",
     "DyS": "kdey.quantifiers.mixture_models",
     "EMQ": "kdey.quantifiers.likelihood",
     "Ensemble": "kdey.quantifiers.ensemble",
+    "Estimate": "kdey.inference",
+    "Estimates": "kdey.inference",
     "GivenBags": "kdey.protocols",
     "GridAPP": "kdey.protocols",
     "GridSearchQ": "kdey.model_selection",
@@ -61,11 +65,13 @@ _HOMES = {
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
     "RandomSearchQ": "kdey.model_selection",
+    "Region": "kdey.inference",
     "Results": "kdey.evaluation",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
     "TrainingPrevalence": "kdey.quantifiers.counting",
     "check_quantifier": "kdey.checks",
+    "difference": "kdey.inference",
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
     "load": "kdey.persistence",
@@ -85,9 +91,12 @@ __all__ = [
     "PCC",
     "Bags",
     "DMx",
+    "Difference",
     "DirichletProtocol",
     "DyS",
     "Ensemble",
+    "Estimate",
+    "Estimates",
     "GivenBags",
     "GridAPP",
     "GridSearchQ",
@@ -102,11 +111,13 @@ __all__ = [
     "OneVsAll",
     "OptunaSearchQ",
     "RandomSearchQ",
+    "Region",
     "Results",
     "Solution",
     "StageCache",
     "TrainingPrevalence",
     "check_quantifier",
+    "difference",
     "evaluate",
     "fit_many",
     "load",

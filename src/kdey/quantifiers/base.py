@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.inference import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.simplex import check_posteriors
@@ -91,6 +93,70 @@ class BaseQuantifier(BaseEstimator):
         """
         return self.solve(X, bags).prevalence
 
+    def estimate(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+        confidence: float = 0.95,
+        target: str = "population",
+        method: str = "auto",
+        **options: Any,
+    ) -> Estimate:
+        """Return the prevalences of the bag of all instances of ``X`` with their limits.
+
+        Parameters
+        ----------
+        X : instances of the bag
+        sample_weight : array-like of shape (m,), optional
+            Sampling weights of the instances; they are not counts of repeated instances.
+        clusters : array-like of shape (m,), optional
+            Ids of the clusters in which instances were drawn; whole clusters are then the units
+            of chance.
+        confidence, target, method, **options
+            See :class:`~kdey.inference.IntervalOptions`.
+        """
+        wanted = IntervalOptions(confidence, target, method, **options)
+        return self._estimate(X, None, sample_weight, clusters, wanted)[0]
+
+    def estimate_bags(
+        self,
+        X: Any,
+        bags: BagsLike,
+        *,
+        clusters: ArrayLike | None = None,
+        confidence: float = 0.95,
+        target: str = "population",
+        method: str = "auto",
+        **options: Any,
+    ) -> Estimates:
+        """As :meth:`estimate` for many bags over the pool ``X``.
+
+        See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
+        """
+        wanted = IntervalOptions(confidence, target, method, **options)
+        return self._estimate(X, bags, None, clusters, wanted)
+
+    def _estimate(
+        self,
+        X: Any,
+        bags: BagsLike | None,
+        sample_weight: ArrayLike | None,
+        clusters: ArrayLike | None,
+        options: IntervalOptions,
+    ) -> Estimates:
+        check_is_fitted(self, "classes_")
+        self._check_points(X)
+        checked = checked_bags(bags, _num_samples(X), sample_weight)
+        return self._estimates_on(PoolWork(X), checked, options, clusters)
+
+    def _estimates_on(
+        self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
+    ) -> Estimates:
+        solve = self._on_pool(pool)
+        return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
+
     def _check_points(self, X: Any) -> None:
         if _num_samples(X) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
@@ -135,6 +201,7 @@ class PosteriorsMixin:
     """Prevalences from given posteriors: "scores in, answer out", no classifier needed."""
 
     classes_: NDArray[Any]
+    prevalence_: Array
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         raise NotImplementedError
@@ -158,6 +225,40 @@ class PosteriorsMixin:
     def aggregate_bags(self, posteriors: ArrayLike, bags: BagsLike) -> Array:
         """As :meth:`BaseQuantifier.predict_bags`, from the posteriors of the pool, shape (m, k)."""
         return self.solve_posteriors(posteriors, bags).prevalence
+
+    def estimate_posteriors(
+        self,
+        posteriors: ArrayLike,
+        bags: BagsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+        confidence: float = 0.95,
+        target: str = "population",
+        method: str = "auto",
+        **options: Any,
+    ) -> Estimate | Estimates:
+        """As :meth:`BaseQuantifier.estimate`, from posteriors of shape (m, k).
+
+        Without ``bags`` all of them are one bag, and one estimate is returned; with ``bags`` as
+        :meth:`BaseQuantifier.estimate_bags`.
+        """
+        wanted = IntervalOptions(confidence, target, method, **options)
+        check_is_fitted(self, "classes_")
+        p = check_posteriors(posteriors, len(self.classes_))
+        checked = checked_bags(bags, len(p), sample_weight)
+        made = self._estimates_from(p, checked, wanted, clusters)
+        return made[0] if bags is None else made
+
+    def _estimates_from(
+        self,
+        posteriors: NDArray[np.floating],
+        bags: Bags,
+        options: IntervalOptions,
+        clusters: ArrayLike | None,
+    ) -> Estimates:
+        solve = partial(self._solve_posteriors, posteriors)
+        return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
 
 
 def checked_bags(

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from kdey.bags import Array, Bags, BagsLike
+from kdey.inference import Estimates, FittedModel, IntervalOptions, estimate_points
 from kdey.matching import Matching
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, checked_bags
@@ -64,7 +65,40 @@ class RowQuantifier(BaseQuantifier):
         matching = self._matching()
         self.row_map_ = self._row_spec().fit(training, k, thread_count(self.n_jobs))
         self.matching_ = matching
+        self.__dict__.pop("_interval_model", None)
         return self
+
+    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
+        """Return what the row map takes of a pool: posteriors, or features."""
+        raise NotImplementedError
+
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        return self._on_points(self._pool_points(pool), pool.n_threads(self.n_jobs))
+
+    def _estimates_on(
+        self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
+    ) -> Estimates:
+        return estimate_points(
+            self.interval_model(), self._pool_points(pool), bags, options, clusters
+        )
+
+    def interval_model(self) -> FittedModel:
+        """Return the fitted stages as intervals take them; what they need is computed once."""
+        threads = thread_count(self.n_jobs)
+        held: FittedModel | None = getattr(self, "_interval_model", None)
+        if held is None or held.n_threads != threads:
+            held = FittedModel(
+                self.classes_,
+                self.prevalence_,
+                self._row_spec(),
+                self.row_map_,
+                self.matching_,
+                getattr(self, "training_", None),
+                isinstance(self, PosteriorsMixin),
+                threads,
+            )
+            self._interval_model = held
+        return held
 
     def _on_points(self, points: NDArray[Any], n_threads: int) -> BagSolver:
         rows = self.row_map_(points, n_threads)
@@ -100,14 +134,15 @@ class FeatureQuantifier(RowQuantifier):
         codes = self._start_fit(y)
         check_consistent_length(points, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        return self._fit_rows(TrainingPosteriors(points, codes, weights))
+        self.training_ = TrainingPosteriors(points, codes, weights)
+        return self._fit_rows(self.training_)
 
     def _check_points(self, X: Any) -> None:
         validate_data(self, X, reset=False, dtype=np.float64)
 
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        points = check_array(pool.X, dtype=np.float64)
-        return self._on_points(points, pool.n_threads(self.n_jobs))
+    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
+        points: NDArray[Any] = check_array(pool.X, dtype=np.float64)
+        return points
 
 
 class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
@@ -222,14 +257,22 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
+    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
         if not hasattr(self, "classifier_"):
             raise ValueError(
                 f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
-                "use aggregate or aggregate_bags"
+                "use aggregate, aggregate_bags or estimate_posteriors"
             )
-        posteriors = pool.posteriors(self.classifier_, self.classes_)
-        return self._on_points(posteriors, pool.n_threads(self.n_jobs))
+        return pool.posteriors(self.classifier_, self.classes_)
+
+    def _estimates_from(
+        self,
+        posteriors: NDArray[np.floating],
+        bags: Bags,
+        options: IntervalOptions,
+        clusters: ArrayLike | None,
+    ) -> Estimates:
+        return estimate_points(self.interval_model(), posteriors, bags, options, clusters)
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._on_points(posteriors, thread_count(self.n_jobs))(bags)

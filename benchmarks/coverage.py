@@ -1,0 +1,202 @@
+"""Coverage and width of intervals on known populations and on real sets with redrawn splits.
+
+``--synthetic`` and ``--real`` add repetitions to ``results/coverage.jsonl`` (those it has are
+skipped, so a stopped run goes on where it was); ``--table`` prints the tables of docs/intervals.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from kdey import PACC, KDEyML
+from kdey.posteriors import training_posteriors
+from populations import BORDER, INNER, REAL, SYNTHETIC, classifier, load
+
+FILE = Path(__file__).parent / "results" / "coverage.jsonl"
+LEVELS, TARGETS = (0.9, 0.95), ("population", "bag")
+COLUMNS = [(target, level) for target in TARGETS for level in LEVELS]
+TRAINING, SIZES = (200, 1_000, 10_000), (50, 300, 2_000)
+REAL_TRAINING, REAL_SIZES = 1_000, (100, 500)
+
+
+def methods(names: str) -> dict[str, Any]:
+    known = {
+        "KDEy-ML": lambda: KDEyML(bandwidth=0.1),
+        "KDEy-ML auto": lambda: KDEyML(bandwidth="auto"),
+        "PACC": PACC,
+    }
+    return {name: known[name]() for name in names.split(",")}
+
+
+def judge(made: dict[str, Any], cells: list[dict[str, Any]], how: str) -> list[list[Any]]:
+    """Return what every method's intervals did on the cells: a bag each, with its truths.
+
+    One row per method and cell: method, zone, size, then share of classes covered, mean width
+    and whether the region held, for every target and level.
+    """
+    pool = np.concatenate([cell["posteriors"] for cell in cells])
+    ends = np.cumsum([len(cell["posteriors"]) for cell in cells])
+    bags = np.split(np.arange(len(pool)), ends[:-1])
+    out = []
+    for name, quantifier in made.items():
+        rows: list[list[Any]] = [[name, cell["zone"], cell["size"]] for cell in cells]
+        for target, level in COLUMNS:
+            found = quantifier.estimate_posteriors(
+                pool, bags, target=target, confidence=level, method=how, n_replicates=300
+            )
+            for row, cell, one in zip(rows, cells, found, strict=True):
+                truth = cell[target]
+                covered = np.mean((one.low <= truth) & (truth <= one.high))
+                width = np.mean(one.high - one.low)
+                joint = int(one.region.contains(truth))
+                row += [round(float(covered), 4), round(float(width), 5), joint]
+        out += rows
+    return out
+
+
+def synthetic(source: str, n: int, seed: int, names: str, how: str) -> list[list[Any]]:
+    """Draw training data and a bag of every size and zone; return what the intervals did."""
+    population = SYNTHETIC[source]
+    k = population.n_classes
+    rng = np.random.default_rng([seed, n, sorted(SYNTHETIC).index(source)])
+    labels = rng.permutation(np.arange(n) % k)
+    P = population.draw(labels, rng)
+    model = None
+    if population.classifier:
+        model, training = training_posteriors(
+            classifier(), P, labels, range(k), cv=5, random_state=seed
+        )
+        P, labels = training.required(), training.labels
+    cells = []
+    for zone, choices in (("inner", INNER[k]), ("border", BORDER[k])):
+        for size in SIZES:
+            truth = np.array(choices[seed % len(choices)])
+            drawn = rng.choice(k, size, p=truth)
+            points = population.draw(drawn, rng)
+            points = points if model is None else model.predict_proba(points)
+            cells.append(_cell(zone, points, drawn, truth))
+    made = {name: q.fit_posteriors(P, labels) for name, q in methods(names).items()}
+    return judge(made, cells, how)
+
+
+def real(source: str, n: int, seed: int, names: str, how: str) -> list[list[Any]]:
+    """Redraw the split, then a bag of every size at a uniform prevalence."""
+    X, y = load(source)
+    k = int(y.max()) + 1
+    rng = np.random.default_rng([seed, len(X)])
+    order = rng.permutation(len(X))
+    train, test = order[:n], order[n:]
+    model, training = training_posteriors(
+        classifier(), X[train], y[train], range(k), cv=5, random_state=seed
+    )
+    cells = []
+    for size in REAL_SIZES:
+        truth = rng.dirichlet(np.ones(k))
+        drawn = rng.choice(k, size, p=truth)
+        rows = np.array([rng.choice(test[y[test] == label]) for label in drawn])
+        cells.append(_cell("simplex", model.predict_proba(X[rows]), drawn, truth))
+    P, labels = training.required(), training.labels
+    made = {name: q.fit_posteriors(P, labels) for name, q in methods(names).items()}
+    return judge(made, cells, how)
+
+
+def _cell(zone: str, points: np.ndarray, drawn: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
+    shares = np.bincount(drawn, minlength=len(truth)) / len(drawn)
+    return {
+        **{"zone": zone, "size": len(drawn), "posteriors": points},
+        **{"population": truth, "bag": shares},
+    }
+
+
+def jobs(given: argparse.Namespace) -> list[tuple[Any, ...]]:
+    """Return what is to be run: function, source, training size, seed, methods, way."""
+    out: list[tuple[Any, ...]] = []
+    ways = (given.methods, given.how)
+    if given.synthetic:
+        for n in given.training:
+            repeats = given.repeats if n < 10_000 else given.repeats // 2
+            out += [(synthetic, s, n, r, *ways) for r in range(repeats) for s in SYNTHETIC]
+    if given.real:
+        out += [(real, s, REAL_TRAINING, r, *ways) for r in range(given.repeats) for s in REAL]
+    return out
+
+
+def run(job: tuple[Any, ...]) -> str:
+    call, source, n, seed, names, how = job
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = call(source, n, seed, names, how)
+    place = {"key": key(job), "source": source, "training": n, "how": how}
+    return json.dumps({**place, "rows": rows})
+
+
+def key(job: tuple[Any, ...]) -> str:
+    return "/".join(map(str, job[1:]))
+
+
+def records() -> Iterator[dict[str, Any]]:
+    if not FILE.exists():
+        return
+    for line in FILE.read_text(encoding="utf-8").splitlines():
+        if line.endswith("}"):  # a run that was killed may have left half a line
+            yield json.loads(line)
+
+
+def work(given: argparse.Namespace) -> None:
+    done = {record["key"] for record in records()}
+    todo = [job for job in jobs(given) if key(job) not in done]
+    print(f"{len(todo)} repetitions to run, {len(done)} in {FILE.name}")
+    FILE.parent.mkdir(exist_ok=True)
+    with FILE.open("a", encoding="utf-8") as file:
+        pool = Parallel(n_jobs=given.jobs, return_as="generator_unordered", batch_size=4)
+        for line in pool(delayed(run)(job) for job in todo):
+            file.write(line + "\n")
+            file.flush()
+
+
+def table(how: str) -> None:
+    """Print a line per source, training size, zone, bag size and method."""
+    cells: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    for record in records():
+        if record["how"] == how:
+            for method, zone, size, *values in record["rows"]:
+                place = (record["source"], record["training"], zone, size, method)
+                cells[place].append(values)
+    print("| data | training | zone | bag | method | bags |", end="")
+    print("".join(f" {target} {100 * v:g} % | width | joint |" for target, v in COLUMNS))
+    print("|---" * (6 + 3 * len(COLUMNS)) + "|")
+    for place in sorted(cells):
+        means = np.mean(cells[place], axis=0)
+        shown = "".join(f" {value:.3f} |" for value in means)
+        print("| " + " | ".join(map(str, place)) + f" | {len(cells[place])} |" + shown)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--synthetic", action="store_true")
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--repeats", type=int, default=500)
+    parser.add_argument("--training", type=int, nargs="+", default=list(TRAINING))
+    parser.add_argument("--methods", default="KDEy-ML,PACC", help="also: 'KDEy-ML auto'")
+    parser.add_argument("--how", choices=("auto", "bootstrap"), default="auto")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    if given.synthetic or given.real:
+        work(given)
+    if given.table:
+        table(given.how)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Speed of intervals: bootstrap replicates of a bag of 1,000 x 28, and what analytic limits add."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from kdey import PACC, Bags, KDEyML
+from kdey.posteriors import Posteriors
+
+
+def posteriors(rng: np.random.Generator, labels: np.ndarray, k: int) -> Posteriors:
+    """Return posteriors that favour the label, as a fair classifier gives them."""
+    scores = rng.normal(size=(len(labels), k))
+    scores[np.arange(len(labels)), labels] += 2.5
+    shares = np.exp(1.5 * scores)
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def best(call: Callable[[], object], repeats: int) -> float:
+    """Return the best time of a call in seconds, after one that warms up."""
+    call()
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def report(name: str, value: float, unit: str, limit: float | None) -> None:
+    wanted = "" if limit is None else f"{limit:g}"
+    verdict = "" if limit is None or value <= limit else "  TOO SLOW"
+    print(f"{name:62}{value:10.3f} {unit:3}{wanted:>8}{verdict}")
+
+
+def bootstrap(quantifier: KDEyML, bag: Posteriors, repeats: int) -> None:
+    def run(templates: bool) -> None:
+        quantifier.estimate_posteriors(bag, method="bootstrap", resample_templates=templates)
+
+    fixed, full = best(lambda: run(False), repeats), best(lambda: run(True), max(1, repeats // 3))
+    report("500 replicates of 1,000 x 28, bag part", fixed, "s", 0.3)
+    report("500 replicates with the templates of all training points", full, "s", 5.0)
+
+
+def analytic(quantifier: KDEyML | PACC, pool: Posteriors, bags: Bags, repeats: int) -> None:
+    """Compare a table of disjoint groups with and without limits, rows included and not."""
+    name = type(quantifier).__name__
+    plain = best(lambda: quantifier.aggregate_bags(pool, bags), repeats)
+    limits = best(lambda: quantifier.estimate_posteriors(pool, bags), repeats)
+    n = len(bags)
+    report(f"{name}: {n} groups of 1,000, prevalences, per group", 1e3 * plain / n, "ms", None)
+    report(f"{name}: the same with analytic limits", 1e3 * limits / n, "ms", None)
+    report(f"{name}: added", 100.0 * (limits / plain - 1.0), "%", 20.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--training", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    rng, k = np.random.default_rng(0), 28
+    labels = np.arange(given.training) % k
+    training = posteriors(rng, labels, k)
+    pool = posteriors(rng, rng.choice(k, 20_000, p=rng.dirichlet(np.ones(k))), k)
+    bags = Bags.from_indices(np.arange(20_000).reshape(20, 1000), 20_000)
+    density = KDEyML(bandwidth=0.1, n_jobs=given.jobs).fit_posteriors(training, labels)
+    bootstrap(density, pool[:1000], given.repeats)
+    begin = time.perf_counter()
+    rows = density.interval_model().class_rows
+    spent = time.perf_counter() - begin
+    report(f"KDEyML: {len(rows.rows):,} leave-one-out rows, once per fit", spent, "s", None)
+    analytic(density, pool, bags, given.repeats)
+    means = PACC(n_jobs=given.jobs).fit_posteriors(training, labels)
+    many = Bags.from_indices(np.tile(np.arange(20_000).reshape(20, 1000), (5, 1)), 20_000)
+    analytic(means, pool, many, given.repeats)
+
+
+if __name__ == "__main__":
+    main()

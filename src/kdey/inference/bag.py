@@ -1,0 +1,91 @@
+"""What a bag brings to its interval: weights, clusters, and how much they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey.bags import Array, Bags
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """One bag over the rows of a pool, as drawn.
+
+    Attributes
+    ----------
+    indices : int64 array of shape (m,)
+        Positions in the pool, those of weight zero left out.
+    weights : array of shape (m,)
+        Summing to one.
+    clusters : int64 array of shape (m,) or None
+        Number of the cluster that each instance was drawn with.
+    """
+
+    indices: Indices
+    weights: Array
+    clusters: Indices | None
+
+    @property
+    def n_units(self) -> int:
+        """Number of units drawn independently: instances, or clusters."""
+        if self.clusters is None:
+            return len(self.indices)
+        return int(self.clusters.max()) + 1
+
+    @cached_property
+    def effective_size(self) -> float:
+        """(sum w)^2 / sum w^2: how many equally weighted instances the bag is worth."""
+        return float(1.0 / (self.weights @ self.weights))
+
+    def design_effect(self, values: Array) -> Array:
+        """Return the variance of the mean of ``values`` (m, k) over that of independent draws.
+
+        Shape (k,); at least one, as few clusters can show too little variance by chance.
+        """
+        if self.clusters is None or self.n_units < 2:
+            return np.ones(values.shape[1])
+        residual = (values - self.weights @ values) * self.weights[:, None]
+        sums = np.zeros((self.n_units, values.shape[1]))
+        np.add.at(sums, self.clusters, residual)
+        n, m = self.n_units, len(values)
+        clustered = (sums**2).sum(axis=0) * n / (n - 1)
+        independent = (residual**2).sum(axis=0) * m / (m - 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(independent > 0, clustered / independent, 1.0)
+        return np.maximum(ratio, 1.0)
+
+
+def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> list[Sampled]:
+    """Return every bag with its weights; ``clusters`` holds one id per instance of the pool."""
+    codes = None if clusters is None else _cluster_codes(clusters, bags.pool_size)
+    return [_sampled(bags, number, where, codes) for number, where in enumerate(bags)]
+
+
+def _sampled(bags: Bags, number: int, where: Indices, codes: Indices | None) -> Sampled:
+    if bags.weights is None:
+        w = np.full(len(where), 1.0 / len(where))
+    else:
+        w = bags.bag_weights(number)
+        where, w = where[w > 0], w[w > 0]
+        w = w / w.sum()
+    if codes is None:
+        return Sampled(where, w, None)
+    own = np.unique(codes[where], return_inverse=True)[1]
+    return Sampled(where, w, own.astype(np.int64))
+
+
+def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
+    given = np.asarray(clusters)
+    if given.shape != (pool_size,):
+        raise ValueError(
+            f"clusters must hold one id per instance, shape ({pool_size},), got {given.shape}"
+        )
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise ValueError("clusters contains NaN or infinity: give every instance an id")
+    return np.unique(given, return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,157 @@
+"""Rows of training instances as if they were new: what a class looks like to the templates.
+
+A training instance is inside the templates it is to be compared with. For kernel densities its
+own kernel is left out of its row; for the methods whose templates are a few numbers per class the
+effect is of order 1 / n and the plain row is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, singledispatch
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array
+from kdey.kernels import class_log_sums
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.density import DensityMap
+
+Indices = NDArray[np.int64]
+
+#: Rows of all classes together, and least of one class, from which spreads are computed; means
+#: take all rows.
+THIN, THIN_CLASS = 2_000, 60
+#: Rows per class that are made at all; beyond it the training-by-training pass costs too much.
+MOST = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """Training rows sorted by class.
+
+    Attributes
+    ----------
+    rows : float32 array of shape (n, k)
+        Densities relative to each row's largest, or features; float32, as a pass over all of
+        them is made for every bag.
+    offsets : int64 array of shape (k + 1,)
+        Class l owns ``rows[offsets[l]:offsets[l + 1]]``.
+    weights : float32 array of shape (n,)
+        Sum to one within each class.
+    thin : int64 array
+        Positions of the rows that spreads are computed from.
+    """
+
+    rows: NDArray[np.float32]
+    offsets: Indices
+    weights: NDArray[np.float32]
+    thin: Indices
+
+    @property
+    def counts(self) -> Indices:
+        """Number of rows of each class, shape (k,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def thin_membership(self) -> Array:
+        """Weights of the thinned rows in the means of the classes, shape (n', k)."""
+        k = len(self.offsets) - 1
+        owners = np.repeat(np.arange(k), self.counts)[self.thin]
+        out = np.zeros((len(self.thin), k))
+        out[np.arange(len(owners)), owners] = self.weights[self.thin]
+        return np.asarray(out / out.sum(axis=0))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Effective number of rows of each class, 1 / sum w^2, shape (k,)."""
+        squares = self.weights.astype(np.float64) ** 2
+        return np.asarray(1.0 / np.add.reduceat(squares, self.offsets[:-1]))
+
+
+def class_rows(
+    row_map: Any,
+    training: TrainingPosteriors,
+    n_classes: int,
+    hold: Callable[[NDArray[np.floating]], Array],
+    n_threads: int = 1,
+) -> ClassRows:
+    """Return the rows of the training instances, each as if it were new.
+
+    Parameters
+    ----------
+    row_map : fitted row map
+    training : TrainingPosteriors
+    n_classes : int
+    hold : callable
+        From the map's own rows to what is held: densities on a common scale, or features.
+    n_threads : int
+    """
+    w = np.ones(len(training.labels)) if training.weights is None else training.weights
+    picks = _picks(training.labels, w, n_classes)
+    rows = hold(new_rows(row_map, training, picks, n_threads))
+    labels, w = training.labels[picks], w[picks]
+    counts = np.bincount(labels, minlength=n_classes)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    mass = np.bincount(labels, weights=w, minlength=n_classes)
+    shares = (w / mass[labels]).astype(np.float32)
+    thin = _spaced(offsets, max(THIN // n_classes, THIN_CLASS))
+    return ClassRows(rows.astype(np.float32), offsets, shares, thin)
+
+
+@singledispatch
+def new_rows(
+    row_map: Any, training: TrainingPosteriors, picks: Indices, n_threads: int
+) -> NDArray[np.floating]:
+    """Return the rows of the training instances at ``picks``, each as if it were new."""
+    rows: NDArray[np.floating] = row_map(training.required()[picks], n_threads).array
+    return rows
+
+
+@new_rows.register
+def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threads: int) -> Array:
+    references = row_map.references
+    labels, w = training.labels, training.weights
+    order = np.argsort(labels, kind="stable")
+    order = order if w is None else order[w[order] > 0]  # as the references were sorted
+    position = np.full(len(labels), -1, dtype=np.int64)
+    position[order] = np.arange(len(order))
+    own = position[picks]
+    lone = np.diff(references.offsets)[labels[picks]] < 2  # nothing would be left of their class
+    exclude = np.where(lone, -1, own)
+    sums = class_log_sums(
+        references.points[own],
+        references.points,
+        references.offsets,
+        [references.bandwidth],
+        weights=references.weights,
+        exclude=exclude,
+        precision=references.spec.precision,  # type: ignore[arg-type]
+        n_threads=n_threads,
+    )[0]
+    mass = np.tile(np.exp(references.log_mass), (len(picks), 1))
+    taken = np.ones(len(picks)) if w is None else w[picks]
+    mass[np.arange(len(picks)), labels[picks]] -= np.where(lone, 0.0, taken)
+    return np.asarray(sums - np.log(mass))
+
+
+def _picks(labels: Indices, weights: Array, n_classes: int) -> Indices:
+    """Return the instances to use, sorted by class: all, or evenly spaced ones of each class."""
+    order = np.argsort(labels, kind="stable")
+    order = order[weights[order] > 0]
+    counts = np.bincount(labels[order], minlength=n_classes)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return np.asarray(order[_spaced(offsets, MOST)])
+
+
+def _spaced(offsets: Indices, most: int) -> Indices:
+    """Return at most ``most`` evenly spaced positions of each class."""
+    parts = [
+        np.unique(np.linspace(start, stop - 1, min(most, stop - start)).astype(np.int64))
+        for start, stop in pairwise(offsets.tolist())
+    ]
+    return np.concatenate(parts)

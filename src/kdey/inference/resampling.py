@@ -1,0 +1,92 @@
+"""Bootstrap counts: how often each instance of a bag, or of the training data, is drawn."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Bags
+from kdey.inference.bag import Sampled
+from kdey.posteriors import TrainingPosteriors
+
+Indices = NDArray[np.int64]
+
+
+def bag_generator(seed: int, estimate: Array) -> np.random.Generator:
+    """Return a generator of a bag's own: two bags must not be resampled in step."""
+    return np.random.default_rng([seed, 1, zlib.crc32(np.ascontiguousarray(estimate).tobytes())])
+
+
+def bag_counts(bag: Sampled, n: int, rng: np.random.Generator) -> Indices:
+    """Return n replicates of a bag as counts of its instances, shape (n, m).
+
+    Units (instances, or clusters with all of theirs) are drawn with replacement.
+    """
+    units = bag.n_units
+    drawn = rng.integers(units, size=(n, units)) + units * np.arange(n)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=n * units).reshape(n, units)
+    return counts if bag.clusters is None else counts[:, bag.clusters]
+
+
+def training_weights(training: TrainingPosteriors, seed: int, replicate: int) -> Array:
+    """Return one replicate of the training data as weights, shape (n,).
+
+    Instances are drawn within their class, so that no class is lost. Replicates depend on the
+    seed and their number alone: every bag meets the same ones.
+    """
+    labels = training.labels
+    order = np.argsort(labels, kind="stable")
+    counts = np.bincount(labels)
+    rng = np.random.default_rng([seed, 2, replicate])
+    own = np.repeat(np.arange(len(counts)), counts)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    drawn = order[starts[own] + (rng.random(len(own)) * counts[own]).astype(np.int64)]
+    times = np.bincount(drawn, minlength=len(labels)).astype(np.float64)
+    return times if training.weights is None else _with_mass(times, training)
+
+
+def _with_mass(times: Array, training: TrainingPosteriors) -> Array:
+    """Return counts times weights; a class that lost all its weight keeps its own."""
+    assert training.weights is not None
+    w = times * training.weights
+    lost = np.bincount(training.labels, weights=w) <= 0
+    return np.where(lost[training.labels], training.weights, w)
+
+
+def counted_bags(bag: Sampled, counts: Indices, n_rows: int) -> Bags:
+    """Return replicates of a bag, counts (n, m), as bags over rows 0..m-1, or over n x m rows.
+
+    With ``n_rows`` = m all replicates share the rows; with n m each has rows of its own.
+    """
+    m = counts.shape[1]
+    replicate, position = np.nonzero(counts)
+    offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(counts, axis=1))]).astype(np.int64)
+    weights = counts[replicate, position] * bag.weights[position] * m
+    indices = position if n_rows == m else replicate * m + position
+    return Bags(indices.astype(np.int64), offsets, n_rows, weights)
+
+
+def drawn_shares(
+    bag: Sampled, counts: Indices, membership: Array, rng: np.random.Generator
+) -> Array:
+    """Return the realised class shares of replicates whose labels are drawn, shape (n, k).
+
+    Each drawn instance gets a label from its row of ``membership`` (m, k), whose rows are
+    posteriors adapted to the estimate.
+    """
+    replicate, position = np.nonzero(counts)
+    times = counts[replicate, position]
+    replicate, position = np.repeat(replicate, times), np.repeat(position, times)
+    k = membership.shape[1]
+    limits = np.cumsum(membership, axis=1)[:, :-1]
+    u = rng.random(len(position))
+    labels = np.zeros(len(position), dtype=np.int64)
+    for i in range(k - 1):
+        labels += u > limits[position, i]
+    w = bag.weights[position]
+    shares = np.bincount(replicate * k + labels, weights=w, minlength=len(counts) * k)
+    made: Any = shares.reshape(len(counts), k)
+    return np.asarray(made / made.sum(axis=1, keepdims=True))

@@ -1,0 +1,176 @@
+"""Estimates of bootstrap replicates, from rows that are reweighted rather than made again.
+
+Each resolver answers: with these counts of the bag's instances, and the training replicate of
+this number, what is the estimate? Kernel densities need one product per class of the kernels
+between bag and references with the replicates' weights; mean templates one product of the training
+rows; all other methods are fitted again on a few training replicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Bags
+from kdey.inference.bag import Sampled
+from kdey.inference.model import FittedModel
+from kdey.inference.resampling import counted_bags, training_weights
+from kdey.matching import ExpectationMaximisation, MatchMeans, MaximiseLikelihood
+from kdey.problems import MixtureLikelihood
+from kdey.rows.density import DensityMap
+from kdey.rows.kernel_means import kernel_means
+from kdey.rows.posterior import PosteriorMap
+from kdey.solvers import solve_mixture
+from kdey.solvers.active_set import solve_programs
+
+Indices = NDArray[np.int64]
+#: From counts (n, m) and the number of the first replicate to estimates (n, k).
+Resolver: TypeAlias = Callable[[Indices, int], Array]
+
+#: Training replicates of methods that have to be fitted again for each.
+REFITS = 25
+
+
+@dataclass(frozen=True, eq=False)
+class BagReplicates:
+    """One bag with the points and the rows of its instances, and its estimate.
+
+    Attributes
+    ----------
+    bag : Sampled
+    points : array of shape (m, d)
+        Posteriors or features of the bag's instances.
+    rows : rows of these points
+    estimate : array of shape (k,)
+    """
+
+    bag: Sampled
+    points: NDArray[Any]
+    rows: Any
+    estimate: Array
+
+    def bags(self, counts: Indices) -> Bags:
+        """Return replicates over the bag's own rows."""
+        return counted_bags(self.bag, counts, counts.shape[1])
+
+
+def resolver(model: FittedModel, given: BagReplicates, templates: bool, seed: int) -> Resolver:
+    """Return how replicates of a bag are solved; ``templates``: with training replicates."""
+    likelihood = isinstance(model.matching, MaximiseLikelihood)
+    exact = likelihood and not isinstance(model.matching, ExpectationMaximisation)
+    learnt = model.training is not None and model.training.posteriors is not None
+    if not (templates and learnt):
+        return _fixed_likelihood(model, given) if exact else _fixed(model, given)
+    if exact and isinstance(model.row_map, DensityMap):
+        return _kernel_templates(model, given, seed)
+    if isinstance(model.matching, MatchMeans) and isinstance(model.row_map, PosteriorMap):
+        return _mean_templates(model, given, seed)
+    return _refitted(model, given, seed)
+
+
+def _fixed(model: FittedModel, given: BagReplicates) -> Resolver:
+    def solve(counts: Indices, first: int) -> Array:
+        bags = given.bags(counts)
+        found = model.matching.match(model.row_map, given.rows, bags, model.n_threads)
+        return np.asarray(found.prevalence)
+
+    return solve
+
+
+def _fixed_likelihood(model: FittedModel, given: BagReplicates) -> Resolver:
+    rows = model.hold(given.rows.array)
+
+    def solve(counts: Indices, first: int) -> Array:
+        return _maximise(model, MixtureLikelihood(rows, given.bags(counts)), given.estimate)
+
+    return solve
+
+
+def _maximise(model: FittedModel, problem: MixtureLikelihood, estimate: Array) -> Array:
+    start = np.tile(estimate, (problem.n_bags, 1))
+    return solve_mixture(
+        problem, tol=model.matching.tol, start=start, n_threads=model.n_threads
+    ).prevalence
+
+
+def _kernel_templates(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
+    refs, training = model.row_map.references, model.training
+    assert training is not None
+    x = refs.coordinates(given.points)
+    scale = given.rows.array.max(axis=1)
+    order = np.argsort(training.labels, kind="stable")
+    order = order if training.weights is None else order[training.weights[order] > 0]
+    k = model.n_classes
+
+    def solve(counts: Indices, first: int) -> Array:
+        n, m = counts.shape
+        numbers = range(first, first + n)
+        drawn = np.stack([training_weights(training, seed, b)[order] for b in numbers])
+        densities = np.empty((n, m, k))
+        for i in range(k):
+            part = slice(int(refs.offsets[i]), int(refs.offsets[i + 1]))
+            bags = _dense_bags(drawn[:, part])
+            densities[:, :, i] = kernel_means(
+                x, scale, refs.points[part], bags, refs.bandwidth, model.n_threads, quick=True
+            )
+        bags = counted_bags(given.bag, counts, n * m)
+        problem = MixtureLikelihood(densities.reshape(n * m, k), bags)
+        return _maximise(model, problem, given.estimate)
+
+    return solve
+
+
+def _dense_bags(weights: Array) -> Bags:
+    """Return rows of weights (n, r), none of them all zero, as bags over r instances."""
+    replicate, position = np.nonzero(weights)
+    offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(weights, axis=1))]).astype(np.int64)
+    values = weights[replicate, position]
+    return Bags(position.astype(np.int64), offsets, weights.shape[1], values)
+
+
+def _mean_templates(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
+    training = model.training
+    assert training is not None
+    rows = model.row_map(training.required()).array
+    owners = [np.flatnonzero(training.labels == i) for i in range(model.n_classes)]
+
+    def solve(counts: Indices, first: int) -> Array:
+        numbers = range(first, first + len(counts))
+        drawn = np.stack([training_weights(training, seed, b) for b in numbers])
+        templates = np.stack([_means(drawn[:, own], rows[own]) for own in owners], axis=2)
+        targets = given.rows.mean(given.bags(counts))
+        gram = templates.transpose(0, 2, 1) @ templates
+        linear = (targets[:, None, :] @ templates)[:, 0, :]
+        x, _ = solve_programs(gram, linear, simplex=True, n_threads=model.n_threads)
+        return np.asarray(x / x.sum(axis=1, keepdims=True))
+
+    return solve
+
+
+def _means(weights: Array, rows: Array) -> Array:
+    return np.asarray(weights @ rows / weights.sum(axis=1, keepdims=True))
+
+
+def _refitted(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
+    training = model.training
+    assert training is not None
+
+    def solve(counts: Indices, first: int) -> Array:
+        out = np.empty((len(counts), model.n_classes))
+        numbers = (first + np.arange(len(counts))) % REFITS
+        for number in np.unique(numbers):
+            weights = training_weights(training, seed, int(number))
+            row_map = model.row_spec.fit(
+                replace(training, weights=weights), model.n_classes, model.n_threads
+            )
+            rows = row_map(given.points, model.n_threads)
+            which = numbers == number
+            bags = given.bags(counts[which])
+            out[which] = model.matching.match(row_map, rows, bags, model.n_threads).prevalence
+        return out
+
+    return solve

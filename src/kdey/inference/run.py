@@ -1,0 +1,192 @@
+"""From a fitted quantifier and bags to estimates with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey.bags import Array, Bags
+from kdey.inference.analytic import analytic_limits, linearise_features, linearise_likelihood
+from kdey.inference.bag import Sampled, sampled_bags
+from kdey.inference.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
+from kdey.inference.estimate import Decisions, Estimate
+from kdey.inference.estimates import Estimates
+from kdey.inference.limits import give_up, settle
+from kdey.inference.model import FittedModel
+from kdey.inference.options import IntervalOptions
+from kdey.inference.resampling import counted_bags
+from kdey.inference.resolving import BagReplicates
+from kdey.inference.uncertainty import Analytic, Draws, Nothing, Uncertainty
+from kdey.solvers.solution import Solution
+
+Limits = tuple[Array, Array, Sequence[Uncertainty]]
+
+
+def estimate_points(
+    model: FittedModel,
+    points: NDArray[Any],
+    bags: Bags,
+    options: IntervalOptions,
+    clusters: ArrayLike | None = None,
+) -> Estimates:
+    """Return the estimates of bags over a pool of points (posteriors, or features).
+
+    Parameters
+    ----------
+    model : FittedModel
+    points : array of shape (pool_size, d)
+    bags : Bags
+    options : IntervalOptions
+    clusters : array-like of shape (pool_size,), optional
+        Ids of the clusters that instances were drawn in.
+    """
+    analytic = _is_analytic(model, options)
+    drawn = sampled_bags(bags, clusters)
+    rows = model.row_map(points, model.n_threads)
+    if analytic:
+        solution, made = _analytic(model, rows, bags, drawn, options)
+    else:
+        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
+        made = _bootstrap(model, points, drawn, solution.prevalence, options)
+    counted = Decisions(points, bags) if model.on_posteriors else None
+    return _assemble(
+        model.classes, model.prevalence, model.rare, solution, drawn, made, options, counted
+    )
+
+
+def estimate_solver(
+    solve: Callable[[Bags], Solution],
+    classes: NDArray[Any],
+    prevalence: Array,
+    bags: Bags,
+    options: IntervalOptions,
+    clusters: ArrayLike | None = None,
+) -> Estimates:
+    """Return the estimates of bags by a quantifier of which only the answers are known.
+
+    Only the bags are resampled: the limits leave out what the training data add.
+    """
+    if options.method == "analytic":
+        raise ValueError("method='analytic' is not available here; use method='bootstrap'")
+    if options.target == "bag":
+        raise ValueError("target='bag' is not available here; use target='population'")
+    drawn, solution = sampled_bags(bags, clusters), solve(bags)
+    k = len(classes)
+
+    def draw(bag: Sampled, estimate: Array) -> Uncertainty:
+        def again(counts: NDArray[np.int64], first: int) -> Array:
+            made = counted_bags(bag, counts, counts.shape[1])
+            indices = bag.indices[made.indices]
+            return solve(Bags(indices, made.offsets, bags.pool_size, made.weights)).prevalence
+
+        given = BagReplicates(bag, np.empty((0, k)), None, estimate)
+        draws = draws_by(again, given, options, None, k)
+        return Draws(None, options.random_state, estimate, draws)
+
+    made = _from_draws(draw, drawn, solution.prevalence, options)
+    rare = np.zeros(k, dtype=np.bool_)
+    return _assemble(classes, prevalence, rare, solution, drawn, made, options, None)
+
+
+def _is_analytic(model: FittedModel, options: IntervalOptions) -> bool:
+    if options.method == "analytic" and not model.is_analytic:
+        raise ValueError(
+            "method='analytic' needs least squares on means or a mixture likelihood (ACC, PACC, "
+            "EMQ, DIR, KDEy-ML) fitted on training data; use method='bootstrap'"
+        )
+    return model.is_analytic and options.method != "bootstrap"
+
+
+def _analytic(
+    model: FittedModel, rows: Any, bags: Bags, drawn: Sequence[Sampled], options: IntervalOptions
+) -> tuple[Solution, Limits]:
+    population = options.target == "population"
+    if model.is_likelihood:
+        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
+        held = model.hold(rows.array)
+        line = linearise_likelihood(model, held, drawn, solution.prevalence)
+    else:
+        problem = model.matching.problem(model.row_map, rows, bags, model.n_threads)
+        solution = model.matching.solve(problem, model.n_threads)
+        line = linearise_features(model, problem.targets, rows.array, drawn)
+    low, high = analytic_limits(line, options.tail(model.n_classes), population)
+    kept = [Analytic(model, line, number, population) for number in range(len(drawn))]
+    return solution, (low, high, kept)
+
+
+def _bootstrap(
+    model: FittedModel,
+    points: NDArray[Any],
+    bags: Sequence[Sampled],
+    estimates: Array,
+    options: IntervalOptions,
+) -> Limits:
+    shared = model if options.resample_templates else None
+
+    def draw(bag: Sampled, estimate: Array) -> Uncertainty:
+        own = points[bag.indices]
+        given = BagReplicates(bag, own, model.row_map(own, model.n_threads), estimate)
+        draws = bootstrap_draws(model, given, options)
+        return Draws(shared, options.random_state, estimate, draws)
+
+    return _from_draws(draw, bags, estimates, options)
+
+
+def _from_draws(
+    draw: Callable[[Sampled, Array], Uncertainty],
+    bags: Sequence[Sampled],
+    estimates: Array,
+    options: IntervalOptions,
+) -> Limits:
+    low, high = np.zeros(estimates.shape), np.ones(estimates.shape)
+    kept: list[Uncertainty] = []
+    tail = options.tail(estimates.shape[1])
+    for number, bag in enumerate(bags):
+        if bag.n_units < 2:
+            kept.append(Nothing(estimates.shape[1]))
+            continue
+        made = draw(bag, estimates[number])
+        assert made.draws is not None
+        limits = bootstrap_limits(estimates[number], made.draws, tail, options.interval)
+        low[number], high[number] = limits
+        kept.append(made)
+    return low, high, kept
+
+
+def _assemble(
+    classes: NDArray[Any],
+    prevalence: Array,
+    rare: NDArray[np.bool_],
+    solution: Solution,
+    bags: Sequence[Sampled],
+    made: Limits,
+    options: IntervalOptions,
+    counted: Decisions | None,
+) -> Estimates:
+    """Return the estimates with limits that hold what every interval must."""
+    low, high = settle(solution.prevalence, made[0], made[1], bags, options)
+    notes = give_up(low, high, bags, rare)
+    items = tuple(
+        Estimate(
+            classes=classes,
+            estimate=solution.prevalence[b],
+            low=low[b],
+            high=high[b],
+            confidence=options.confidence,
+            target=options.target,
+            simultaneous=options.simultaneous,
+            decisions=counted,
+            number=b,
+            training_prevalence=prevalence,
+            size=len(bag.indices),
+            gap=float(solution.gap[b]),
+            converged=bool(solution.converged[b]),
+            uncertainty=Nothing(len(classes)) if bag.n_units < 2 else made[2][b],
+            diagnostics={"effective_size": bag.effective_size, "notes": notes[b]},
+        )
+        for b, bag in enumerate(bags)
+    )
+    return Estimates(items)
