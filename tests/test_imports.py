@@ -26,6 +26,7 @@ LAYERS = (
     ("protocols", "significance", "progress"),
     ("metrics",),
     ("matching",),
+    ("automatic",),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
