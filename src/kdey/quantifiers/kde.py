@@ -12,6 +12,7 @@ from typing import Any, Self
 from kdey.automatic.kernel import AutomaticKernel, geometries
 from kdey.automatic.plan import TuningPlan
 from kdey.kernels import DEFAULT_SHRINKAGE
+from kdey.kernels.bandwidth import RULES
 from kdey.kernels.geometry import KERNELS
 from kdey.matching import (
     AverageOf,
@@ -123,18 +124,19 @@ class KDEy(AggregativeQuantifier):
         return AverageOf(self._match()) if self._averages else self._match()
 
     def _kernel_spec(self) -> KernelSpec:
-        """Return the kernel of the parameters, placeholders where they are to be chosen."""
-        if self.kernel == "auto":
-            kernel = "gaussian"
-        elif isinstance(self.kernel, str) and self.kernel in KERNELS:
-            kernel = self.kernel
-        else:
+        """Return the kernel of the parameters, with placeholders where they are to be chosen."""
+        if not isinstance(self.kernel, str) or self.kernel not in ("auto", *KERNELS):
             names = ", ".join(("auto", *KERNELS))
             raise ValueError(f"kernel must be one of {names}, got {self.kernel!r}")
+        if isinstance(self.bandwidth, str) and self.bandwidth not in ("auto", *RULES):
+            names = ", ".join(("auto", *RULES))
+            raise ValueError(
+                f"bandwidth must be a number or one of {names}, got {self.bandwidth!r}"
+            )
+        kernel = "gaussian" if self.kernel == "auto" else self.kernel
         automatic = isinstance(self.shrinkage, str) and self.shrinkage == "auto"
         shrinkage: Any = DEFAULT_SHRINKAGE if automatic else self.shrinkage
-        bandwidth = 1.0 if self._tunes else self.bandwidth
-        return KernelSpec(bandwidth, kernel, shrinkage, self.precision)
+        return KernelSpec(1.0 if self._tunes else self.bandwidth, kernel, shrinkage, self.precision)
 
     def _fit_rows(self, training: TrainingPosteriors) -> Self:
         super()._fit_rows(training)
