@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,14 @@ class AutomaticBins:
     plan : TuningPlan
     stacked : bool
         Whether the matching takes stacked rows (HDy, HDx); the stack then has one part.
+    effort : Effort
     """
 
     rows: HistogramSpec
     matching: Matching
     plan: TuningPlan
     stacked: bool = False
+    effort: Effort = field(default_factory=Effort)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Any:
         """Choose, and return the fitted row map of the choice."""
@@ -54,7 +56,7 @@ class AutomaticBins:
     ) -> tuple[Tuning, Any]:
         """Return what was tried and chosen, and the row spec of the choice."""
         plan, seed = self.plan, self.plan.seed()
-        parts = make_hold_outs(training, n_classes, plan.bag_size, seed, Effort())
+        parts = make_hold_outs(training, n_classes, plan.bag_size, seed, self.effort)
         if not parts or float(np.ptp(training.required(), axis=0).max()) == 0.0:
             return self._fall_back(seed)
         scorer = Scorer(parts, self.matching, plan.metric, plan.bag_size, n_threads)
@@ -62,7 +64,7 @@ class AutomaticBins:
         def errors_at(places: list[int]) -> Array:
             return scorer.errors([self._spec(_bins(place)) for place in places])
 
-        lattice = Lattice(errors_at, _LOW, _HIGH)
+        lattice = Lattice(errors_at, _LOW, _HIGH, step=2)
         found = lattice.refine(lattice.scan(_COARSE), _STRIDES)
         chosen = best_place(found)
         trials = tuple(

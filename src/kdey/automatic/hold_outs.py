@@ -20,7 +20,7 @@ from kdey.protocols import round_counts
 from kdey.simplex import sample_uniform
 
 #: With many classes each bag tells of many prevalences, and costs more: fewer will do.
-_LEAST_BAGS, _BAGS_TIMES_CLASSES = 50, 4000
+_LEAST_BAGS, _BAGS_TIMES_CLASSES = 20, 4000
 #: Distinct rows of all pools together.
 _POOL_ROWS = 5_000
 

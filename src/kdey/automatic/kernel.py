@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kdey.automatic.hold_outs import Effort, make_hold_outs
 from kdey.automatic.parts import Array
@@ -20,14 +21,15 @@ from kdey.kernels import DEFAULT_SHRINKAGE, transform
 from kdey.matching import Matching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.committee import CommitteeSpec
-from kdey.rows.references import KernelSpec
+from kdey.rows.references import KernelSpec, median_nearest
 
 #: Shrinkages tried with log-ratios.
 SHRINKAGES = (1e-5, 1e-3, 1e-2, 5e-2)
 #: Lattice places per doubling of the bandwidth; the coarse grid has one, then two rounds refine.
 _PER_OCTAVE, _STRIDES = 4, (2, 1)
-#: Coarse grid: from half the spread of the posteriors down by this many octaves.
-_OCTAVES = 7
+#: Places of the coarse grid, an octave apart, from half the spread of the posteriors downwards; and
+#: how far below the spread a bandwidth may ever be.
+_OCTAVES, _MOST_OCTAVES = 7, 20
 #: A geometry is refined where its best coarse error is within this factor of the best of all.
 _WORTH_REFINING = 1.35
 #: The bandwidth where nothing can be learnt: the middle of the paper's grid.
@@ -105,11 +107,15 @@ class AutomaticKernel:
     def _search(self, training: TrainingPosteriors, scorer: Scorer, seed: int) -> list[Found]:
         """Return what was found of each geometry, refined where it may matter."""
         lattices, found = [], []
+        weights = training.weights
+        used = slice(None) if weights is None else weights > 0
+        distinct = np.unique(training.required()[used], axis=0)
         for geometry in self.geometries:
-            coarse = _coarse(training, geometry)
+            low, high = _range(training, distinct, geometry)
             errors_at = partial(self._errors_at, scorer, geometry, seed)
-            lattices.append(Lattice(errors_at, coarse[0] - 100, coarse[-1] + _PER_OCTAVE))
-            found.append(lattices[-1].scan(coarse))
+            lattices.append(Lattice(errors_at, low, high, _PER_OCTAVE))
+            top = _PER_OCTAVE * (high // _PER_OCTAVE - 1)
+            found.append(lattices[-1].scan([top - _PER_OCTAVE * i for i in range(_OCTAVES)][::-1]))
         limit = _WORTH_REFINING * min(smallest(one) for one in found)
         return [
             lattice.refine(one, _STRIDES) if smallest(one) <= limit else one
@@ -197,17 +203,22 @@ def _hopeless(training: TrainingPosteriors, n_hold_outs: int) -> str | None:
     return None
 
 
-def _coarse(training: TrainingPosteriors, geometry: Geometry) -> list[int]:
-    """Return the places of the coarse grid: octaves below half the spread in this geometry.
+def _range(
+    training: TrainingPosteriors, distinct: NDArray[np.floating], geometry: Geometry
+) -> tuple[int, int]:
+    """Return the smallest and largest place of bandwidths that say anything in this geometry.
 
-    Beyond that all class densities look alike. The lattice is absolute, so that data that differ
-    by rounding get the same bandwidths.
+    Above the spread of the posteriors all class densities look alike; below a tenth of the typical
+    distance between distinct neighbours they shrink to nearest neighbours. The lattice is absolute,
+    so that data that differ by rounding get the same bandwidths.
     """
     points = np.asarray(
         transform(training.required(), geometry.kernel, geometry.shrinkage), dtype=np.float64
     )
-    centre = np.average(points, axis=0, weights=training.weights)
-    squares = np.square(points - centre).sum(axis=1)
-    spread = math.sqrt(float(np.average(squares, weights=training.weights)))
-    octave = math.floor(math.log2(spread) + 1e-6)
-    return [_PER_OCTAVE * (octave - i) for i in range(_OCTAVES, 0, -1)]
+    weights = training.weights
+    squares = np.square(points - np.average(points, axis=0, weights=weights)).sum(axis=1)
+    spread = math.sqrt(float(np.average(squares, weights=weights)))
+    high = math.floor(_PER_OCTAVE * math.log2(spread) + 1e-6)
+    nearest = 0.1 * median_nearest(transform(distinct, geometry.kernel, geometry.shrinkage))
+    floor = max(nearest, spread * 2.0**-_MOST_OCTAVES)
+    return min(math.ceil(_PER_OCTAVE * math.log2(floor) - 1e-6), high - 2 * _PER_OCTAVE), high

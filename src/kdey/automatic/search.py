@@ -26,21 +26,23 @@ class Lattice:
         From places to their errors per bag, shape (n_places, n_bags).
     low, high : int
         Smallest and largest place allowed.
+    step : int
+        Distance between the places of a coarse grid.
     """
 
     errors_at: Callable[[list[int]], Array]
     low: int
     high: int
+    step: int
 
     def scan(self, coarse: Sequence[int]) -> Found:
         """Return the errors on a coarse grid, and beyond it where the best lies on its edge."""
         found = self._visit({}, list(coarse))
-        step = coarse[1] - coarse[0]
         for _ in range(_BEYOND):
             place = best_place(found)
             if min(found) < place < max(found):
                 break
-            found = self._visit(found, [place - step, place + step])
+            found = self._visit(found, [place - self.step, place + self.step])
         return found
 
     def refine(self, found: Found, strides: Sequence[int]) -> Found:

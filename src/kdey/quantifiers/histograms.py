@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from kdey.automatic.bins import AutomaticBins
+from kdey.automatic.hold_outs import Effort
 from kdey.automatic.plan import TuningPlan
 from kdey.matching import (
     MatchDivergence,
@@ -21,6 +22,8 @@ from kdey.rows.stack import StackedSpec
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
 HDY_BINS = tuple(range(10, 120, 10))
+#: Tuning bags of problems that need several starts each.
+_FEW_BAGS = 50
 _NOT_CONVEX = ("cauchy-schwarz", "mean-hellinger")
 
 
@@ -50,11 +53,12 @@ class Binned(RowQuantifier):
         return self._tunes
 
     def _automatic(
-        self, rows: HistogramSpec, matching: Matching, stacked: bool = False
+        self, rows: HistogramSpec, *, stacked: bool = False, convex: bool = True
     ) -> AutomaticBins:
         seed = getattr(self, "random_state", None)  # methods on features draw nothing else
         plan = TuningPlan(self.tune_for, self.tune_bag_size, seed)
-        return AutomaticBins(rows, matching, plan, stacked)
+        effort = Effort() if convex else Effort(bags=_FEW_BAGS)
+        return AutomaticBins(rows, self._matching(), plan, stacked, effort)
 
     def _fit_rows(self, training: TrainingPosteriors) -> Self:
         super()._fit_rows(training)
@@ -110,7 +114,8 @@ class DM(Binned, AggregativeQuantifier):
 
     def _row_spec(self) -> Any:
         if self._tunes:
-            return self._automatic(HistogramSpec(2, self.cdf), self._matching())
+            convex = self.divergence not in _NOT_CONVEX
+            return self._automatic(HistogramSpec(2, self.cdf), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf)
 
     def _matching(self) -> Matching:
@@ -147,8 +152,8 @@ class DMx(Binned, FeatureQuantifier):
 
     def _row_spec(self) -> Any:
         if self._tunes:
-            rows = HistogramSpec(2, self.cdf, "features")
-            return self._automatic(rows, self._matching())
+            convex = self.divergence not in _NOT_CONVEX
+            return self._automatic(HistogramSpec(2, self.cdf, "features"), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf, "features")
 
     def _matching(self) -> Matching:
@@ -192,7 +197,7 @@ class HDy(Binned, AggregativeQuantifier):
 
     def _row_spec(self) -> Any:
         if self._tunes:
-            return self._automatic(HistogramSpec(2, channels="positive"), self._matching(), True)
+            return self._automatic(HistogramSpec(2, channels="positive"), stacked=True)
         return _stack(self.n_bins, "positive")
 
     def _matching(self) -> Matching:
@@ -231,7 +236,8 @@ class HDx(Binned, FeatureQuantifier):
 
     def _row_spec(self) -> Any:
         if self._tunes:
-            return self._automatic(HistogramSpec(2, channels="features"), self._matching(), True)
+            rows = HistogramSpec(2, channels="features")
+            return self._automatic(rows, stacked=True, convex=False)
         return _stack(self.n_bins, "features")
 
     def _matching(self) -> Matching:

@@ -95,7 +95,7 @@ class DyS(Binned, AggregativeQuantifier):
 
     def _row_spec(self) -> Any:
         if self._tunes:
-            return self._automatic(HistogramSpec(2, channels="positive"), self._matching())
+            return self._automatic(HistogramSpec(2, channels="positive"))
         return HistogramSpec(self.n_bins, channels="positive")
 
     def _matching(self) -> Matching:
