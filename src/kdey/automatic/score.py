@@ -33,7 +33,7 @@ class Scorer:
 
         Specs of one family (the bandwidths of a kernel) share one pass over the distances.
         """
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
             # What is tried out may be absurd; the errors tell.
             warnings.simplefilter("ignore", BandwidthWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
