@@ -156,6 +156,6 @@ def _print_words(console: Any, results: dict[str, tuple[Array, Array, float]]) -
         "into the rare ones, and counting cannot tell. Methods that know how the classifier errs "
         f"undo this: {best} is best here with {100 * errors[best]:.2f} points, "
         f"{errors['CC'] / errors[best]:.1f} times closer than counting; KDEy-ML, which "
-        f"chose its own bandwidths, has {100 * errors['KDEy-ML']:.2f}. All methods saw the same classifier, the same training "
-        "posteriors and the same bags.\n"
+        f"chose its own bandwidths, has {100 * errors['KDEy-ML']:.2f}. All methods saw the same "
+        "classifier, the same training posteriors and the same bags.\n"
     )
