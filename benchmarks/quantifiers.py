@@ -61,11 +61,11 @@ def main() -> None:
     methods = {
         "PACC": kdey.PACC(n_jobs=2),
         "EMQ": kdey.EMQ(n_jobs=2),
-        "DM-HD": kdey.DM(n_jobs=2),
-        "KDEy-ML": kdey.KDEyML(n_jobs=2),
-        "KDEy-CS": kdey.KDEyCS(n_jobs=2),
-        "KDEy-L2": kdey.KDEyL2(n_jobs=2),
-        "KDEy-HD": kdey.KDEyHD(n_jobs=2, random_state=0),
+        "DM-HD": kdey.DM(n_bins=8, n_jobs=2),
+        "KDEy-ML": kdey.KDEyML(bandwidth=0.1, n_jobs=2),
+        "KDEy-CS": kdey.KDEyCS(bandwidth=0.1, n_jobs=2),
+        "KDEy-L2": kdey.KDEyL2(bandwidth=0.1, n_jobs=2),
+        "KDEy-HD": kdey.KDEyHD(bandwidth=0.1, n_jobs=2, random_state=0),
     }
     for name, method in methods.items():
         fit = seconds(lambda method=method: method.fit_posteriors(p, y))

@@ -28,6 +28,7 @@ LAYERS = (
     ("datasets",),
     ("matching",),
     ("inference",),
+    ("automatic",),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kdey.automatic import Tuning, TuningDisplay
     from kdey.bags import Bags
     from kdey.checks import check_quantifier
     from kdey.evaluation import Results, evaluate, fit_many
@@ -70,6 +71,8 @@ _HOMES = {
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
     "TrainingPrevalence": "kdey.quantifiers.counting",
+    "Tuning": "kdey.automatic",
+    "TuningDisplay": "kdey.automatic",
     "check_quantifier": "kdey.checks",
     "difference": "kdey.inference",
     "evaluate": "kdey.evaluation",
@@ -116,6 +119,8 @@ __all__ = [
     "Solution",
     "StageCache",
     "TrainingPrevalence",
+    "Tuning",
+    "TuningDisplay",
     "check_quantifier",
     "difference",
     "evaluate",

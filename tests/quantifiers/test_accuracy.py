@@ -21,17 +21,17 @@ from .methods import binary, multiclass
 #: Methods without a correction, which label shift leads astray, and the baseline itself.
 UNCORRECTED = {"TrainingPrevalence", "CC", "PCC"}
 CONVEX = {
-    "ML": kdey.KDEyML(),
+    "ML": kdey.KDEyML(bandwidth=0.1),
     "ML-aitchison": kdey.KDEyML(kernel="aitchison", bandwidth=0.5),
     "EMQ": kdey.EMQ(),
     "EMQ-BCTS": kdey.EMQ(calibration="bcts"),
     "DIR": kdey.DIR(),
-    "HD": kdey.KDEyHD(n_points=2000, random_state=0),
+    "HD": kdey.KDEyHD(bandwidth=0.1, n_points=2000, random_state=0),
     "DM-T": kdey.DM(divergence="topsoe"),
     "DM-HD": kdey.DM(divergence="hellinger"),
     "PACC": kdey.PACC(),
     "ACC": kdey.ACC(),
-    "L2": kdey.KDEyL2(),
+    "L2": kdey.KDEyL2(bandwidth=0.1),
 }
 
 
@@ -127,7 +127,7 @@ BOUNDS = {"digits": 0.012, "wine": 0.04}
 @pytest.mark.parametrize("name", [*CONVEX, "CS"])
 def test_real_data(name: str, source: str) -> None:
     P, y, pool, bags, truth = real(source)
-    method = clone((CONVEX | {"CS": kdey.KDEyCS()})[name])
+    method = clone((CONVEX | {"CS": kdey.KDEyCS(bandwidth=0.1)})[name])
     found = method.fit_posteriors(P, y).aggregate_bags(pool, bags)
     assert np.abs(found - truth).mean() < BOUNDS[source]
     assert np.abs(np.bincount(y) / len(y) - truth).mean() > 4 * BOUNDS[source]
@@ -148,7 +148,7 @@ def test_convex_methods_certify_their_optimum(name: str) -> None:
 def test_cauchy_schwarz_certifies_its_global_optimum() -> None:
     for source in ("digits", "wine"):
         P, y, pool, bags, _ = real(source)
-        q = kdey.KDEyCS().fit_posteriors(P, y)
+        q = kdey.KDEyCS(bandwidth=0.1).fit_posteriors(P, y)
         found = q.solve_posteriors(pool, bags)
         assert found.converged.all()
         assert found.gap.max() <= 1e-8

@@ -19,7 +19,10 @@ MINIMUM_BANDWIDTH = 1e-3
 
 
 def check_bandwidth(bandwidth: float | str) -> None:
-    """Raise unless ``bandwidth`` is a positive finite number or one of ``RULES``."""
+    """Raise unless ``bandwidth`` is a positive finite number or one of ``RULES``.
+
+    "auto" is settled before a kernel is made (:mod:`kdey.automatic`).
+    """
     if isinstance(bandwidth, str):
         if bandwidth not in RULES:
             raise ValueError(f"bandwidth must be a number or one of {RULES}, got {bandwidth!r}")

@@ -1,5 +1,6 @@
 """The last stage of a quantifier: templates and rows in, prevalences out."""
 
+from kdey.matching.average import AverageOf, average_solution
 from kdey.matching.densities import MatchCauchySchwarz, MatchSquares
 from kdey.matching.divergences import MatchDivergence
 from kdey.matching.histograms import MatchBinary, MatchCdf, MatchHistograms, MatchHistogramsBinary
@@ -9,6 +10,7 @@ from kdey.matching.means import MatchMeans, Mean
 from kdey.matching.median import MedianOf, median_solution
 
 __all__ = [
+    "AverageOf",
     "ExpectationMaximisation",
     "MatchBinary",
     "MatchCauchySchwarz",
@@ -22,6 +24,7 @@ __all__ = [
     "MaximiseLikelihood",
     "Mean",
     "MedianOf",
+    "average_solution",
     "check_stopping",
     "concatenate",
     "exact_solution",

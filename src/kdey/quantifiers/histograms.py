@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
+from kdey.automatic.bins import AutomaticBins
+from kdey.automatic.hold_outs import Effort
+from kdey.automatic.plan import TuningPlan
 from kdey.matching import (
     MatchDivergence,
     MatchHistograms,
@@ -11,13 +14,16 @@ from kdey.matching import (
     Matching,
     MedianOf,
 )
+from kdey.posteriors import TrainingPosteriors
 from kdey.problems.generator import GENERATORS
-from kdey.quantifiers.rowwise import AggregativeQuantifier, FeatureQuantifier
+from kdey.quantifiers.rowwise import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.stack import StackedSpec
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
 HDY_BINS = tuple(range(10, 120, 10))
+#: Tuning bags of problems that need several starts each.
+_FEW_BAGS = 50
 _NOT_CONVEX = ("cauchy-schwarz", "mean-hellinger")
 
 
@@ -31,7 +37,36 @@ def histogram_matching(divergence: str) -> Matching:
     return MatchDivergence(divergence)
 
 
-class DM(AggregativeQuantifier):
+class Binned(RowQuantifier):
+    """Histograms whose number of bins is given, or chosen at ``fit`` ("auto")."""
+
+    n_bins: Any
+    tune_for: Any
+    tune_bag_size: int
+
+    @property
+    def _tunes(self) -> bool:
+        return isinstance(self.n_bins, str) and self.n_bins == "auto"
+
+    @property
+    def _draws_at_fit(self) -> bool:  # type: ignore[override]
+        return self._tunes
+
+    def _automatic(
+        self, rows: HistogramSpec, *, stacked: bool = False, convex: bool = True
+    ) -> AutomaticBins:
+        seed = getattr(self, "random_state", None)  # methods on features draw nothing else
+        plan = TuningPlan(self.tune_for, self.tune_bag_size, seed)
+        effort = Effort() if convex else Effort(bags=_FEW_BAGS)
+        return AutomaticBins(rows, self._matching(), plan, stacked, effort)
+
+    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+        super()._fit_rows(training)
+        self.n_bins_ = self.n_bins if self.tuning_ is None else int(self.tuning_.best.value)
+        return self
+
+
+class DM(Binned, AggregativeQuantifier):
     r"""Distribution matching with one histogram per class posterior (Firat, 2016; Bunse, 2022).
 
     .. math:: \min_{\alpha \in \Delta} \frac1k \sum_{c=1}^k D(M_c \alpha, q_c)
@@ -45,9 +80,14 @@ class DM(AggregativeQuantifier):
         "hellinger" (squared, the paper's DM-HD), "topsoe" (DM-T), "cauchy-schwarz" (DM-CS),
         "mean-hellinger" (the average of unsquared distances), or any f-divergence by name. The
         f-divergences are convex and certified; the other two keep the best of several starts.
-    n_bins : int
+    n_bins : int or "auto"
+        "auto": chosen at ``fit`` by the error on bags from held-out parts of the training
+        posteriors (``docs/automatic.md``); ``tuning_`` then holds what was tried.
     cdf : bool
         Compare cumulative histograms.
+    tune_for, tune_bag_size
+        The error and the size of bags that an automatic choice is made for; see
+        :class:`~kdey.quantifiers.kde.KDEy`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
@@ -57,8 +97,10 @@ class DM(AggregativeQuantifier):
         classifier: Any = None,
         *,
         divergence: str = "hellinger",
-        n_bins: int = 8,
+        n_bins: int | str = "auto",
         cdf: bool = False,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -67,20 +109,25 @@ class DM(AggregativeQuantifier):
         self.divergence = divergence
         self.n_bins = n_bins
         self.cdf = cdf
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
 
-    def _row_spec(self) -> HistogramSpec:
+    def _row_spec(self) -> Any:
+        if self._tunes:
+            convex = self.divergence not in _NOT_CONVEX
+            return self._automatic(HistogramSpec(2, self.cdf), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf)
 
     def _matching(self) -> Matching:
         return histogram_matching(self.divergence)
 
 
-class DMx(FeatureQuantifier):
+class DMx(Binned, FeatureQuantifier):
     """Distribution matching with one histogram per feature; no classifier.
 
     Parameters
     ----------
-    divergence, n_bins, cdf
+    divergence, n_bins, cdf, tune_for, tune_bag_size
         As for :class:`DM`; bins are equally wide between a feature's training extremes.
     n_jobs : int, optional
         Threads of the native core.
@@ -90,23 +137,30 @@ class DMx(FeatureQuantifier):
         self,
         *,
         divergence: str = "hellinger",
-        n_bins: int = 8,
+        n_bins: int | str = 8,
         cdf: bool = False,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
         n_jobs: int | None = None,
     ) -> None:
         self.divergence = divergence
         self.n_bins = n_bins
         self.cdf = cdf
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
         self.n_jobs = n_jobs
 
-    def _row_spec(self) -> HistogramSpec:
+    def _row_spec(self) -> Any:
+        if self._tunes:
+            convex = self.divergence not in _NOT_CONVEX
+            return self._automatic(HistogramSpec(2, self.cdf, "features"), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf, "features")
 
     def _matching(self) -> Matching:
         return histogram_matching(self.divergence)
 
 
-class HDy(AggregativeQuantifier):
+class HDy(Binned, AggregativeQuantifier):
     """Hellinger distance between histograms of the positive posterior, binary.
 
     The median over several numbers of bins (González-Castro, Alaiz-Rodríguez and Alegre, 2013).
@@ -115,7 +169,10 @@ class HDy(AggregativeQuantifier):
 
     Parameters
     ----------
-    n_bins : sequence of int
+    n_bins : sequence of int or "auto"
+        "auto": one number of bins, chosen as for :class:`DM`.
+    tune_for, tune_bag_size
+        As for :class:`DM`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
@@ -127,14 +184,20 @@ class HDy(AggregativeQuantifier):
         classifier: Any = None,
         *,
         n_bins: Any = HDY_BINS,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.n_bins = n_bins
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
 
-    def _row_spec(self) -> StackedSpec:
+    def _row_spec(self) -> Any:
+        if self._tunes:
+            return self._automatic(HistogramSpec(2, channels="positive"), stacked=True)
         return _stack(self.n_bins, "positive")
 
     def _matching(self) -> Matching:
@@ -142,25 +205,39 @@ class HDy(AggregativeQuantifier):
         return MedianOf(MatchDivergence("hellinger"))
 
 
-class HDx(FeatureQuantifier):
+class HDx(Binned, FeatureQuantifier):
     """Mean Hellinger distance between feature histograms, binary; no classifier.
 
     The median over several numbers of bins (González-Castro et al., 2013).
 
     Parameters
     ----------
-    n_bins : sequence of int
+    n_bins : sequence of int or "auto"
+    tune_for, tune_bag_size
+        As for :class:`HDy`.
     n_jobs : int, optional
         Threads of the native core.
     """
 
     _max_classes = 2
 
-    def __init__(self, *, n_bins: Any = HDY_BINS, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        n_bins: Any = HDY_BINS,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_bins = n_bins
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
         self.n_jobs = n_jobs
 
-    def _row_spec(self) -> StackedSpec:
+    def _row_spec(self) -> Any:
+        if self._tunes:
+            rows = HistogramSpec(2, channels="features")
+            return self._automatic(rows, stacked=True, convex=False)
         return _stack(self.n_bins, "features")
 
     def _matching(self) -> Matching:
@@ -171,7 +248,9 @@ def _stack(n_bins: Any, channels: str) -> StackedSpec:
     try:
         counts = tuple(n_bins)
     except TypeError:
-        raise ValueError(f"n_bins must be a sequence of integers, got {n_bins!r}") from None
+        raise ValueError(
+            f'n_bins must be a sequence of integers or "auto", got {n_bins!r}'
+        ) from None
     if not counts:
         raise ValueError("n_bins must name at least one number of bins")
     return StackedSpec(tuple(HistogramSpec(b, channels=channels) for b in counts))

@@ -7,16 +7,22 @@ prevalence is the mixture that matches the bag best.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
+from kdey.automatic.kernel import AutomaticKernel, geometries
+from kdey.automatic.plan import TuningPlan
 from kdey.kernels import DEFAULT_SHRINKAGE
+from kdey.kernels.bandwidth import RULES
+from kdey.kernels.geometry import KERNELS
 from kdey.matching import (
+    AverageOf,
     MatchCauchySchwarz,
     MatchDivergence,
     Matching,
     MatchSquares,
     MaximiseLikelihood,
 )
+from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.density import DensityRows
 from kdey.rows.monte_carlo import MonteCarloSpec
@@ -27,29 +33,51 @@ from kdey.rows.references import KernelSpec
 class KDEy(AggregativeQuantifier):
     """Base of the KDEy methods.
 
+    With ``bandwidth="auto"`` the bandwidth, and with ``kernel="auto"`` the geometry too, are chosen
+    at ``fit`` by the error on bags drawn from held-out parts of the training posteriors, without
+    a further classifier fit (``docs/automatic.md``). The paper's setting is
+    ``bandwidth=0.1, kernel="gaussian"``.
+
     Parameters
     ----------
-    bandwidth : float or {"scott", "silverman"}
-        The Gaussian's standard deviation, or a rule of thumb; the fitted number is
-        ``row_map_.references.bandwidth``.
-    kernel : {"gaussian", "aitchison", "ilr"}
+    bandwidth : "auto", float or {"scott", "silverman"}
+        The Gaussian's standard deviation, chosen, given, or by a rule of thumb.
+    kernel : {"auto", "gaussian", "aitchison", "ilr"}
         A Gaussian on the posteriors themselves, or on their log-ratios; "ilr" gives the same
-        numbers as "aitchison".
-    shrinkage : float
-        For log-ratios: posteriors become (1 - s) p + s / k first.
+        numbers as "aitchison". "auto" tries both; with a bandwidth that is not "auto" it means
+        "gaussian", since a bandwidth is a length in one geometry.
+    shrinkage : "auto" or float
+        For log-ratios: posteriors become (1 - s) p + s / k first. "auto" is chosen along with an
+        automatic bandwidth, and 0.001 without.
+    average : bool
+        With bandwidth and kernel "auto": average the estimates of the geometries, each at its
+        best bandwidth and weighted by how well it did; False keeps the best geometry alone.
+    tune_for : str
+        The error that the automatic choice makes small: "ae", "rae" or another metric.
+    tune_bag_size : int
+        The size of bags that the automatic choice is made for.
     precision : {"mixed", "double"}
         Of the kernel sums; see :func:`kdey.kernels.class_log_sums`.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`; ``random_state`` also seeds
+        the automatic choice, which is the same every time where it is None.
+
+    Attributes
+    ----------
+    bandwidth_, kernel_, shrinkage_ : what is in use; of several geometries the heaviest's
+    tuning_ : :class:`~kdey.automatic.Tuning`, or None where nothing was chosen
     """
 
     def __init__(
         self,
         classifier: Any = None,
         *,
-        bandwidth: float | str = 0.1,
-        kernel: str = "gaussian",
-        shrinkage: float = DEFAULT_SHRINKAGE,
+        bandwidth: float | str = "auto",
+        kernel: str = "auto",
+        shrinkage: float | str = "auto",
+        average: bool = True,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
         precision: str = "mixed",
         cv: Any = 5,
         random_state: Any = None,
@@ -59,10 +87,64 @@ class KDEy(AggregativeQuantifier):
         self.bandwidth = bandwidth
         self.kernel = kernel
         self.shrinkage = shrinkage
+        self.average = average
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
         self.precision = precision
 
+    @property
+    def _draws_at_fit(self) -> bool:  # type: ignore[override]
+        return self._tunes
+
+    @property
+    def _tunes(self) -> bool:
+        return isinstance(self.bandwidth, str) and self.bandwidth == "auto"
+
+    @property
+    def _averages(self) -> bool:
+        return self._tunes and self.kernel == "auto" and bool(self.average)
+
+    def _rows_of(self, kernel: KernelSpec) -> Any:
+        """Return the row spec of the method for one kernel."""
+        raise NotImplementedError
+
+    def _match(self) -> Matching:
+        """Return the matching of the method for one kernel."""
+        raise NotImplementedError
+
+    def _row_spec(self) -> Any:
+        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+        rows = self._rows_of(self._kernel_spec())
+        if not self._tunes:
+            return rows
+        free = geometries(self.kernel, self.shrinkage)
+        return AutomaticKernel(rows, free, self._match(), plan, self._averages)
+
+    def _matching(self) -> Matching:
+        return AverageOf(self._match()) if self._averages else self._match()
+
     def _kernel_spec(self) -> KernelSpec:
-        return KernelSpec(self.bandwidth, self.kernel, self.shrinkage, self.precision)
+        """Return the kernel of the parameters, with placeholders where they are to be chosen."""
+        if not isinstance(self.kernel, str) or self.kernel not in ("auto", *KERNELS):
+            names = ", ".join(("auto", *KERNELS))
+            raise ValueError(f"kernel must be one of {names}, got {self.kernel!r}")
+        if isinstance(self.bandwidth, str) and self.bandwidth not in ("auto", *RULES):
+            names = ", ".join(("auto", *RULES))
+            raise ValueError(
+                f"bandwidth must be a number or one of {names}, got {self.bandwidth!r}"
+            )
+        kernel = "gaussian" if self.kernel == "auto" else self.kernel
+        automatic = isinstance(self.shrinkage, str) and self.shrinkage == "auto"
+        shrinkage: Any = DEFAULT_SHRINKAGE if automatic else self.shrinkage
+        return KernelSpec(1.0 if self._tunes else self.bandwidth, kernel, shrinkage, self.precision)
+
+    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+        super()._fit_rows(training)
+        references = self.row_map_.references
+        self.bandwidth_ = references.bandwidth
+        self.kernel_ = references.spec.kernel
+        self.shrinkage_ = references.spec.shrinkage
+        return self
 
 
 class KDEyML(KDEy):
@@ -74,10 +156,10 @@ class KDEyML(KDEy):
     :class:`KDEy`.
     """
 
-    def _row_spec(self) -> DensityRows:
-        return DensityRows(self._kernel_spec())
+    def _rows_of(self, kernel: KernelSpec) -> DensityRows:
+        return DensityRows(kernel)
 
-    def _matching(self) -> Matching:
+    def _match(self) -> Matching:
         return MaximiseLikelihood()
 
 
@@ -91,10 +173,10 @@ class KDEyCS(KDEy):
     least squares problem, solved exactly. Parameters are those of :class:`KDEy`.
     """
 
-    def _row_spec(self) -> OverlapSpec:
-        return OverlapSpec(self._kernel_spec())
+    def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
+        return OverlapSpec(kernel)
 
-    def _matching(self) -> Matching:
+    def _match(self) -> Matching:
         return MatchCauchySchwarz()
 
 
@@ -106,10 +188,10 @@ class KDEyL2(KDEy):
     with the overlaps a and B of :class:`KDEyCS`. Parameters are those of :class:`KDEy`.
     """
 
-    def _row_spec(self) -> OverlapSpec:
-        return OverlapSpec(self._kernel_spec())
+    def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
+        return OverlapSpec(kernel)
 
-    def _matching(self) -> Matching:
+    def _match(self) -> Matching:
         return MatchSquares()
 
 
@@ -127,11 +209,15 @@ class KDEyHD(KDEy):
         An f-divergence by name; "hellinger" (squared) is the paper's.
     n_points : int
         Number t of reference points.
-    bandwidth, kernel, shrinkage, precision, classifier, cv, random_state, n_jobs
+    bandwidth, kernel, shrinkage, average, tune_for, tune_bag_size, precision
+        See :class:`KDEy`.
+    classifier, cv, random_state, n_jobs
         See :class:`KDEy`; ``random_state`` also draws the points.
     """
 
-    _draws_at_fit = True
+    @property
+    def _draws_at_fit(self) -> bool:  # type: ignore[override]
+        return True
 
     def __init__(
         self,
@@ -139,9 +225,12 @@ class KDEyHD(KDEy):
         *,
         divergence: str = "hellinger",
         n_points: int = 10_000,
-        bandwidth: float | str = 0.1,
-        kernel: str = "gaussian",
-        shrinkage: float = DEFAULT_SHRINKAGE,
+        bandwidth: float | str = "auto",
+        kernel: str = "auto",
+        shrinkage: float | str = "auto",
+        average: bool = True,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
         precision: str = "mixed",
         cv: Any = 5,
         random_state: Any = None,
@@ -152,6 +241,9 @@ class KDEyHD(KDEy):
             bandwidth=bandwidth,
             kernel=kernel,
             shrinkage=shrinkage,
+            average=average,
+            tune_for=tune_for,
+            tune_bag_size=tune_bag_size,
             precision=precision,
             cv=cv,
             random_state=random_state,
@@ -160,8 +252,8 @@ class KDEyHD(KDEy):
         self.divergence = divergence
         self.n_points = n_points
 
-    def _row_spec(self) -> MonteCarloSpec:
-        return MonteCarloSpec(self._kernel_spec(), self.n_points, self.random_state)
+    def _rows_of(self, kernel: KernelSpec) -> MonteCarloSpec:
+        return MonteCarloSpec(kernel, self.n_points, self.random_state)
 
-    def _matching(self) -> Matching:
+    def _match(self) -> Matching:
         return MatchDivergence(self.divergence)

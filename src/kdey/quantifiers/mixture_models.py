@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdey.matching import MatchBinary, MatchCdf, Matching
+from kdey.quantifiers.histograms import Binned
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.histogram import HistogramSpec
 
@@ -54,7 +55,7 @@ class MM(AggregativeQuantifier):
         return MatchCdf(_CRITERIA[self.criterion])
 
 
-class DyS(AggregativeQuantifier):
+class DyS(Binned, AggregativeQuantifier):
     """Histogram of the positive posterior under any dissimilarity (Maletzke et al., 2019).
 
     The minimum is found by ternary search, which is exact where the dissimilarity has a single
@@ -65,7 +66,9 @@ class DyS(AggregativeQuantifier):
     dissimilarity : str or callable
         "topsoe", "hellinger", "prob-symm", "l1", "l2", "ordinal" or another name of
         :mod:`kdey.problems.dissimilarity`, or a function of two arrays of shape (n_bags, n_bins).
-    n_bins : int
+    n_bins : int or "auto"
+    tune_for, tune_bag_size
+        As for :class:`~kdey.DM`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     """
@@ -77,7 +80,9 @@ class DyS(AggregativeQuantifier):
         classifier: Any = None,
         *,
         dissimilarity: Any = "topsoe",
-        n_bins: int = 8,
+        n_bins: int | str = 8,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -85,8 +90,12 @@ class DyS(AggregativeQuantifier):
         super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.dissimilarity = dissimilarity
         self.n_bins = n_bins
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
 
-    def _row_spec(self) -> HistogramSpec:
+    def _row_spec(self) -> Any:
+        if self._tunes:
+            return self._automatic(HistogramSpec(2, channels="positive"))
         return HistogramSpec(self.n_bins, channels="positive")
 
     def _matching(self) -> Matching:

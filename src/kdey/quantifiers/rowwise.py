@@ -63,7 +63,11 @@ class RowQuantifier(BaseQuantifier):
         if training.weights is not None:
             self.prevalence_ = mass / mass.sum()
         matching = self._matching()
-        self.row_map_ = self._row_spec().fit(training, k, thread_count(self.n_jobs))
+        spec, n_threads = self._row_spec(), thread_count(self.n_jobs)
+        self.tuning_ = None
+        if hasattr(spec, "choose"):  # parameters left open are settled by the training rows
+            self.tuning_, spec = spec.choose(training, k, n_threads)
+        self.row_map_ = spec.fit(training, k, n_threads)
         self.matching_ = matching
         self.__dict__.pop("_interval_model", None)
         return self

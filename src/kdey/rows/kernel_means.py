@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kdey.bags import Array, Bags
 
@@ -80,9 +81,15 @@ def kernel_means(
         out[:, part] = _weigh(weights, logs.astype(dtype, copy=False), tiny)
 
     # One BLAS thread, whatever n_threads: a product must not depend on how it was cut.
-    with threadpool_limits(1, user_api="blas"):
+    with _controller().limit(limits=1, user_api="blas"):
         _each(fill, range(0, len(points), step), n_threads)
     return out
+
+
+@cache
+def _controller() -> Any:
+    """Return the handle on BLAS threads; finding the libraries takes milliseconds each time."""
+    return ThreadpoolController()
 
 
 def _weigh(weights: Any, exponents: Floats, tiny: float) -> Floats:

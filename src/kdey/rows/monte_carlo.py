@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,16 @@ class MonteCarloSpec:
     kernel: KernelSpec
     n_points: int
     random_state: Any = None
+    #: References, bags and points enough to judge a bandwidth by: a bag costs all the points.
+    tuning_rows: ClassVar[int] = 6_000
+    tuning_bags: ClassVar[int] = 100
+    tuning_points: ClassVar[int] = 500
+
+    def for_tuning(self, seed: int) -> MonteCarloSpec:
+        """Return the spec with few points, drawn alike for all that are compared."""
+        return replace(
+            self, n_points=min(self.n_points, self.tuning_points), random_state=seed % 2**32
+        )
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_points, int | np.integer) or self.n_points < 1:

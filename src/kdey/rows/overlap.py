@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,8 @@ class OverlapSpec:
     """Spec of :class:`OverlapMap`."""
 
     kernel: KernelSpec
+    #: References enough to judge a bandwidth by: the Gram matrix costs their square.
+    tuning_rows: ClassVar[int] = 3_000
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> OverlapMap:
         """Return the map, with the Gram matrix of the class densities."""

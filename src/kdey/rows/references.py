@@ -140,7 +140,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
             stacklevel=2,
         )
         return
-    nearest = _median_nearest(points)
+    nearest = median_nearest(points)
     if 10.0 * bandwidth < nearest:
         warnings.warn(
             f"bandwidth={bandwidth:g} is less than a tenth of the typical distance between "
@@ -151,7 +151,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
         )
 
 
-def _median_nearest(points: Floats) -> float:
+def median_nearest(points: Floats) -> float:
     """Return the median distance of evenly picked references to their nearest other one."""
     picks = np.unique(np.linspace(0, len(points) - 1, _PROBE).astype(np.int64))
     if len(points) < 2:

@@ -1,0 +1,110 @@
+"""The automatic KDEy-ML against QuaPy's methods, at their defaults and at a small grid.
+
+    python benchmarks/field.py --peer-python .venv-quapy/bin/python [--sets 5] [--bags 100]
+    python benchmarks/field.py --table
+
+The same splits, classifiers and bags; seconds are the whole of it: classifier fits, choice of
+parameters, estimates of all bags. QuaPy runs in a process of its own (``field_peer.py``), in an
+environment that has it. One line per set, classifier and method in ``results/field.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import kdey
+from automatic import CLASSIFIERS, error
+from cases import EXTRA, PAPER, Case, Records, geometric_mean, load_case, make_classifier, markdown
+from cases import quiet as silence
+
+KEYS = ("set", "classifier", "method")
+OURS = "kdey KDEyML()"
+PEERS = ("KDEyML", "EMQ", "EMQ-BCTS", "PACC", "KDEyML, grid", "PACC, grid", "EMQ, grid")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--peer-python", help="a Python that can import quapy 0.2.3")
+    parser.add_argument("--sets", type=int, default=len(PAPER), help="the first so many")
+    parser.add_argument("--bags", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    records = Records("field.jsonl", KEYS)
+    if args.table:
+        print_table(records.rows)
+        return
+    silence()
+    for name in (PAPER + EXTRA)[: args.sets]:
+        case = load_case(name, 0)
+        for classifier in CLASSIFIERS:
+            if (name, classifier, OURS) not in records:
+                records.add(ours(case, classifier, args.bags, args.jobs))
+            for peer in PEERS if args.peer_python else ():
+                if (name, classifier, f"QuaPy {peer}") not in records:
+                    records.add(run_peer(case, classifier, peer, args))
+
+
+def ours(case: Case, classifier: str, n_bags: int, n_jobs: int) -> dict[str, Any]:
+    bags = case.bags(n_bags, 0)
+    start = time.perf_counter()
+    q = kdey.KDEyML(
+        make_classifier(classifier), tune_bag_size=case.bag_size, random_state=0, n_jobs=n_jobs
+    )
+    estimates = q.fit(case.X, case.y).predict_bags(case.X_test, bags.bags)
+    seconds = time.perf_counter() - start
+    return line(case, classifier, OURS, bags, estimates, seconds)
+
+
+def run_peer(case: Case, classifier: str, peer: str, args: Any) -> dict[str, Any]:
+    """Let the peer's process do all of it, given arrays in a file."""
+    bags = case.bags(args.bags, 0)
+    codes = np.unique(case.y)
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder) / "given.npz", Path(folder) / "made.npz"
+        np.savez(
+            given, X=case.X, y=np.searchsorted(codes, case.y), X_test=case.X_test,
+            indices=bags.bags.indices, offsets=bags.bags.offsets, bag_size=case.bag_size,
+        )  # fmt: skip
+        script = Path(__file__).with_name("field_peer.py")
+        options = json.dumps({"classifier": classifier, "method": peer, "jobs": args.jobs})
+        subprocess.run([args.peer_python, script, given, made, options], check=True)
+        with np.load(made) as found:
+            return line(
+                case, classifier, f"QuaPy {peer}", bags, found["estimates"], float(found["seconds"])
+            )
+
+
+def line(
+    case: Case, classifier: str, method: str, bags: Any, estimates: np.ndarray, seconds: float
+) -> dict[str, Any]:
+    made: dict[str, Any] = dict(zip(KEYS, (case.name, classifier, method), strict=True))
+    made |= {m: error(m, bags, estimates) for m in ("ae", "rae")}
+    return made | {"seconds": round(seconds, 2), "bags": len(bags.sizes)}
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Print geometric means over the cases that every method has."""
+    methods = [OURS, *(f"QuaPy {peer}" for peer in PEERS)]
+    methods = [m for m in methods if any(r["method"] == m for r in rows)]
+    done = [{(r["set"], r["classifier"]) for r in rows if r["method"] == m} for m in methods]
+    cases = set.intersection(*done) if done else set()
+    print(f"\nGeometric means over {len(cases)} cases (set and classifier):\n")
+    lines = []
+    for method in methods:
+        own = [r for r in rows if r["method"] == method and (r["set"], r["classifier"]) in cases]
+        values = [geometric_mean(r[name] for r in own) for name in ("ae", "rae")]
+        lines.append([method, *values, f"{sum(r['seconds'] for r in own):.0f}"])
+    print(markdown(["method", "MAE", "MRAE", "seconds in all"], lines))
+
+
+if __name__ == "__main__":
+    main()
