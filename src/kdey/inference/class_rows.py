@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kdey.bags import Array
 from kdey.kernels import class_log_sums
 from kdey.posteriors import TrainingPosteriors
+from kdey.rows.committee import CommitteeMap
 from kdey.rows.density import DensityMap
 
 Indices = NDArray[np.int64]
@@ -110,6 +111,13 @@ def new_rows(
     """Return the rows of the training instances at ``picks``, each as if it were new."""
     rows: NDArray[np.floating] = row_map(training.required()[picks], n_threads).array
     return rows
+
+
+@new_rows.register
+def _(
+    row_map: CommitteeMap, training: TrainingPosteriors, picks: Indices, n_threads: int
+) -> NDArray[np.floating]:
+    return new_rows(row_map.parts[0], training, picks, n_threads)
 
 
 @new_rows.register

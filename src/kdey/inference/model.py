@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kdey.bags import Array
 from kdey.inference.class_rows import ClassRows, class_rows
 from kdey.inference.moments import Moments, training_moments
-from kdey.matching import MatchMeans, MaximiseLikelihood
+from kdey.matching import AverageOf, MatchMeans, MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
 
 
@@ -49,9 +49,29 @@ class FittedModel:
         return len(self.classes)
 
     @property
+    def members(self) -> list[FittedModel]:
+        """The models whose estimates are averaged, heaviest first; just this one, mostly."""
+        if not isinstance(self.matching, AverageOf):
+            return [self]
+        parts = zip(self.row_spec.parts, self.row_map.parts, strict=True)
+        return [
+            replace(self, row_spec=spec, row_map=row_map, matching=self.matching.inner)
+            for spec, row_map in parts
+        ]
+
+    @property
+    def single(self) -> Any:
+        """The matching of one member."""
+        return self.matching.inner if isinstance(self.matching, AverageOf) else self.matching
+
+    @property
     def is_likelihood(self) -> bool:
-        """Whether the prevalence maximises a mixture likelihood of the rows."""
-        return isinstance(self.matching, MaximiseLikelihood)
+        """Whether the prevalence maximises a mixture likelihood, or averages such maxima.
+
+        The moment equation holds for any numbers per instance, so the rows of the heaviest
+        member serve for all: its limits are right for the population whatever was averaged.
+        """
+        return isinstance(self.single, MaximiseLikelihood)
 
     @property
     def is_analytic(self) -> bool:
@@ -87,7 +107,7 @@ class FittedModel:
         """Return rows as the analytic interval takes them: densities, or features."""
         if not self.is_likelihood:
             return np.asarray(rows, dtype=np.float64)
-        return densities(rows, self.matching.log_rows)
+        return densities(rows, self.single.log_rows)
 
 
 def densities(rows: NDArray[np.floating], logs: bool) -> Array:

@@ -19,7 +19,7 @@ from kdey.bags import Array, Bags
 from kdey.inference.bag import Sampled
 from kdey.inference.model import FittedModel
 from kdey.inference.resampling import counted_bags, training_weights
-from kdey.matching import ExpectationMaximisation, MatchMeans, MaximiseLikelihood
+from kdey.matching import AverageOf, ExpectationMaximisation, MatchMeans, MaximiseLikelihood
 from kdey.problems import MixtureLikelihood
 from kdey.rows.density import DensityMap
 from kdey.rows.kernel_means import kernel_means
@@ -60,6 +60,8 @@ class BagReplicates:
 
 def resolver(model: FittedModel, given: BagReplicates, templates: bool, seed: int) -> Resolver:
     """Return how replicates of a bag are solved; ``templates``: with training replicates."""
+    if isinstance(model.matching, AverageOf):
+        return _averaged(model, given, templates, seed)
     likelihood = isinstance(model.matching, MaximiseLikelihood)
     exact = likelihood and not isinstance(model.matching, ExpectationMaximisation)
     learnt = model.training is not None and model.training.posteriors is not None
@@ -70,6 +72,19 @@ def resolver(model: FittedModel, given: BagReplicates, templates: bool, seed: in
     if isinstance(model.matching, MatchMeans) and isinstance(model.row_map, PosteriorMap):
         return _mean_templates(model, given, seed)
     return _refitted(model, given, seed)
+
+
+def _averaged(model: FittedModel, given: BagReplicates, templates: bool, seed: int) -> Resolver:
+    members = [
+        resolver(member, replace(given, rows=rows), templates, seed)
+        for member, rows in zip(model.members, given.rows.parts, strict=True)
+    ]
+
+    def solve(counts: Indices, first: int) -> Array:
+        made = np.array([member(counts, first) for member in members])
+        return np.asarray(np.tensordot(model.row_map.weights, made, axes=1))
+
+    return solve
 
 
 def _fixed(model: FittedModel, given: BagReplicates) -> Resolver:

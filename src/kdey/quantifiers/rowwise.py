@@ -67,7 +67,7 @@ class RowQuantifier(BaseQuantifier):
         self.tuning_ = None
         if hasattr(spec, "choose"):  # parameters left open are settled by the training rows
             self.tuning_, spec = spec.choose(training, k, n_threads)
-        self.row_map_ = spec.fit(training, k, n_threads)
+        self.row_spec_, self.row_map_ = spec, spec.fit(training, k, n_threads)
         self.matching_ = matching
         self.__dict__.pop("_interval_model", None)
         return self
@@ -94,7 +94,7 @@ class RowQuantifier(BaseQuantifier):
             held = FittedModel(
                 self.classes_,
                 self.prevalence_,
-                self._row_spec(),
+                self.row_spec_,
                 self.row_map_,
                 self.matching_,
                 getattr(self, "training_", None),
