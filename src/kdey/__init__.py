@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kdey.bags import Bags
+    from kdey.bayes import PosteriorDraws, sample_posterior
     from kdey.checks import check_quantifier
+    from kdey.diagnostics import (
+        AdaptedClassifier,
+        FitCheck,
+        FitChecker,
+        Identifiability,
+        adapt_posteriors,
+        check_fit,
+        identifiability,
+        importance_weights,
+        plan_bag_size,
+        plan_labels,
+    )
     from kdey.evaluation import Results, evaluate, fit_many
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
@@ -33,6 +46,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "ACC": "kdey.quantifiers.adjusting",
     "APP": "kdey.protocols",
+    "AdaptedClassifier": "kdey.diagnostics",
     "Bags": "kdey.bags",
     "CC": "kdey.quantifiers.counting",
     "DIR": "kdey.quantifiers.likelihood",
@@ -42,12 +56,15 @@ _HOMES = {
     "DyS": "kdey.quantifiers.mixture_models",
     "EMQ": "kdey.quantifiers.likelihood",
     "Ensemble": "kdey.quantifiers.ensemble",
+    "FitCheck": "kdey.diagnostics",
+    "FitChecker": "kdey.diagnostics",
     "GivenBags": "kdey.protocols",
     "GridAPP": "kdey.protocols",
     "GridSearchQ": "kdey.model_selection",
     "GroupBags": "kdey.protocols",
     "HDx": "kdey.quantifiers.histograms",
     "HDy": "kdey.quantifiers.histograms",
+    "Identifiability": "kdey.diagnostics",
     "KDEyCS": "kdey.quantifiers.kde",
     "KDEyHD": "kdey.quantifiers.kde",
     "KDEyL2": "kdey.quantifiers.kde",
@@ -59,14 +76,22 @@ _HOMES = {
     "OptunaSearchQ": "kdey.model_selection",
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
+    "PosteriorDraws": "kdey.bayes",
     "RandomSearchQ": "kdey.model_selection",
     "Results": "kdey.evaluation",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
     "TrainingPrevalence": "kdey.quantifiers.counting",
+    "adapt_posteriors": "kdey.diagnostics",
+    "check_fit": "kdey.diagnostics",
     "check_quantifier": "kdey.checks",
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
+    "identifiability": "kdey.diagnostics",
+    "importance_weights": "kdey.diagnostics",
+    "plan_bag_size": "kdey.diagnostics",
+    "plan_labels": "kdey.diagnostics",
+    "sample_posterior": "kdey.bayes",
 }
 
 __all__ = [
@@ -80,17 +105,21 @@ __all__ = [
     "NPP",
     "PACC",
     "PCC",
+    "AdaptedClassifier",
     "Bags",
     "DMx",
     "DirichletProtocol",
     "DyS",
     "Ensemble",
+    "FitCheck",
+    "FitChecker",
     "GivenBags",
     "GridAPP",
     "GridSearchQ",
     "GroupBags",
     "HDx",
     "HDy",
+    "Identifiability",
     "KDEyCS",
     "KDEyHD",
     "KDEyL2",
@@ -98,14 +127,22 @@ __all__ = [
     "Median",
     "OneVsAll",
     "OptunaSearchQ",
+    "PosteriorDraws",
     "RandomSearchQ",
     "Results",
     "Solution",
     "StageCache",
     "TrainingPrevalence",
+    "adapt_posteriors",
+    "check_fit",
     "check_quantifier",
     "evaluate",
     "fit_many",
+    "identifiability",
+    "importance_weights",
+    "plan_bag_size",
+    "plan_labels",
+    "sample_posterior",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Have the chains converged, and how many independent draws are they worth?
+"""Convergence of chains: whether they agree, and how many independent draws they are worth.
 
 Split R-hat on rank-normalised draws and the bulk effective sample size, as Vehtari, Gelman,
 Simpson, Carpenter and Bürkner define them ("Rank-normalization, folding, and localization", 2021).

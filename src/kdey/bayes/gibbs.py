@@ -6,9 +6,9 @@ Given rows :math:`D_{ji}` of class densities and a Dirichlet prior, the posterio
           \prod_j \Big(\sum_i \alpha_i D_{ji}\Big)^{w_j}
 
 is sampled by two exact draws in turn (Diebolt and Robert, 1994): the class of each instance,
-:math:`z_j \sim \mathrm{Cat}(\alpha_i D_{ji})`, and :math:`\alpha \sim \mathrm{Dir}(a + n)` with n the
-classes' counts. A whole weight stands for that many instances; the rest of a fractional weight is
-one more instance that counts in part, for which the formula above holds approximately.
+:math:`z_j \sim \mathrm{Cat}(\alpha_i D_{ji})`, and :math:`\alpha \sim \mathrm{Dir}(a + n)` with
+n the classes' counts. A whole weight stands for that many instances; the rest of a fractional
+weight is one more instance that counts in part, for which the formula above holds approximately.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ def sample_rows(
     given = check_prior(prior, k)
     _check_effort(min_ess, n_chains, max_sweeps)
     # A row of zeros says nothing about the class; for the sampler that is a row of ones.
-    rows = np.where(problem.rows.any(axis=1)[:, None], problem.rows, 1.0)
+    told = np.asarray(problem.rows.any(axis=1))
+    rows = np.where(told[:, None], problem.rows, 1.0)
     weights = None if sample_weight is None else check_weights(sample_weight, len(rows))
     seed = _seed(random_state)
     chains = Chains.dispersed(n_chains, given, seed)

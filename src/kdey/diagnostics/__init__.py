@@ -1,4 +1,4 @@
-"""Can the answer be trusted, and what is done with it?
+"""Whether an answer can be trusted, and what is done with it.
 
 Does the bag fit the training classes (``check_fit``), can the classes be told apart at all
 (``identifiability``), how large a bag or training set is needed (``plan_bag_size``,

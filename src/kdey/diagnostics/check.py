@@ -1,13 +1,13 @@
-r"""Does the bag look like a mixture of the training classes?
+r"""The fit check: whether a bag looks like a mixture of the training classes.
 
-With p_alpha the mixture of class densities of the posteriors and alpha its maximum likelihood fit to
-the bag, the statistic is
+With p_alpha the mixture of class densities of the posteriors and alpha its maximum likelihood
+fit to the bag, the statistic is
 
 .. math:: T = \sum_j w_j\, \phi_\alpha(x_j) - \sum_i \alpha_i\, E_i\, \phi_\alpha, \qquad
           \phi_\alpha = \log(p_\alpha + c)
 
-with :math:`E_i` the mean over training points of class i, each with its own kernel left out: how much
-worse the bag fits than its fitted mixture expects. Subtracting what the *fitted* mixture expects
+with :math:`E_i` the mean over training points of class i, each with its own kernel left out: how
+much worse the bag fits than its fitted mixture expects. Subtracting what the *fitted* one expects
 makes T insensitive, to first order, to the composition of the bag and to the error of alpha: for
 any consistent estimate the two cancel. The null distribution is that of bags drawn from the
 training points at alpha and fitted anew.
@@ -28,6 +28,7 @@ from kdey.diagnostics.densities import (
     TrainingDensities,
     default_kernel,
     fit_prevalences,
+    warn_single,
 )
 from kdey.diagnostics.folds import FoldModels, fold_models
 from kdey.diagnostics.null import null_positions
@@ -125,6 +126,7 @@ class FitChecker:
         made = training_of(quantifier)
         kernel, n_threads = default_kernel(bandwidth), thread_count(n_jobs)
         densities = TrainingDensities.fit(made, len(quantifier.classes_), kernel, n_threads)
+        warn_single(densities, quantifier.classes_)
         models = None if training is None else fold_models(quantifier, *training)
         same = made.folds is None or len(np.unique(made.folds)) == 1
         return cls(quantifier, densities, models, same, n_threads)

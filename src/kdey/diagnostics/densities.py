@@ -6,6 +6,7 @@ a bag's points ever can; with the kernel left out, training points are a fair pi
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -125,6 +126,18 @@ class TrainingDensities:
         return out
 
 
+def warn_single(training: TrainingDensities, classes: NDArray[Any]) -> None:
+    """Warn of classes with one training instance, whose spread cannot be seen."""
+    single = np.asarray(classes)[training.counts == 1].tolist()
+    if single:
+        warnings.warn(
+            f"class {', '.join(map(repr, single[:5]))} has one training instance, which shows "
+            "nothing about how its instances vary: what is said about it is a guess",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def default_kernel(bandwidth: float | str) -> KernelSpec:
     """Return the Gaussian kernel on the posteriors themselves."""
     return KernelSpec(bandwidth, "gaussian", DEFAULT_SHRINKAGE)
@@ -161,5 +174,3 @@ def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
     left = np.tile(mass, (n, 1))
     left[np.arange(n), labels] = np.where(counts[labels] > 1, mass[labels] - own, 1.0)
     return np.asarray(sums - np.log(left))
-
-

@@ -1,4 +1,4 @@
-"""Can the classes be told apart, and how wide will intervals be?"""
+"""Identifiability: whether classes can be told apart, and how wide intervals will be."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from kdey.diagnostics.check import DEFAULT_BANDWIDTH
-from kdey.diagnostics.densities import Array, TrainingDensities, default_kernel
+from kdey.diagnostics.densities import Array, TrainingDensities, default_kernel, warn_single
 from kdey.diagnostics.influence import Influence, features_of, influence
 from kdey.fitted import training_of
 from kdey.frames import make_frame
-from kdey.kernels import transform
+from kdey.posteriors import TrainingPosteriors
 from kdey.simplex import check_prevalence
 from kdey.threads import thread_count
 
@@ -157,7 +157,8 @@ def identifiability(
     alpha = check_prevalence(given, len(classes))
     kernel = _kernel(quantifier, bandwidth)
     fitted = TrainingDensities.fit(training, len(classes), kernel, thread_count(n_jobs))
-    points = _sorted_posteriors(training, fitted)
+    warn_single(fitted, classes)
+    points = _sorted_posteriors(training)
     features = features_of(quantifier.row_map_, fitted, points, alpha)
     return Identifiability(
         classes=classes,
@@ -184,10 +185,10 @@ def _kernel(quantifier: Any, bandwidth: float | str | None) -> Any:
     return default_kernel(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
 
 
-def _sorted_posteriors(training: Any, fitted: TrainingDensities) -> Array:
+def _sorted_posteriors(training: TrainingPosteriors) -> Array:
     """Return the training posteriors in the order of the references."""
     keep = np.ones(len(training.labels), bool) if training.weights is None else training.weights > 0
-    p = np.asarray(transform(training.required(), "gaussian"))[keep]
+    p = training.required()[keep]
     return np.asarray(p[np.argsort(training.labels[keep], kind="stable")], dtype=np.float64)
 
 

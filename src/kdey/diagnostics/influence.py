@@ -5,15 +5,18 @@ estimate inverts E f = R alpha, so a bag's instance moves it by
 
 .. math:: \psi(x) = R^+ (f(x) - R \alpha)
 
-with :math:`R^+` the inverse along prevalences (vectors that sum to zero). With :math:`V_i` the covariance of
-psi within class i, m instances in the bag and :math:`n_i` training instances of class i, the variance is
+with :math:`R^+` the inverse along prevalences (vectors that sum to zero). With :math:`V_i` the
+covariance of psi within class i, m instances in the bag and :math:`n_i` training instances of
+class i, the variance is
 
-.. math:: \frac1m \sum_i \alpha_i V_i + \frac1m \left(\mathrm{diag}\,\alpha - \alpha\alpha^\top\right)
+.. math:: \frac1m \sum_i \alpha_i V_i
+          + \frac1m \left(\mathrm{diag}\,\alpha - \alpha\alpha^\top\right)
           + \sum_i \frac{\alpha_i^2}{n_i} V_i :
 
 which label an instance has, which instances the bag drew (absent where this bag itself is
 asked for), and which instances the templates were made from. For PACC f is the posterior, for
-ACC the decision; for likelihood f_i = p_i / p_alpha, whose class means make R the Fisher information.
+ACC the decision; for likelihood f_i = p_i / p_alpha, whose class means make R the Fisher
+information.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def influence(features: Array, training: TrainingDensities, prevalence: Array) -
     inverse = np.where(usable, 1.0 / np.where(usable, values, 1.0), 1e10)
     moved = (features @ left) * inverse @ right @ tangent.T
     centred = moved - training.class_means(moved)[training.labels]
-    spread = training.class_means(centred**2) * _unbiased(training)[:, None]
+    spread = _unbiased(training.class_means(centred**2), training.counts)
     return Influence(
         labels_part=prevalence @ spread,
         draw_part=prevalence * (1.0 - prevalence),
@@ -93,10 +96,14 @@ def features_of(row_map: Any, training: TrainingDensities, points: Any, prevalen
     return np.asarray(np.where(mixed[:, None] > 0, ratios, 1.0))
 
 
-def _unbiased(training: TrainingDensities) -> Array:
-    counts: NDArray[Any] = training.counts
-    # One instance shows no spread: it is taken to know nothing rather than everything.
-    return np.where(counts > 1, counts / np.maximum(counts - 1.0, 1.0), 1.0)
+def _unbiased(spread: Array, counts: NDArray[np.int64]) -> Array:
+    """Return the within-class variances (k, k) of psi, corrected for the classes' means.
+
+    One instance shows no spread: such a class gets the largest of the others'.
+    """
+    several = counts > 1
+    corrected = spread * np.where(several, counts / np.maximum(counts - 1.0, 1.0), 0.0)[:, None]
+    return np.where(several[:, None], corrected, corrected.max(axis=0))
 
 
 def _scale(features: Array, training: TrainingDensities, tangent: Array) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
 
 from kdey.diagnostics.densities import Array, Indices, TrainingDensities
 
@@ -26,7 +27,7 @@ def null_positions(
     ends = np.cumsum(counts, axis=1)
     starts = ends - counts
     for i in range(training.n_classes):
-        pick = _picker(training, i)
+        pick = _Picker.of(training, i)
         for bag in np.flatnonzero(counts[:, i]):
             redrawn = pick(rng, training.counts[i])
             chosen = redrawn[rng.integers(len(redrawn), size=counts[bag, i])]
@@ -34,16 +35,20 @@ def null_positions(
     return positions
 
 
-class _picker:
-    """Draws references of one class in proportion to their weights."""
+@dataclass(frozen=True, eq=False)
+class _Picker:
+    """Draws references of one class, in proportion to their weights where they have some."""
 
-    def __init__(self, training: TrainingDensities, i: int) -> None:
-        offsets = training.references.offsets
-        self.first, self.n = int(offsets[i]), int(offsets[i + 1] - offsets[i])
-        own = training.class_weights[self.first : self.first + self.n]
-        self.edges: NDArray[np.float64] | None = None
-        if training.references.weights is not None:
-            self.edges = np.cumsum(own) / own.sum()
+    first: int
+    n: int
+    edges: Array | None
+
+    @classmethod
+    def of(cls, training: TrainingDensities, i: int) -> _Picker:
+        first, last = (int(end) for end in training.references.offsets[i : i + 2])
+        edges = np.cumsum(training.class_weights[first:last])
+        weighted = training.references.weights is not None
+        return cls(first, last - first, edges / edges[-1] if weighted else None)
 
     def __call__(self, rng: np.random.Generator, size: int) -> Indices:
         if self.edges is None:

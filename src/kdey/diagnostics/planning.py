@@ -1,4 +1,4 @@
-"""How large a bag, or how many more labels, for intervals of a wanted width?
+"""Planning: how large a bag, or how many more labels, for intervals of a wanted width.
 
 Both read the variance parts of an identifiability report: the bag's falls like one over its
 size, the templates' like one over the training size of each class.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.diagnostics.identify import Identifiability, z_score
+from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.frames import make_frame
 
 Array = NDArray[np.float64]
@@ -117,16 +117,18 @@ class LabelPlan:
         return make_frame({"class": self.classes, "extra_labels": self.extra}, backend)
 
 
-def plan_bag_size(report: Identifiability, width: float, *, target: str = "population") -> BagPlan:
+def plan_bag_size(source: Any, width: float, *, target: str = "population") -> BagPlan:
     """Return the bag size at which intervals are expected to be ``width`` wide.
 
     Parameters
     ----------
-    report : Identifiability
-        Made at the prevalence that is expected; its confidence is used.
+    source : Identifiability, or a fitted quantifier
+        A report made at the prevalence that is expected, whose confidence is used; a quantifier
+        stands for its report at the training prevalence.
     width : float in (0, 1)
     target : {"population", "bag"}
     """
+    report = _report(source)
     allowed = _allowed_variance(report, width)
     fixed, per_instance = report.template_variance(), report.bag_variance(1, target)
     room = allowed - fixed
@@ -137,7 +139,7 @@ def plan_bag_size(report: Identifiability, width: float, *, target: str = "popul
 
 
 def plan_labels(
-    report: Identifiability, width: float, *, bag_size: int | None = None, target: str = "population"
+    source: Any, width: float, *, bag_size: int | None = None, target: str = "population"
 ) -> LabelPlan:
     """Return how many more labels of which class make intervals ``width`` wide.
 
@@ -146,12 +148,14 @@ def plan_labels(
 
     Parameters
     ----------
-    report : Identifiability
+    source : Identifiability, or a fitted quantifier
+        As for :func:`plan_bag_size`.
     width : float in (0, 1)
     bag_size : int, optional
         Default: the report's.
     target : {"population", "bag"}
     """
+    report = _report(source)
     allowed = _allowed_variance(report, width)
     from_bag = report.bag_variance(bag_size, target)
     z = z_score(report.confidence)
@@ -171,6 +175,10 @@ def plan_labels(
         expected_width=float(2 * z * np.sqrt(final.max())),
         reachable=reachable,
     )
+
+
+def _report(source: Any) -> Identifiability:
+    return source if isinstance(source, Identifiability) else identifiability(source)
 
 
 def _add_labels(report: Identifiability, from_bag: Array, counts: Array) -> None:
