@@ -9,7 +9,9 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from kdey import EMQ, PACC, FitChecker, HDx, KDEyML, check_fit
+from kdey.diagnostics.check import p_values
 from kdey.diagnostics.densities import FLOOR, TrainingDensities, default_kernel
+from kdey.diagnostics.embedding import Embedding
 from kdey.diagnostics.null import null_positions
 from kdey.posteriors import TrainingPosteriors
 
@@ -62,7 +64,7 @@ def test_statistic_is_what_it_says(weighted: bool) -> None:
     statistic = np.average(np.log(np.array(at_bag) + FLOOR), weights=v) - expected
     assert found.statistic == pytest.approx(statistic, abs=1e-4)
     np.testing.assert_allclose(found.log_densities, np.log(np.array(at_bag) + FLOOR), atol=1e-3)
-    assert found.p_value == (1 + (found.null <= found.statistic).sum()) / 20
+    assert found.p_density == (1 + (found.null <= found.statistic).sum()) / 20
 
 
 def test_p_values_are_uniform_under_label_shift() -> None:
@@ -70,10 +72,41 @@ def test_p_values_are_uniform_under_label_shift() -> None:
     for seed in range(120):
         rng = np.random.default_rng([seed, 7])
         counts = rng.multinomial(120, rng.dirichlet(np.ones(3)))
-        found = check_fit(fitted(seed), posteriors=bag(seed, counts), n_null=99, random_state=seed)
+        found = check_fit(
+            fitted(seed, (300, 250, 350)),
+            posteriors=bag(seed, counts),
+            n_null=99,
+            random_state=seed,
+        )
         values.append(found.p_value)
     assert kstest(values, "uniform").pvalue > 0.01
     assert 0.42 < np.mean(values) < 0.58
+
+
+def test_smallest_p_value_is_calibrated() -> None:
+    rng = np.random.default_rng(0)
+    levels, distances = rng.normal(size=(2, 400, 100))
+    found = [p_values(a, b) for a, b in zip(levels, distances, strict=True)]
+    assert kstest([f[0] for f in found], "uniform").pvalue > 0.01
+    for both, density, distance in found:
+        assert min(density, distance) <= both <= 2.5 * min(density, distance)
+    assert p_values(levels[0], None)[0] == (levels[0] <= levels[0, 0]).mean()
+
+
+def test_distance_is_what_it_says() -> None:
+    p, y = draw((30, 30, 30), np.random.default_rng(0))
+    q, alpha = bag(0)[:40], np.array([[0.2, 0.3, 0.5]])
+    made = TrainingDensities.fit(TrainingPosteriors(p, y), 3, default_kernel(0.1))
+    embedding = Embedding.fit(made)
+    assert len(embedding.landmarks) == 90
+
+    def mean_kernels(points):
+        gaps = ((points[:, None] - embedding.landmarks[None]) ** 2).sum(axis=2)
+        return np.exp(-gaps / (2 * 0.2**2)).mean(axis=0)
+
+    expected = mean_kernels(q) - sum(alpha[0, i] * mean_kernels(p[y == i]) for i in range(3))
+    found = embedding.distance(embedding.at(q), np.arange(40)[None], None, alpha)
+    assert found[0] == pytest.approx((expected**2).sum(), rel=1e-4)
 
 
 def test_unknown_class_is_found() -> None:
@@ -94,6 +127,7 @@ def test_classes_that_look_different_are_found() -> None:
     blurred = 0.75 * q + 0.25 / 3
     found = check_fit(fitted(), posteriors=blurred, random_state=0)
     assert found.rejected
+    assert found.p_distance < 0.05 < found.p_density  # it moved to where others are
     assert "does not fit" in str(found)
 
 
@@ -170,7 +204,10 @@ def test_cross_fitting_scores_each_instance_once(data) -> None:
     found = check_fit(made, X_bag, training=(X, y), random_state=0)
     assert found.cross_fitted
     assert found.p_value == check_fit(made, X_bag, training=(X, y), random_state=0).p_value
-    assert not check_fit(made, X_bag, random_state=0).cross_fitted
+    plain = check_fit(made, X_bag, random_state=0)
+    assert not plain.cross_fitted
+    assert np.isnan(plain.p_distance)
+    assert plain.p_value == plain.p_density
 
 
 def test_one_model_for_both_needs_no_fold_models(data) -> None:

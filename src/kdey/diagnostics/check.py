@@ -9,8 +9,10 @@ fit to the bag, the statistic is
 with :math:`E_i` the mean over training points of class i, each with its own kernel left out: how
 much worse the bag fits than its fitted mixture expects. Subtracting what the *fitted* one expects
 makes T insensitive, to first order, to the composition of the bag and to the error of alpha: for
-any consistent estimate the two cancel. The null distribution is that of bags drawn from the
-training points at alpha and fitted anew.
+any consistent estimate the two cancel. Where one model scored both training and bag, the distance
+of :mod:`kdey.diagnostics.embedding` stands beside it, and the smaller of the two p-values counts,
+calibrated as such. The null distribution is that of bags drawn from the training points at alpha
+and fitted anew.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kdey.diagnostics.densities import (
     Array,
@@ -30,6 +32,7 @@ from kdey.diagnostics.densities import (
     fit_prevalences,
     warn_single,
 )
+from kdey.diagnostics.embedding import Embedding
 from kdey.diagnostics.folds import FoldModels, fold_models
 from kdey.diagnostics.null import null_positions
 from kdey.diagnostics.outlying import local_p_values, unknown_share
@@ -100,17 +103,17 @@ class FitChecker:
     ----------
     quantifier : fitted quantifier
     densities : TrainingDensities
+    embedding : Embedding or None
+        None where training and bag are scored by different models, whose difference it would see.
     models : FoldModels or None
         None where the bag is scored by the quantifier's own classifier.
-    same_model : bool
-        Whether that classifier also made the training posteriors.
     n_threads : int
     """
 
     quantifier: Any
     densities: TrainingDensities
+    embedding: Embedding | None
     models: FoldModels | None
-    same_model: bool
     n_threads: int
 
     @classmethod
@@ -128,8 +131,9 @@ class FitChecker:
         densities = TrainingDensities.fit(made, len(quantifier.classes_), kernel, n_threads)
         warn_single(densities, quantifier.classes_)
         models = None if training is None else fold_models(quantifier, *training)
-        same = made.folds is None or len(np.unique(made.folds)) == 1
-        return cls(quantifier, densities, models, same, n_threads)
+        same = models is not None or made.folds is None or len(np.unique(made.folds)) == 1
+        embedding = Embedding.fit(densities, n_threads) if same else None
+        return cls(quantifier, densities, embedding, models, n_threads)
 
     def check(
         self,
@@ -151,47 +155,87 @@ class FitChecker:
         else:
             points = self.models.posteriors(X, rng)
         weights = None if sample_weight is None else check_weights(sample_weight, len(points))
-        return self._check(self.densities.at(points, self.n_threads), weights, n_null, level, rng)
+        return self._check(points, weights, n_null, level, rng)
 
     def _check(
         self,
-        bag: Densities,
+        points: NDArray[np.floating],
         weights: Array | None,
         n_null: int,
         level: float,
         rng: np.random.Generator,
     ) -> FitCheck:
-        m, fitted = len(bag.rows), self.densities
-        whole = np.arange(m, dtype=np.int64)[None]
+        whole = np.arange(len(points), dtype=np.int64)[None]
         given = None if weights is None else weights[None]
-        alpha, seen = self._statistics(bag, whole, given)
-        positions = null_positions(fitted, alpha[0], m, n_null, rng)
+        bag = _Points(self.densities.at(points, self.n_threads), self._kernels_at(points))
+        alpha, seen, near = self._statistics(bag, whole, given)
+        positions = null_positions(self.densities, alpha[0], len(points), n_null, rng)
         # Null bags carry the bag's own weights, in an order of their own.
         shuffled = None if weights is None else rng.permuted(np.tile(weights, (n_null, 1)), axis=1)
-        _, null = self._statistics(fitted.held_out, positions, shuffled)
-        p_value = float((1 + np.count_nonzero(null <= seen[0])) / (1 + n_null))
-        local, trained = local_p_values(fitted, bag, alpha[0])
+        _, null, far = self._statistics(self._training_points, positions, shuffled)
+        distances = None if self.embedding is None else np.concatenate([near, far])
+        p_value, p_density, p_distance = p_values(np.concatenate([seen, null]), distances)
+        local, trained = local_p_values(self.densities, bag.densities, alpha[0])
         share, excessive = unknown_share(local, weights, trained[positions], shuffled, level)
         return FitCheck(
             p_value=p_value,
+            p_density=p_density,
+            p_distance=p_distance,
             statistic=float(seen[0]),
             null=null,
             prevalence=alpha[0],
-            log_densities=bag.floored_log(alpha)[:, 0],
+            log_densities=bag.densities.floored_log(alpha)[:, 0],
             local_p_values=local,
             unknown_share=share,
             unknown_class=p_value <= level and excessive,
             level=level,
-            cross_fitted=self.models is not None or self.same_model,
+            cross_fitted=self.embedding is not None,
         )
 
+    @property
+    def _training_points(self) -> _Points:
+        kernels = None if self.embedding is None else self.embedding.kernels
+        return _Points(self.densities.held_out, kernels)
+
+    def _kernels_at(self, points: NDArray[np.floating]) -> Array | None:
+        return None if self.embedding is None else self.embedding.at(points, self.n_threads)
+
     def _statistics(
-        self, densities: Densities, positions: Indices, weights: Array | None
-    ) -> tuple[Array, Array]:
-        """Return the prevalences and the statistic T of bags, positions (n_bags, size)."""
-        alpha = fit_prevalences(densities, positions, weights, self.n_threads)
-        logs = densities.floored_log(alpha, positions)
-        return alpha, np.average(logs, axis=1, weights=weights) - self.densities.expected_log(alpha)
+        self, points: _Points, positions: Indices, weights: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """Return prevalences, T and distances of bags, positions (n_bags, size) of points."""
+        alpha = fit_prevalences(points.densities, positions, weights, self.n_threads)
+        logs = points.densities.floored_log(alpha, positions)
+        levels = np.average(logs, axis=1, weights=weights) - self.densities.expected_log(alpha)
+        if self.embedding is None or points.kernels is None:
+            return alpha, levels, np.full(len(positions), np.nan)
+        return alpha, levels, self.embedding.distance(points.kernels, positions, weights, alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """What the statistics need of some points: class densities, and kernels to landmarks."""
+
+    densities: Densities
+    kernels: Array | None
+
+
+def p_values(densities: Array, distances: Array | None) -> tuple[float, float, float]:
+    """Return the p-value of the first of several bags, and those of each statistic alone.
+
+    The others are the null. Each statistic is turned into p-values among all bags; a bag's
+    smallest one is a statistic again, and is turned into a p-value the same way.
+    """
+    low = _shares(densities)
+    if distances is None:
+        return float(low[0]), float(low[0]), float("nan")
+    far = _shares(-distances)
+    return float(_shares(np.minimum(low, far))[0]), float(low[0]), float(far[0])
+
+
+def _shares(values: Array) -> Array:
+    """Return for each value the share of values no larger."""
+    return np.asarray(np.searchsorted(np.sort(values), values, side="right") / len(values))
 
 
 def _check_effort(n_null: int, level: float) -> None:

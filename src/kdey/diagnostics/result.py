@@ -22,9 +22,12 @@ class FitCheck:
     p_value : float
         Share of null bags that fit no better than this one. Small: more has changed than the
         prevalence.
+    p_density, p_distance : float
+        P-values of the two statistics alone: is the bag where training had little, and is it
+        distributed as the fitted mixture is? The second is NaN where ``cross_fitted`` is False.
     statistic : float
-        How much lower (negative) or higher the bag's mean log-density is than its fitted
-        mixture expects.
+        Of density: how much lower (negative) or higher the bag's mean log-density is than its
+        fitted mixture expects.
     null : array of shape (n_null,)
         The statistic of bags of the same size that differ in prevalence only.
     prevalence : array of shape (k,)
@@ -41,11 +44,14 @@ class FitCheck:
     level : float
         Significance level of ``rejected`` and ``unknown_class``.
     cross_fitted : bool
-        Whether the bag was scored by the models that scored the training set. If not, p-values
-        tend to be too large (see ``docs/trust.md``): a small one is still a reason to worry.
+        Whether the bag was scored by the models that scored the training set. If not, only the
+        density is looked at and p-values tend to be too large (see ``docs/trust.md``): a small one
+        is still a reason to worry.
     """
 
     p_value: float
+    p_density: float
+    p_distance: float
     statistic: float
     null: Array
     prevalence: Array
