@@ -105,6 +105,7 @@ def test_bad_priors(data, fitted, prior, message) -> None:
         ({"max_sweeps": 3}, "max_sweeps"),
         ({"min_ess": 0}, "min_ess"),
         ({"sample_weight": [1.0]}, "sample_weight"),
+        ({"sample_weight": np.full(400, 1e6)}, "divide it by its mean"),
     ],
 )
 def test_bad_options(data, fitted, options, message) -> None:

@@ -20,6 +20,8 @@ from kdey.weights import check_weights
 
 #: R-hat above this means that the chains have not found the same distribution.
 LARGEST_R_HAT = 1.05
+#: Largest total weight: each unit is drawn a class of its own in every sweep.
+MOST_INSTANCES = 1e7
 #: Sweeps of each chain before the effective size is looked at for the first time.
 _FIRST = 500
 
@@ -108,7 +110,7 @@ def sample_rows(
     # A row of zeros says nothing about the class; for the sampler that is a row of ones.
     told = np.asarray(problem.rows.any(axis=1))
     rows = np.where(told[:, None], problem.rows, 1.0)
-    weights = None if sample_weight is None else check_weights(sample_weight, len(rows))
+    weights = None if sample_weight is None else _instance_counts(sample_weight, len(rows))
     seed = _seed(random_state)
     chains = Chains.dispersed(n_chains, given, seed)
     alpha, counts, n_sweeps = _run(rows, given, chains, weights, min_ess, max_sweeps, n_threads)
@@ -147,6 +149,17 @@ def check_prior(prior: ArrayLike, n_classes: int) -> Array:
             "excluded give a small number such as 0.01, for one that cannot occur fit without it"
         )
     return np.ascontiguousarray(np.broadcast_to(given, (n_classes,)), dtype=np.float64)
+
+
+def _instance_counts(sample_weight: ArrayLike, size: int) -> Array:
+    """Return the weights, which are numbers of instances here and not just ratios."""
+    weights = check_weights(sample_weight, size)
+    if weights.sum() > MOST_INSTANCES:
+        raise ValueError(
+            f"sample_weight sums to {weights.sum():.3g}, and counts as that many instances: divide "
+            "it by its mean, which leaves the bag its own size"
+        )
+    return weights
 
 
 def _check_effort(min_ess: float, n_chains: int, max_sweeps: int) -> None:
