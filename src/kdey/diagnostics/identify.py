@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from kdey.diagnostics.check import DEFAULT_BANDWIDTH
 from kdey.diagnostics.densities import Array, TrainingDensities, default_kernel, warn_single
-from kdey.diagnostics.influence import Influence, features_of, influence
+from kdey.diagnostics.influence import Influence, features_of, influence, tangent_basis
 from kdey.fitted import training_of
 from kdey.frames import make_frame
 from kdey.posteriors import TrainingPosteriors
@@ -62,23 +62,36 @@ class Identifiability:
         named = [(self.classes[i], self.classes[j], float(upper[i, j])) for i, j in found]
         return sorted(named, key=lambda pair: -pair[2])
 
-    def bag_variance(self, bag_size: int | None = None, target: str = "population") -> Array:
-        """Return the part of the variance that a larger bag lowers, shape (k,)."""
+    def bag_covariance(self, bag_size: int | None = None, target: str = "population") -> Array:
+        """Return the part of the covariance that a larger bag lowers, shape (k, k)."""
         if target not in ("population", "bag"):
             raise ValueError(f"target must be 'population' or 'bag', got {target!r}")
         drawn = self.influence.draw_part if target == "population" else 0.0
         m = self.bag_size if bag_size is None else bag_size
         return np.asarray((self.influence.labels_part + drawn) / m)
 
-    def template_variance(self, training_counts: Array | None = None) -> Array:
-        """Return the part of the variance that more labels lower, shape (k,)."""
+    def template_covariance(self, training_counts: Array | None = None) -> Array:
+        """Return the part of the covariance that more labels lower, shape (k, k)."""
         n = self.training_counts if training_counts is None else training_counts
-        return np.asarray((self.influence.template_parts / n[:, None]).sum(axis=0))
+        return np.asarray(np.einsum("iab,i->ab", self.influence.template_parts, 1.0 / n))
+
+    def bag_variance(self, bag_size: int | None = None, target: str = "population") -> Array:
+        """Return the diagonal of :meth:`bag_covariance`, shape (k,)."""
+        return np.diag(self.bag_covariance(bag_size, target)).copy()
+
+    def template_variance(self, training_counts: Array | None = None) -> Array:
+        """Return the diagonal of :meth:`template_covariance`, shape (k,)."""
+        return np.diag(self.template_covariance(training_counts)).copy()
 
     def width(self, bag_size: int | None = None, target: str = "population") -> Array:
-        """Return the expected width of the intervals, shape (k,), at most one."""
-        variance = self.bag_variance(bag_size, target) + self.template_variance()
-        return np.minimum(2.0 * z_score(self.confidence) * np.sqrt(variance), 1.0)
+        """Return the expected width of the intervals, shape (k,).
+
+        Where the data say little, the simplex says more: the covariance is combined with that
+        of a prevalence that may be anything (uniform on the simplex).
+        """
+        covariance = self.bag_covariance(bag_size, target) + self.template_covariance()
+        variance = np.diag(_within_simplex(covariance))
+        return np.minimum(2.0 * z_score(self.confidence) * np.sqrt(np.maximum(variance, 0.0)), 1.0)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a frame with one row per class.
@@ -176,6 +189,18 @@ def z_score(confidence: float) -> float:
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
     return float(ndtri(0.5 + 0.5 * confidence))
+
+
+def _within_simplex(covariance: Array) -> Array:
+    """Return the covariance of an estimate together with a uniform prior, shape (k, k)."""
+    k = len(covariance)
+    basis = tangent_basis(k)
+    # Along vectors that sum to zero, the uniform distribution on the simplex has this variance.
+    anything = np.eye(k - 1) / (k * (k + 1.0))
+    own = basis.T @ covariance @ basis
+    return np.asarray(
+        basis @ (anything - anything @ np.linalg.solve(own + anything, anything)) @ basis.T
+    )
 
 
 def _kernel(quantifier: Any, bandwidth: float | str | None) -> Any:

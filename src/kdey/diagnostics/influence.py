@@ -22,6 +22,7 @@ information.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ from numpy.typing import NDArray
 from kdey.diagnostics.densities import Array, TrainingDensities
 from kdey.rows.posterior import PosteriorMap
 
+#: Singular values below this, relative to the features, are rounding: a direction not seen.
+_UNSEEN = 1e-10
+#: Variance along such a direction; any number that makes no bag and no training set enough.
+_NOTHING_KNOWN = 1e12
+
 
 @dataclass(frozen=True, eq=False)
 class Influence:
@@ -37,24 +43,34 @@ class Influence:
 
     Attributes
     ----------
-    labels_part : array of shape (k,)
-        Variance from unknown labels, times the bag's size.
-    draw_part : array of shape (k,)
-        Variance from drawing the bag, times its size.
-    template_parts : array of shape (k, k)
-        Entry (i, c): variance of the estimate of class c from the templates of class i, times
-        the training size of class i.
+    prevalence : array of shape (k,)
+    spread : array of shape (k, k, k)
+        Covariance of psi within each class: entry i is the V_i of the module.
     singular_values : array of shape (k - 1,)
         Of R along prevalences, scaled to at most one; small ones are directions not seen.
     weakest : array of shape (k,)
         The change of prevalence that is seen least, of length one.
     """
 
-    labels_part: Array
-    draw_part: Array
-    template_parts: Array
+    prevalence: Array
+    spread: Array
     singular_values: Array
     weakest: Array
+
+    @property
+    def labels_part(self) -> Array:
+        """Covariance from unknown labels, times the bag's size, shape (k, k)."""
+        return np.asarray(np.einsum("i,iab->ab", self.prevalence, self.spread))
+
+    @property
+    def draw_part(self) -> Array:
+        """Covariance from drawing the bag, times its size, shape (k, k)."""
+        return np.diag(self.prevalence) - np.outer(self.prevalence, self.prevalence)
+
+    @property
+    def template_parts(self) -> Array:
+        """Covariance from the templates of each class, times its size, shape (k, k, k)."""
+        return np.asarray(self.prevalence[:, None, None] ** 2 * self.spread)
 
 
 def influence(features: Array, training: TrainingDensities, prevalence: Array) -> Influence:
@@ -62,15 +78,17 @@ def influence(features: Array, training: TrainingDensities, prevalence: Array) -
     matrix = training.class_means(features).T
     tangent = tangent_basis(training.n_classes)
     left, values, right = np.linalg.svd(matrix @ tangent, full_matrices=False)
-    usable = values > 1e-10 * max(values[0], 1e-300)
-    inverse = np.where(usable, 1.0 / np.where(usable, values, 1.0), 1e10)
+    usable = values > _UNSEEN * np.linalg.norm(features, axis=1).max()
+    inverse = np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
     moved = (features @ left) * inverse @ right @ tangent.T
     centred = moved - training.class_means(moved)[training.labels]
-    spread = _unbiased(training.class_means(centred**2), training.counts)
+    weighted = centred * training.class_weights[:, None]
+    ends = training.references.offsets
+    spread = np.array([weighted[a:b].T @ centred[a:b] for a, b in pairwise(ends)])
+    unseen = tangent @ right[~usable].T
     return Influence(
-        labels_part=prevalence @ spread,
-        draw_part=prevalence * (1.0 - prevalence),
-        template_parts=prevalence[:, None] ** 2 * spread,
+        prevalence=prevalence,
+        spread=_unbiased(spread, training.counts) + _NOTHING_KNOWN * (unseen @ unseen.T),
         singular_values=values / _scale(features, training, tangent),
         weakest=tangent @ right[-1],
     )
@@ -97,13 +115,15 @@ def features_of(row_map: Any, training: TrainingDensities, points: Any, prevalen
 
 
 def _unbiased(spread: Array, counts: NDArray[np.int64]) -> Array:
-    """Return the within-class variances (k, k) of psi, corrected for the classes' means.
+    """Return the within-class covariances (k, k, k), corrected for the classes' means.
 
     One instance shows no spread: such a class gets the largest of the others'.
     """
     several = counts > 1
-    corrected = spread * np.where(several, counts / np.maximum(counts - 1.0, 1.0), 0.0)[:, None]
-    return np.where(several[:, None], corrected, corrected.max(axis=0))
+    factors = np.where(several, counts / np.maximum(counts - 1.0, 1.0), 0.0)
+    corrected = spread * factors[:, None, None]
+    largest = corrected[np.trace(corrected, axis1=1, axis2=2).argmax()]
+    return np.where(several[:, None, None], corrected, largest)
 
 
 def _scale(features: Array, training: TrainingDensities, tangent: Array) -> float:

@@ -183,7 +183,7 @@ def _report(source: Any) -> Identifiability:
 
 def _add_labels(report: Identifiability, from_bag: Array, counts: Array) -> None:
     widest = int((from_bag + report.template_variance(counts)).argmax())
-    gain = report.influence.template_parts[:, widest] / counts**2
+    gain = report.influence.template_parts[:, widest, widest] / counts**2
     best = int(gain.argmax())
     counts[best] += max(1.0, np.floor(_STEP * counts[best]))
 
