@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from numpy.typing import NDArray
 
 from kdey.diagnostics.densities import Array, Indices, TrainingDensities
 
@@ -22,36 +21,26 @@ def null_positions(
     with them: each bag comes from training classes that were redrawn (bootstrapped) for it, so
     that the null spreads by the bag's size and by the training set's.
     """
+    k = training.n_classes
     counts = rng.multinomial(size, prevalence / prevalence.sum(), size=n_bags)
+    classes = np.repeat(np.tile(np.arange(k), n_bags), counts.ravel()).reshape(n_bags, size)
     positions = np.empty((n_bags, size), dtype=np.int64)
-    ends = np.cumsum(counts, axis=1)
-    starts = ends - counts
-    for i in range(training.n_classes):
-        pick = _Picker.of(training, i)
-        for bag in np.flatnonzero(counts[:, i]):
-            redrawn = pick(rng, training.counts[i])
-            chosen = redrawn[rng.integers(len(redrawn), size=counts[bag, i])]
-            positions[bag, starts[bag, i] : ends[bag, i]] = chosen
+    for i in np.flatnonzero(counts.any(axis=0)):
+        own = classes == i
+        redrawn = _redraw(training, int(i), n_bags, rng)
+        slots = rng.integers(redrawn.shape[1], size=np.count_nonzero(own))
+        positions[own] = redrawn[np.nonzero(own)[0], slots]
     return positions
 
 
-@dataclass(frozen=True, eq=False)
-class _Picker:
-    """Draws references of one class, in proportion to their weights where they have some."""
-
-    first: int
-    n: int
-    edges: Array | None
-
-    @classmethod
-    def of(cls, training: TrainingDensities, i: int) -> _Picker:
-        first, last = (int(end) for end in training.references.offsets[i : i + 2])
-        edges = np.cumsum(training.class_weights[first:last])
-        weighted = training.references.weights is not None
-        return cls(first, last - first, edges / edges[-1] if weighted else None)
-
-    def __call__(self, rng: np.random.Generator, size: int) -> Indices:
-        if self.edges is None:
-            return self.first + rng.integers(self.n, size=size)
-        drawn = np.searchsorted(self.edges, rng.random(size), side="right")
-        return self.first + np.minimum(drawn, self.n - 1)
+def _redraw(
+    training: TrainingDensities, i: int, n_bags: int, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Return the references of class i redrawn for every bag, shape (n_bags, n_i)."""
+    first, last = (int(end) for end in training.references.offsets[i : i + 2])
+    shape = (n_bags, last - first)
+    if training.references.weights is None:
+        return rng.integers(first, last, size=shape, dtype=np.int32)
+    edges = np.cumsum(training.class_weights[first:last])
+    drawn = np.searchsorted(edges / edges[-1], rng.random(shape), side="right")
+    return np.asarray(first + np.minimum(drawn, shape[1] - 1), dtype=np.int32)
