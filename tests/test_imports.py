@@ -29,6 +29,8 @@ LAYERS = (
     ("matching",),
     ("inference",),
     ("automatic",),
+    ("fitted",),
+    ("bayes", "diagnostics"),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kdey.automatic import Tuning, TuningDisplay
     from kdey.bags import Bags
+    from kdey.bayes import PosteriorDraws, sample_posterior
     from kdey.checks import check_quantifier
+    from kdey.diagnostics import (
+        AdaptedClassifier,
+        FitCheck,
+        FitChecker,
+        Identifiability,
+        adapt_posteriors,
+        check_fit,
+        identifiability,
+        importance_weights,
+        plan_bag_size,
+        plan_labels,
+    )
     from kdey.evaluation import Results, evaluate, fit_many
     from kdey.inference import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
@@ -36,6 +49,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "ACC": "kdey.quantifiers.adjusting",
     "APP": "kdey.protocols",
+    "AdaptedClassifier": "kdey.diagnostics",
     "Bags": "kdey.bags",
     "CC": "kdey.quantifiers.counting",
     "DIR": "kdey.quantifiers.likelihood",
@@ -48,12 +62,15 @@ _HOMES = {
     "Ensemble": "kdey.quantifiers.ensemble",
     "Estimate": "kdey.inference",
     "Estimates": "kdey.inference",
+    "FitCheck": "kdey.diagnostics",
+    "FitChecker": "kdey.diagnostics",
     "GivenBags": "kdey.protocols",
     "GridAPP": "kdey.protocols",
     "GridSearchQ": "kdey.model_selection",
     "GroupBags": "kdey.protocols",
     "HDx": "kdey.quantifiers.histograms",
     "HDy": "kdey.quantifiers.histograms",
+    "Identifiability": "kdey.diagnostics",
     "KDEyCS": "kdey.quantifiers.kde",
     "KDEyHD": "kdey.quantifiers.kde",
     "KDEyL2": "kdey.quantifiers.kde",
@@ -65,6 +82,7 @@ _HOMES = {
     "OptunaSearchQ": "kdey.model_selection",
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
+    "PosteriorDraws": "kdey.bayes",
     "RandomSearchQ": "kdey.model_selection",
     "Region": "kdey.inference",
     "Results": "kdey.evaluation",
@@ -73,12 +91,19 @@ _HOMES = {
     "TrainingPrevalence": "kdey.quantifiers.counting",
     "Tuning": "kdey.automatic",
     "TuningDisplay": "kdey.automatic",
+    "adapt_posteriors": "kdey.diagnostics",
+    "check_fit": "kdey.diagnostics",
     "check_quantifier": "kdey.checks",
     "difference": "kdey.inference",
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
     "load": "kdey.persistence",
     "save": "kdey.persistence",
+    "identifiability": "kdey.diagnostics",
+    "importance_weights": "kdey.diagnostics",
+    "plan_bag_size": "kdey.diagnostics",
+    "plan_labels": "kdey.diagnostics",
+    "sample_posterior": "kdey.bayes",
 }
 
 __all__ = [
@@ -92,6 +117,7 @@ __all__ = [
     "NPP",
     "PACC",
     "PCC",
+    "AdaptedClassifier",
     "Bags",
     "DMx",
     "Difference",
@@ -100,12 +126,15 @@ __all__ = [
     "Ensemble",
     "Estimate",
     "Estimates",
+    "FitCheck",
+    "FitChecker",
     "GivenBags",
     "GridAPP",
     "GridSearchQ",
     "GroupBags",
     "HDx",
     "HDy",
+    "Identifiability",
     "KDEyCS",
     "KDEyHD",
     "KDEyL2",
@@ -113,6 +142,7 @@ __all__ = [
     "Median",
     "OneVsAll",
     "OptunaSearchQ",
+    "PosteriorDraws",
     "RandomSearchQ",
     "Region",
     "Results",
@@ -121,11 +151,18 @@ __all__ = [
     "TrainingPrevalence",
     "Tuning",
     "TuningDisplay",
+    "adapt_posteriors",
+    "check_fit",
     "check_quantifier",
     "difference",
     "evaluate",
     "fit_many",
+    "identifiability",
+    "importance_weights",
     "load",
+    "plan_bag_size",
+    "plan_labels",
+    "sample_posterior",
     "save",
 ]
 

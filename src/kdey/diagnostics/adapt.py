@@ -1,0 +1,139 @@
+"""After the estimate: posteriors, a classifier and weights at another prevalence."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kdey.posteriors import predict_posteriors
+from kdey.simplex import check_posteriors, check_prevalence
+
+Array = NDArray[np.float64]
+
+
+def adapt_posteriors(
+    posteriors: ArrayLike, training_prevalence: ArrayLike, prevalence: ArrayLike
+) -> Array:
+    r"""Return posteriors corrected from the training prevalence to another one, shape (m, k).
+
+    .. math:: p'(i \mid x) \propto p(i \mid x)\, \frac{\alpha_i}{\pi_i}
+
+    which is Bayes' rule under label shift (Saerens et al., 2002). A row with no mass on any class
+    of positive prevalence says nothing about those: it becomes the prevalence itself.
+
+    Parameters
+    ----------
+    posteriors : array-like of shape (m, k)
+        Calibrated at the training prevalence.
+    training_prevalence : array-like of shape (k,)
+        The :math:`\pi` above, all positive.
+    prevalence : array-like of shape (k,)
+        The :math:`\alpha` above, as estimated.
+    """
+    p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
+    target = check_prevalence(prevalence, p.shape[1])
+    ratios = importance_weights(training_prevalence, target)
+    moved = p * ratios
+    total = moved.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(total > 0, moved / total, target)
+
+
+def importance_weights(
+    training_prevalence: ArrayLike,
+    prevalence: ArrayLike,
+    y: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+) -> Array:
+    """Return the factors alpha_i / pi_i that make a training set look like the bag.
+
+    Parameters
+    ----------
+    training_prevalence : array-like of shape (k,)
+        All positive.
+    prevalence : array-like of shape (k,)
+    y : array-like of shape (n,), optional
+        Labels of training instances. Given these, one factor per instance is returned, to be
+        used as ``sample_weight``; without, one per class.
+    classes : array-like of shape (k,), optional
+        The label of each entry of the prevalences; default: the sorted labels of ``y``.
+
+    Returns
+    -------
+    array of shape (k,), or (n,) where ``y`` is given
+    """
+    before = check_prevalence(training_prevalence, name="training_prevalence")
+    if not (before > 0).all():
+        raise ValueError(
+            f"training_prevalence must be positive: class number {int(np.argmin(before))} has "
+            "none, so no factor can make up for it"
+        )
+    ratios = check_prevalence(prevalence, len(before)) / before
+    if y is None:
+        return np.asarray(ratios)
+    labels = np.asarray(y)
+    known = np.unique(labels) if classes is None else np.asarray(classes)
+    if known.shape != before.shape:
+        raise ValueError(f"classes must have shape {before.shape}, got {known.shape}")
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known, labels, sorter=order), len(known) - 1)
+    codes = order[at]
+    if not (known[codes] == labels).all():
+        raise ValueError("y has labels that classes does not hold")
+    return np.asarray(ratios[codes])
+
+
+class AdaptedClassifier(ClassifierMixin, BaseEstimator):
+    """A fitted classifier with its posteriors corrected to another prevalence.
+
+    Parameters
+    ----------
+    classifier : fitted classifier with ``predict_proba`` and ``classes_``
+        Used as it is; :meth:`fit` does not fit it again.
+    training_prevalence : array-like of shape (k,)
+        What the classifier was fitted at, in the order of its ``classes_``.
+    prevalence : array-like of shape (k,)
+        What its posteriors are to be at: an estimate for a bag.
+    """
+
+    def __init__(self, classifier: Any, training_prevalence: Any, prevalence: Any) -> None:
+        self.classifier = classifier
+        self.training_prevalence = training_prevalence
+        self.prevalence = prevalence
+
+    @classmethod
+    def from_quantifier(cls, quantifier: Any, prevalence: ArrayLike) -> AdaptedClassifier:
+        """Return the classifier of a fitted quantifier, adapted to an estimated prevalence."""
+        check_is_fitted(quantifier, "classes_")
+        if not hasattr(quantifier, "classifier_"):
+            raise ValueError(f"this {type(quantifier).__name__} has no classifier to adapt")
+        own = list(quantifier.classes_)
+        columns = [own.index(label) for label in quantifier.classifier_.classes_]
+        target = check_prevalence(prevalence, len(own))[columns]
+        return cls(quantifier.classifier_, quantifier.prevalence_[columns], target)
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Return self: the classifier is fitted already."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether the classifier is fitted."""
+        return hasattr(self.classifier, "classes_")
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classifier's labels, shape (k,)."""
+        return np.asarray(self.classifier.classes_)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the corrected posteriors of X, shape (m, k)."""
+        made = predict_posteriors(self.classifier, X, self.classes_)
+        return adapt_posteriors(made, self.training_prevalence, self.prevalence)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable label of each instance, shape (m,)."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

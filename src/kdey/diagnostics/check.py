@@ -1,0 +1,245 @@
+r"""The fit check: whether a bag looks like a mixture of the training classes.
+
+With p_alpha the mixture of class densities of the posteriors and alpha its maximum likelihood
+fit to the bag, the statistic is
+
+.. math:: T = \sum_j w_j\, \phi_\alpha(x_j) - \sum_i \alpha_i\, E_i\, \phi_\alpha, \qquad
+          \phi_\alpha = \log(p_\alpha + c)
+
+with :math:`E_i` the mean over training points of class i, each with its own kernel left out: how
+much worse the bag fits than its fitted mixture expects. Subtracting what the *fitted* one expects
+makes T insensitive, to first order, to the composition of the bag and to the error of alpha: for
+any consistent estimate the two cancel. Where one model scored both training and bag, the distance
+of :mod:`kdey.diagnostics.embedding` stands beside it, and the smaller of the two p-values counts,
+calibrated as such. The null distribution is that of bags drawn from the training points at alpha
+and fitted anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey.diagnostics.densities import (
+    Array,
+    Densities,
+    Indices,
+    TrainingDensities,
+    default_kernel,
+    fit_prevalences,
+    warn_single,
+)
+from kdey.diagnostics.embedding import Embedding
+from kdey.diagnostics.folds import FoldModels, fold_models
+from kdey.diagnostics.null import null_positions
+from kdey.diagnostics.outlying import local_p_values, unknown_share
+from kdey.diagnostics.result import FitCheck
+from kdey.fitted import bag_posteriors, training_of
+from kdey.threads import thread_count
+from kdey.weights import check_weights
+
+DEFAULT_BANDWIDTH = 0.1
+
+
+def check_fit(
+    quantifier: Any,
+    X: Any = None,
+    *,
+    posteriors: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    training: tuple[Any, ArrayLike] | None = None,
+    bandwidth: float | str = DEFAULT_BANDWIDTH,
+    n_null: int = 300,
+    level: float = 0.05,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> FitCheck:
+    """Check whether a bag looks like a mixture of the training classes.
+
+    Works for every quantifier on posteriors that keeps its training posteriors: the check has
+    kernel densities of its own, whatever the method. For many bags make a :class:`FitChecker`
+    once.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier on posteriors
+    X : instances of the bag, optional
+    posteriors : array-like of shape (m, k), optional
+        In the place of X.
+    sample_weight : array-like of shape (m,), optional
+    training : (X, y), optional
+        What the quantifier was fitted on. The models of its folds are then fitted again and
+        score the bag, which makes p-values exact where ``cv`` has several folds. Needs X.
+    bandwidth : float or {"scott", "silverman"}
+        Of the check's Gaussian kernel on the posteriors.
+    n_null : int
+        Number of null bags.
+    level : float in (0, 1)
+        What counts as a small p-value.
+    random_state : int, Generator or None
+        Draws the null bags, and the fold model of each instance.
+    n_jobs : int, optional
+        Native threads.
+    """
+    checker = FitChecker.fit(quantifier, training, bandwidth=bandwidth, n_jobs=n_jobs)
+    return checker.check(
+        X,
+        posteriors=posteriors,
+        sample_weight=sample_weight,
+        n_null=n_null,
+        level=level,
+        random_state=random_state,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FitChecker:
+    """The part of :func:`check_fit` that depends on training alone, made once for many bags.
+
+    Attributes
+    ----------
+    quantifier : fitted quantifier
+    densities : TrainingDensities
+    embedding : Embedding or None
+        None where training and bag are scored by different models, whose difference it would see.
+    models : FoldModels or None
+        None where the bag is scored by the quantifier's own classifier.
+    n_threads : int
+    """
+
+    quantifier: Any
+    densities: TrainingDensities
+    embedding: Embedding | None
+    models: FoldModels | None
+    n_threads: int
+
+    @classmethod
+    def fit(
+        cls,
+        quantifier: Any,
+        training: tuple[Any, ArrayLike] | None = None,
+        *,
+        bandwidth: float | str = DEFAULT_BANDWIDTH,
+        n_jobs: int | None = None,
+    ) -> FitChecker:
+        """Return the checker of a fitted quantifier; parameters as for :func:`check_fit`."""
+        made = training_of(quantifier)
+        kernel, n_threads = default_kernel(bandwidth), thread_count(n_jobs)
+        densities = TrainingDensities.fit(made, len(quantifier.classes_), kernel, n_threads)
+        warn_single(densities, quantifier.classes_)
+        models = None if training is None else fold_models(quantifier, *training)
+        same = models is not None or made.folds is None or len(np.unique(made.folds)) == 1
+        embedding = Embedding.fit(densities, n_threads) if same else None
+        return cls(quantifier, densities, embedding, models, n_threads)
+
+    def check(
+        self,
+        X: Any = None,
+        *,
+        posteriors: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_null: int = 300,
+        level: float = 0.05,
+        random_state: Any = None,
+    ) -> FitCheck:
+        """Check one bag; parameters as for :func:`check_fit`."""
+        _check_effort(n_null, level)
+        rng = np.random.default_rng(random_state)
+        if self.models is not None and X is None:
+            raise ValueError("training was given to score X by the fold models: give X")
+        if self.models is None or posteriors is not None:
+            points = bag_posteriors(self.quantifier, X, posteriors)
+        else:
+            points = self.models.posteriors(X, rng)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(points))
+        return self._check(points, weights, n_null, level, rng)
+
+    def _check(
+        self,
+        points: NDArray[np.floating],
+        weights: Array | None,
+        n_null: int,
+        level: float,
+        rng: np.random.Generator,
+    ) -> FitCheck:
+        whole = np.arange(len(points), dtype=np.int64)[None]
+        given = None if weights is None else weights[None]
+        bag = _Points(self.densities.at(points, self.n_threads), self._kernels_at(points))
+        alpha, seen, near = self._statistics(bag, whole, given)
+        positions = null_positions(self.densities, alpha[0], len(points), n_null, rng)
+        # Null bags carry the bag's own weights, in an order of their own.
+        shuffled = None if weights is None else rng.permuted(np.tile(weights, (n_null, 1)), axis=1)
+        _, null, far = self._statistics(self._training_points, positions, shuffled)
+        distances = None if self.embedding is None else np.concatenate([near, far])
+        p_value, p_density, p_distance = p_values(np.concatenate([seen, null]), distances)
+        local, trained = local_p_values(self.densities, bag.densities, alpha[0])
+        share, excessive = unknown_share(local, weights, trained[positions], shuffled, level)
+        return FitCheck(
+            p_value=p_value,
+            p_density=p_density,
+            p_distance=p_distance,
+            statistic=float(seen[0]),
+            null=null,
+            prevalence=alpha[0],
+            log_densities=bag.densities.floored_log(alpha)[:, 0],
+            local_p_values=local,
+            unknown_share=share,
+            unknown_class=p_value <= level and excessive,
+            level=level,
+            cross_fitted=self.embedding is not None,
+        )
+
+    @property
+    def _training_points(self) -> _Points:
+        kernels = None if self.embedding is None else self.embedding.kernels
+        return _Points(self.densities.held_out, kernels)
+
+    def _kernels_at(self, points: NDArray[np.floating]) -> Array | None:
+        return None if self.embedding is None else self.embedding.at(points, self.n_threads)
+
+    def _statistics(
+        self, points: _Points, positions: Indices, weights: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """Return prevalences, T and distances of bags, positions (n_bags, size) of points."""
+        alpha = fit_prevalences(points.densities, positions, weights, self.n_threads)
+        logs = points.densities.floored_log(alpha, positions)
+        levels = np.average(logs, axis=1, weights=weights) - self.densities.expected_log(alpha)
+        if self.embedding is None or points.kernels is None:
+            return alpha, levels, np.full(len(positions), np.nan)
+        return alpha, levels, self.embedding.distance(points.kernels, positions, weights, alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """What the statistics need of some points: class densities, and kernels to landmarks."""
+
+    densities: Densities
+    kernels: Array | None
+
+
+def p_values(densities: Array, distances: Array | None) -> tuple[float, float, float]:
+    """Return the p-value of the first of several bags, and those of each statistic alone.
+
+    The others are the null. Each statistic is turned into p-values among all bags; a bag's
+    smallest one is a statistic again, and is turned into a p-value the same way.
+    """
+    low = _shares(densities)
+    if distances is None:
+        return float(low[0]), float(low[0]), float("nan")
+    far = _shares(-distances)
+    return float(_shares(np.minimum(low, far))[0]), float(low[0]), float(far[0])
+
+
+def _shares(values: Array) -> Array:
+    """Return for each value the share of values no larger."""
+    return np.asarray(np.searchsorted(np.sort(values), values, side="right") / len(values))
+
+
+def _check_effort(n_null: int, level: float) -> None:
+    if isinstance(n_null, bool) or not isinstance(n_null, int | np.integer) or n_null < 19:
+        raise ValueError(f"n_null must be an integer of at least 19, got {n_null!r}")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be in (0, 1), got {level!r}")

@@ -1,0 +1,176 @@
+"""Class densities of the posteriors: at unseen points, and at each training point without itself.
+
+A training point seen by a density that holds the point's own kernel would look more at home than
+a bag's points ever can; with the kernel left out, training points are a fair picture of a bag's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Bags
+from kdey.kernels import DEFAULT_SHRINKAGE, class_log_sums
+from kdey.posteriors import TrainingPosteriors
+from kdey.problems import MixtureLikelihood
+from kdey.rows.references import ClassReferences, KernelSpec
+from kdey.solvers import solve_mixture
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+#: Densities are mean kernels in [0, 1]; those below this are all "far from everything", so that
+#: no single point decides on a mean of logarithms.
+FLOOR = 1e-3
+#: Mixture weights times training points evaluated at once.
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Densities:
+    """Densities of some points: ``rows`` (m, k) with largest entry one, times exp(``scales``)."""
+
+    rows: Array
+    scales: Array
+
+    @classmethod
+    def from_logs(cls, logs: Array) -> Densities:
+        """Return densities given by their logarithms, -inf for zero."""
+        largest = logs.max(axis=1)
+        scales = np.where(np.isneginf(largest), 0.0, largest)
+        return cls(np.exp(logs - scales[:, None]), scales)
+
+    def floored_log(self, prevalences: Array, positions: Indices | None = None) -> Array:
+        r"""Return log(p_alpha + floor).
+
+        At all points for every prevalence, shape (m, n_prevalences); or, given ``positions`` of
+        shape (n_prevalences, size), at the points of each prevalence's own bag, same shape.
+        """
+        if positions is None:
+            mixed = (self.rows @ prevalences.T) * np.exp(self.scales)[:, None]
+        else:
+            mixed = np.einsum("bsk,bk->bs", self.rows[positions], prevalences)
+            mixed *= np.exp(self.scales)[positions]
+        return np.asarray(np.log(mixed + FLOOR))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingDensities:
+    """The class densities, with the leave-one-out densities of the training points.
+
+    Attributes
+    ----------
+    references : ClassReferences
+        Training points sorted by class.
+    held_out : Densities
+        Of every reference, its own kernel left out.
+    """
+
+    references: ClassReferences
+    held_out: Densities
+
+    @classmethod
+    def fit(
+        cls, training: TrainingPosteriors, n_classes: int, kernel: KernelSpec, n_threads: int = 1
+    ) -> TrainingDensities:
+        """Return the densities of training posteriors under a kernel."""
+        references = kernel.fit_quietly(training, n_classes)
+        logs = _held_out_logs(references, n_threads)
+        return cls(references, Densities.from_logs(logs))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return len(self.references.offsets) - 1
+
+    @cached_property
+    def class_weights(self) -> Array:
+        """Weight of each reference within its class, summing to one per class, shape (n,)."""
+        own = self.references.weights
+        w = np.ones(len(self.references.points)) if own is None else own
+        return np.asarray(w / np.repeat(np.exp(self.references.log_mass), self.counts))
+
+    @property
+    def counts(self) -> Indices:
+        """Number of references of each class, shape (k,)."""
+        return np.diff(self.references.offsets)
+
+    @property
+    def labels(self) -> Indices:
+        """Class of each reference, shape (n,)."""
+        return np.repeat(np.arange(self.n_classes), self.counts)
+
+    def at(self, posteriors: NDArray[Any], n_threads: int = 1) -> Densities:
+        """Return the densities of new points, posteriors of shape (m, k)."""
+        refs = self.references
+        logs = refs.log_means(refs.coordinates(posteriors), refs.bandwidth, n_threads)
+        return Densities.from_logs(logs)
+
+    def class_means(self, values: Array) -> Array:
+        """Return the mean of values (n, ...) of the references over each class, (k, ...)."""
+        weighted = values * self.class_weights.reshape(-1, *[1] * (values.ndim - 1))
+        return np.asarray(np.add.reduceat(weighted, self.references.offsets[:-1], axis=0))
+
+    def expected_log(self, prevalences: Array) -> Array:
+        """Return the mean of log(p_alpha + floor) over points of p_alpha, shape (n,) per row."""
+        step = max(1, _CHUNK // len(self.references.points))
+        out = np.empty(len(prevalences))
+        for start in range(0, len(prevalences), step):
+            part = prevalences[start : start + step]
+            means = self.class_means(self.held_out.floored_log(part))
+            out[start : start + step] = np.einsum("bk,kb->b", part, means)
+        return out
+
+
+def warn_single(training: TrainingDensities, classes: NDArray[Any]) -> None:
+    """Warn of classes with one training instance, whose spread cannot be seen."""
+    single = np.asarray(classes)[training.counts == 1].tolist()
+    if single:
+        warnings.warn(
+            f"class {', '.join(map(repr, single[:5]))} has one training instance, which shows "
+            "nothing about how its instances vary: what is said about it is a guess",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def default_kernel(bandwidth: float | str) -> KernelSpec:
+    """Return the Gaussian kernel on the posteriors themselves."""
+    return KernelSpec(bandwidth, "gaussian", DEFAULT_SHRINKAGE)
+
+
+def fit_prevalences(
+    densities: Densities, positions: Indices, weights: Array | None, n_threads: int = 1
+) -> Array:
+    """Return the maximum likelihood prevalences of bags, positions (n_bags, size) of points."""
+    n_bags, size = positions.shape
+    offsets = np.arange(n_bags + 1, dtype=np.int64) * size
+    flat = None if weights is None else np.ascontiguousarray(weights).ravel()
+    bags = Bags(np.ascontiguousarray(positions).ravel(), offsets, len(densities.rows), flat)
+    problem = MixtureLikelihood(densities.rows, bags)
+    return solve_mixture(problem, tol=1e-7, n_threads=n_threads).prevalence
+
+
+def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
+    refs = references
+    n, counts = len(refs.points), np.diff(refs.offsets)
+    labels = np.repeat(np.arange(len(counts)), counts)
+    sums = class_log_sums(
+        refs.points,
+        refs.points,
+        refs.offsets,
+        refs.bandwidth,
+        weights=refs.weights,
+        exclude=np.arange(n),
+        precision=refs.spec.precision,  # type: ignore[arg-type]
+        n_threads=n_threads,
+    )[0]
+    mass = np.exp(refs.log_mass)
+    own = np.ones(n) if refs.weights is None else refs.weights
+    left = np.tile(mass, (n, 1))
+    left[np.arange(n), labels] = np.where(counts[labels] > 1, mass[labels] - own, 1.0)
+    return np.asarray(sums - np.log(left))

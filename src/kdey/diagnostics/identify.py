@@ -1,0 +1,231 @@
+"""Identifiability: whether classes can be told apart, and how wide intervals will be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from kdey.diagnostics.check import DEFAULT_BANDWIDTH
+from kdey.diagnostics.densities import Array, TrainingDensities, default_kernel, warn_single
+from kdey.diagnostics.influence import Influence, features_of, influence, tangent_basis
+from kdey.fitted import training_of
+from kdey.frames import make_frame
+from kdey.posteriors import TrainingPosteriors
+from kdey.simplex import check_prevalence
+from kdey.threads import thread_count
+
+#: Affinity of two classes above which they are named as hard to tell apart.
+INSEPARABLE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """What can be known about prevalences at all, before any bag is seen.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    prevalence : array of shape (k,)
+        Where everything below was computed.
+    affinity : array of shape (k, k)
+        Bhattacharyya affinity of the class densities: 0 apart, 1 the same.
+    influence : Influence
+        The variance of the estimate by its sources.
+    training_counts : array of shape (k,)
+    bag_size : int
+    confidence : float
+    """
+
+    classes: NDArray[Any]
+    prevalence: Array
+    affinity: Array
+    influence: Influence
+    training_counts: Array
+    bag_size: int
+    confidence: float
+
+    @property
+    def condition(self) -> float:
+        """Ratio of the largest to the smallest singular value of the templates."""
+        values = self.influence.singular_values
+        return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+
+    @property
+    def inseparable(self) -> list[tuple[Any, Any, float]]:
+        """Pairs of classes with an affinity above 0.95, most alike first."""
+        upper = np.triu(self.affinity, 1)
+        found = np.argwhere(upper > INSEPARABLE)
+        named = [(self.classes[i], self.classes[j], float(upper[i, j])) for i, j in found]
+        return sorted(named, key=lambda pair: -pair[2])
+
+    def bag_covariance(self, bag_size: int | None = None, target: str = "population") -> Array:
+        """Return the part of the covariance that a larger bag lowers, shape (k, k)."""
+        if target not in ("population", "bag"):
+            raise ValueError(f"target must be 'population' or 'bag', got {target!r}")
+        drawn = self.influence.draw_part if target == "population" else 0.0
+        m = self.bag_size if bag_size is None else bag_size
+        return np.asarray((self.influence.labels_part + drawn) / m)
+
+    def template_covariance(self, training_counts: Array | None = None) -> Array:
+        """Return the part of the covariance that more labels lower, shape (k, k)."""
+        n = self.training_counts if training_counts is None else training_counts
+        return np.asarray(np.einsum("iab,i->ab", self.influence.template_parts, 1.0 / n))
+
+    def bag_variance(self, bag_size: int | None = None, target: str = "population") -> Array:
+        """Return the diagonal of :meth:`bag_covariance`, shape (k,)."""
+        return np.diag(self.bag_covariance(bag_size, target)).copy()
+
+    def template_variance(self, training_counts: Array | None = None) -> Array:
+        """Return the diagonal of :meth:`template_covariance`, shape (k,)."""
+        return np.diag(self.template_covariance(training_counts)).copy()
+
+    def width(self, bag_size: int | None = None, target: str = "population") -> Array:
+        """Return the expected width of the intervals, shape (k,).
+
+        Where the data say little, the simplex says more: the covariance is combined with that
+        of a prevalence that may be anything (uniform on the simplex).
+        """
+        covariance = self.bag_covariance(bag_size, target) + self.template_covariance()
+        variance = np.diag(_within_simplex(covariance))
+        return np.minimum(2.0 * z_score(self.confidence) * np.sqrt(np.maximum(variance, 0.0)), 1.0)
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a frame with one row per class.
+
+        Columns: ``class``, ``prevalence``, ``width`` (population), ``width_bag``, ``bag_share`` (of
+        the variance, by the bag), ``closest`` and ``affinity`` (the class most alike).
+        """
+        others = self.affinity - 2.0 * np.eye(len(self.classes))
+        bag, template = self.bag_variance(), self.template_variance()
+        total = bag + template
+        table = {
+            "class": self.classes,
+            "prevalence": self.prevalence,
+            "width": self.width(),
+            "width_bag": self.width(target="bag"),
+            "bag_share": np.where(total > 0, bag / np.where(total > 0, total, 1.0), 1.0),
+            "closest": self.classes[others.argmax(axis=1)],
+            "affinity": others.max(axis=1),
+        }
+        return make_frame(table, backend)
+
+    @property
+    def verdict(self) -> str:
+        """What this means, in a few sentences."""
+        widths = self.width()
+        worst = int(widths.argmax())
+        told = [
+            f"At a bag of {self.bag_size}, {self.confidence:.0%} intervals are expected to be "
+            f"{np.median(widths):.3f} wide (median), up to {widths[worst]:.3f} for class "
+            f"{self.classes[worst]}."
+        ]
+        for first, second, affinity in self.inseparable[:5]:
+            told.append(
+                f"Classes {first} and {second} can hardly be told apart (affinity {affinity:.2f}): "
+                "only their sum is known well."
+            )
+        return " ".join(told)
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        return self.verdict
+
+
+def identifiability(
+    quantifier: Any,
+    bag_size: int = 500,
+    *,
+    prevalence: ArrayLike | None = None,
+    confidence: float = 0.95,
+    bandwidth: float | str | None = None,
+    n_jobs: int | None = None,
+) -> Identifiability:
+    """Report how well prevalences can be known from a quantifier's posteriors.
+
+    Variances are first-order (see :mod:`kdey.diagnostics.influence`): right for bags of a hundred
+    or more away from the border of the simplex, too wide at it, where an estimate cannot fall
+    below zero.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier on posteriors that keeps its training posteriors
+    bag_size : int
+    prevalence : array-like of shape (k,), optional
+        Where to look; default: the training prevalence.
+    confidence : float in (0, 1)
+    bandwidth : float or {"scott", "silverman"}, optional
+        Of the kernel densities; default: the quantifier's own kernel, or 0.1 where it has none.
+    n_jobs : int, optional
+    """
+    if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
+        raise ValueError(f"bag_size must be a positive integer, got {bag_size!r}")
+    z_score(confidence)
+    training = training_of(quantifier)
+    classes = np.asarray(quantifier.classes_)
+    given = quantifier.prevalence_ if prevalence is None else prevalence
+    alpha = check_prevalence(given, len(classes))
+    kernel = _kernel(quantifier, bandwidth)
+    fitted = TrainingDensities.fit(training, len(classes), kernel, thread_count(n_jobs))
+    warn_single(fitted, classes)
+    points = _sorted_posteriors(training)
+    features = features_of(quantifier.row_map_, fitted, points, alpha)
+    return Identifiability(
+        classes=classes,
+        prevalence=alpha,
+        affinity=_affinity(fitted),
+        influence=influence(features, fitted, alpha),
+        training_counts=fitted.counts.astype(np.float64),
+        bag_size=int(bag_size),
+        confidence=confidence,
+    )
+
+
+def z_score(confidence: float) -> float:
+    """Return the normal quantile of a two-sided confidence, or raise."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+    return float(ndtri(0.5 + 0.5 * confidence))
+
+
+def _within_simplex(covariance: Array) -> Array:
+    """Return the covariance of an estimate together with a uniform prior, shape (k, k)."""
+    k = len(covariance)
+    basis = tangent_basis(k)
+    # Along vectors that sum to zero, the uniform distribution on the simplex has this variance.
+    anything = np.eye(k - 1) / (k * (k + 1.0))
+    own = basis.T @ covariance @ basis
+    return np.asarray(
+        basis @ (anything - anything @ np.linalg.solve(own + anything, anything)) @ basis.T
+    )
+
+
+def _kernel(quantifier: Any, bandwidth: float | str | None) -> Any:
+    own = getattr(quantifier.row_map_, "references", None)
+    if bandwidth is None and own is not None and hasattr(own, "spec"):
+        return own.spec
+    return default_kernel(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
+
+
+def _sorted_posteriors(training: TrainingPosteriors) -> Array:
+    """Return the training posteriors in the order of the references."""
+    keep = np.ones(len(training.labels), bool) if training.weights is None else training.weights > 0
+    p = training.required()[keep]
+    return np.asarray(p[np.argsort(training.labels[keep], kind="stable")], dtype=np.float64)
+
+
+def _affinity(fitted: TrainingDensities) -> Array:
+    r"""Return the affinities, :math:`E_{(p_i + p_j)/2}\, 2\sqrt{p_i p_j} / (p_i + p_j)`."""
+    rows, k = fitted.held_out.rows, fitted.n_classes
+    out = np.eye(k)
+    for i in range(k):
+        total = rows[:, i : i + 1] + rows
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(total > 0, 2.0 * np.sqrt(rows[:, i : i + 1] * rows) / total, 0.0)
+        means = fitted.class_means(ratio)
+        out[i] = 0.5 * (means[i] + np.diag(means))
+    out[np.diag_indices(k)] = 1.0
+    return np.asarray(np.minimum(0.5 * (out + out.T), 1.0))
