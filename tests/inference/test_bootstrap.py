@@ -10,10 +10,10 @@ from kdey.bags import Bags
 from kdey.inference.bag import Sampled, sampled_bags
 from kdey.inference.bootstrap import bootstrap_limits
 from kdey.inference.resampling import (
+    TrainingReplicates,
     bag_counts,
     counted_bags,
     drawn_shares,
-    training_weights,
 )
 from kdey.inference.resolving import BagReplicates, resolver
 from kdey.posteriors import TrainingPosteriors
@@ -56,7 +56,7 @@ def test_template_replicates_equal_fits_made_again(quantifier) -> None:
     model, given, counts = replicates(quantifier.fit_posteriors(P, y), points, 4)
     made = resolver(model, given, True, 5)(counts, 2)
     for b, times in enumerate(counts):
-        weights = training_weights(TrainingPosteriors(P, y), 5, 2 + b)
+        weights = TrainingReplicates(TrainingPosteriors(P, y), 5)(2 + b)
         again = type(quantifier)().fit_posteriors(P, y, weights)
         expected = again.aggregate(np.repeat(points, times, axis=0))
         np.testing.assert_allclose(made[b], expected, atol=2e-3)
@@ -65,13 +65,15 @@ def test_template_replicates_equal_fits_made_again(quantifier) -> None:
 def test_replicates_of_training_data_keep_every_class() -> None:
     labels = np.array([0, 1, 1, 2, 2, 2])
     one = TrainingPosteriors(np.full((6, 3), 1 / 3), labels)
-    w = training_weights(one, 0, 3)
+    again = TrainingReplicates(one, 0)
+    w = again(3)
     np.testing.assert_array_equal(np.bincount(labels, weights=w), [1, 2, 3])
-    np.testing.assert_array_equal(w, training_weights(one, 0, 3))
-    assert any((training_weights(one, 0, b) != w).any() for b in range(4, 10))
+    np.testing.assert_array_equal(w, TrainingReplicates(one, 0)(3))
+    assert any((again(b) != w).any() for b in range(4, 10))
     weighted = TrainingPosteriors(one.posteriors, labels, np.array([1.0, 0, 2, 1, 0, 0]))
     for b in range(20):
-        assert (np.bincount(labels, weights=training_weights(weighted, 0, b)) > 0).all()
+        made = TrainingReplicates(weighted, 0)(b)
+        assert (np.bincount(labels, weights=made) > 0).all()
 
 
 def test_clusters_are_drawn_whole() -> None:

@@ -31,29 +31,34 @@ def bag_counts(bag: Sampled, n: int, rng: np.random.Generator) -> Indices:
     return counts if bag.clusters is None else counts[:, bag.clusters]
 
 
-def training_weights(training: TrainingPosteriors, seed: int, replicate: int) -> Array:
-    """Return one replicate of the training data as weights, shape (n,).
+class TrainingReplicates:
+    """Replicates of the training data as weights.
 
     Instances are drawn within their class, so that no class is lost. Replicates depend on the
     seed and their number alone: every bag meets the same ones.
     """
-    labels = training.labels
-    order = np.argsort(labels, kind="stable")
-    counts = np.bincount(labels)
-    rng = np.random.default_rng([seed, 2, replicate])
-    own = np.repeat(np.arange(len(counts)), counts)
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    drawn = order[starts[own] + (rng.random(len(own)) * counts[own]).astype(np.int64)]
-    times = np.bincount(drawn, minlength=len(labels)).astype(np.float64)
-    return times if training.weights is None else _with_mass(times, training)
 
+    def __init__(self, training: TrainingPosteriors, seed: int) -> None:
+        self._training, self._seed = training, seed
+        self._order = np.argsort(training.labels, kind="stable")
+        counts = np.bincount(training.labels)
+        self._counts = np.repeat(counts, counts)
+        self._starts = np.repeat(np.cumsum(counts) - counts, counts)
 
-def _with_mass(times: Array, training: TrainingPosteriors) -> Array:
-    """Return counts times weights; a class that lost all its weight keeps its own."""
-    assert training.weights is not None
-    w = times * training.weights
-    lost = np.bincount(training.labels, weights=w) <= 0
-    return np.where(lost[training.labels], training.weights, w)
+    def __call__(self, number: int) -> Array:
+        """Return the weights of the training instances in one replicate, shape (n,)."""
+        rng = np.random.default_rng([self._seed, 2, number])
+        shift = (rng.random(len(self._order)) * self._counts).astype(np.int64)
+        drawn = self._order[self._starts + shift]
+        times = np.bincount(drawn, minlength=len(drawn)).astype(np.float64)
+        return times if self._training.weights is None else self._weighted(times)
+
+    def _weighted(self, times: Array) -> Array:
+        """Return counts times weights; a class that lost all its weight keeps its own."""
+        labels, given = self._training.labels, np.asarray(self._training.weights)
+        w = times * given
+        lost = np.bincount(labels, weights=w) <= 0
+        return np.where(lost[labels], given, w)
 
 
 def counted_bags(bag: Sampled, counts: Indices, n_rows: int) -> Bags:

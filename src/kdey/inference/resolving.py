@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Bags
 from kdey.inference.bag import Sampled
 from kdey.inference.model import FittedModel
-from kdey.inference.resampling import counted_bags, training_weights
+from kdey.inference.resampling import TrainingReplicates, counted_bags
 from kdey.matching import AverageOf, ExpectationMaximisation, MatchMeans, MaximiseLikelihood
 from kdey.problems import MixtureLikelihood
 from kdey.rows.density import DensityMap
@@ -119,12 +119,12 @@ def _kernel_templates(model: FittedModel, given: BagReplicates, seed: int) -> Re
     scale = given.rows.array.max(axis=1)
     order = np.argsort(training.labels, kind="stable")
     order = order if training.weights is None else order[training.weights[order] > 0]
-    k = model.n_classes
+    k, again = model.n_classes, TrainingReplicates(training, seed)
 
     def solve(counts: Indices, first: int) -> Array:
         n, m = counts.shape
         numbers = range(first, first + n)
-        drawn = np.stack([training_weights(training, seed, b)[order] for b in numbers])
+        drawn = np.stack([again(b)[order] for b in numbers])
         densities = np.empty((n, m, k))
         for i in range(k):
             part = slice(int(refs.offsets[i]), int(refs.offsets[i + 1]))
@@ -152,10 +152,11 @@ def _mean_templates(model: FittedModel, given: BagReplicates, seed: int) -> Reso
     assert training is not None
     rows = model.row_map(training.required()).array
     owners = [np.flatnonzero(training.labels == i) for i in range(model.n_classes)]
+    again = TrainingReplicates(training, seed)
 
     def solve(counts: Indices, first: int) -> Array:
         numbers = range(first, first + len(counts))
-        drawn = np.stack([training_weights(training, seed, b) for b in numbers])
+        drawn = np.stack([again(b) for b in numbers])
         templates = np.stack([_means(drawn[:, own], rows[own]) for own in owners], axis=2)
         targets = given.rows.mean(given.bags(counts))
         gram = templates.transpose(0, 2, 1) @ templates
@@ -173,12 +174,13 @@ def _means(weights: Array, rows: Array) -> Array:
 def _refitted(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
     training = model.training
     assert training is not None
+    again = TrainingReplicates(training, seed)
 
     def solve(counts: Indices, first: int) -> Array:
         out = np.empty((len(counts), model.n_classes))
         numbers = (first + np.arange(len(counts))) % REFITS
         for number in np.unique(numbers):
-            weights = training_weights(training, seed, int(number))
+            weights = again(int(number))
             row_map = model.row_spec.fit(
                 replace(training, weights=weights), model.n_classes, model.n_threads
             )
