@@ -290,10 +290,9 @@ def test_binary_methods_take_any_two_names(name: str) -> None:
 
 def test_float32_features_and_list_of_lists() -> None:
     X, y = data()
-    expected = kdey.KDEyML(bandwidth=0.1).fit(X, y).predict(X[:50])
-    np.testing.assert_allclose(kdey.KDEyML(bandwidth=0.1).fit(X.tolist(), y.tolist()).predict(X[:50].tolist()),
-                               expected, atol=1e-9)  # fmt: skip
+    q = kdey.KDEyML(bandwidth=0.1)
+    expected = q.fit(X, y).predict(X[:50])
+    listed = q.fit(X.tolist(), y.tolist()).predict(X[:50].tolist())
+    np.testing.assert_allclose(listed, expected, atol=1e-9)
     small = X.astype(np.float32)
-    np.testing.assert_allclose(
-        kdey.KDEyML(bandwidth=0.1).fit(small, y).predict(small[:50]), expected, atol=1e-3
-    )
+    np.testing.assert_allclose(q.fit(small, y).predict(small[:50]), expected, atol=1e-3)
