@@ -55,7 +55,7 @@ def test_features_too(method: Any) -> None:
     y = np.arange(200) % 2
     X = rng.normal(size=(200, 2)) + 1.5 * np.eye(2)[y]
     q = method.fit(X, y)
-    assert q.tuning_.n_bags == (50 if isinstance(method, kdey.HDx) else 200)
+    assert q.tuning_.n_bags == 50
     assert abs(q.predict(X[y == 1])[1] - 1.0) < 0.2
 
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
+from kdey import native
 from kdey.automatic import TuningWarning
 from kdey.automatic.hold_outs import Effort, make_hold_outs
 from kdey.metrics import absolute_error, relative_absolute_error
@@ -268,3 +269,15 @@ def test_a_search_over_classifiers_tunes_each() -> None:
     assert search.best_estimator_.tuning_ is not None
     expected = clone(quantifier).set_params(**search.best_params_).fit(X, y)
     assert search.best_estimator_.tuning_ == expected.tuning_
+
+
+@pytest.mark.parametrize("make", KDES[:2])
+def test_numpy_chooses_the_same(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    p, y = posteriors(2, 60)
+    parameters = {"kernel": "gaussian", "tune_bag_size": 30, "precision": "double"}
+    fast = fitted(make, p, y, **parameters)
+    monkeypatch.setattr(native, "available", lambda: False)
+    slow = fitted(make, p, y, **parameters)
+    assert [t.value for t in fast.tuning_.trials] == [t.value for t in slow.tuning_.trials]
+    scores = [[t.score for t in q.tuning_.trials] for q in (fast, slow)]
+    np.testing.assert_allclose(*scores, rtol=1e-3)

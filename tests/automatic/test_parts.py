@@ -27,7 +27,7 @@ def test_pool_and_training_share_no_row_and_bags_are_what_they_say(folds: int | 
     given = training(4, 400, folds=folds)
     made = make_hold_outs(given, 4, 60, 0, Effort())
     assert len(made) == min(folds or N_PARTS, N_PARTS)
-    assert sum(len(one.bags) for one in made) == 200
+    assert sum(len(one.bags) for one in made) == 100
     label_of = {
         tuple(row): y for row, y in zip(given.posteriors.tolist(), given.labels, strict=True)
     }

@@ -7,10 +7,16 @@ from typing import Any
 from sklearn.linear_model import LogisticRegression
 
 import kdey
+from kdey import native
 
 
 def classifier() -> LogisticRegression:
     return LogisticRegression(max_iter=200)
+
+
+def automatic() -> dict[str, Any]:
+    """Return the default bandwidth, or a fixed one where choosing it in NumPy takes seconds."""
+    return {} if native.available() else {"bandwidth": 0.1}
 
 
 def multiclass() -> dict[str, Any]:
@@ -25,16 +31,16 @@ def multiclass() -> dict[str, Any]:
         "EMQ-em": kdey.EMQ(c(), solver="em", tol=1e-10, max_iter=20_000),
         "EMQ-BCTS": kdey.EMQ(c(), calibration="bcts", cv=3),
         "DIR": kdey.DIR(c(), cv=3),
-        "DM-T": kdey.DM(c(), divergence="topsoe", cv=3),
+        "DM-T": kdey.DM(c(), divergence="topsoe", n_bins="auto" if native.available() else 8, cv=3),
         "DM-HD": kdey.DM(c(), divergence="hellinger", n_bins=8, cv=3),
         "DM-CS": kdey.DM(c(), divergence="cauchy-schwarz", n_bins=8, cv=3),
         "DM-HD-cdf": kdey.DM(c(), divergence="hellinger", n_bins=8, cdf=True, cv=3),
         "DM-meanHD": kdey.DM(c(), divergence="mean-hellinger", n_bins=8, cv=3),
         "DMx": kdey.DMx(),
-        "KDEyML": kdey.KDEyML(c(), cv=3),
+        "KDEyML": kdey.KDEyML(c(), cv=3, **automatic()),
         "KDEyML-fixed": kdey.KDEyML(c(), cv=3, bandwidth=0.1),
         "KDEyML-aitchison": kdey.KDEyML(c(), cv=3, kernel="aitchison", bandwidth=0.5),
-        "KDEyCS": kdey.KDEyCS(c(), cv=3),
+        "KDEyCS": kdey.KDEyCS(c(), cv=3, **automatic()),
         "KDEyL2": kdey.KDEyL2(c(), cv=3, bandwidth=0.1),
         "KDEyHD": kdey.KDEyHD(c(), cv=3, bandwidth=0.1, n_points=1500),
         "OneVsAll-HDy": kdey.OneVsAll(kdey.HDy(c(), cv=3)),
@@ -51,6 +57,6 @@ def binary() -> dict[str, Any]:
         "MM-pp": kdey.MM(c(), cv=3),
         "MM-ks": kdey.MM(c(), criterion="ks", cv=3),
         "HDx": kdey.HDx(),
-        "KDEyML": kdey.KDEyML(c(), cv=3),
+        "KDEyML": kdey.KDEyML(c(), cv=3, **automatic()),
         "EHDy": kdey.Ensemble(kdey.HDy(c(), cv=3), n_members=3, selection="prevalence"),
     }

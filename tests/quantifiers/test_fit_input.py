@@ -265,13 +265,13 @@ def test_posteriors_of_a_broken_classifier_are_refused(rows: Any, message: str) 
 def test_a_classifier_is_cloned_and_never_fitted_in_place() -> None:
     X, y = data()
     model = LogisticRegression()
-    kdey.KDEyML(model).fit(X, y)
+    kdey.KDEyML(model, bandwidth=0.1).fit(X, y)
     assert not hasattr(model, "classes_")
 
 
 def test_a_method_fitted_on_posteriors_says_that_it_has_no_classifier() -> None:
     X, y = data()
-    q = kdey.KDEyML().fit(X, y)
+    q = kdey.KDEyML(bandwidth=0.1).fit(X, y)
     p = q.classifier_.predict_proba(X)
     q.fit_posteriors(p, y)
     with pytest.raises(ValueError, match="was fitted on posteriors and has no classifier: use agg"):
@@ -290,8 +290,9 @@ def test_binary_methods_take_any_two_names(name: str) -> None:
 
 def test_float32_features_and_list_of_lists() -> None:
     X, y = data()
-    expected = kdey.KDEyML().fit(X, y).predict(X[:50])
-    np.testing.assert_allclose(kdey.KDEyML().fit(X.tolist(), y.tolist()).predict(X[:50].tolist()),
-                               expected, atol=1e-9)  # fmt: skip
+    q = kdey.KDEyML(bandwidth=0.1)
+    expected = q.fit(X, y).predict(X[:50])
+    listed = q.fit(X.tolist(), y.tolist()).predict(X[:50].tolist())
+    np.testing.assert_allclose(listed, expected, atol=1e-9)
     small = X.astype(np.float32)
-    np.testing.assert_allclose(kdey.KDEyML().fit(small, y).predict(small[:50]), expected, atol=1e-3)
+    np.testing.assert_allclose(q.fit(small, y).predict(small[:50]), expected, atol=1e-3)

@@ -19,8 +19,10 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.protocols import round_counts
 from kdey.simplex import sample_uniform
 
-#: With many classes each bag tells of many prevalences, and costs more: fewer will do.
-_LEAST_BAGS, _BAGS_TIMES_CLASSES = 20, 4000
+#: Fewer bags will do where rows are few, which then are the limit, and where classes are many:
+#: each bag tells of many prevalences, and costs more.
+_ROWS_PER_BAG, _BAGS_OF_FEW_ROWS = 4, 50
+_BAGS_TIMES_CLASSES, _LEAST_BAGS = 4000, 20
 #: Distinct rows of all pools together.
 _POOL_ROWS = 5_000
 
@@ -85,7 +87,9 @@ def make_hold_outs(
     rows = make_parts(training, rng)
     n_tested = int(np.clip(round(_POOL_ROWS * N_PARTS / len(rows.labels)), 2, N_PARTS))
     tested = np.unique(rows.part)[:n_tested]
-    wanted = max(_LEAST_BAGS, min(effort.bags, _BAGS_TIMES_CLASSES // n_classes))
+    by_rows = max(_BAGS_OF_FEW_ROWS, len(rows.labels) // _ROWS_PER_BAG)
+    by_classes = max(_LEAST_BAGS, _BAGS_TIMES_CLASSES // n_classes)
+    wanted = min(effort.bags, by_rows, by_classes)
     counts = [len(share) for share in np.array_split(np.arange(wanted), len(tested))]
     made = []
     for part, n_bags in zip(tested, counts, strict=True):
