@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from kdey import ACC, DM, EMQ, PACC, KDEyCS, KDEyML
 from kdey.bags import Bags
@@ -33,7 +34,9 @@ def replicates(quantifier, points, n: int = 6):
 
 
 @pytest.mark.parametrize(
-    "quantifier", [KDEyML(), PACC(), ACC(), EMQ(), KDEyCS(), DM()], ids=lambda q: type(q).__name__
+    "quantifier",
+    [KDEyML(bandwidth=0.1), PACC(), ACC(), EMQ(), KDEyCS(bandwidth=0.1), DM(n_bins=8)],
+    ids=lambda q: type(q).__name__,
 )
 def test_bag_replicates_equal_bags_drawn_again(quantifier) -> None:
     rng = np.random.default_rng(0)
@@ -47,7 +50,9 @@ def test_bag_replicates_equal_bags_drawn_again(quantifier) -> None:
 
 
 @pytest.mark.parametrize(
-    "quantifier", [KDEyML(), PACC(), ACC(), KDEyCS(), DM()], ids=lambda q: type(q).__name__
+    "quantifier",
+    [KDEyML(bandwidth=0.1), PACC(), ACC(), KDEyCS(bandwidth=0.1), DM(n_bins=8)],
+    ids=lambda q: type(q).__name__,
 )
 def test_template_replicates_equal_fits_made_again(quantifier) -> None:
     rng = np.random.default_rng(1)
@@ -57,7 +62,7 @@ def test_template_replicates_equal_fits_made_again(quantifier) -> None:
     made = resolver(model, given, True, 5)(counts, 2)
     for b, times in enumerate(counts):
         weights = TrainingReplicates(TrainingPosteriors(P, y), 5)(2 + b)
-        again = type(quantifier)().fit_posteriors(P, y, weights)
+        again = clone(quantifier).fit_posteriors(P, y, weights)
         expected = again.aggregate(np.repeat(points, times, axis=0))
         np.testing.assert_allclose(made[b], expected, atol=2e-3)
 
@@ -118,7 +123,9 @@ def test_limits_of_known_draws() -> None:
 
 
 @pytest.mark.parametrize("target", ["population", "bag"])
-@pytest.mark.parametrize("quantifier", [KDEyML(), PACC()], ids=lambda q: type(q).__name__)
+@pytest.mark.parametrize(
+    "quantifier", [KDEyML(bandwidth=0.1), PACC()], ids=lambda q: type(q).__name__
+)
 def test_agrees_with_the_analytic_way(quantifier, target: str) -> None:
     rng = np.random.default_rng(3)
     P, y = training(400, rng)
@@ -149,7 +156,10 @@ def test_seeds_and_threads() -> None:
     rng = np.random.default_rng(5)
     P, y = training(120, rng)
     points, _ = bag(80, TRUTH, rng)
-    one, two = KDEyML(n_jobs=1).fit_posteriors(P, y), KDEyML(n_jobs=2).fit_posteriors(P, y)
+    one, two = (
+        KDEyML(bandwidth=0.1, n_jobs=1).fit_posteriors(P, y),
+        KDEyML(bandwidth=0.1, n_jobs=2).fit_posteriors(P, y),
+    )
     options = {"method": "bootstrap", "n_replicates": 40}
     first = one.estimate_posteriors(points, **options)
     np.testing.assert_array_equal(first.draws, one.estimate_posteriors(points, **options).draws)

@@ -52,7 +52,7 @@ def test_every_method_has_limits(name: str, features) -> None:
 @pytest.mark.parametrize("method", ["analytic", "bootstrap"])
 def test_many_bags_equal_single_ones(data, method: str) -> None:
     P, y, points, _ = data
-    quantifier = KDEyML().fit_posteriors(P, y)
+    quantifier = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
     parts = [np.arange(50), np.arange(50, 150), np.arange(0, 150, 2)]
     many = quantifier.estimate_posteriors(points, parts, method=method, n_replicates=30)
     assert len(many) == 3
@@ -69,7 +69,7 @@ def test_order_of_instances_and_scale_of_weights_do_not_matter(data) -> None:
     P, y, points, _ = data
     rng = np.random.default_rng(3)
     order, w = rng.permutation(len(points)), rng.random(len(points))
-    for quantifier in (KDEyML().fit_posteriors(P, y), PACC().fit_posteriors(P, y)):
+    for quantifier in (KDEyML(bandwidth=0.1).fit_posteriors(P, y), PACC().fit_posteriors(P, y)):
         one = quantifier.estimate_posteriors(points, sample_weight=w)
         two = quantifier.estimate_posteriors(points[order], sample_weight=7 * w[order])
         np.testing.assert_allclose([one.low, one.high], [two.low, two.high], atol=1e-6)
@@ -81,7 +81,7 @@ def test_order_of_instances_and_scale_of_weights_do_not_matter(data) -> None:
 def test_clusters_widen_limits(data) -> None:
     P, y, points, _ = data
     repeated = np.repeat(points[:50], 3, axis=0)
-    quantifier = KDEyML().fit_posteriors(P, y)
+    quantifier = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
     blind = quantifier.estimate_posteriors(repeated)
     for method in ("analytic", "bootstrap"):
         aware = quantifier.estimate_posteriors(
@@ -113,7 +113,7 @@ def test_an_absent_class_has_a_sensible_interval() -> None:
     rng = np.random.default_rng(5)
     P, y = training(300, rng, separated)
     points, _ = bag(100, (0.0, 0.4, 0.6), rng, separated)
-    for quantifier in (KDEyML(), PACC(), kdey.KDEyCS()):
+    for quantifier in (KDEyML(bandwidth=0.1), PACC(), kdey.KDEyCS(bandwidth=0.1)):
         made = quantifier.fit_posteriors(P, y).estimate_posteriors(points, n_replicates=50)
         assert made.low[0] < 1e-9
         assert 0.02 < made.high[0] < 0.08, made  # Wilson's upper limit for 0 of 100 is 0.037
@@ -152,13 +152,17 @@ def test_difference_shares_the_templates(data) -> None:
     pool = np.concatenate([bag(2000, TRUTH, rng)[0], bag(2000, (0.3, 0.3, 0.4), rng)[0]])
     parts = np.arange(4000).reshape(2, 2000)
     for method in ("analytic", "bootstrap"):
-        quantifier = KDEyML().fit_posteriors(P, y)
+        quantifier = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
         options = {"method": method, "n_replicates": 200}
         one, two = quantifier.estimate_posteriors(pool, parts, **options)
         made = difference(one, two)
         assert made.shared
         np.testing.assert_allclose(made.difference, one.estimate - two.estimate)
-        other = KDEyML().fit_posteriors(P, y).estimate_posteriors(pool[parts[1]], **options)
+        other = (
+            KDEyML(bandwidth=0.1)
+            .fit_posteriors(P, y)
+            .estimate_posteriors(pool[parts[1]], **options)
+        )
         apart = difference(one, other)
         assert not apart.shared
         assert (made.high - made.low < 0.8 * (apart.high - apart.low)).all()
@@ -186,7 +190,7 @@ def test_bad_confidence(data, confidence) -> None:
 
 def test_bad_options(data) -> None:
     P, y, points, _ = data
-    quantifier = kdey.KDEyCS().fit_posteriors(P, y)
+    quantifier = kdey.KDEyCS(bandwidth=0.1).fit_posteriors(P, y)
     for wrong in ({"target": "pool"}, {"method": "exact"}, {"interval": "t"}, {"n_replicates": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             quantifier.estimate_posteriors(points, **wrong)
@@ -202,7 +206,7 @@ def test_bad_options(data) -> None:
 
 def test_a_bag_of_one_says_nothing(data) -> None:
     P, y, points, _ = data
-    for quantifier in (KDEyML(), PACC(), kdey.KDEyCS()):
+    for quantifier in (KDEyML(bandwidth=0.1), PACC(), kdey.KDEyCS(bandwidth=0.1)):
         quantifier.fit_posteriors(P, y)
         with pytest.warns(IntervalWarning, match="single instance"):
             made = quantifier.estimate_posteriors(points[:1])
@@ -219,7 +223,7 @@ def test_a_bag_of_one_says_nothing(data) -> None:
 def test_a_class_of_one_training_instance(data, method: str) -> None:
     P, y, points, _ = data
     keep = np.flatnonzero((y != 0) | (np.arange(len(y)) == 0))
-    for quantifier in (KDEyML(), PACC()):
+    for quantifier in (KDEyML(bandwidth=0.1), PACC()):
         quantifier.fit_posteriors(P[keep], y[keep])
         with pytest.warns(IntervalWarning, match="single training instance"):
             made = quantifier.estimate_posteriors(points, method=method, n_replicates=40)
@@ -245,10 +249,10 @@ def test_given_rates_have_intervals_from_the_bag_alone(data) -> None:
 
 def test_a_new_fit_forgets_the_old(data) -> None:
     P, y, points, _ = data
-    quantifier = KDEyML().fit_posteriors(P, y)
+    quantifier = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
     quantifier.estimate_posteriors(points)
     again = quantifier.fit_posteriors(P[:60], y[:60]).estimate_posteriors(points)
-    fresh = KDEyML().fit_posteriors(P[:60], y[:60]).estimate_posteriors(points)
+    fresh = KDEyML(bandwidth=0.1).fit_posteriors(P[:60], y[:60]).estimate_posteriors(points)
     np.testing.assert_array_equal(again.low, fresh.low)
 
 

@@ -50,7 +50,7 @@ def test_weights_of_training_instances_are_repetitions() -> None:
     P, y = training(60, rng)
     points, _ = bag(80, (0.2, 0.3, 0.5), rng)
     times = rng.integers(1, 4, len(y))
-    weighted = KDEyML().fit_posteriors(P, y, times).interval_model().class_rows
+    weighted = KDEyML(bandwidth=0.1).fit_posteriors(P, y, times).interval_model().class_rows
     assert weighted is not None
     mass = np.bincount(y, weights=times)
     assert (weighted.sizes < mass).all()
@@ -63,12 +63,12 @@ def test_leave_one_out_rows_against_refits() -> None:
     rng = np.random.default_rng(2)
     P, y = training(30, rng)
     order = np.argsort(y, kind="stable")
-    held = KDEyML().fit_posteriors(P, y).interval_model().class_rows
+    held = KDEyML(bandwidth=0.1).fit_posteriors(P, y).interval_model().class_rows
     assert held is not None
     for position in (0, 7, 29):
         r = order[position]
         rest = np.delete(np.arange(len(y)), r)
-        again = KDEyML().fit_posteriors(P[rest], y[rest]).row_map_(P[[r]]).array[0]
+        again = KDEyML(bandwidth=0.1).fit_posteriors(P[rest], y[rest]).row_map_(P[[r]]).array[0]
         np.testing.assert_allclose(held.rows[position], np.exp(again - again.max()), atol=1e-4)
 
 
@@ -106,7 +106,7 @@ def test_unseparated_classes_are_called_confused() -> None:
 
 
 @pytest.mark.parametrize("target", ["population", "bag"])
-@pytest.mark.parametrize("method", [KDEyML(), PACC()], ids=["KDEyML", "PACC"])
+@pytest.mark.parametrize("method", [KDEyML(bandwidth=0.1), PACC()], ids=["KDEyML", "PACC"])
 def test_standard_errors_are_true(method, target: str) -> None:
     """The spread of the moment estimate over fresh training sets and bags is what it says."""
     rng = np.random.default_rng(6)
@@ -137,7 +137,7 @@ def test_training_weights_of_zero_are_absent() -> None:
     w = np.ones(60)
     w[:6] = 0.0
     points, _ = bag(50, (0.3, 0.3, 0.4), rng)
-    one = KDEyML().fit_posteriors(P, y, w).estimate_posteriors(points)
-    two = KDEyML().fit_posteriors(P[6:], y[6:]).estimate_posteriors(points)
+    one = KDEyML(bandwidth=0.1).fit_posteriors(P, y, w).estimate_posteriors(points)
+    two = KDEyML(bandwidth=0.1).fit_posteriors(P[6:], y[6:]).estimate_posteriors(points)
     np.testing.assert_allclose(one.low, two.low, atol=1e-6)
     assert isinstance(one.uncertainty.model.training, TrainingPosteriors)

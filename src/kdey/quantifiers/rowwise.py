@@ -94,7 +94,7 @@ class RowQuantifier(BaseQuantifier):
             held = FittedModel(
                 self.classes_,
                 self.prevalence_,
-                self.row_spec_,
+                getattr(self, "row_spec_", None),  # absent where templates were given
                 self.row_map_,
                 self.matching_,
                 getattr(self, "training_", None),
