@@ -266,3 +266,37 @@ def test_estimate_bags_takes_instances(features) -> None:
     np.testing.assert_allclose(made.estimate, quantifier.predict_bags(X, bags))
     alone = quantifier.estimate(X[40:], confidence=0.9)
     np.testing.assert_allclose(made[1].low, alone.low, atol=1e-9)
+
+
+def test_averaged_geometries_have_limits_like_their_members(data) -> None:
+    P, y, points, _ = data
+    quantifier = KDEyML(random_state=0).fit_posteriors(P, y)
+    assert len(quantifier.row_map_.parts) > 1
+    parts = [np.arange(50), np.arange(50, 150)]
+    for options in ({"method": "analytic"}, {"method": "bootstrap", "n_replicates": 40}):
+        many = quantifier.estimate_posteriors(points, parts, **options)
+        for part, one in zip(parts, many, strict=True):
+            alone = quantifier.estimate_posteriors(points[part], **options)
+            np.testing.assert_allclose([one.low, one.high], [alone.low, alone.high], atol=1e-6)
+    fixed = KDEyML(
+        bandwidth=quantifier.bandwidth_,
+        kernel=quantifier.kernel_,
+        shrinkage=quantifier.shrinkage_,
+    ).fit_posteriors(P, y)
+    widths = [
+        (lambda e: e.high - e.low)(q.estimate_posteriors(points)) for q in (quantifier, fixed)
+    ]
+    np.testing.assert_allclose(widths[0], widths[1], rtol=0.25)
+
+
+def test_averaged_geometries_are_bootstrapped_member_by_member(data) -> None:
+    P, y, points, _ = data
+    quantifier = KDEyML(random_state=0).fit_posteriors(P, y)
+    model = quantifier.interval_model()
+    members = [type(m.row_map).__name__ for m in model.members]
+    assert members == ["DensityMap"] * len(quantifier.row_map_.parts)
+    wide = quantifier.estimate_posteriors(points, method="bootstrap", n_replicates=60)
+    narrow = quantifier.estimate_posteriors(
+        points, method="bootstrap", n_replicates=60, resample_templates=False
+    )
+    assert (wide.high - wide.low).sum() > (narrow.high - narrow.low).sum()

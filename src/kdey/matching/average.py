@@ -49,8 +49,10 @@ def average_solution(parts: Sequence[Solution], weights: Array) -> Solution:
         return parts[0]
 
     def mean(name: str) -> Array:
-        stacked = np.array([getattr(part, name) for part in parts])
-        return np.asarray(np.tensordot(weights, stacked, axes=1), dtype=np.float64)
+        # Not a matrix product: its rounding would depend on the number of bags beside.
+        return np.asarray(
+            sum(w * getattr(part, name) for w, part in zip(weights, parts, strict=True))
+        )
 
     prevalence = mean("prevalence")
     prevalence /= prevalence.sum(axis=1, keepdims=True)
