@@ -58,7 +58,7 @@ def test_classes_that_are_the_same_are_named() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat(range(3), 200)
     p = posteriors(np.where(y == 2, 1, y), rng)
-    made = identifiability(KDEyML().fit_posteriors(p, np.array(["a", "b", "c"])[y]))
+    made = identifiability(KDEyML(bandwidth=0.1).fit_posteriors(p, np.array(["a", "b", "c"])[y]))
     assert [pair[:2] for pair in made.inseparable] == [("b", "c")]
     assert "b and c can hardly be told apart" in made.verdict
     assert made.width()[1] > 3 * made.width()[0]

@@ -13,7 +13,7 @@ from kdey.bayes.convergence import effective_size, split_r_hat
 from kdey.bayes.draws import PosteriorDraws
 from kdey.bayes.gibbs import Array, Chains, gibbs_sweeps
 from kdey.fitted import bag_posteriors
-from kdey.matching import MaximiseLikelihood
+from kdey.matching import AverageOf, MaximiseLikelihood
 from kdey.problems import MixtureLikelihood
 from kdey.threads import thread_count
 from kdey.weights import check_weights
@@ -52,6 +52,7 @@ def sample_posterior(
     Parameters
     ----------
     quantifier : fitted EMQ, DIR or KDEyML
+        Of averaged geometries the heaviest one's likelihood is taken.
     X : instances of the bag, optional
     posteriors : array-like of shape (m, k), optional
         In the place of X.
@@ -70,6 +71,8 @@ def sample_posterior(
     """
     matching = getattr(quantifier, "matching_", None)
     points = bag_posteriors(quantifier, X, posteriors)
+    if isinstance(matching, AverageOf):  # one likelihood is needed: the heaviest member's
+        matching = matching.inner
     if not isinstance(matching, MaximiseLikelihood):
         raise TypeError(
             "quantifier must maximise a mixture likelihood (EMQ, DIR, KDEyML), got "

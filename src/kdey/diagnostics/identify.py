@@ -158,7 +158,8 @@ def identifiability(
         Where to look; default: the training prevalence.
     confidence : float in (0, 1)
     bandwidth : float or {"scott", "silverman"}, optional
-        Of the kernel densities; default: the quantifier's own kernel, or 0.1 where it has none.
+        Of the kernel densities; default: the kernel given to the quantifier, or 0.1 on the
+        plain simplex where it has none or chose its own.
     n_jobs : int, optional
     """
     if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
@@ -205,7 +206,9 @@ def _within_simplex(covariance: Array) -> Array:
 
 def _kernel(quantifier: Any, bandwidth: float | str | None) -> Any:
     own = getattr(quantifier.row_map_, "references", None)
-    if bandwidth is None and own is not None and hasattr(own, "spec"):
+    # A bandwidth chosen for small errors can be too small to judge overlap by.
+    tuned = getattr(quantifier, "tuning_", None) is not None
+    if bandwidth is None and not tuned and own is not None and hasattr(own, "spec"):
         return own.spec
     return default_kernel(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
 
