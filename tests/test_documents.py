@@ -28,7 +28,10 @@ def namespace() -> dict[str, Any]:
     return {"X": X, "y": y, "X_bag": X[::3], "X_pool": X, "bags": bags, "P": P, "P_bag": P[::3]}
 
 
-def test_readme_blocks_run_in_order(namespace: dict[str, Any]) -> None:
+def test_readme_blocks_run_in_order(
+    namespace: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some of them write files
     found = blocks("README.md")
     assert len(found) >= 3
     for block in found:

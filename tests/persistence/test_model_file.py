@@ -86,6 +86,14 @@ def test_loaded_predicts_the_same_bits(name: str, tmp_path: Path) -> None:
     loaded.fit(X, labels)  # the parameters are whole
 
 
+def test_what_was_computed_on_the_way_is_not_saved(tmp_path: Path) -> None:
+    X, y = blobs(150, seed=1)
+    quantifier = kdey.KDEyML(lr(), bandwidth=0.1, cv=3).fit(X, y)
+    before = quantifier.estimate(X[:50])
+    loaded = kdey.load(kdey.save(quantifier, tmp_path / "m.kdey"))
+    np.testing.assert_array_equal(loaded.estimate(X[:50]).low, before.low)
+
+
 def test_saved_in_one_process_loaded_in_another(tmp_path: Path) -> None:
     X, y = blobs(150, seed=1)
     quantifier = kdey.KDEyML(lr(), cv=3, random_state=0).fit(X, y)

@@ -76,7 +76,12 @@ def _encode_object(value: Any, parts: Parts, where: str) -> Node:
     name = f"{kind.__module__}:{kind.__qualname__}"
     if isinstance(value, BaseEstimator):
         params = value.get_params(deep=False)
-        state = {key: held for key, held in vars(value).items() if key not in params}
+        # What is private is computed again when it is needed.
+        state = {
+            key: held
+            for key, held in vars(value).items()
+            if key not in params and not key.startswith("_")
+        }
         return {
             "estimator": name,
             "params": {key: encode(held, parts, f"{where}.{key}") for key, held in params.items()},
