@@ -265,7 +265,7 @@ def test_a_class_of_one_instance_is_fitted(name: str) -> None:
     if name == "DIR":  # one point has no spread: said so
         with pytest.warns(UserWarning, match="Dirichlet likelihood is unbounded"):
             q.fit_posteriors(p[keep], y[keep])
-    elif name == "KDEyML-binary" and q.bandwidth == "auto":  # no class left to draw tuning bags from: said so
+    elif name == "KDEyML-binary" and q.bandwidth == "auto":  # no class to draw tuning bags from
         with pytest.warns(TuningWarning, match="no two classes have instances in more than one"):
             q.fit_posteriors(p[keep], y[keep])
     else:
