@@ -97,7 +97,7 @@ def test_a_full_disk_leaves_a_valid_file(tmp_path: Path, monkeypatch: pytest.Mon
 
     with ResultsFile(path) as store:
         monkeypatch.setattr(os, "write", full)
-        with pytest.raises(OSError, match="cannot write results: No space left"):
+        with pytest.raises(OSError, match="cannot write the results file: No space left"):
             store.append(cell("wine", "ACC", [0.1]))
     assert path.read_bytes() == before
 

@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from kdey.appending import AppendedFile
 from kdey.experiments.cells import BagsRecord, Cell, CellKey, Curve
 
 _HEADER = {"kind": "kdey results 1"}
@@ -61,7 +61,7 @@ class Results:
         self.curves.update(other.curves)
 
 
-class ResultsFile:
+class ResultsFile(AppendedFile):
     """A results file open for appending; ``results`` holds what it had and has got.
 
     Parameters
@@ -70,18 +70,13 @@ class ResultsFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(path, "the results file", "command")
         try:
             whole, self.results = _parse(self.path)
-            if whole < os.fstat(self._file).st_size:  # the last write was cut short
-                os.ftruncate(self._file, whole)
+            self.cut(whole)
             if whole == 0:
-                self._write(_HEADER)
+                self.write(encode_line(_HEADER))
         except BaseException:
             self.close()
             raise
@@ -89,37 +84,8 @@ class ResultsFile:
     def append(self, record: Cell | BagsRecord | Curve) -> None:
         """Write one finished piece; it is on disk when this returns."""
         line = record.to_record()
-        self._write(line)
+        self.write(encode_line(line))
         self.results.add(line)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        line = encode_line(record)
-        before = os.fstat(self._file).st_size
-        try:
-            written = os.write(self._file, line)
-            if written < len(line):  # raises where there is no space for the rest
-                os.write(self._file, line[written:])
-            os.fsync(self._file)
-        except OSError as error:
-            os.ftruncate(self._file, before)
-            raise _unwritable(self.path, error) from error
 
 
 def read_results(*paths: str | os.PathLike[str]) -> Results:
@@ -165,11 +131,3 @@ def _decode(path: Path, number: int, line: bytes) -> dict[str, Any]:
         )
     record: dict[str, Any] = json.loads(text + b"}")
     return record
-
-
-def _unwritable(path: Path, error: OSError) -> OSError:
-    message = (
-        f"cannot write results: {error.strerror}. What was finished before stays there: run the "
-        "same command again once it can be written"
-    )
-    return type(error)(error.errno, message, str(path))

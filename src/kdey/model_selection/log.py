@@ -14,16 +14,15 @@ import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from kdey.appending import AppendedFile
 from kdey.model_selection.data import Score
 
 _KIND = "kdey search log 1"
 
 
-class SearchLog:
+class SearchLog(AppendedFile):
     """An append-only log of scores, open for one search.
 
     Parameters
@@ -34,11 +33,8 @@ class SearchLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
-        self.path, self.scores = Path(path), dict[str, Score]()
-        try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
+        super().__init__(path, "the log", "search")
+        self.scores = dict[str, Score]()
         try:
             self._read(fingerprint)
         except BaseException:
@@ -47,34 +43,16 @@ class SearchLog:
 
     def append(self, key: str, score: Score) -> None:
         """Write the score of a finished candidate; it is on disk when this returns."""
-        self._write({"candidate": key, **asdict(score)})
+        self.write(_encode({"candidate": key, **asdict(score)}))
         self.scores[key] = score
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _read(self, fingerprint: str) -> None:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
-        if whole < len(content):  # the last write was cut short
-            os.ftruncate(self._file, whole)
+        self.cut(whole)
         lines = content[:whole].splitlines()
         if not lines:
-            self._write({"kind": _KIND, "search": fingerprint})
+            self.write(_encode({"kind": _KIND, "search": fingerprint}))
             return
         self._check_header(_decode(lines[0]), fingerprint)
         damaged = 0
@@ -102,19 +80,6 @@ class SearchLog:
                 "differ); name another file, or delete it to start anew"
             )
 
-    def _write(self, record: Mapping[str, Any]) -> None:
-        line = _encode(record)
-        before = os.fstat(self._file).st_size
-        try:
-            written = os.write(self._file, line)
-            if written < len(line):  # raises where there is no space for the rest
-                os.write(self._file, line[written:])
-            os.fsync(self._file)
-        except OSError as error:
-            # Without the broken end the log is valid, and holds all that was finished.
-            os.ftruncate(self._file, before)
-            raise _unwritable(self.path, error) from error
-
 
 def _encode(record: Mapping[str, Any]) -> bytes:
     text = json.dumps(record, separators=(",", ":"))
@@ -128,11 +93,3 @@ def _decode(line: bytes) -> dict[str, Any] | None:
         return None
     record: dict[str, Any] = json.loads(text)
     return record
-
-
-def _unwritable(path: Path, error: OSError) -> OSError:
-    message = (
-        f"cannot write the log: {error.strerror}. What was finished before stays in it: run the "
-        "same search again once it can be written"
-    )
-    return type(error)(error.errno, message, str(path))
