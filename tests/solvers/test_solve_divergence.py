@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
-from kdey import native
+from kdey import APP, KDEyHD, native
 from kdey.problems import GENERATORS, Divergence
 from kdey.solvers import solve_divergence
 
@@ -157,3 +159,15 @@ def test_bags_far_from_every_class_stay_finite(generator: str, scale: float) -> 
     assert np.isfinite(solution.prevalence).all()
     np.testing.assert_allclose(solution.prevalence.sum(axis=1), 1.0)
     assert (problem.gap(solution.prevalence) <= 1e-7).all()
+
+
+@pytest.mark.skipif(not native.available(), reason="the NumPy path takes plain Newton steps")
+def test_multiplicative_steps_spare_newton_steps_near_the_border() -> None:
+    """Narrow kernels leave classes that few points need; without the steps 14 a bag are taken."""
+    X, y = load_digits(return_X_y=True)
+    classifier = LogisticRegression(max_iter=300, C=0.001)
+    quantifier = KDEyHD(classifier, bandwidth=0.02, n_points=1000, cv=3, random_state=0)
+    bags = APP(30, 200, random_state=0).bags(y[900:]).bags
+    solution = quantifier.fit(X[:900], y[:900]).solve(X[900:], bags)
+    assert solution.converged.all()
+    assert solution.n_iter.mean() < 5
