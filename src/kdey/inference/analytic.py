@@ -13,10 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdey.bags import Array
-from kdey.inference.bag import Sampled
+from kdey.inference.bag import SampledBags
 from kdey.inference.model import FittedModel
 from kdey.inference.moments import Moments, adapted, bag_moments, smoothed, training_moments
-from kdey.inference.score_interval import freedom, score_interval, t_quantile, variance
+from kdey.inference.score_interval import (
+    freedom,
+    score_interval,
+    sum_over_classes,
+    t_quantile,
+    variance,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +68,7 @@ class Linearised:
 
 
 def linearise_features(
-    model: FittedModel, means: Array, rows: Array, bags: Sequence[Sampled]
+    model: FittedModel, means: Array, rows: Array, bags: SampledBags
 ) -> Linearised:
     """Return the moment equation of every bag where rows are features (ACC, PACC).
 
@@ -72,18 +78,18 @@ def linearise_features(
     means : array of shape (n_bags, k)
         Mean row of every bag.
     rows : array of shape (pool_size, k)
-    bags : sequence of Sampled
+    bags : SampledBags
     """
     moments = model.feature_moments
     effects = np.ones(means.shape)
-    for number, bag in enumerate(bags):
-        if bag.clusters is not None:
+    if bags.codes is not None:
+        for number, bag in enumerate(bags):
             effects[number] = bag.design_effect(rows[bag.indices] @ moments.inverse.T)
     return _linearised(means @ moments.inverse.T, effects, bags, [moments])
 
 
 def linearise_likelihood(
-    model: FittedModel, rows: Array, bags: Sequence[Sampled], estimates: Array
+    model: FittedModel, rows: Array, bags: SampledBags, estimates: Array
 ) -> Linearised:
     """Return the moment equation of every bag where rows are densities (EMQ, DIR, KDEy-ML).
 
@@ -92,7 +98,7 @@ def linearise_likelihood(
     model : FittedModel
     rows : array of shape (pool_size, k)
         Densities as ``model.hold`` gives them.
-    bags : sequence of Sampled
+    bags : SampledBags
     estimates : array of shape (n_bags, k)
     """
     training, moments = model.class_rows, []
@@ -116,15 +122,16 @@ def linearise_likelihood(
 
 
 def _linearised(
-    centre: Array, effects: Array, bags: Sequence[Sampled], moments: Sequence[Moments]
+    centre: Array, effects: Array, bags: SampledBags, moments: Sequence[Moments]
 ) -> Linearised:
-    sizes = np.array([bag.effective_size for bag in bags])
+    sizes = bags.effective_sizes
     mix = _inside(centre, sizes)
-    shift = (_each(moments, "tilt") @ (mix / moments[0].sizes)[:, :, None])[:, :, 0]
-    centre = centre - shift
+    centre = centre - sum_over_classes(_each(moments, "tilt"), mix / moments[0].sizes)
     mix = _inside(centre, sizes)
-    units = np.array([np.inf if bag.clusters is None else bag.n_units - 1.0 for bag in bags])
-    return Linearised(centre, mix, sizes[:, None] / effects, np.maximum(units, 1.0), moments)
+    units = (
+        np.full(len(bags), np.inf) if bags.codes is None else np.maximum(bags.n_units - 1.0, 1.0)
+    )
+    return Linearised(centre, mix, sizes[:, None] / effects, units, moments)
 
 
 def _inside(centre: Array, sizes: Array) -> Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,23 +63,73 @@ class Sampled:
         return np.maximum(ratio, 1.0)
 
 
-def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> list[Sampled]:
+@dataclass(frozen=True, eq=False)
+class SampledBags(Sequence[Sampled]):
+    """Every bag as drawn; single ones are made when asked for, numbers of all at once.
+
+    Attributes
+    ----------
+    bags : Bags
+    codes : int64 array of shape (pool_size,) or None
+        Cluster of each instance of the pool.
+    """
+
+    bags: Bags
+    codes: Indices | None
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return len(self.bags)
+
+    @overload
+    def __getitem__(self, index: int) -> Sampled: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> SampledBags: ...
+
+    def __getitem__(self, index: int | slice) -> Sampled | SampledBags:
+        """Return one bag, or those of a contiguous slice."""
+        if isinstance(index, slice):
+            return SampledBags(self.bags[index], self.codes)
+        return self._one(range(len(self))[index])
+
+    def _one(self, number: int) -> Sampled:
+        first, last = self.bags.offsets[number : number + 2]
+        where, w = self.bags.indices[first:last], self.bags.bag_weights(number)
+        if self.bags.weights is not None:
+            where, w = where[w > 0], w[w > 0]
+        if self.codes is None:
+            return Sampled(where, w / w.sum(), None)
+        own = np.unique(self.codes[where], return_inverse=True)[1]
+        return Sampled(where, w / w.sum(), own.astype(np.int64))
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """Instances of positive weight of each bag, shape (n_bags,)."""
+        if self.bags.weights is None:
+            return self.bags.sizes
+        return np.add.reduceat(self.bags.weights > 0, self.bags.offsets[:-1], dtype=np.int64)
+
+    @cached_property
+    def effective_sizes(self) -> Array:
+        """(sum w)^2 / sum w^2 of each bag, shape (n_bags,)."""
+        w, starts = self.bags.weights, self.bags.offsets[:-1]
+        if w is None:
+            return self.bags.sizes.astype(np.float64)
+        w = w / np.repeat(np.maximum.reduceat(w, starts), self.bags.sizes)  # no overflow
+        return np.asarray(np.add.reduceat(w, starts) ** 2 / np.add.reduceat(w * w, starts))
+
+    @cached_property
+    def n_units(self) -> Indices:
+        """Independently drawn units of each bag, shape (n_bags,)."""
+        if self.codes is None:
+            return self.sizes
+        return np.array([bag.n_units for bag in self], dtype=np.int64)
+
+
+def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
     """Return every bag with its weights; ``clusters`` holds one id per instance of the pool."""
-    codes = None if clusters is None else _cluster_codes(clusters, bags.pool_size)
-    return [_sampled(bags, number, where, codes) for number, where in enumerate(bags)]
-
-
-def _sampled(bags: Bags, number: int, where: Indices, codes: Indices | None) -> Sampled:
-    if bags.weights is None:
-        w = np.full(len(where), 1.0 / len(where))
-    else:
-        w = bags.bag_weights(number)
-        where, w = where[w > 0], w[w > 0]
-        w = w / w.sum()
-    if codes is None:
-        return Sampled(where, w, None)
-    own = np.unique(codes[where], return_inverse=True)[1]
-    return Sampled(where, w, own.astype(np.int64))
+    return SampledBags(bags, None if clusters is None else _cluster_codes(clusters, bags.pool_size))
 
 
 def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array
+from kdey.inference.parts import Runs
 from kdey.kernels import class_log_sums
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.committee import CommitteeMap
@@ -59,13 +60,18 @@ class ClassRows:
         return np.diff(self.offsets)
 
     @cached_property
-    def thin_membership(self) -> Array:
-        """Weights of the thinned rows in the means of the classes, shape (n', k)."""
-        k = len(self.offsets) - 1
-        owners = np.repeat(np.arange(k), self.counts)[self.thin]
-        out = np.zeros((len(self.thin), k))
-        out[np.arange(len(owners)), owners] = self.weights[self.thin]
-        return np.asarray(out / out.sum(axis=0))
+    def thin_rows(self) -> Array:
+        """The rows that spreads are computed from, shape (n', k)."""
+        return self.rows[self.thin].astype(np.float64)
+
+    @cached_property
+    def thin_parts(self) -> Runs:
+        """The classes of the thinned rows."""
+        owners = np.searchsorted(self.offsets, self.thin, side="right") - 1
+        counts = np.bincount(owners, minlength=len(self.offsets) - 1)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        w = self.weights[self.thin].astype(np.float64)
+        return Runs(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
 
     @cached_property
     def sizes(self) -> Array:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array
-from kdey.inference.bag import Sampled
+from kdey.inference.bag import SampledBags
 from kdey.inference.options import IntervalOptions, IntervalWarning
 from kdey.inference.score_interval import wilson
 
 
 def settle(
-    estimates: Array, low: Array, high: Array, bags: Sequence[Sampled], options: IntervalOptions
+    estimates: Array, low: Array, high: Array, bags: SampledBags, options: IntervalOptions
 ) -> tuple[Array, Array]:
     """Return limits (n_bags, k) that contain the estimate and claim no more than labels could.
 
@@ -24,21 +23,19 @@ def settle(
     """
     low, high = np.minimum(low, estimates), np.maximum(high, estimates)
     if options.target == "population":
-        sizes = np.array([[min(bag.effective_size, bag.n_units)] for bag in bags])
+        sizes = np.minimum(bags.effective_sizes, bags.n_units)[:, None]
         first, last = wilson(estimates, sizes, options.tail(estimates.shape[1]))
         low, high = np.minimum(low, first), np.maximum(high, last)
     return low, high
 
 
-def give_up(
-    low: Array, high: Array, bags: Sequence[Sampled], rare: NDArray[np.bool_]
-) -> list[list[str]]:
+def give_up(low: Array, high: Array, bags: SampledBags, rare: NDArray[np.bool_]) -> list[list[str]]:
     """Widen, in place, limits that nothing supports to [0, 1]; return what to say of each bag.
 
     ``rare`` marks classes with a single training instance, shape (k,).
     """
-    notes: list[list[str]] = [[] for _ in bags]
-    single = [number for number, bag in enumerate(bags) if bag.n_units < 2]
+    notes: list[list[str]] = [[] for _ in range(len(bags))]
+    single = np.flatnonzero(bags.n_units < 2).tolist()
     for number in single:
         low[number], high[number] = 0.0, 1.0
         notes[number].append("one instance or cluster says next to nothing: limits are 0 and 1")

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array
 from kdey.inference.class_rows import ClassRows
+from kdey.inference.parts import Parts, SoftParts
 
 #: Pseudo-instances per class, spread evenly over the classes: a class without a single error
 #: among n instances may still have an error rate of order 1 / n.
@@ -48,9 +49,12 @@ class Moments:
         The inverse of T (a pseudo-inverse where classes cannot be told apart).
     spread : array of shape (k, k)
         Entry (i, l): variance of z_i within class l.
-    z : array of shape (n', k)
-    membership : array of shape (n', k)
-        Weight of each row in the mean of each class; columns sum to one.
+    rows : array of shape (n', k)
+        Densities or features that the spread was seen on.
+    prevalence : array of shape (k,) or None
+        What the rows, as densities, are adapted to; None: the rows are features.
+    parts : Parts
+        Which rows make up each class.
     sizes : array of shape (k,)
         Training instances that each column of T is a mean of; inf where T is not learnt.
     freedom : array of shape (k, k)
@@ -64,12 +68,18 @@ class Moments:
 
     inverse: Array
     spread: Array
-    z: Array
-    membership: Array
+    rows: NDArray[np.floating]
+    prevalence: Array | None
+    parts: Parts
     sizes: Array
     freedom: Array
     tilt: Array
     confused: NDArray[np.bool_]
+
+    @property
+    def z(self) -> Array:
+        """Rows in the coordinates of the prevalence, shape (n', k); kept by no bag of many."""
+        return _features(self.rows, self.prevalence) @ self.inverse.T
 
     def covariance(self, shares: Array) -> Array:
         """Return sum_l shares_l Cov_l(z), shape (k, k)."""
@@ -80,16 +90,16 @@ class Moments:
 
     def cross(self, other: Moments, shares: Array) -> Array:
         """Return sum_l shares_l Cov_l(z, z of ``other``), shape (k, k); rows must be the same."""
-        weight = self.membership @ shares
-        means = (self.z.T @ self.membership, other.z.T @ self.membership)
-        gram = self.z.T @ (other.z * weight[:, None])
+        mine, theirs = self.z, other.z
+        gram = mine.T @ (theirs * self.parts.spread_out(shares)[:, None])
+        means = self.parts.means(mine), self.parts.means(theirs)
         return np.asarray(gram - (means[0] * shares) @ means[1].T)
 
 
-def adapted(rows: Array, prevalence: Array) -> Array:
+def adapted(rows: NDArray[np.floating], prevalence: Array) -> Array:
     """Return posteriors adapted to a prevalence, shape (m, k), from densities of that shape."""
-    joint = rows * prevalence
-    joint /= joint.sum(axis=1, keepdims=True)
+    joint = np.asarray(rows * prevalence)
+    joint /= (rows @ prevalence)[:, None]
     return joint
 
 
@@ -109,16 +119,15 @@ def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
     prevalence : array of shape (k,) or None
         What the rows, as densities, are adapted to; None: the rows are features.
     """
-    rows, w, offsets = training.rows, training.weights, training.offsets
+    rows, w = training.rows, training.weights
     if prevalence is not None:
         w = w / (rows @ prevalence.astype(np.float32))
-    parts = [slice(a, b) for a, b in pairwise(offsets.tolist())]
-    matrix = np.array([w[part] @ rows[part] for part in parts], dtype=np.float64).T
-    phi = rows[training.thin].astype(np.float64)
+    runs = (slice(a, b) for a, b in pairwise(training.offsets.tolist()))
+    matrix = np.array([w[run] @ rows[run] for run in runs], dtype=np.float64).T
     if prevalence is not None:
         matrix *= prevalence[:, None]
-        phi = adapted(phi, prevalence)
-    return _moments(matrix, phi, training.thin_membership, training.sizes, training.sizes)
+    parts, sizes = training.thin_parts, training.sizes
+    return _moments(matrix, training.thin_rows, prevalence, parts, sizes, sizes)
 
 
 def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
@@ -140,28 +149,42 @@ def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
     soft /= mass
     known = np.full(len(prevalence), np.inf)
     seen = mass * weights.sum() / (weights**2).sum()
-    return _moments(phi.T @ soft, phi, soft, known, np.maximum(seen, 0.5))
+    parts = SoftParts(soft)
+    return _moments(parts.means(phi), rows, prevalence, parts, known, np.maximum(seen, 0.5))
 
 
-def _moments(matrix: Array, phi: Array, membership: Array, sizes: Array, seen: Array) -> Moments:
-    """Return the moments of features ``phi`` of shape (n', k) with means ``matrix``.
+def _features(rows: NDArray[np.floating], prevalence: Array | None) -> Array:
+    """Return phi of rows, shape (n', k)."""
+    return rows.astype(np.float64) if prevalence is None else adapted(rows, prevalence)
+
+
+def _moments(
+    matrix: Array,
+    rows: NDArray[np.floating],
+    prevalence: Array | None,
+    parts: Parts,
+    sizes: Array,
+    seen: Array,
+) -> Moments:
+    """Return the moments of features with means ``matrix``, spreads seen on ``rows`` (n', k).
 
     ``seen`` says how many instances of each class the spread was seen on.
     """
     inverse, confused = _invert(matrix)
-    z = phi @ inverse.T
-    counts = 1.0 / np.maximum((membership**2).sum(axis=0), np.finfo(np.float64).tiny)
-    means = z.T @ membership
-    spread, freedom = _spread(z, membership, means, counts)
-    tilt = z.T @ (membership * z) - means * np.diag(means)
+    z = _features(rows, prevalence) @ inverse.T
+    powers = parts.powers(z)
+    spread, freedom = _spread(powers, parts.counts)
+    tilt = parts.products(z) - powers[0] * np.diag(powers[0])
     spread += _pseudo(seen)
-    return Moments(inverse, spread, z, membership, sizes, freedom, tilt, confused)
+    return Moments(inverse, spread, rows, prevalence, parts, sizes, freedom, tilt, confused)
 
 
-def _spread(z: Array, membership: Array, means: Array, counts: Array) -> tuple[Array, Array]:
-    """Return the variance of z within classes and its degrees of freedom, both (k, k)."""
-    square = z * z
-    second, third, fourth = (power.T @ membership for power in (square, square * z, square**2))
+def _spread(powers: tuple[Array, Array, Array, Array], counts: Array) -> tuple[Array, Array]:
+    """Return variances within classes and their degrees of freedom, both (k, k).
+
+    From the means of the first four powers, (k, k) each, over ``counts`` (k,) rows.
+    """
+    means, second, third, fourth = powers
     spread = np.maximum(second - means**2, 0.0)
     fourth = fourth - 4.0 * means * third + 6.0 * means**2 * second - 3.0 * means**4
     kurtosis = np.maximum(fourth, spread**2) / np.maximum(spread**2, 1e-24)
@@ -182,6 +205,18 @@ def _pseudo(seen: Array) -> Array:
 
 def _invert(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return the inverse, and the classes on directions that have none."""
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return _pseudo_inverse(matrix)
+    # The norms bound the ratio of singular values from above: most matrices need no SVD.
+    condition = np.linalg.norm(matrix) * np.linalg.norm(inverse)
+    if condition < 1.0 / CUTOFF:
+        return np.asarray(inverse, dtype=np.float64), np.zeros(len(matrix), dtype=np.bool_)
+    return _pseudo_inverse(matrix)
+
+
+def _pseudo_inverse(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
     left, values, right = np.linalg.svd(matrix)
     small = values < CUTOFF * values[0]
     inverse = (right.T / np.where(small, np.inf, values)) @ left.T

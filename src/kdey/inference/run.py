@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
 from kdey.inference.analytic import analytic_limits, linearise_features, linearise_likelihood
-from kdey.inference.bag import Sampled, sampled_bags
+from kdey.inference.bag import Sampled, SampledBags, sampled_bags
 from kdey.inference.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
-from kdey.inference.estimate import Decisions, Estimate
+from kdey.inference.estimate import Decisions
 from kdey.inference.estimates import Estimates
 from kdey.inference.limits import give_up, settle
 from kdey.inference.model import FittedModel
@@ -20,9 +20,11 @@ from kdey.inference.options import IntervalOptions
 from kdey.inference.resampling import counted_bags
 from kdey.inference.resolving import BagReplicates
 from kdey.inference.uncertainty import Analytic, Draws, Nothing, Uncertainty
+from kdey.matching import MaximiseLikelihood
 from kdey.solvers.solution import Solution
 
-Limits = tuple[Array, Array, Sequence[Uncertainty]]
+#: Lower and upper limits, and what those of one bag rest on.
+Limits = tuple[Array, Array, Callable[[int], Uncertainty]]
 
 
 def estimate_points(
@@ -101,26 +103,36 @@ def _is_analytic(model: FittedModel, options: IntervalOptions) -> bool:
 
 
 def _analytic(
-    model: FittedModel, rows: Any, bags: Bags, drawn: Sequence[Sampled], options: IntervalOptions
+    model: FittedModel, rows: Any, bags: Bags, drawn: SampledBags, options: IntervalOptions
 ) -> tuple[Solution, Limits]:
     population = options.target == "population"
     if model.is_likelihood:
-        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
-        held = model.hold(rows.array)
+        solution, held = _likelihood(model, rows, bags)
         line = linearise_likelihood(model, held, drawn, solution.prevalence)
     else:
         problem = model.matching.problem(model.row_map, rows, bags, model.n_threads)
         solution = model.matching.solve(problem, model.n_threads)
         line = linearise_features(model, problem.targets, rows.array, drawn)
     low, high = analytic_limits(line, options.tail(model.n_classes), population)
-    kept = [Analytic(model, line, number, population) for number in range(len(drawn))]
-    return solution, (low, high, kept)
+    return solution, (low, high, lambda number: Analytic(model, line, number, population))
+
+
+def _likelihood(model: FittedModel, rows: Any, bags: Bags) -> tuple[Solution, Array]:
+    """Return the solution and the densities (pool_size, k), made once where one problem is."""
+    if type(model.matching) is not MaximiseLikelihood:
+        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
+        return solution, model.hold(rows.array)
+    problem = model.matching.problem(model.row_map, rows, bags, model.n_threads)
+    held, empty = problem.rows, problem.rows.max(axis=1) == 0
+    if empty.any():
+        held = np.where(empty[:, None], 1.0, held)
+    return model.matching.solve(problem, model.n_threads), held
 
 
 def _bootstrap(
     model: FittedModel,
     points: NDArray[Any],
-    bags: Sequence[Sampled],
+    bags: SampledBags,
     estimates: Array,
     options: IntervalOptions,
 ) -> Limits:
@@ -137,7 +149,7 @@ def _bootstrap(
 
 def _from_draws(
     draw: Callable[[Sampled, Array], Uncertainty],
-    bags: Sequence[Sampled],
+    bags: SampledBags,
     estimates: Array,
     options: IntervalOptions,
 ) -> Limits:
@@ -153,7 +165,7 @@ def _from_draws(
         limits = bootstrap_limits(estimates[number], made.draws, tail, options.interval)
         low[number], high[number] = limits
         kept.append(made)
-    return low, high, kept
+    return low, high, kept.__getitem__
 
 
 def _assemble(
@@ -161,32 +173,31 @@ def _assemble(
     prevalence: Array,
     rare: NDArray[np.bool_],
     solution: Solution,
-    bags: Sequence[Sampled],
+    bags: SampledBags,
     made: Limits,
     options: IntervalOptions,
     counted: Decisions | None,
 ) -> Estimates:
     """Return the estimates with limits that hold what every interval must."""
     low, high = settle(solution.prevalence, made[0], made[1], bags, options)
-    notes = give_up(low, high, bags, rare)
-    items = tuple(
-        Estimate(
-            classes=classes,
-            estimate=solution.prevalence[b],
-            low=low[b],
-            high=high[b],
-            confidence=options.confidence,
-            target=options.target,
-            simultaneous=options.simultaneous,
-            decisions=counted,
-            number=b,
-            training_prevalence=prevalence,
-            size=len(bag.indices),
-            gap=float(solution.gap[b]),
-            converged=bool(solution.converged[b]),
-            uncertainty=Nothing(len(classes)) if bag.n_units < 2 else made[2][b],
-            diagnostics={"effective_size": bag.effective_size, "notes": notes[b]},
-        )
-        for b, bag in enumerate(bags)
+    notes, alone = give_up(low, high, bags, rare), bags.n_units < 2
+
+    def uncertainty_of(number: int) -> Uncertainty:
+        return Nothing(len(classes)) if alone[number] else made[2](number)
+
+    return Estimates(
+        classes=classes,
+        estimate=solution.prevalence,
+        low=low,
+        high=high,
+        options=options,
+        training_prevalence=prevalence,
+        size=bags.sizes,
+        effective_size=bags.effective_sizes,
+        gap=solution.gap,
+        converged=solution.converged,
+        notes=notes,
+        uncertainty_of=uncertainty_of,
+        decisions=counted,
+        positions=np.arange(len(bags)),
     )
-    return Estimates(items)

@@ -50,8 +50,8 @@ def score_interval(
     inverse = 1.0 / template_sizes
     own = np.diagonal(spread, axis1=-2, axis2=-1)
     rest = np.maximum(1.0 - mix, 1e-12)
-    linear = (_sum(spread, mix) - mix * own) / rest / bag_sizes
-    square = (_sum(spread, mix**2 * inverse) - mix**2 * inverse * own) / rest**2
+    linear = (sum_over_classes(spread, mix) - mix * own) / rest / bag_sizes
+    square = (sum_over_classes(spread, mix**2 * inverse) - mix**2 * inverse * own) / rest**2
     mu = (1.0 if population else 0.0) / bag_sizes
     q2 = quantile**2
     a = 1.0 - q2 * (-mu + own * inverse + square)
@@ -64,7 +64,9 @@ def variance(
     mix: Array, spread: Array, bag_sizes: Array, template_sizes: Array, population: bool
 ) -> Array:
     """Return v at the mix itself, shape (n_bags, k)."""
-    measured = _sum(spread, mix) / bag_sizes + _sum(spread, mix**2 / template_sizes)
+    measured = sum_over_classes(spread, mix) / bag_sizes + sum_over_classes(
+        spread, mix**2 / template_sizes
+    )
     multinomial = mix * (1.0 - mix) / bag_sizes
     return np.asarray(measured + multinomial if population else measured)
 
@@ -83,9 +85,9 @@ def freedom(
     """
     squares, ratio = spread**2 / class_freedom, mix / template_sizes
     bottom = (
-        _sum(squares, mix**2) / bag_sizes**2
-        + _sum(squares, mix**2 * ratio) * 2.0 / bag_sizes
-        + _sum(squares, (mix * ratio) ** 2)
+        sum_over_classes(squares, mix**2) / bag_sizes**2
+        + sum_over_classes(squares, mix**2 * ratio) * 2.0 / bag_sizes
+        + sum_over_classes(squares, (mix * ratio) ** 2)
     )
     return np.asarray(total**2 / np.maximum(bottom, np.finfo(np.float64).tiny))
 
@@ -110,8 +112,10 @@ def wilson(prevalence: Array, sizes: Array, tail: float) -> tuple[Array, Array]:
     return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
 
-def _sum(spread: Array, shares: Array) -> Array:
+def sum_over_classes(spread: Array, shares: Array) -> Array:
     """Return sum_l spread[..., i, l] shares[..., l], shape (n_bags, k)."""
+    if spread.ndim == 2:
+        return np.asarray(shares @ spread.T)
     return np.asarray((spread @ shares[..., None])[..., 0])
 
 
