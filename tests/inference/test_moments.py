@@ -9,7 +9,8 @@ from kdey import PACC, KDEyML
 from kdey.bags import Bags
 from kdey.inference.bag import sampled_bags
 from kdey.inference.class_rows import ClassRows
-from kdey.inference.moments import adapted, bag_moments, training_moments
+from kdey.inference.moments import _invert, adapted, bag_moments, training_moments
+from kdey.inference.parts import Runs, SoftParts
 from kdey.posteriors import TrainingPosteriors
 
 from .cases import bag, training
@@ -141,3 +142,43 @@ def test_training_weights_of_zero_are_absent() -> None:
     two = KDEyML(bandwidth=0.1).fit_posteriors(P[6:], y[6:]).estimate_posteriors(points)
     np.testing.assert_allclose(one.low, two.low, atol=1e-6)
     assert isinstance(one.uncertainty.model.training, TrainingPosteriors)
+
+
+def test_numbers_of_all_bags_are_those_of_each() -> None:
+    rng = np.random.default_rng(9)
+    parts = [rng.choice(40, size, replace=False) for size in (1, 7, 30)]
+    weights = [rng.integers(0, 3, len(part)) + (np.arange(len(part)) == 0) for part in parts]
+    clusters = rng.integers(0, 6, 40)
+    for given in (Bags.from_indices(parts, 40), Bags.from_indices(parts, 40, weights)):
+        for ids in (None, clusters):
+            made = sampled_bags(given, ids)
+            each = [made[b] for b in range(3)]
+            np.testing.assert_allclose(made.effective_sizes, [one.effective_size for one in each])
+            assert made.n_units.tolist() == [one.n_units for one in each]
+            assert made.sizes.tolist() == [len(one.indices) for one in each]
+            assert made[1:][0].indices.tolist() == each[1].indices.tolist()
+
+
+def test_runs_are_soft_parts_without_the_softness() -> None:
+    rng = np.random.default_rng(10)
+    offsets = np.array([0, 4, 5, 12])
+    owners = np.repeat(np.arange(3), np.diff(offsets))
+    w = rng.random(12)
+    w /= np.bincount(owners, weights=w)[owners]
+    runs, soft = Runs(w, offsets), SoftParts(np.eye(3)[owners] * w[:, None])
+    z, shares = rng.normal(size=(12, 3)), np.array([0.2, 0.5, 0.3])
+    np.testing.assert_allclose(runs.counts, soft.counts)
+    np.testing.assert_allclose(runs.means(z), soft.means(z), atol=1e-14)
+    np.testing.assert_allclose(runs.powers(z), soft.powers(z), atol=1e-14)
+    np.testing.assert_allclose(runs.powers(z)[3], soft.means(z**4), atol=1e-14)
+    np.testing.assert_allclose(runs.products(z), soft.products(z), atol=1e-14)
+    np.testing.assert_allclose(runs.spread_out(shares), soft.spread_out(shares))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-7])
+def test_inverse_of_means_needs_no_svd_where_classes_differ(scale) -> None:
+    matrix = np.array([[0.8, 0.1, 0.1], [0.1, 0.6, 0.6 - 0.3 * scale], [0.1, 0.3, 0.3]])
+    matrix[2] = 1 - matrix[0] - matrix[1]
+    inverse, confused = _invert(matrix)
+    np.testing.assert_allclose(matrix @ inverse @ matrix, matrix, atol=1e-6)
+    assert confused.tolist() == ([False] * 3 if scale == 1.0 else [False, True, True])

@@ -7,6 +7,7 @@ Does the bag fit the training classes (``check_fit``), can the classes be told a
 """
 
 from kdey.diagnostics.adapt import AdaptedClassifier, adapt_posteriors, importance_weights
+from kdey.diagnostics.attach import with_fit_checks
 from kdey.diagnostics.check import FitChecker, check_fit
 from kdey.diagnostics.folds import FoldModels, fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
@@ -28,4 +29,5 @@ __all__ = [
     "importance_weights",
     "plan_bag_size",
     "plan_labels",
+    "with_fit_checks",
 ]

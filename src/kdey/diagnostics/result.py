@@ -101,6 +101,11 @@ class FitCheck:
             "different from training, so more than the prevalence has changed."
         )
 
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers about the whole bag and the verdict, as plain values."""
+        numbers = ("p_value", "unknown_share", "unknown_class", "rejected", "cross_fitted")
+        return {**{name: getattr(self, name) for name in numbers}, "verdict": self.verdict}
+
     def __str__(self) -> str:
         """Return the verdict."""
         return self.verdict

@@ -32,7 +32,9 @@ def heading(estimate: Estimate) -> str:
 def remarks(estimate: Estimate) -> list[str]:
     """Return what a reader must know beside the numbers."""
     told = [] if estimate.converged else ["the solver did not converge: see gap"]
-    return told + [str(note) for note in estimate.diagnostics.get("notes", ())]
+    told += [str(note) for note in estimate.diagnostics.get("notes", ())]
+    fit = estimate.diagnostics.get("fit")
+    return told if fit is None else [*told, fit["verdict"]]
 
 
 def estimate_text(estimate: Estimate) -> str:

@@ -59,7 +59,7 @@ class Estimate:
     number : int
         Position of the bag among those estimated together.
     diagnostics : dict
-        ``effective_size``, ``notes``, and what later checks add.
+        ``effective_size``, ``notes``, and ``fit`` where the fit was checked.
     """
 
     classes: NDArray[Any]

@@ -39,6 +39,8 @@ class Estimates(Sequence[Estimate]):
     decisions : Decisions or None
     positions : int array of shape (n_bags,)
         Where the bags stood among those estimated together.
+    details : sequence of n_bags dicts, optional
+        What checks add to the diagnostics.
     """
 
     classes: NDArray[Any]
@@ -55,6 +57,7 @@ class Estimates(Sequence[Estimate]):
     uncertainty_of: Callable[[int], Uncertainty]
     decisions: Decisions | None
     positions: NDArray[np.int64]
+    details: Sequence[dict[str, Any]] | None = None
 
     @cached_property
     def items(self) -> tuple[Estimate, ...]:
@@ -81,6 +84,7 @@ class Estimates(Sequence[Estimate]):
             diagnostics={
                 "effective_size": float(self.effective_size[b]),
                 "notes": list(self.notes[b]),
+                **({} if self.details is None else self.details[b]),
             },
         )
 
@@ -96,7 +100,7 @@ class Estimates(Sequence[Estimate]):
             return self.items[index]
         columns = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
         cut = {name: getattr(self, name)[index] for name in (*columns, "notes", "positions")}
-        return replace(self, **cut)
+        return replace(self, **cut, details=None if self.details is None else self.details[index])
 
     def __len__(self) -> int:
         """Return the number of bags."""

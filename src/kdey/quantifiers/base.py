@@ -12,6 +12,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.diagnostics import with_fit_checks
+from kdey.fitted import check_aggregative
 from kdey.inference import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.quantifiers.pool import BagSolver, PoolWork
@@ -102,6 +104,7 @@ class BaseQuantifier(BaseEstimator):
         confidence: float = 0.95,
         target: str = "population",
         method: str = "auto",
+        check_fit: bool = False,
         **options: Any,
     ) -> Estimate:
         """Return the prevalences of the bag of all instances of ``X`` with their limits.
@@ -116,9 +119,12 @@ class BaseQuantifier(BaseEstimator):
             of chance.
         confidence, target, method, **options
             See :class:`~kdey.inference.IntervalOptions`.
+        check_fit : bool
+            Whether to check that the bag looks like a mixture of the training classes; see
+            :func:`kdey.check_fit`, which with the training data at hand is sharper.
         """
         wanted = IntervalOptions(confidence, target, method, **options)
-        return self._estimate(X, None, sample_weight, clusters, wanted)[0]
+        return self._estimate(X, None, sample_weight, clusters, wanted, check_fit)[0]
 
     def estimate_bags(
         self,
@@ -129,6 +135,7 @@ class BaseQuantifier(BaseEstimator):
         confidence: float = 0.95,
         target: str = "population",
         method: str = "auto",
+        check_fit: bool = False,
         **options: Any,
     ) -> Estimates:
         """As :meth:`estimate` for many bags over the pool ``X``.
@@ -136,7 +143,7 @@ class BaseQuantifier(BaseEstimator):
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
         wanted = IntervalOptions(confidence, target, method, **options)
-        return self._estimate(X, bags, None, clusters, wanted)
+        return self._estimate(X, bags, None, clusters, wanted, check_fit)
 
     def _estimate(
         self,
@@ -145,11 +152,20 @@ class BaseQuantifier(BaseEstimator):
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
         options: IntervalOptions,
+        check_fit: bool,
     ) -> Estimates:
         check_is_fitted(self, "classes_")
         self._check_points(X)
-        checked = checked_bags(bags, _num_samples(X), sample_weight)
-        return self._estimates_on(PoolWork(X), checked, options, clusters)
+        checked, pool = checked_bags(bags, _num_samples(X), sample_weight), PoolWork(X)
+        made = self._estimates_on(pool, checked, options, clusters)
+        if not check_fit:
+            return made
+        check_aggregative(self)
+        return with_fit_checks(self, made, self._pool_points(pool), checked)
+
+    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
+        """Return what the method works on: the features, or the posteriors."""
+        raise NotImplementedError
 
     def _estimates_on(
         self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
@@ -236,6 +252,7 @@ class PosteriorsMixin:
         confidence: float = 0.95,
         target: str = "population",
         method: str = "auto",
+        check_fit: bool = False,
         **options: Any,
     ) -> Estimate | Estimates:
         """As :meth:`BaseQuantifier.estimate`, from posteriors of shape (m, k).
@@ -248,6 +265,8 @@ class PosteriorsMixin:
         p = check_posteriors(posteriors, len(self.classes_))
         checked = checked_bags(bags, len(p), sample_weight)
         made = self._estimates_from(p, checked, wanted, clusters)
+        if check_fit:
+            made = with_fit_checks(self, made, p, checked)
         return made[0] if bags is None else made
 
     def _estimates_from(
