@@ -4,21 +4,27 @@ Run with ``python benchmarks/gibbs.py [--bags 500]`` (minutes). Speed: 2,000 swe
 500) of a 1,000 x 28 bag. Coverage: two classes with scores from Beta(2, 4) and Beta(4, 2),
 densities known exactly, so that a 90 % interval under a uniform prior must hold the truth, drawn
 from that prior, 90 % of the time; the normal interval of the likelihood stands beside it.
+Comparison: KDEy-ML from training sets of three normal classes, truths uniform on the simplex, bags
+of 300: credible intervals (which know nothing of the templates' error), bootstrap, analytic.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import defaultdict
 
 import numpy as np
 from scipy.stats import beta, norm
 
+from kdey import KDEyML
 from kdey.bags import Bags
-from kdey.bayes import gibbs_sweeps, sample_rows
+from kdey.bayes import gibbs_sweeps, sample_posterior, sample_rows
 from kdey.bayes.gibbs import Chains
+from kdey.posteriors import training_posteriors
 from kdey.problems import MixtureLikelihood
 from kdey.solvers import solve_mixture
+from populations import classifier, gaussian
 
 CONFIDENCE = 0.9
 
@@ -68,6 +74,43 @@ def coverage(n_bags: int, size: int) -> None:
         print(f"| {size} | {name} | {c:.3f} | {w:.4f} |")
 
 
+def intervals(
+    fitted: KDEyML, points: np.ndarray, target: str, seed: int
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the limits of one bag by each way."""
+    draws = sample_posterior(fitted, posteriors=points, random_state=seed)
+    out = {"Gibbs": draws.interval(CONFIDENCE, target)}
+    for way in ("bootstrap", "analytic"):
+        made = fitted.estimate_posteriors(
+            points, target=target, method=way, confidence=CONFIDENCE, random_state=seed
+        )
+        out[way] = (made.low, made.high)
+    return out
+
+
+def compare(n_bags: int, n: int, size: int = 300) -> None:
+    """Print coverage and width of the three ways for both targets."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for number in range(n_bags):
+        rng = np.random.default_rng([number, n])
+        X, y = gaussian(labels := rng.permutation(np.arange(n) % 3), rng), labels
+        model, training = training_posteriors(
+            classifier(), X, y, range(3), cv=5, random_state=number
+        )
+        fitted = KDEyML(bandwidth=0.1).fit_posteriors(training.required(), training.labels)
+        truth = rng.dirichlet(np.ones(3))
+        drawn = rng.choice(3, size, p=truth)
+        points = model.predict_proba(gaussian(drawn, rng))
+        shares = np.bincount(drawn, minlength=3) / size
+        for target, true in (("population", truth), ("bag", shares)):
+            for way, (low, high) in intervals(fitted, points, target, number).items():
+                covered = np.mean((low <= true + 1e-12) & (true - 1e-12 <= high))
+                found[target, way].append((float(covered), float(np.mean(high - low))))
+    for (target, way), values in found.items():
+        covered, width = np.mean(values, axis=0)
+        print(f"| {n} | {target} | {way} | {covered:.3f} | {width:.4f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bags", type=int, default=500)
@@ -78,6 +121,12 @@ def main() -> None:
     )
     for size in (50, 200, 1000):
         coverage(args.bags, size)
+    print(
+        f"\n| training | target | interval | coverage ({CONFIDENCE:.0%}) | mean width |"
+        "\n|---|---|---|---|---|"
+    )
+    for n in (200, 1000, 10_000):
+        compare(args.bags, n)
 
 
 if __name__ == "__main__":
