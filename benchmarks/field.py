@@ -3,9 +3,10 @@
     python benchmarks/field.py --peer-python .venv-quapy/bin/python [--sets 5] [--bags 100]
     python benchmarks/field.py --table
 
-The same splits, classifiers and bags; processor seconds (all threads and child
-processes) are the whole of it: classifier fits, choice of parameters, estimates of all bags. QuaPy runs in a process of its own (``field_peer.py``), in an
-environment that has it. One line per set, classifier and method in ``results/field.jsonl``.
+The same splits, classifiers and bags; processor seconds (all threads and child processes) are the
+whole of it: classifier fits, choice of parameters, estimates of all bags. QuaPy runs in a process
+of its own (``field_peer.py``), in an environment that has it. One line per set, classifier and
+method in ``results/field.jsonl``.
 """
 
 from __future__ import annotations
