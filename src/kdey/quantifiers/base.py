@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.groups import predict_groups
 from kdey.inference import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.quantifiers.pool import BagSolver, PoolWork
@@ -137,6 +139,14 @@ class BaseQuantifier(BaseEstimator):
         """
         wanted = IntervalOptions(confidence, target, method, **options)
         return self._estimate(X, bags, None, clusters, wanted)
+
+    def predict_groups(self, frame: Any, by: str | Sequence[str] = (), **options: Any) -> Any:
+        """Return the prevalences of every group of a data frame, with limits and a status.
+
+        See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
+        ``wide``, ``check_fit``, ``confidence``, ...) and for the columns.
+        """
+        return predict_groups(self, frame, by, **options)
 
     def _estimate(
         self,
