@@ -108,41 +108,49 @@ class Scorer:
         names = getattr(self.quantifier, "feature_names_in_", None)
         return None if names is None else tuple(str(name) for name in names)
 
-    def points(self, frame: Any, keys: tuple[str, ...] = ()) -> tuple[Any, NDArray[np.bool_]]:
+    def points(
+        self, frame: Any, keys: tuple[str, ...] = (), first: int = 1
+    ) -> tuple[Any, NDArray[np.bool_]]:
         """Return points of the usable rows, and which rows are usable, shape (m,).
 
         Parameters
         ----------
         frame : narwhals frame of m rows
         keys : columns that are no features
+        first : int
+            Number of the frame's first row, for messages.
         """
         if self.scores:
-            return self._score_points(frame)
-        X, usable = self._instances(frame, keys)
+            return self._score_points(frame, first)
+        X, usable = self._instances(frame, keys, first)
         if not self.on_posteriors or not usable.any():
             return (X if self.on_posteriors is False else self._none()), usable
         classes = self.quantifier.classes_
         return predict_posteriors(self.quantifier.classifier_, X, classes), usable
 
-    def _score_points(self, frame: Any) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    def _score_points(
+        self, frame: Any, first: int
+    ) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
         require(frame, self.scores, "score column")
         columns = [frame[name] for name in self.scores]
         single = all(str(series.dtype) == "Float32" for series in columns)
         kind = np.float32 if single else np.float64
         made = np.empty((len(frame), len(columns)), dtype=kind)
         for i, series in enumerate(columns):
-            made[:, i] = numbers(series, kind)
+            made[:, i] = numbers(series, kind, first)
         found = bad_score(made)
         if found is not None:
             raise ValueError(
-                f"row {found[0] + 1} {found[1]}: the columns {', '.join(self.scores[:6])} must be "
-                "posteriors"
+                f"row {found[0] + first} {found[1]}: the columns "
+                f"{', '.join(self.scores[:6])} must be posteriors"
             )
         usable = usable_scores(made)
-        self._refuse(frame, self.scores, usable)
+        self._refuse(frame, self.scores, usable, first)
         return (made if usable.all() else made[usable]), usable
 
-    def _instances(self, frame: Any, keys: tuple[str, ...]) -> tuple[Any, NDArray[np.bool_]]:
+    def _instances(
+        self, frame: Any, keys: tuple[str, ...], first: int
+    ) -> tuple[Any, NDArray[np.bool_]]:
         names = self.columns()
         if names is None:
             names = self._other_columns(frame, keys)
@@ -152,10 +160,10 @@ class Scorer:
         if layout is not None or not get_tags(self.quantifier).input_tags.allow_nan:
             for name in names:
                 usable &= ~missing_in(frame[name])
-        self._refuse(frame, names, usable)
+        self._refuse(frame, names, usable, first)
         kept = frame if usable.all() else frame.filter(usable.tolist())
         if layout is not None:
-            return layout.matrix(kept), usable
+            return layout.matrix(kept, first), usable
         if self.columns() is None:
             return kept.select(names).to_numpy(), usable
         return kept.select(names).to_native(), usable
@@ -175,14 +183,17 @@ class Scorer:
             )
         return others
 
-    def _refuse(self, frame: Any, names: tuple[str, ...], usable: NDArray[np.bool_]) -> None:
+    def _refuse(
+        self, frame: Any, names: tuple[str, ...], usable: NDArray[np.bool_], first: int
+    ) -> None:
         if self.missing == "drop" or usable.all():
             return
         row = int(np.argmin(usable))
         empty = [name for name in names if missing_in(frame[name][row : row + 1])[0]] or names[:1]
         raise ValueError(
-            f"column {empty[0]!r} has no value in row {row + 1} ({int((~usable).sum())} rows lack "
-            "one): mend them, or leave such rows out (missing='drop', --missing drop)"
+            f"column {empty[0]!r} has no value in row {row + first} "
+            f"({int((~usable).sum())} rows lack one): mend them, or leave such rows out "
+            "(missing='drop', --missing drop)"
         )
 
     def _none(self) -> NDArray[np.float64]:

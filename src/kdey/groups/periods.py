@@ -38,7 +38,7 @@ def truncate(times: NDArray[Any], every: str) -> NDArray[np.datetime64]:
     name, length = _UNITS[unit]
     length *= count
     whole = times.astype(f"datetime64[{name}]")
-    origin = _MONDAY if unit == "w" else np.datetime64(0, name)
+    origin: Any = _MONDAY if unit == "w" else np.zeros((), f"datetime64[{name}]")
     steps = (whole - origin).astype(np.int64)
     with np.errstate(over="ignore"):  # NaT is the smallest integer; it is put back below
         floored = origin + (steps - steps % length).astype(f"timedelta64[{name}]")

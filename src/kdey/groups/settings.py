@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral, Real
+from typing import Any
 
 from kdey.inference import IntervalOptions
 
@@ -36,7 +37,9 @@ class GroupSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.min_size, Integral) or self.min_size < 1:
-            raise ValueError(f"min_size must be a positive integer, got {self.min_size!r}")
-        if not isinstance(self.level, Real) or not 0.0 < float(self.level) < 1.0:
-            raise ValueError(f"level must be strictly between 0 and 1, got {self.level!r}")
+        size: Any = self.min_size
+        level: Any = self.level
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+            raise ValueError(f"min_size must be a positive integer, got {size!r}")
+        if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+            raise ValueError(f"level must be strictly between 0 and 1, got {level!r}")

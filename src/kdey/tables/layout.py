@@ -55,18 +55,21 @@ class TableLayout:
         """Columns of X that hold numbers of texts."""
         return [i for i, name in enumerate(self.features) if name in (self.texts or {})]
 
-    def matrix(self, frame: Any) -> NDArray[np.float64]:
+    def matrix(self, frame: Any, first: int = 1) -> NDArray[np.float64]:
         """Return the features of a narwhals frame as numbers, shape (m, d).
 
         NaN where a value is missing; a text is the number that it has among those of training,
-        -1 where training lacks it.
+        -1 where training lacks it. ``first`` is the number of the frame's first row, for messages.
         """
         require(frame, self.features)
         out = np.empty((len(frame), len(self.features)))
         for i, name in enumerate(self.features):
             texts = (self.texts or {}).get(name)
             series = frame[name]
-            out[:, i] = numbers(series) if texts is None else _positions(series, texts)
+            if texts is None:
+                out[:, i] = numbers(series, first=first)
+            else:
+                out[:, i] = _positions(series, texts)
         return out
 
 
@@ -105,8 +108,11 @@ def require(frame: Any, names: tuple[str, ...] | list[str], what: str = "column"
         )
 
 
-def numbers(series: Any, dtype: Any = np.float64) -> NDArray[np.floating]:
-    """Return a narwhals series as floats, NaN where missing; raise naming the row of a text."""
+def numbers(series: Any, dtype: Any = np.float64, first: int = 1) -> NDArray[np.floating]:
+    """Return a narwhals series as floats, NaN where missing; raise naming the row of a text.
+
+    ``first`` is the number of the series' first row.
+    """
     if is_number(series):
         return _floats(series, dtype)
     if not is_text(series):
@@ -116,7 +122,7 @@ def numbers(series: Any, dtype: Any = np.float64) -> NDArray[np.floating]:
         return np.array([np.nan if _absent(v) else float(v) for v in values], dtype=dtype)
     except ValueError:
         raise ValueError(
-            f"column {series.name!r} must hold numbers, but {_odd_one(series)}"
+            f"column {series.name!r} must hold numbers, but {_odd_one(series, first)}"
         ) from None
 
 
@@ -163,9 +169,9 @@ def _absent(value: Any) -> bool:
     return value is None or value == "" or value != value
 
 
-def _odd_one(series: Any) -> str:
+def _odd_one(series: Any, first: int = 1) -> str:
     """Return where a series first holds a text that is no number."""
-    for row, value in enumerate(series.to_list(), start=1):
+    for row, value in enumerate(series.to_list(), start=first):
         if not _absent(value) and not _is_float(value):
             return f"row {row} has {str(value)[:40]!r}"
     return "all of them look like numbers"
