@@ -77,6 +77,10 @@ def estimate_file(
     """
     check_key_names(grouping.names)
     scorer = Scorer.of(quantifier, scores, missing)
+    if not scorer.on_posteriors and hasattr(quantifier, "estimate_posteriors"):
+        raise TableError(
+            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
+        )
     if not scorer.on_posteriors:
         raise TableError(
             f"{file.name}: a {type(quantifier).__name__} cannot be used on files, as it has no "

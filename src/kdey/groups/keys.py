@@ -37,16 +37,20 @@ class GroupKeys:
             None, NaN and NaT are one value: missing.
         n_rows : int
         """
-        if len(columns) == 1:
-            combined: Any = map(_plain, columns[0])
-        else:
-            combined = zip(*(map(_plain, column) for column in columns), strict=True)
         if not columns:
-            combined = ((),) * n_rows
-        codes = self._codes
-        return np.fromiter(
-            (codes.setdefault(key, len(codes)) for key in combined), np.int32, count=n_rows
-        )
+            self._number(())
+            return np.zeros(n_rows, dtype=np.int32)
+        one = len(columns) == 1
+        combined = columns[0] if one else list(zip(*columns, strict=True))
+        # Work in Python is done once per distinct key of the batch, not once per row.
+        number = {
+            key: self._number(_plain(key) if one else tuple(map(_plain, key)))
+            for key in dict.fromkeys(combined)
+        }
+        return np.fromiter(map(number.__getitem__, combined), np.int32, count=n_rows)
+
+    def _number(self, key: Any) -> int:
+        return self._codes.setdefault(key, len(self._codes))
 
     @property
     def values(self) -> list[tuple[Any, ...]]:
