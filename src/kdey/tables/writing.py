@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -21,20 +22,23 @@ def format_of(path: str | None, default: str = "csv") -> str:
 
 def table_bytes(table: Any, format: str) -> bytes:
     """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row."""
-    if format == "json":
-        rows = [{key: _plain(value) for key, value in row.items()} for row in table.to_pylist()]
-        lines = ",\n".join(json.dumps(row, allow_nan=False) for row in rows)
-        return f"[\n{lines}\n]\n".encode()
-    stream = io.BytesIO()
     if format == "parquet":
         import pyarrow.parquet as pq
 
+        stream = io.BytesIO()
         pq.write_table(table, stream)
-    else:
-        from pyarrow import csv
-
-        csv.write_csv(_without_nan(table), stream, csv.WriteOptions(quoting_style="needed"))
-    return stream.getvalue()
+        return stream.getvalue()
+    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+    rows = zip(*columns, strict=True)
+    if format == "json":
+        names = table.column_names
+        lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
+        return "[\n{}\n]\n".format(",\n".join(lines)).encode()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # an empty cell where there is no value
+    writer.writerow(table.column_names)
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 def write_whole(path: str, data: bytes) -> None:
@@ -65,19 +69,6 @@ def check_writable(path: str) -> None:
         raise OSError(f"cannot write {path}: there is no folder {target.parent}")
     if not os.access(target.parent, os.W_OK):
         raise OSError(f"cannot write {path}: the folder {target.parent} is not writable")
-
-
-def _without_nan(table: Any) -> Any:
-    """Return a table with empty cells in the place of NaN."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for i, field in enumerate(table.schema):
-        if pa.types.is_floating(field.type):
-            column = table.column(i)
-            empty = pa.scalar(None, field.type)
-            table = table.set_column(i, field, pc.if_else(pc.is_nan(column), empty, column))
-    return table
 
 
 def _plain(value: Any) -> Any:
