@@ -131,4 +131,4 @@ def test_default_method_chooses_its_own_bandwidth(tmp_path: Path) -> None:
     run("fit", path, "--label", "kind", "-o", tmp_path / "m.kdey")
     q = kdey.load(tmp_path / "m.kdey")
     assert q.bandwidth == "auto"
-    assert "chosen at fit: " in run("inspect", tmp_path / "m.kdey").stdout
+    assert "tuning: Chosen" in run("inspect", tmp_path / "m.kdey").stdout

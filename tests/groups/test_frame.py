@@ -10,7 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import kdey
 from kdey import KDEyCS, KDEyML, predict_groups
@@ -186,6 +189,18 @@ def test_features_are_found_by_name() -> None:
         assert_allclose(got, expected, atol=1e-12)
     with pytest.raises(ValueError, match=r"no column 'a'; the table has b, g"):
         q.predict_groups(frame[["b", "g"]], "g")
+
+
+@pytest.mark.parametrize("library", MAKERS)
+def test_pipelines_on_named_columns(library: str) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 80)
+    colour = np.where(rng.random(160) < 0.2 + 0.6 * y, "red", "blue")
+    X = pd.DataFrame({"a": rng.normal(size=160) + y, "colour": colour})
+    encode = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
+    q = kdey.PACC(make_pipeline(encode, LogisticRegression())).fit(X, y)
+    frame = MAKERS[library]({"colour": colour.tolist(), "a": X["a"].tolist()})
+    assert_allclose(read(q.predict_groups(frame))["estimate"], q.predict(X), atol=1e-12)
 
 
 def test_features_without_names_and_methods_without_posteriors() -> None:

@@ -68,9 +68,9 @@ def _of_methods(table: str, options: dict[str, Any]) -> Any:
 
 def _of_model(table: str, options: dict[str, Any]) -> Any:
     from kdey import load
-    from kdey.tables.layout import TableLayout
+    from kdey.tables.layout import TableLayout, require
     from kdey.tables.reading import TableError, TableFile
-    from kdey.tables.training import table_labels
+    from kdey.tables.training import table_labels, usable_rows
 
     quantifier = load(options["model"])
     layout = TableLayout.of(quantifier)
@@ -79,6 +79,9 @@ def _of_model(table: str, options: dict[str, Any]) -> Any:
     file = TableFile.open(table)
     frame = file.read(list(layout.texts or {}))
     try:
+        require(frame, layout.features)
+        usable = usable_rows(frame, layout.features, options["missing"])
+        frame = frame if usable.all() else frame.filter(usable.tolist())
         y = table_labels(frame, options["label"], quantifier.classes_)
         return _evaluated({options["model"]: quantifier}, layout.matrix(frame), y, options)
     except ValueError as error:

@@ -48,7 +48,7 @@ def _facts(quantifier: Any, manifest: dict[str, Any]) -> dict[str, Any]:
         facts["score columns" if layout.scores else "feature columns"] = list(layout.columns)
         facts["text columns"] = {name: list(seen) for name, seen in (layout.texts or {}).items()}
     if getattr(quantifier, "tuning_", None) is not None:
-        facts["chosen at fit"] = quantifier.tuning_.summary()
+        facts["tuning"] = quantifier.tuning_.summary()
     return {name: value for name, value in facts.items() if value not in (None, {}, [])}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ class Scorer:
             return layout.matrix(kept, first), usable
         if self.columns() is None:
             return kept.select(names).to_numpy(), usable
-        return kept.select(names).to_native(), usable
+        return _for_classifier(kept.select(names)), usable
 
     def _other_columns(self, frame: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return all columns but the keys, where training told no names."""
@@ -200,6 +201,15 @@ class Scorer:
         return np.empty((0, len(self.quantifier.classes_)))
 
 
+def _for_classifier(frame: Any) -> Any:
+    """Return a frame as pipelines take it: those of scikit-learn know no columns of pyarrow."""
+    if frame.implementation.is_pyarrow():
+        for library in ("pandas", "polars"):
+            if find_spec(library) is not None:
+                return getattr(frame, f"to_{library}")()
+    return frame.to_native()
+
+
 def _cut_down(series: Any, every: str) -> Any:
     """Return a narwhals series of instants at the start of their periods."""
     import narwhals as nw
@@ -214,4 +224,5 @@ def _cut_down(series: Any, every: str) -> Any:
     # pandas gives datetime64 by itself, the others lists of instants.
     times = np.array(series.to_list(), dtype="datetime64[us]")
     cut = truncate(times, every)
-    return nw.new_series(series.name, cut, backend=series.implementation)
+    made = nw.new_series(series.name, cut, backend=series.implementation)
+    return made.cast(nw.Date) if series.dtype == nw.Date else made

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from kdey.bags import Array, Bags, Indices
-from kdey.diagnostics import FitChecker
 from kdey.groups.answers import GroupAnswers
 from kdey.groups.settings import GroupSettings
 from kdey.inference import Estimates, IntervalWarning
-from kdey.rows.posterior import one_hot_argmax
 
 #: Instances per run of groups: bounds memory, not the result.
 RUN = 1 << 19
@@ -122,16 +120,21 @@ def _naive(part: Any, bags: Bags, made: Estimates) -> Array | float:
     """Return the share of decisions in each bag, (n_bags, k); NaN where there are none."""
     if made[0].decisions is None:
         return np.nan
-    return bags.mean(one_hot_argmax(part))
+    k = part.shape[1]
+    owners = np.repeat(np.arange(len(bags)), bags.sizes)
+    counts = np.bincount(owners * k + part.argmax(axis=1), minlength=len(bags) * k)
+    return np.asarray(counts.reshape(-1, k) / bags.sizes[:, None])
 
 
-def _checker(quantifier: Any) -> FitChecker:
+def _checker(quantifier: Any) -> Any:
+    from kdey.diagnostics import FitChecker  # slow to import
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return FitChecker.fit(quantifier, n_jobs=getattr(quantifier, "n_jobs", None))
 
 
-def _fit_p_values(checker: FitChecker, part: Any, bags: Bags, settings: GroupSettings) -> Array:
+def _fit_p_values(checker: Any, part: Any, bags: Bags, settings: GroupSettings) -> Array:
     out = np.full(len(bags), np.nan)
     for number, where in enumerate(bags):
         if len(where) >= settings.min_size:

@@ -100,7 +100,7 @@ def require(frame: Any, names: tuple[str, ...] | list[str], what: str = "column"
     """Raise unless a narwhals frame has all columns named."""
     absent = [name for name in names if name not in frame.columns]
     if absent:
-        shown = ", ".join(frame.columns[:12]) + (", ..." if len(frame.columns) > 12 else "")
+        shown = ", ".join(frame.columns[:30]) + (", ..." if len(frame.columns) > 30 else "")
         several = "s" if len(absent) > 1 else ""
         raise ValueError(
             f"no {what}{several} {', '.join(map(repr, absent[:8]))}"

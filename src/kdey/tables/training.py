@@ -73,7 +73,7 @@ def training_table(
         if not names:
             raise ValueError(f"no column is left beside the label {label!r}: features are needed")
     require(frame, names)
-    usable = _usable(frame, names, missing)
+    usable = usable_rows(frame, names, missing)
     kept = frame if usable.all() else frame.filter(usable.tolist())
     if not scores:
         layout = learn_layout(kept, label, names)
@@ -147,7 +147,8 @@ def _labels(series: Any) -> NDArray[Any]:
     return values.astype(np.int64) if values.dtype.kind in "fiu" else values
 
 
-def _usable(frame: Any, names: Sequence[str], missing: str) -> NDArray[np.bool_]:
+def usable_rows(frame: Any, names: Sequence[str], missing: str) -> NDArray[np.bool_]:
+    """Return which rows have a value in all columns named; raise where ``missing`` is "error"."""
     usable = np.ones(len(frame), dtype=np.bool_)
     for name in names:
         gone = missing_in(frame[name])
