@@ -31,6 +31,8 @@ LAYERS = (
     ("automatic",),
     ("fitted",),
     ("bayes", "diagnostics"),
+    ("tables",),
+    ("groups",),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),

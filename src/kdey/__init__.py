@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         plan_labels,
     )
     from kdey.evaluation import Results, evaluate, fit_many
+    from kdey.groups import predict_groups
     from kdey.inference import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
@@ -103,6 +104,7 @@ _HOMES = {
     "importance_weights": "kdey.diagnostics",
     "plan_bag_size": "kdey.diagnostics",
     "plan_labels": "kdey.diagnostics",
+    "predict_groups": "kdey.groups",
     "sample_posterior": "kdey.bayes",
 }
 
@@ -162,6 +164,7 @@ __all__ = [
     "load",
     "plan_bag_size",
     "plan_labels",
+    "predict_groups",
     "sample_posterior",
     "save",
 ]
