@@ -34,7 +34,8 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks", "persistence"),
+    ("checks", "persistence", "plots"),
+    ("report",),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
     ("experiments",),
