@@ -55,7 +55,8 @@ def percent(share: float | None, digits: int = 1) -> str:
     """Return a share as per cent; a dash where there is none."""
     if share is None or math.isnan(share):
         return "–"
-    return f"{100 * share:.{digits}f} %"
+    # A number and its sign stay on one line.
+    return f"{100 * share:.{digits}f}\u00a0%"
 
 
 def tick_label(share: float) -> str:
@@ -63,9 +64,9 @@ def tick_label(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
-def draw_across(drawing: Drawing, axis: Axis, top: float, bottom: float) -> None:
+def draw_across(drawing: Drawing, axis: Axis, top: float, bottom: float, about: int = 5) -> None:
     """Draw a horizontal axis of shares under a plot, its grid lines through the plot."""
-    for value in axis.ticks():
+    for value in axis.ticks(about):
         place = axis.at(value)
         drawing.line(place, top, place, bottom, "grid")
         drawing.words(place, bottom + 16, tick_label(value), "tick", "middle")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.plots.reliability import Reliability, reliability
+from kdey.report.axes import percent
 from kdey.report.words import listed
 
 Array = NDArray[np.float64]
@@ -69,10 +70,10 @@ class ClassifierView:
         """Return what the figures show, in sentences."""
         gap = float(np.sum(self.curve.counts * (self.curve.claimed - self.curve.observed)))
         lean = "surer than it should be" if gap > 0 else "less sure than it could be"
+        right, off = percent(self.curve.accuracy), percent(self.curve.error)
         told = [
-            f"On its training data, the classifier decides right for {self.curve.accuracy:.1%} "
-            f"of the instances; its posteriors are off by {self.curve.error:.1%} on average, and "
-            f"it is {lean}."
+            f"On its training data, the classifier decides right for {right} of the instances; "
+            f"its posteriors are off by {off} on average, and it is {lean}."
         ]
         hard = [
             name for name, recall in zip(self.classes, self.recalls, strict=True) if recall < 0.5

@@ -143,14 +143,21 @@ def bag_posteriors(estimate: Estimate | None) -> Array | None:
     return np.asarray(held.posteriors[bag.indices], dtype=np.float64)
 
 
-def _checked(estimate: Estimate | None, quantifier: Any) -> FitCheck | None:
-    points = bag_posteriors(estimate)
+def can_be_checked(quantifier: Any, estimate: Estimate | None) -> bool:
+    """Return whether the fit of an estimate's bag can be checked from its posteriors."""
     training = getattr(quantifier, "training_", None)
-    if points is None or getattr(training, "posteriors", None) is None:
+    return (
+        estimate is not None
+        and estimate.decisions is not None
+        and getattr(training, "posteriors", None) is not None
+        and hasattr(quantifier, "row_map_")
+    )
+
+
+def _checked(estimate: Estimate | None, quantifier: Any) -> FitCheck | None:
+    if not can_be_checked(quantifier, estimate):
         return None
-    if not hasattr(quantifier, "row_map_"):
-        return None
-    return check_fit(quantifier, posteriors=points, random_state=0)
+    return check_fit(quantifier, posteriors=bag_posteriors(estimate), random_state=0)
 
 
 def write_whole(path: Path, text: str) -> Path:

@@ -10,10 +10,11 @@ from importlib.resources import files
 from typing import Any
 
 from kdey.diagnostics import FitCheck
+from kdey.report.axes import percent
 from kdey.report.classifier import ClassifierView, classifier_view
 from kdey.report.downloads import Download, csv_download, json_download
 from kdey.report.figures.fit import fit_figure
-from kdey.report.figures.groups import MOST_GROUPS, groups_figure
+from kdey.report.figures.groups import MOST_GROUPS, MOST_PANELS, groups_figure
 from kdey.report.figures.heat import heat_figure
 from kdey.report.figures.prevalence import prevalence_figure
 from kdey.report.figures.reliability import reliability_figure
@@ -156,11 +157,12 @@ def _groups_section(table: GroupTable) -> Section:
     made = groups_table(table, caption)
     if table.time is not None:
         figure = Figure(time_figure(table), _time_caption(table))
-        return Section("groups", f"Prevalence over {table.time}", words, [figure], [made])
+        return Section("groups", f"Prevalence over time ({table.time})", words, [figure], [made])
     shown = ""
     if len(table.groups) > MOST_GROUPS:
         shown = f" The first {MOST_GROUPS} of {len(table.groups):,} groups are drawn."
-    figure = Figure(groups_figure(table), f"{caption}.{shown}")
+    darker = " Stronger colour: more frequent." if len(table.classes) > MOST_PANELS else ""
+    figure = Figure(groups_figure(table), f"{caption}.{darker}{shown}")
     return Section("groups", caption, words, [figure], [made])
 
 
@@ -209,7 +211,7 @@ def _simplex_section(report: Report, rows: Sequence[ClassRow] | None) -> Section
 
 
 def _classifier_section(view: ClassifierView) -> Section:
-    accuracy = f"{view.curve.accuracy:.1%}"
+    accuracy = percent(view.curve.accuracy)
     confusion = heat_figure(
         view.confusion,
         view.classes,

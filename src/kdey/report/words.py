@@ -20,7 +20,7 @@ def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
     """Return the answer for one bag in a few sentences."""
     ordered = by_size(rows)
     whose = "this bag" if estimate.target == "bag" else "the population that it was drawn from"
-    level = f"{100 * estimate.confidence:g} %"
+    level = f"{100 * estimate.confidence:g}\u00a0%"
     first, *others = ordered[:_NAMED]
     named = [_with_limits(first, level), *(_with_limits(row, "") for row in others)]
     told = [f"The bag holds {estimate.size:,} instances. In {whose}, an estimated {listed(named)}."]
@@ -90,7 +90,7 @@ def groups_answer(table: GroupTable) -> list[str]:
     amiss = [group for group in table.groups if group.status != "ok"]
     if amiss:
         kinds = listed(sorted({group.status for group in amiss}))
-        told.append(f"{len(amiss):,} of them need a second look: {kinds}.")
+        told.append(f"To look at again: {len(amiss):,} of them ({kinds}).")
     return told
 
 

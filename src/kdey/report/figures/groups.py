@@ -14,7 +14,7 @@ from kdey.report.svg import Drawing, shortened, text_width
 MOST_PANELS = 6
 #: More groups than this are left to the table.
 MOST_GROUPS = 40
-_PANEL, _GAP, _LINE, _TOP, _BOTTOM = 220.0, 26.0, 22.0, 54.0, 26.0
+_PANEL, _GAP, _LINE, _TOP, _BOTTOM = 215.0, 40.0, 22.0, 54.0, 26.0
 
 
 def groups_figure(table: GroupTable, name: str = "groups") -> Drawing:
@@ -47,7 +47,7 @@ def _panel(drawing: Drawing, table: GroupTable, label: str, left: float, top: fl
     axis = share_axis(largest, left, left + _PANEL)
     bottom = top + _LINE * len(groups)
     drawing.words(left, top - 10, shortened(label), "heading")
-    draw_across(drawing, axis, top, bottom)
+    draw_across(drawing, axis, top, bottom, about=3)
     for place, row in enumerate(found):
         if row is not None:
             draw_marks(drawing, axis, top + _LINE * (place + 0.5), row)
@@ -65,6 +65,7 @@ def _cells(table: GroupTable, name: str) -> Drawing:
         name=name,
         title="Prevalence by group and class",
         told=_told(table),
+        darkest=max(float(np.nanmax(shares, initial=0.0)), 0.01),
     )
 
 

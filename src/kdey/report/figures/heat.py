@@ -26,6 +26,7 @@ def heat_figure(
     title: str,
     told: str,
     axes: tuple[str, str] = ("", ""),
+    darkest: float = 1.0,
 ) -> Drawing:
     """Return cells shaded by their share; NaN cells stay empty.
 
@@ -34,6 +35,8 @@ def heat_figure(
     shares : array of shape (n_rows, n_columns), in [0, 1]
     rows, columns : labels
     axes : what rows and columns are, in words
+    darkest : float
+        The share with the darkest shade.
     """
     numbers = len(columns) <= _MOST_NUMBERS
     wide, tall = (54.0, 26.0) if numbers else (max(13.0, 560.0 / len(columns)), 18.0)
@@ -55,29 +58,21 @@ def heat_figure(
             if np.isnan(share):
                 continue
             tip = f"{rows[i]}, {columns[j]}: {percent(share)}"
-            _cell(drawing, left + wide * j, top + tall * i, wide, tall, share, tip, numbers)
+            box = {"x": left + wide * j, "y": y, "width": wide - 1, "height": tall - 1}
+            _cell(drawing, box, share / darkest, tip, f"{100 * share:.1f}" if numbers else "")
     _name_axes(drawing, axes, left, top, tall * len(rows))
     return drawing
 
 
-def _cell(
-    drawing: Drawing,
-    x: float,
-    y: float,
-    wide: float,
-    tall: float,
-    share: float,
-    tip: str,
-    numbers: bool,
-) -> None:
-    shade = round(_DARKEST * min(max(share, 0.0), 1.0), 3)
-    box: dict[str, Any] = {"x": x, "y": y, "width": wide - 1, "height": tall - 1}
+def _cell(drawing: Drawing, box: dict[str, Any], depth: float, tip: str, text: str) -> None:
+    """Draw a cell of a shade between none (0) and darkest (1)."""
+    shade = round(_DARKEST * min(max(depth, 0.0), 1.0), 3)
     drawing.add("rect", tip=tip, **box, class_="cell")
     if shade > 0.004:
         drawing.add("rect", tip=tip, **box, class_="heat", fill_opacity=f"{shade:g}")
-    if numbers and share >= 0.0005:
-        text = f"{100 * share:.1f}"
-        drawing.words(x + (wide - 1) / 2, y + tall / 2 + 4, text, "number", "middle")
+    if text not in ("", "0.0"):
+        middle, base = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 + 4
+        drawing.words(middle, base, text, "number", "middle")
 
 
 def _name_axes(

@@ -75,7 +75,7 @@ def draw_legend(drawing: Drawing, rows: Sequence[ClassRow], left: float, y: floa
             drawing.line(x, y, x + 22, y, "interval")
         _mark(drawing, kind, x + 11, y)
         drawing.words(x + 28, y + 4, meaning, "tick")
-        x += 48 + text_width(meaning)
+        x += 52 + text_width(meaning, 11)
 
 
 def _told(rows: Sequence[ClassRow], confidence: float) -> str:

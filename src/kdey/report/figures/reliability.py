@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kdey.plots.reliability import Reliability
 from kdey.report.axes import Axis, draw_across, draw_up, percent
 from kdey.report.svg import Drawing
@@ -15,9 +17,9 @@ def reliability_figure(curve: Reliability, name: str = "reliability") -> Drawing
         f"{len(curve.claimed)} bins; the expected calibration error is {percent(curve.error)}. "
         "Points on the diagonal are calibrated; below it the classifier is too sure."
     )
-    width, height = _LEFT + _SIZE + 16, _TOP + _SIZE + _BOTTOM
+    width, height = _LEFT + _SIZE + 26, _TOP + _SIZE + _BOTTOM
     drawing = Drawing(name, width, height, "Calibration of the classifier", told)
-    low = 0.0 if min(curve.claimed[0], curve.low.min()) < 0.4 else 0.4
+    low = np.floor(10 * min(curve.claimed[0], curve.low.min(), 0.9)) / 10
     across = Axis(low, 1.0, _LEFT, _LEFT + _SIZE)
     up = Axis(low, 1.0, _TOP + _SIZE, _TOP)
     draw_across(drawing, across, _TOP, _TOP + _SIZE)

@@ -49,7 +49,7 @@ def _panel(
     bottom = top + _TALL
     drawing.words(left, top - 9, shortened(label, 36), "heading")
     up = share_axis(_peak(table, label), bottom, top)
-    draw_up(drawing, up, left, left + _PANEL, about=3)
+    draw_up(drawing, up, left, left + _PANEL, about=4)
     places = _places(moments, left + 4, left + _PANEL - 4)
     _dates(drawing, moments, places, bottom)
     for number, groups in enumerate(series.values()):
@@ -124,7 +124,7 @@ def _legend(drawing: Drawing, names: list[str], width: float) -> None:
         shown = shortened(label, 20)
         drawing.line(x, 12, x + 22, 12, f"curve s{number}")
         drawing.words(x + 28, 16, shown, "tick")
-        x += 48 + text_width(shown)
+        x += 48 + text_width(shown, 11)
         if x > width - 120:
             break
 
