@@ -233,7 +233,9 @@ def test_what_can_be_used_can_be_reached_by_keyboard(
 ) -> None:
     watched.open(pages[3, "groups"])
     page = watched.page
-    unnamed = "[...document.querySelectorAll('a, button, input')].filter(n => n.tabIndex < 0).length"
+    unnamed = (
+        "[...document.querySelectorAll('a, button, input')].filter(n => n.tabIndex < 0).length"
+    )
     assert page.evaluate(unnamed) == 0
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"

@@ -87,8 +87,8 @@ def region_border(region: Region, inside: Array) -> Array | None:
     angles = np.linspace(0.0, 2 * np.pi, _RAYS, endpoint=False)
     plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
     rays = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane
-    with np.errstate(divide="ignore"):
-        limits = np.where(rays < 0, -inside / rays, np.inf).min(axis=1)
+    falling = rays < 0
+    limits = np.where(falling, inside / np.where(falling, -rays, 1.0), np.inf).min(axis=1)
     near, far = np.zeros(_RAYS), limits
     for _ in range(30):
         middle = (near + far) / 2
