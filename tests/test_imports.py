@@ -34,8 +34,8 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks", "persistence", "plots"),
-    ("report",),
+    ("checks", "persistence", "report"),
+    ("plots",),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
     ("experiments",),

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.plots.reliability import Reliability, reliability
 from kdey.report.axes import percent
+from kdey.report.reliability import Reliability, reliability
 from kdey.report.words import listed
 
 Array = NDArray[np.float64]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kdey.plots.reliability import Reliability
 from kdey.report.axes import Axis, draw_across, draw_up, percent
+from kdey.report.reliability import Reliability
 from kdey.report.svg import Drawing
 
 _SIZE, _LEFT, _TOP, _BOTTOM = 340.0, 64.0, 12.0, 48.0

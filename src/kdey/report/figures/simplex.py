@@ -105,7 +105,7 @@ def _inside_point(estimate: Estimate) -> Array:
 
 def _shade(drawing: Drawing, corners: Array, points: Array, kind: str) -> None:
     """Shade the triangle by the density of points, and draw some of the points."""
-    cells = _cells(_STEPS)
+    cells = simplex_cells(_STEPS)
     middles = cells.mean(axis=1)
     sums = class_log_sums(middles, points, np.array([0, len(points)]), [_BANDWIDTH])
     density = np.exp(sums[0, :, 0] - sums[0, :, 0].max())
@@ -120,7 +120,7 @@ def _shade(drawing: Drawing, corners: Array, points: Array, kind: str) -> None:
         drawing.add("circle", cx=round(x, 1), cy=round(y, 1), r=1.3, class_="dot")
 
 
-def _cells(steps: int) -> Array:
+def simplex_cells(steps: int) -> Array:
     """Return the small triangles of the three-class simplex, shape (steps^2, 3, 3)."""
     upright = [[(i + 1, j), (i, j + 1), (i, j)] for i in range(steps) for j in range(steps - i)]
     turned = [
