@@ -55,10 +55,8 @@ def evaluated() -> Iterator[tuple[str, Any]]:
     yield "diagonal", DiagonalDisplay.from_results(results)
     yield "shift", ErrorByShiftDisplay.from_results(results, prevalence)
     yield "bias", BiasDisplay.from_results(results)
-    yield (
-        "bias-by-class",
-        BiasDisplay.from_results(results, methods=["CC", "KDEy-ML"], by_class=True),
-    )
+    two = ["CC", "KDEy-ML"]
+    yield "bias-by-class", BiasDisplay.from_results(results, methods=two, by_class=True)
     yield "calibration", ReliabilityDisplay.from_estimator(fitted["KDEy-ML"])
     yield "tuning", TuningDisplay.from_estimator(fitted["KDEy-ML"])
     shown = np.random.default_rng(0).choice(np.flatnonzero(y_pool < 5), 400)
@@ -66,19 +64,22 @@ def evaluated() -> Iterator[tuple[str, Any]]:
     display = IntervalsDisplay.from_estimator(fitted["KDEy-ML"], X_pool[shown], truth=truth)
     yield "intervals", display
     # Blocks of bags stand in for data sets: the diagram needs many of them.
-    first = next(iter(results.methods["CC"].errors))
-    errors = np.array(
-        [results.errors(first, name)[:300].reshape(30, 10).mean(1) for name in methods]
-    )
-    yield (
-        "critical-difference",
-        CriticalDifferenceDisplay.from_results(nemenyi(errors.T, list(methods))),
-    )
-    grid = {"bandwidth": [0.01, 0.02, 0.04, 0.08, 0.16, 0.32], "kernel": ["gaussian", "aitchison"]}
-    search = GridSearchQ(
-        KDEyML(classifier, random_state=0), grid, protocol=APP(60, 200, random_state=1)
-    )
-    yield "sensitivity", SensitivityDisplay.from_search(search.fit(X, y), "bandwidth", by="kernel")
+    metric = next(iter(results.methods["CC"].errors))
+    blocks = [results.errors(metric, name).reshape(30, 10).mean(axis=1) for name in methods]
+    ranked = nemenyi(np.transpose(blocks), list(methods))
+    yield "critical-difference", CriticalDifferenceDisplay.from_results(ranked)
+
+
+def searched() -> Any:
+    """Return the display of a search over bandwidths and geometries."""
+    X, _, y, _ = digits()
+    grid = {
+        "bandwidth": [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56],
+        "kernel": ["gaussian", "aitchison"],
+    }
+    quantifier = KDEyML(LogisticRegression(max_iter=2000), shrinkage=0.01, random_state=0)
+    search = GridSearchQ(quantifier, grid, protocol=APP(60, 200, random_state=1))
+    return SensitivityDisplay.from_search(search.fit(X, y), "bandwidth", by="kernel")
 
 
 def simplex() -> Any:
@@ -103,11 +104,8 @@ def over_time() -> Any:
         weights = np.array([0.7 * (1 - share), 0.3, 0.7 * share])[pool]
         bag = rng.choice(len(pool), 250, p=weights / weights.sum())
         columns = quantifier.estimate(X_pool[bag]).columns()
-        for values in zip(
-            *(columns[name] for name in ("class", "estimate", "low", "high")), strict=True
-        ):
-            row = dict(zip(("class", "estimate", "low", "high"), values, strict=True))
-            rows.append({**row, "n": 250, "week": dt.date(2026, 1, 5) + dt.timedelta(7 * week)})
+        shared = {"n": len(bag), "week": dt.date(2026, 1, 5) + dt.timedelta(7 * week)}
+        rows += [shared | {name: own[code] for name, own in columns.items()} for code in range(3)]
     return PrevalenceOverTimeDisplay.from_results(rows, "week")
 
 
@@ -115,6 +113,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     """Yield all displays with the names of their files."""
     yield "simplex", simplex()
     yield "time", over_time()
+    yield "sensitivity", searched()
     yield from evaluated()
 
 

@@ -1,7 +1,7 @@
 """Pictures of estimates, evaluations and classifiers, in the style of scikit-learn's displays.
 
 Each display is made by ``from_estimator``, ``from_estimate`` or ``from_results``, can be drawn
-again by ``plot(ax=...)`` and keeps ``ax_`` and ``figure_``. Nothing needs matplotlib until it draws.
+again by ``plot(ax=...)`` and keeps ``ax_`` and ``figure_``. matplotlib is needed to draw only.
 ``docs/gallery`` has a picture of each.
 """
 

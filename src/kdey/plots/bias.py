@@ -21,6 +21,7 @@ class BiasDisplay:
     Attributes
     ----------
     results : Results
+    boxes_ : list of what ``boxplot`` returned, after :meth:`plot`
     ax_, figure_ : matplotlib objects, after :meth:`plot`
     """
 
@@ -41,16 +42,11 @@ class BiasDisplay:
         """
         names = list(self.results.methods) if methods is None else list(methods)
         errors = {name: self.results.estimated(name) - self.results.true for name in names}
-        places = len(self.results.classes) if by_class else len(names)
-        ax = axes_or_new(
-            ax, (max(4.0, 1.2 + 0.75 * places * (len(names) ** 0.5 if by_class else 1)), 3.8)
+        wide = (
+            0.75 * len(self.results.classes) * len(names) ** 0.5 if by_class else 0.75 * len(names)
         )
-        if by_class:
-            self._boxes_by_class(ax, errors)
-        else:
-            boxes = ax.boxplot([errors[name].ravel() for name in names], **_look())
-            _fill(boxes, [COLOURS[0]] * len(names))
-            ax.set_xticks(np.arange(1, len(names) + 1), names, rotation=30, ha="right")
+        ax = axes_or_new(ax, (max(4.0, 1.2 + wide), 3.8))
+        self.boxes_ = self._by_class(ax, errors) if by_class else [self._by_method(ax, errors)]
         ax.axhline(0, color="#777777", linestyle="--", linewidth=1)
         ax.set(ylabel="estimated - true prevalence")
         in_per_cent(ax.yaxis)
@@ -58,17 +54,25 @@ class BiasDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _boxes_by_class(self, ax: Any, errors: dict[str, Any]) -> None:
+    def _by_method(self, ax: Any, errors: dict[str, Any]) -> Any:
+        boxes = ax.boxplot([values.ravel() for values in errors.values()], **_look())
+        _fill(boxes, COLOURS[0])
+        ax.set_xticks(np.arange(1, len(errors) + 1), list(errors), rotation=30, ha="right")
+        return boxes
+
+    def _by_class(self, ax: Any, errors: dict[str, Any]) -> list[Any]:
         k, n = len(self.results.classes), len(errors)
-        width = 0.8 / n
+        width, made = 0.8 / n, []
         for number, (name, values) in enumerate(errors.items()):
             at = np.arange(k) + (number - (n - 1) / 2) * width
-            boxes = ax.boxplot(list(values.T), positions=at, widths=0.85 * width, **_look())
-            _fill(boxes, [COLOURS[number % len(COLOURS)]] * k)
-            ax.plot([], [], "s", color=COLOURS[number % len(COLOURS)], alpha=0.5, label=name)
+            made.append(ax.boxplot(list(values.T), positions=at, widths=0.85 * width, **_look()))
+            colour = COLOURS[number % len(COLOURS)]
+            _fill(made[-1], colour)
+            ax.plot([], [], "s", color=colour, alpha=0.5, label=name)
         ax.set_xticks(np.arange(k), [str(label) for label in self.results.classes])
         ax.set(xlabel="class")
         ax.legend(frameon=False, fontsize="small")
+        return made
 
 
 def _look() -> dict[str, Any]:
@@ -80,6 +84,6 @@ def _look() -> dict[str, Any]:
     }
 
 
-def _fill(boxes: Any, colours: Sequence[str]) -> None:
-    for box, colour in zip(boxes["boxes"], colours, strict=True):
+def _fill(boxes: Any, colour: str) -> None:
+    for box in boxes["boxes"]:
         box.set(facecolor=colour, alpha=0.5)

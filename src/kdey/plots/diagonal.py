@@ -53,7 +53,7 @@ class DiagonalDisplay:
         columns = slice(None) if label is None else [_code(self.results, label)]
         true = self.results.true[:, columns].ravel()
         names = list(self.results.methods) if methods is None else methods
-        top = float(true.max())
+        top = float(binned(true, true, n_bins)[0][-1])
         ax.plot([0, top], [0, top], color="#777777", linestyle="--", linewidth=1)
         for number, name in enumerate(names):
             estimated = self.results.estimated(name)[:, columns].ravel()

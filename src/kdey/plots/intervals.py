@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.inference import Estimate
-from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, legend, plain
+from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, plain
 from kdey.report.rows import ClassRow, by_size, estimate_rows
 
 #: Marks that stand beside the estimate: attribute, label, marker, colour.
@@ -79,7 +79,7 @@ class IntervalsDisplay:
         ax.set(xlabel="prevalence", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
         in_per_cent(ax.xaxis)
         plain(ax)
-        legend(ax)
+        ax.legend(frameon=False, fontsize="small", ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -83,14 +83,21 @@ class SensitivityDisplay:
             best = int(np.argmin(errors))
             ax.plot(values, errors, marker=".", markersize=5, label=name, **style)
             ax.plot(values[best], errors[best], "o", color=style["color"], ms=9, mfc="none")
-        every = np.concatenate([values for values, _ in self.lines.values()])
-        if every.min() > 0 and every.max() / every.min() >= 20:
+        at, errors = (np.concatenate(part) for part in zip(*self.lines.values(), strict=True))
+        if _wide(at):
             ax.set_xscale("log")
+        if _wide(errors):
+            ax.set_yscale("log")
         ax.set(xlabel=self.parameter, ylabel=self.metric)
         plain(ax)
         legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _wide(values: Array) -> bool:
+    """Return whether values want a logarithmic axis."""
+    return bool(values.min() > 0 and values.max() / values.min() >= 20)
 
 
 def _pair(name: str, values: ArrayLike, errors: ArrayLike) -> tuple[Array, Array]:

@@ -101,6 +101,7 @@ class SimplexDisplay:
             getattr(ax, f"set_{side}label")(label)
         for axis in (ax.taxis, ax.laxis, ax.raxis):
             axis.set_label_position("corner")
+            axis.set_label_rotation_mode("horizontal")
             axis.set_ticks([])
         ax.set_title(name, fontsize="medium", pad=22)
 
