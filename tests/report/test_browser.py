@@ -186,6 +186,7 @@ def test_files_can_be_downloaded(watched: Watched, pages: dict[tuple[int, str], 
     whole = json.loads(fetched("report.json"))
     assert whole["estimate"]["classes"][0] == HOSTILE
     assert len(whole["groups"]) == 30
+    assert groups[0].keys() >= {"classify_and_count", "training_prevalence", "fit_p_value"}
     assert watched.said == []
 
 

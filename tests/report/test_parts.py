@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import xml.etree.ElementTree as ET
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from kdey.inference.region import region_from_covariance
 from kdey.report import group_table
 from kdey.report.axes import Axis, percent, round_step, share_axis
 from kdey.report.classifier import classifier_view
+from kdey.report.figures.heat import DARKEST
 from kdey.report.figures.simplex import region_border
 from kdey.report.groups import position, text
 from kdey.report.rows import ClassRow, by_size
@@ -89,6 +92,13 @@ def test_groups_come_from_rows_and_from_frames(library: str) -> None:
     assert (last.n, last.status, last.p_value) == (120, "too small", 0.4)
     assert list(table.series) == ["York"]
     assert table.classes == tuple(names(3))
+
+
+def test_groups_take_the_names_of_estimates() -> None:
+    row = {"k": 1, "class": "a", "n": 5, "estimate": 0.1, "low": 0, "high": 1}
+    also = {"classify_and_count": 0.2, "training_prevalence": 0.3, "fit_p_value": 0.4}
+    (group,) = group_table([row | also], ["k"]).groups
+    assert (group.rows[0].naive, group.rows[0].training, group.p_value) == (0.2, 0.3, 0.4)
 
 
 def test_groups_say_what_they_lack() -> None:
@@ -203,6 +213,36 @@ def test_a_region_at_the_border_of_the_simplex_stays_inside_it() -> None:
     assert border is not None
     assert border.min() >= 0
     assert border[:, 2].max() > 0.01
+
+
+def luminance(colour: str) -> float:
+    """Return WCAG's relative luminance of #rrggbb."""
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(a: str, b: str) -> float:
+    light, dark = sorted([luminance(a), luminance(b)], reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def mixed(a: str, b: str, share: float) -> str:
+    pairs = [(int(a[i : i + 2], 16), int(b[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(share * x + (1 - share) * y):02x}" for x, y in pairs)
+
+
+def test_marks_and_numbers_in_shaded_cells_can_be_seen() -> None:
+    style = files("kdey.report").joinpath("templates/style.css").read_text(encoding="utf-8")
+    themes = [dict(re.findall(r"--([a-z0-9]+): (#[0-9a-f]{6})", part)) for part in style.split("}")]
+    themes = [theme for theme in themes if "paper" in theme]
+    assert len(themes) == 4  # light, dark by the system, dark by choice, print
+    assert themes[1] == themes[2]
+    for theme in themes:
+        shaded = mixed(theme["accent"], theme["panel"], DARKEST)
+        assert contrast(theme["ink"], shaded) >= 4.5
+        for name in ("accent", "naive", "training", "truth", *(f"s{i}" for i in range(6))):
+            assert contrast(theme[name], theme["paper"]) >= 3.0
 
 
 def test_rows_by_size_put_the_unknown_last() -> None:

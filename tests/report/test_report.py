@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey import CC, EMQ, DMx, HDy, KDEyML, OneVsAll, make_report, write_report
+from kdey import CC, EMQ, DMx, HDy, KDEyML, OneVsAll, check_fit, make_report, write_report
 
 from .cases import HOSTILE, fitted, full_report, group_rows, names, posteriors, weeks
 
@@ -76,6 +76,40 @@ def test_groups_alone_are_enough() -> None:
     assert sections(page) == ["groups", "settings", "files"]
     with pytest.raises(ValueError, match="an estimate or groups"):
         make_report()
+
+
+def test_estimates_of_many_bags_are_groups() -> None:
+    q = fitted(3)
+    points = posteriors(np.arange(90) % 3, 3, np.random.default_rng(0))
+    made = q.estimate_posteriors(points, [range(30), range(30, 90)])
+    report = make_report(made, quantifier=q)
+    assert sections(report.html()) == ["groups", "classifier", "settings", "files"]
+    assert report.groups is not None
+    assert [group.n for group in report.groups.groups] == [30, 60]
+    row = report.groups.groups[1].rows[0]
+    assert row.estimate == made[1].estimate[0]
+    assert row.naive == made[1].classify_and_count[0]
+    assert row.training == pytest.approx(1 / 3)
+    with pytest.raises(ValueError, match="not both"):
+        make_report(made, groups=[], by=["region"])
+
+
+def test_a_weighted_bag_is_checked_with_its_weights() -> None:
+    q = fitted(3)
+    points = posteriors(np.arange(120) % 3, 3, np.random.default_rng(0))
+    weights = np.where(np.arange(120) % 3 == 0, 5.0, 1.0)
+    made = q.estimate_posteriors(points, sample_weight=weights)
+    expected = check_fit(q, posteriors=points, sample_weight=weights, random_state=0)
+    found = make_report(made, quantifier=q).check
+    assert found is not None
+    assert found.p_value == expected.p_value
+    assert found.prevalence[0] > 0.5
+
+
+def test_broken_characters_do_not_stop_a_report(tmp_path: Path) -> None:
+    rows = group_rows(["region"], [("caf\udce9",), ("\x00",)], ["a", "\udcff"])
+    path = write_report(tmp_path / "r.html", groups=rows, by=["region"])
+    assert "caf?" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("method", [CC(), EMQ(), DMx(), OneVsAll(HDy()), KDEyML(cv=0.4)])

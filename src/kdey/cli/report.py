@@ -200,28 +200,6 @@ def _truth(quantifier: Any, labels: list[Any], name: str, table: Path) -> list[f
     return [given.count(one) / len(given) for one in classes]
 
 
-def _group_rows(
-    quantifier: Any,
-    made: Sequence[Estimate],
-    groups: dict[tuple[Any, ...], list[int]],
-    keys: Sequence[str],
-) -> list[dict[str, Any]]:
-    """Return one row per group and class."""
-    rows = []
-    p_values = _p_values(quantifier, made)
-    for values, one, p_value in zip(groups, made, p_values, strict=True):
-        poor = p_value is not None and p_value <= 0.05
-        status = "too small" if one.size < _FEWEST else ("poor fit" if poor else "ok")
-        shared = {"n": one.size, "p_value": p_value, "status": status}
-        columns = one.columns()
-        columns["naive"] = columns.pop("classify_and_count")
-        columns["training"] = columns.pop("training_prevalence")
-        for number in range(len(one.classes)):
-            own = {name: column[number] for name, column in columns.items()}
-            rows.append({**dict(zip(keys, values, strict=True)), **own, **shared})
-    return rows
-
-
 def _p_values(quantifier: Any, made: Sequence[Estimate]) -> list[float | None]:
     from kdey.diagnostics import FitChecker
     from kdey.report.page import bag_posteriors, can_be_checked
@@ -248,9 +226,12 @@ def _write(
     table: Path,
     **parts: Any,
 ) -> None:
-    from kdey.report import write_report
+    from kdey.report import estimates_table, write_report
 
-    rows = _group_rows(quantifier, list(made)[1:], groups, keys) if groups else None
+    rows = None
+    if groups:
+        parts_made, named = list(made)[1:], [dict(zip(keys, g, strict=True)) for g in groups]
+        rows = estimates_table(parts_made, named, _p_values(quantifier, parts_made), _FEWEST)
     settings = {"Command": _command(), "Model": model.name, "Table": table.name}
     settings |= {f"SHA-256 of {path.name}": _digest(path) for path in (model, table)}
     write_report(output, made[0], quantifier=quantifier, groups=rows, settings=settings, **parts)

@@ -5,7 +5,15 @@ it, ``tables.py`` and ``downloads.py`` list it, and ``render.py`` puts all into 
 Nothing here runs a method: estimates, groups and checks are handed in.
 """
 
-from kdey.report.groups import Group, GroupTable, group_table
+from kdey.report.groups import Group, GroupTable, estimates_table, group_table
 from kdey.report.page import Report, make_report, write_report
 
-__all__ = ["Group", "GroupTable", "Report", "group_table", "make_report", "write_report"]
+__all__ = [
+    "Group",
+    "GroupTable",
+    "Report",
+    "estimates_table",
+    "group_table",
+    "make_report",
+    "write_report",
+]

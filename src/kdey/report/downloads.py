@@ -39,10 +39,10 @@ def csv_download(name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     writer = csv.writer(stream)
     writer.writerow(columns)
     writer.writerows(rows)
-    return Download(name, "text/csv;charset=utf-8", stream.getvalue().encode())
+    return Download(name, "text/csv;charset=utf-8", stream.getvalue().encode("utf-8", "replace"))
 
 
 def json_download(name: str, value: Any) -> Download:
     """Return plain values as JSON."""
     text = json.dumps(value, indent=1, allow_nan=False, default=str, ensure_ascii=False)
-    return Download(name, "application/json", text.encode())
+    return Download(name, "application/json", text.encode("utf-8", "replace"))

@@ -9,10 +9,20 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Any
 
+from kdey.inference import Estimate
 from kdey.report.rows import ClassRow, number
+
+#: P-values up to this are called a poor fit.
+POOR_FIT = 0.05
 
 #: Columns that a row must have beside the group's keys; the others may be missing.
 REQUIRED = ("class", "n", "estimate", "low", "high")
+#: Other names under which a column may come: those of estimates and of their frames.
+_ALSO = {
+    "naive": "classify_and_count",
+    "training": "training_prevalence",
+    "p_value": "fit_p_value",
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,8 @@ def group_table(table: Any, by: Sequence[str], time: str | None = None) -> Group
     ----------
     table : iterable of mappings, or a frame of pandas, polars or pyarrow
         Columns: the keys of the group, ``class``, ``n``, ``estimate``, ``low``, ``high`` and, where
-        known, ``naive``, ``training``, ``p_value``, ``status``.
+        known, ``naive`` (or ``classify_and_count``), ``training`` (or ``training_prevalence``),
+        ``p_value`` (or ``fit_p_value``), ``status``.
     by : names of the keys
     time : str, optional
         The key that is a time; added to ``by`` where it is not among them.
@@ -129,7 +140,11 @@ def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
     made = tuple(
         ClassRow(
             str(row["class"]),
-            *(number(row.get(name)) for name in ("estimate", "low", "high", "naive", "training")),
+            number(row["estimate"]),
+            number(row["low"]),
+            number(row["high"]),
+            naive=_optional(row, "naive"),
+            training=_optional(row, "training"),
         )
         for row in rows
     )
@@ -140,9 +155,44 @@ def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
         keys,
         0 if size is None else int(size),
         made,
-        number(first.get("p_value")),
+        _optional(first, "p_value"),
         "ok" if status is None else str(status),
     )
+
+
+def _optional(row: Mapping[str, Any], name: str) -> float | None:
+    return number(row.get(name, row.get(_ALSO[name])))
+
+
+def estimates_table(
+    estimates: Iterable[Estimate],
+    keys: Sequence[Mapping[str, Any]],
+    p_values: Sequence[float | None] | None = None,
+    fewest: int = 1,
+) -> list[dict[str, Any]]:
+    """Return one row per estimate and class, as :func:`group_table` takes them.
+
+    Parameters
+    ----------
+    estimates : Estimate of each group
+    keys : mapping from the names of the keys to their values, for each group
+    p_values : of the fit check of each group, optional
+    fewest : int
+        Groups with fewer instances have the status "too small".
+    """
+    made = list(estimates)
+    checked = [None] * len(made) if p_values is None else p_values
+    rows = []
+    for one, names, p_value in zip(made, keys, checked, strict=True):
+        poor = p_value is not None and p_value <= POOR_FIT
+        status = "too small" if one.size < fewest else ("poor fit" if poor else "ok")
+        shared = {"n": one.size, "p_value": p_value, "status": status}
+        columns = one.columns()
+        rows += [
+            {**names, **{name: column[code] for name, column in columns.items()}, **shared}
+            for code in range(len(one.classes))
+        ]
+    return rows
 
 
 def _plain(value: Any) -> Any:

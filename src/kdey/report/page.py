@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, check_fit
-from kdey.inference import Estimate
-from kdey.report.groups import GroupTable, group_table
+from kdey.inference import Estimate, Estimates
+from kdey.report.groups import GroupTable, estimates_table, group_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Report:
 
 
 def make_report(
-    estimate: Estimate | None = None,
+    estimate: Estimate | Estimates | None = None,
     *,
     quantifier: Any = None,
     check: FitCheck | bool = True,
@@ -82,8 +82,8 @@ def make_report(
 
     Parameters
     ----------
-    estimate : Estimate, optional
-        Of the whole bag.
+    estimate : Estimate or Estimates, optional
+        Of the whole bag; those of several bags are shown as groups, by their number.
     quantifier : fitted quantifier, optional
         The one that made it: adds the classifier's calibration and confusion, the automatic
         choices, the settings and, for three classes, the training posteriors.
@@ -102,6 +102,12 @@ def make_report(
     settings : mapping, optional
         More to tell under the settings, in words.
     """
+    if isinstance(estimate, Estimates):
+        if groups is not None:
+            raise ValueError("give estimates of several bags or groups, not both")
+        numbers = [{"bag": number} for number in range(len(estimate))]
+        groups, by = estimates_table(estimate, numbers), ["bag"]
+        estimate = None
     if estimate is None and groups is None:
         raise ValueError("a report needs an estimate or groups")
     shares = None
@@ -121,7 +127,7 @@ def make_report(
 
 
 def write_report(
-    path: str | os.PathLike[str], estimate: Estimate | None = None, **parts: Any
+    path: str | os.PathLike[str], estimate: Estimate | Estimates | None = None, **parts: Any
 ) -> Path:
     """Write one self-contained HTML file; return its path.
 
@@ -143,6 +149,13 @@ def bag_posteriors(estimate: Estimate | None) -> Array | None:
     return np.asarray(held.posteriors[bag.indices], dtype=np.float64)
 
 
+def bag_weights(estimate: Estimate) -> Array | None:
+    """Return the weights (m,) of an estimate's bag; None where all count alike."""
+    if estimate.decisions is None or estimate.decisions.bags.weights is None:
+        return None
+    return estimate.decisions.bags.bag_weights(estimate.number)
+
+
 def can_be_checked(quantifier: Any, estimate: Estimate | None) -> bool:
     """Return whether the fit of an estimate's bag can be checked from its posteriors."""
     training = getattr(quantifier, "training_", None)
@@ -155,9 +168,10 @@ def can_be_checked(quantifier: Any, estimate: Estimate | None) -> bool:
 
 
 def _checked(estimate: Estimate | None, quantifier: Any) -> FitCheck | None:
-    if not can_be_checked(quantifier, estimate):
+    if estimate is None or not can_be_checked(quantifier, estimate):
         return None
-    return check_fit(quantifier, posteriors=bag_posteriors(estimate), random_state=0)
+    points, weights = bag_posteriors(estimate), bag_weights(estimate)
+    return check_fit(quantifier, posteriors=points, sample_weight=weights, random_state=0)
 
 
 def write_whole(path: Path, text: str) -> Path:
@@ -167,8 +181,9 @@ def write_whole(path: Path, text: str) -> Path:
     except OSError as error:
         raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            # Broken characters of file names and labels must not keep a report from being written.
+            stream.write(text.encode("utf-8", "replace"))
         os.chmod(scratch, 0o644)
         os.replace(scratch, path)
     except BaseException as error:

@@ -13,6 +13,8 @@ from kdey.report.rows import ClassRow
 #: Rows of groups shown on the page; all are in the file to download.
 MOST_ROWS = 1000
 _NAMES = ("estimate", "low", "high", "naive", "training", "truth")
+#: What the columns are called in files: as in the frames of estimates.
+_IN_FILES = {"naive": "classify_and_count", "training": "training_prevalence", "truth": "labels"}
 _HEADINGS = {
     "estimate": "Estimate",
     "low": "Low",
@@ -94,7 +96,7 @@ def pairs_table(pairs: Sequence[tuple[str, str, float]]) -> Table:
 def group_records(table: GroupTable) -> tuple[list[str], list[list[Any]]]:
     """Return column names and rows of all groups, for a file."""
     names = [name for name in _NAMES if name != "truth"]
-    columns = [*table.by, "class", "n", *names, "p_value", "status"]
+    columns = [*table.by, "class", "n", *_in_files(names), "fit_p_value", "status"]
     rows = [
         [
             *(text(key) for key in group.keys),
@@ -113,7 +115,13 @@ def group_records(table: GroupTable) -> tuple[list[str], list[list[Any]]]:
 def class_records(rows: Sequence[ClassRow]) -> tuple[list[str], list[list[Any]]]:
     """Return column names and rows of all classes, for a file."""
     names = known_columns(rows)
-    return ["class", *names], [[row.name, *(getattr(row, n) for n in names)] for row in rows]
+    return ["class", *_in_files(names)], [
+        [row.name, *(getattr(row, n) for n in names)] for row in rows
+    ]
+
+
+def _in_files(names: Sequence[str]) -> list[str]:
+    return [_IN_FILES.get(name, name) for name in names]
 
 
 def _share(value: float | None) -> Cell:

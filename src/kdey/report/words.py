@@ -89,7 +89,7 @@ def groups_answer(table: GroupTable) -> list[str]:
         told += _spread(table, usable)
     amiss = [group for group in table.groups if group.status != "ok"]
     if amiss:
-        kinds = listed(sorted({group.status for group in amiss}))
+        kinds = listed(sorted({part for group in amiss for part in group.status.split("; ")}))
         told.append(f"To look at again: {len(amiss):,} of them ({kinds}).")
     return told
 

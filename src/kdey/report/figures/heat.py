@@ -12,7 +12,7 @@ from kdey.report.axes import percent
 from kdey.report.svg import Drawing, shortened, text_width
 
 #: Shading of a share of one: text on it must stay readable.
-_DARKEST = 0.55
+DARKEST = 0.5
 #: More columns than this have no numbers in their cells.
 _MOST_NUMBERS = 12
 
@@ -66,7 +66,7 @@ def heat_figure(
 
 def _cell(drawing: Drawing, box: dict[str, Any], depth: float, tip: str, text: str) -> None:
     """Draw a cell of a shade between none (0) and darkest (1)."""
-    shade = round(_DARKEST * min(max(depth, 0.0), 1.0), 3)
+    shade = round(DARKEST * min(max(depth, 0.0), 1.0), 3)
     drawing.add("rect", tip=tip, **box, class_="cell")
     if shade > 0.004:
         drawing.add("rect", tip=tip, **box, class_="heat", fill_opacity=f"{shade:g}")

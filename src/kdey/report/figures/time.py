@@ -12,6 +12,8 @@ from kdey.report.svg import Drawing, shortened, text_width
 
 #: Classes and series drawn; the others stand in the table.
 MOST_CLASSES, MOST_SERIES = 9, 6
+#: Longer lines have no points on them.
+_MOST_POINTS = 120
 _PANEL, _TALL, _LEFT, _TOP, _BOTTOM, _GAP = 330.0, 130.0, 52.0, 26.0, 32.0, 20.0
 
 
@@ -51,13 +53,14 @@ def _panel(
     up = share_axis(_peak(table, label), bottom, top)
     draw_up(drawing, up, left, left + _PANEL, about=4)
     places = _places(moments, left + 4, left + _PANEL - 4)
+    place_of = dict(zip(moments, places, strict=True))
     _dates(drawing, moments, places, bottom)
     for number, groups in enumerate(series.values()):
-        known = [(places[moments.index(table.moment(g))], g.by_class.get(label)) for g in groups]
+        known = [(place_of[table.moment(g)], g.by_class.get(label)) for g in groups]
         for run in _runs(known):
             _draw_run(drawing, up, run, number)
         for group, (x, row) in zip(groups, known, strict=True):
-            if row is not None and row.estimate is not None:
+            if len(moments) <= _MOST_POINTS and row is not None and row.estimate is not None:
                 tip = f"{table.label(group)}: {percent(row.estimate)}"
                 place = up.at(row.estimate)
                 drawing.add("circle", tip=tip, cx=x, cy=place, r=2.6, class_=f"point s{number}")
