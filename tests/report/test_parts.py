@@ -106,6 +106,8 @@ def test_groups_say_what_they_lack() -> None:
         group_table([{"class": "a", "n": 1, "estimate": 0, "high": 1}], ["region"])
     with pytest.raises(ValueError, match="name their columns"):
         group_table([], [])
+    with pytest.raises(ValueError, match="no rows"):
+        group_table([], ["region"])
 
 
 def test_times_in_order_whatever_they_are() -> None:

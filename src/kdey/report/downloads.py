@@ -44,5 +44,5 @@ def csv_download(name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 def json_download(name: str, value: Any) -> Download:
     """Return plain values as JSON."""
-    text = json.dumps(value, indent=1, allow_nan=False, default=str, ensure_ascii=False)
+    text = json.dumps(value, allow_nan=False, default=str, ensure_ascii=False)
     return Download(name, "application/json", text.encode("utf-8", "replace"))

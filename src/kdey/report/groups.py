@@ -120,6 +120,8 @@ def group_table(table: Any, by: Sequence[str], time: str | None = None) -> Group
         if missing:
             raise ValueError(f"groups lack the columns {', '.join(missing)}")
         parts.setdefault(tuple(_plain(row[name]) for name in names), []).append(row)
+    if not parts:
+        raise ValueError("groups has no rows: there is nothing to report")
     groups = [_group(keys, rows) for keys, rows in parts.items()]
     if time is not None:
         place = names.index(time)

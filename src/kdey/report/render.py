@@ -250,7 +250,8 @@ def _downloads(report: Report, rows: Sequence[ClassRow] | None) -> list[Download
     if report.groups is not None:
         columns, records = group_records(report.groups)
         found.append(csv_download("groups.csv", columns, records))
-        whole["groups"] = [dict(zip(columns, record, strict=True)) for record in records]
+        # One list per column: names repeated for each row would make most of the file.
+        whole["groups"] = dict(zip(columns, map(list, zip(*records, strict=True)), strict=True))
     if report.check is not None:
         whole["fit"] = {"p_value": report.check.p_value, "verdict": report.check.verdict}
     whole["settings"] = dict(settings_of(report.estimate, report.quantifier, report.settings))

@@ -14,7 +14,7 @@ from kdey.report.svg import Drawing, shortened, text_width
 MOST_CLASSES, MOST_SERIES = 9, 6
 #: Longer lines have no points on them.
 _MOST_POINTS = 120
-_PANEL, _TALL, _LEFT, _TOP, _BOTTOM, _GAP = 330.0, 130.0, 52.0, 26.0, 32.0, 20.0
+_PANEL, _TALL, _LEFT, _TOP, _BOTTOM, _GAP = 325.0, 130.0, 52.0, 26.0, 32.0, 36.0
 
 
 def time_figure(table: GroupTable, name: str = "time") -> Drawing:
