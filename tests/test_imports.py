@@ -36,7 +36,8 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks", "persistence"),
+    ("checks", "persistence", "report"),
+    ("plots",),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
     ("experiments",),

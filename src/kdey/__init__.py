@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.median import Median
     from kdey.quantifiers.mixture_models import MM, DyS
     from kdey.quantifiers.one_vs_all import OneVsAll
+    from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
 
 __version__ = "0.1.0.dev0"
@@ -86,6 +87,7 @@ _HOMES = {
     "PosteriorDraws": "kdey.bayes",
     "RandomSearchQ": "kdey.model_selection",
     "Region": "kdey.inference",
+    "Report": "kdey.report",
     "Results": "kdey.evaluation",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
@@ -99,6 +101,7 @@ _HOMES = {
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
     "load": "kdey.persistence",
+    "make_report": "kdey.report",
     "save": "kdey.persistence",
     "identifiability": "kdey.diagnostics",
     "importance_weights": "kdey.diagnostics",
@@ -106,6 +109,7 @@ _HOMES = {
     "plan_labels": "kdey.diagnostics",
     "predict_groups": "kdey.groups",
     "sample_posterior": "kdey.bayes",
+    "write_report": "kdey.report",
 }
 
 __all__ = [
@@ -147,6 +151,7 @@ __all__ = [
     "PosteriorDraws",
     "RandomSearchQ",
     "Region",
+    "Report",
     "Results",
     "Solution",
     "StageCache",
@@ -162,11 +167,13 @@ __all__ = [
     "identifiability",
     "importance_weights",
     "load",
+    "make_report",
     "plan_bag_size",
     "plan_labels",
     "predict_groups",
     "sample_posterior",
     "save",
+    "write_report",
 ]
 
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "select": ("select", "Find the best settings of a method on a labelled table."),
     "demo": ("demo", "Compare the paper's methods on scikit-learn's handwritten digits."),
     "data": ("data", "List, fetch, locate and check the data sets of the paper."),
+    "report": ("report", "Write one HTML page on the prevalences of a table."),
     "reproduce": ("reproduce", "Run the paper's experiments; make its tables and figures."),
 }
 
