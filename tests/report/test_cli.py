@@ -84,9 +84,9 @@ def test_scores_in_answer_out(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--by", "region"], "table.csv has no column region"),
-        (["--label", "site"], "column site, row 1"),
-        (["--scores", "a,site,b"], "column site, row 1"),
+        (["--by", "region"], "no key column 'region'"),
+        (["--label", "site"], "in row 1, which training lacks"),
+        (["--scores", "a,site,b"], "column 'site' must hold numbers, but row 1"),
         (["--confidence", "2"], "confidence"),
         (["-o", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html"),
     ],
@@ -105,10 +105,10 @@ def test_what_is_wrong_is_one_line(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,c\n1,2,3\n", "has no column d"),
+        ("a,b,c\n1,2,3\n", "no column 'd'"),
         ("a,b,c,d\n", "has no rows"),
-        ("a,b,c,d\n1,2,3,4\n1,2\n", "cannot be read"),
-        ("", "cannot be read"),
+        ("a,b,c,d\n1,2,3,4\n1,2\n", "Row #3: Expected 4 columns"),
+        ("", "the file is empty"),
     ],
 )
 def test_bad_tables(folder: Path, tmp_path: Path, text: str, message: str) -> None:
@@ -127,4 +127,4 @@ def test_files_that_are_no_models(folder: Path, tmp_path: Path) -> None:
     assert "is not a kdey model file" in done.output
     done = run(folder / "none.kdey", folder / "table.csv", "-o", tmp_path / "r.html")
     assert done.exit_code == 2
-    assert "does not exist" in done.output
+    assert "No such file" in done.output

@@ -100,7 +100,8 @@ def literal(text: str) -> Any:
 
 def deliver(table: Any, format: str | None, output: str | None) -> None:
     """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
-    from kdey.tables.writing import format_of, table_bytes, write_whole
+    from kdey.tables.writing import format_of, table_bytes
+    from kdey.writing import write_whole
 
     if format is None:
         drawn = output is None and sys.stdout.isatty()
@@ -154,6 +155,6 @@ def output_options(command: Command) -> Command:
 def check_output(output: str | None) -> None:
     """Raise where the output cannot be written, before any work."""
     if output is not None:
-        from kdey.tables.writing import check_writable
+        from kdey.writing import check_writable
 
         check_writable(output)

@@ -93,7 +93,7 @@ def estimate_file(
     first = 1
     for frame in file.batches(_columns(scorer, grouping, layout), texts):
         try:
-            types = types or _types(grouping.keys(frame))
+            types = types or key_types(grouping.keys(frame))
             points, usable = scorer.points(frame, grouping.names, first)
             stream.add(points, grouping.encode(frame, keys), usable)
             if layout is not None and layout.label in frame.columns:
@@ -114,7 +114,8 @@ def _columns(scorer: Scorer, grouping: Grouping, layout: TableLayout | None) -> 
     return list(dict.fromkeys([*needed, *grouping.names, *label]))
 
 
-def _types(keys: Any) -> dict[str, Any]:
+def key_types(keys: Any) -> dict[str, Any]:
+    """Return the pyarrow types of key columns, by name, from a narwhals frame over pyarrow."""
     import pyarrow as pa
 
     fields = keys.to_native().schema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from kdey.bags import Array
 from kdey.diagnostics import FitCheck, check_fit
 from kdey.inference import Estimate, Estimates
 from kdey.report.groups import GroupTable, estimates_table, group_table
+from kdey.writing import write_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,8 @@ class Report:
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all; return its path."""
-        return write_whole(Path(path), self.html())
+        write_whole(path, self.html())
+        return Path(path)
 
     def _repr_html_(self) -> str:
         page = escape(self.html())
@@ -172,23 +173,3 @@ def _checked(estimate: Estimate | None, quantifier: Any) -> FitCheck | None:
         return None
     points, weights = bag_posteriors(estimate), bag_weights(estimate)
     return check_fit(quantifier, posteriors=points, sample_weight=weights, random_state=0)
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a text to a file that is replaced only once all of it is on disk."""
-    try:
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            # Broken characters of file names and labels must not keep a report from being written.
-            stream.write(text.encode("utf-8", "replace"))
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException as error:
-        Path(scratch).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from None
-        raise
-    return path

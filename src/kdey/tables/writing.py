@@ -1,4 +1,4 @@
-"""Tables to CSV, JSON and Parquet; a file is written whole or not at all."""
+"""Tables to CSV, JSON and Parquet."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,36 +37,6 @@ def table_bytes(table: Any, format: str) -> bytes:
     writer.writerow(table.column_names)
     writer.writerows(rows)
     return text.getvalue().encode()
-
-
-def write_whole(path: str, data: bytes) -> None:
-    """Write a file by another name first, so that a failure leaves nothing half-written."""
-    target = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)  # as an ordinary new file
-            os.replace(name, target)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from None
-
-
-def check_writable(path: str) -> None:
-    """Raise where ``path`` cannot be written, before the work whose result goes there."""
-    target = Path(path)
-    if target.is_dir():
-        raise OSError(f"cannot write {path}: it is a folder")
-    if not target.parent.is_dir():
-        raise OSError(f"cannot write {path}: there is no folder {target.parent}")
-    if not os.access(target.parent, os.W_OK):
-        raise OSError(f"cannot write {path}: the folder {target.parent} is not writable")
 
 
 def _plain(value: Any) -> Any:
