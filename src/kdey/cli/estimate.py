@@ -7,16 +7,13 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_output, deliver, guarded, names, output_options, say
+from kdey.cli.grouped import group_options, grouping_of
 
 
 @click.command()
 @click.argument("model")
 @click.argument("table")
-@click.option("--by", multiple=True, help="Key columns of the groups; repeat, or commas.")
-@click.option("--time", help="Column of dates or times: one more, last key.")
-@click.option("--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ...")
-@click.option("--scores", multiple=True, help="Columns of posteriors in the place of features.")
-@click.option("--confidence", default=0.95, show_default=True)
+@group_options
 @click.option(
     "--target",
     type=click.Choice(["population", "bag"]),
@@ -25,14 +22,6 @@ from kdey.cli.common import check_output, deliver, guarded, names, output_option
     help="Limits for the population behind a group, or for this very group.",
 )
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
-@click.option("--min-size", default=10, show_default=True, help="Below it: status 'too small'.")
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "drop"]),
-    default="error",
-    show_default=True,
-    help="Rows with a missing value: refuse them, or leave them out and count them.",
-)
 @click.option("--check-fit", is_flag=True, help="Ask if groups look like mixtures of training.")
 @click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
 @click.option(
@@ -58,7 +47,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
 
 def _estimated(model: str, table: str, options: dict[str, Any]) -> Any:
     from kdey import load
-    from kdey.groups import Grouping, GroupSettings, estimate_file
+    from kdey.groups import GroupSettings, estimate_file
     from kdey.inference import IntervalOptions
     from kdey.progress import progress
     from kdey.tables.reading import TableFile
@@ -67,14 +56,13 @@ def _estimated(model: str, table: str, options: dict[str, Any]) -> Any:
     limits = IntervalOptions(options["confidence"], options["target"])
     check = options["check_fit"] or options["fail_on_misfit"]
     settings = GroupSettings(limits, options["min_size"], check, options["level"])
-    grouping = Grouping(tuple(names(options["by"])), options["time"], options["every"])
     file = TableFile.open(table)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
         return estimate_file(
             quantifier,
             file,
-            grouping,
+            grouping_of(options),
             settings,
             scores=names(options["scores"]) or None,
             missing=options["missing"],

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_output, guarded, names, say
+from kdey.cli.grouped import group_options, grouping_of
 
 #: Groups beyond this number are not checked for fit one by one.
 _MOST_CHECKED = 50
@@ -16,20 +17,8 @@ _MOST_CHECKED = 50
 @click.command()
 @click.argument("model")
 @click.argument("table")
-@click.option("--by", multiple=True, help="Key columns of the groups; repeat, or commas.")
-@click.option("--time", help="Column of dates or times: one more, last key.")
-@click.option("--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ...")
+@group_options
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
-@click.option("--scores", multiple=True, help="Columns of posteriors in the place of features.")
-@click.option("--confidence", default=0.95, show_default=True)
-@click.option("--min-size", default=10, show_default=True, help="Below it: status 'too small'.")
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "drop"]),
-    default="error",
-    show_default=True,
-    help="Rows with a missing value: refuse them, or leave them out and count them.",
-)
 @click.option("--title", help="Heading of the page.")
 @click.option("-o", "--output", default="report.html", show_default=True, help="File to write.")
 @guarded
@@ -46,7 +35,7 @@ def report(model: str, table: str, **options: Any) -> None:
 def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     """Return the report."""
     from kdey import load
-    from kdey.groups import Grouping, Scorer
+    from kdey.groups import Scorer
     from kdey.inference import IntervalOptions
     from kdey.report import make_report
     from kdey.tables.layout import TableLayout
@@ -56,7 +45,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     limits = IntervalOptions(options["confidence"])
     layout = TableLayout.of(quantifier)
     frame = file.read(() if layout is None else list(layout.texts or {}))
-    grouping = Grouping(tuple(names(options["by"])), options["time"], options["every"])
+    grouping = grouping_of(options)
     given = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
         scorer = Scorer.of(quantifier, given, options["missing"])
