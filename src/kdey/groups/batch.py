@@ -124,9 +124,11 @@ class Scorer:
         if self.scores:
             return self._score_points(frame, first)
         X, usable = self._instances(frame, keys, first)
-        if not self.on_posteriors or not usable.any():
-            return (X if self.on_posteriors is False else self._none()), usable
+        if not self.on_posteriors:
+            return X, usable
         classes = self.quantifier.classes_
+        if not usable.any():
+            return np.empty((0, len(classes))), usable
         return predict_posteriors(self.quantifier.classifier_, X, classes), usable
 
     def _score_points(
@@ -196,9 +198,6 @@ class Scorer:
             f"({int((~usable).sum())} rows lack one): mend them, or leave such rows out "
             "(missing='drop', --missing drop)"
         )
-
-    def _none(self) -> NDArray[np.float64]:
-        return np.empty((0, len(self.quantifier.classes_)))
 
 
 def _for_classifier(frame: Any) -> Any:

@@ -51,37 +51,46 @@ def estimate_groups(
     on_run : callable, optional
         Told the number of instances done after each run of groups.
     """
-    k, sizes = len(quantifier.classes_), np.bincount(codes, minlength=n_groups).astype(np.int64)
-    found = {name: np.full((n_groups, k), np.nan) for name in ("estimate", "low", "high", "naive")}
-    p_values, converged = np.full(n_groups, np.nan), np.ones(n_groups, dtype=np.bool_)
+    sizes = np.bincount(codes, minlength=n_groups).astype(np.int64)
+    lost = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
     checker = _checker(quantifier) if settings.check_fit else None
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(sizes)
-    for groups in _runs(sizes, k):
+    found = _Found(n_groups, len(quantifier.classes_))
+    order, ends = np.argsort(codes, kind="stable"), np.cumsum(sizes)
+    for groups in _runs(sizes, len(quantifier.classes_)):
         own = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
         part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
         bags = _consecutive(sizes[groups])
-        made = _estimates(quantifier, part, bags, settings, on_posteriors)
-        found["estimate"][groups], found["low"][groups] = made.estimate, made.low
-        found["high"][groups], found["naive"][groups] = made.high, _naive(part, bags, made)
-        converged[groups] = made.converged
+        found.take(groups, part, bags, _estimates(quantifier, part, bags, settings, on_posteriors))
         if checker is not None:
-            p_values[groups] = _fit_p_values(checker, part, bags, settings)
+            found.p_values[groups] = _fit_p_values(checker, part, bags, settings)
         if on_run is not None:
             on_run(len(own))
-    lost = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
     return GroupAnswers(
         classes=np.asarray(quantifier.classes_),
         sizes=sizes,
         missing=lost,
-        estimate=found["estimate"],
-        low=found["low"],
-        high=found["high"],
-        classify_and_count=found["naive"],
+        **found.shares,
         training_prevalence=np.asarray(quantifier.prevalence_),
-        fit_p_value=p_values,
-        status=_status(sizes, lost, p_values, converged, settings),
+        fit_p_value=found.p_values,
+        status=_status(sizes, lost, found.p_values, found.converged, settings),
     )
+
+
+class _Found:
+    """What the runs have given so far; NaN for groups that none had."""
+
+    def __init__(self, n_groups: int, n_classes: int) -> None:
+        names = ("estimate", "low", "high", "classify_and_count")
+        self.shares = {name: np.full((n_groups, n_classes), np.nan) for name in names}
+        self.p_values = np.full(n_groups, np.nan)
+        self.converged = np.ones(n_groups, dtype=np.bool_)
+
+    def take(self, groups: Indices, part: Any, bags: Bags, made: Estimates) -> None:
+        """Keep the numbers of a run; the rest of the estimates is large and is given up."""
+        for name in ("estimate", "low", "high"):
+            self.shares[name][groups] = getattr(made, name)
+        self.shares["classify_and_count"][groups] = _naive(part, bags, made)
+        self.converged[groups] = made.converged
 
 
 def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:
