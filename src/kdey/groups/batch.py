@@ -123,7 +123,7 @@ class Scorer:
         """
         if self.scores:
             return self._score_points(frame, first)
-        X, usable = self._instances(frame, keys, first)
+        X, usable = self.instances(frame, keys, first)
         if not self.on_posteriors:
             return X, usable
         classes = self.quantifier.classes_
@@ -151,9 +151,10 @@ class Scorer:
         self._refuse(frame, self.scores, usable, first)
         return (made if usable.all() else made[usable]), usable
 
-    def _instances(
-        self, frame: Any, keys: tuple[str, ...], first: int
+    def instances(
+        self, frame: Any, keys: tuple[str, ...] = (), first: int = 1
     ) -> tuple[Any, NDArray[np.bool_]]:
+        """Return the usable rows as the classifier takes them, and which are usable, (m,)."""
         names = self.columns()
         if names is None:
             names = self._other_columns(frame, keys)
