@@ -16,7 +16,7 @@ ROOT = Path(kdey.__file__).parent
 #: one layer must not import each other. A new module or folder is placed here.
 LAYERS = (
     ("simplex", "weights", "labels", "threads", "native", "frames", "fingerprint", "appending"),
-    ("bags",),
+    ("bags", "device"),
     ("kernels",),
     ("splits", "newton"),
     ("posteriors", "calibration"),
@@ -27,6 +27,7 @@ LAYERS = (
     ("metrics",),
     ("datasets",),
     ("matching",),
+    ("gpu",),
     ("inference",),
     ("automatic",),
     ("fitted",),
