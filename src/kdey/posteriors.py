@@ -183,7 +183,8 @@ def predict_posteriors(
     columns = column_codes(classifier, classes)
     given = classifier.predict_proba(X)
     if stay and on_gpu(given):
-        return _aligned_tensor(given, columns, len(np.asarray(classes)), name)
+        tensor: Posteriors = _aligned_tensor(given, columns, len(np.asarray(classes)), name)
+        return tensor
     made = check_posteriors(on_host(given), len(columns), name=name)
     k = len(np.asarray(classes))
     if np.array_equal(columns, np.arange(k)):

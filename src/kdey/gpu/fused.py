@@ -37,8 +37,9 @@ class Shape:
     stages: int = 3
 
 
-#: Measured best on an H200 (benchmarks/gpu/kernel.py).
+#: Measured best on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
 DEFAULT = Shape()
+MANY = Shape(64, 64, 4, 2)
 
 
 @triton.jit
@@ -138,12 +139,13 @@ def fused_log_sums(
     refs: DeviceReferences,
     bandwidths: Sequence[float],
     exclude: torch.Tensor | None = None,
-    shape: Shape = DEFAULT,
+    shape: Shape | None = None,
 ) -> torch.Tensor:
     """Return the log-sums of :func:`kdey.gpu.sums.class_log_sums`, float32, (n_bandwidths, m, k).
 
     ``queries`` is a float32 tensor of shape (m, D) whose rows are contiguous.
     """
+    shape = shape or (DEFAULT if len(bandwidths) == 1 else MANY)
     largest = float(queries.abs().max()) if len(queries) else 0.0
     padded = PaddedReferences.of(refs, largest, shape.references)
     left_out = None if exclude is None else padded.position[exclude].to(torch.int32)
@@ -161,7 +163,7 @@ def launch(
     bandwidths: Sequence[float],
     exclude: torch.Tensor | None,
     out: torch.Tensor,
-    shape: Shape = DEFAULT,
+    shape: Shape,
 ) -> None:
     """Write the log-sums of at most ``MAX_BANDWIDTHS`` bandwidths to ``out``."""
     m, columns = queries.shape

@@ -149,7 +149,9 @@ class PaddedReferences:
         )
 
 
-def _padded_places(offsets: tuple[int, ...], tile: int) -> tuple[NDArray[np.int64], NDArray]:
+def _padded_places(
+    offsets: tuple[int, ...], tile: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the padded place of each reference, and where each class begins."""
     counts = np.diff(offsets)
     starts = np.concatenate([[0], np.cumsum(-(-counts // tile) * tile)])

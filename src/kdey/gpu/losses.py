@@ -44,9 +44,9 @@ def frank_wolfe_gap(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return (x * spread).sum(dim=1)
 
 
-def uniform(n: int, k: int, like: torch.Tensor) -> torch.Tensor:
+def uniform(n: int, k: int, device: torch.device) -> torch.Tensor:
     """Return the uniform prevalence n times, shape (n, k)."""
-    return torch.full((n, k), 1.0 / k, dtype=torch.float64, device=like.device)
+    return torch.full((n, k), 1.0 / k, dtype=torch.float64, device=device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class MixtureLoss:
 
     def start(self) -> torch.Tensor:
         """Return the uniform prevalence."""
-        return uniform(len(self.rows), self.rows.shape[2], self.rows)
+        return uniform(len(self.rows), self.rows.shape[2], self.rows.device)
 
     def _mixture(self, x: torch.Tensor) -> torch.Tensor:
         return torch.bmm(self.rows, x[:, :, None])[:, :, 0]
@@ -108,7 +108,7 @@ class QuadraticLoss:
 
     def start(self) -> torch.Tensor:
         """Return the uniform prevalence."""
-        return uniform(*self.targets.shape, self.targets)
+        return uniform(len(self.targets), len(self.gram), self.targets.device)
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         """Return the objective."""
@@ -122,7 +122,7 @@ class QuadraticLoss:
         """Return the Frank-Wolfe gap."""
         return frank_wolfe_gap(x, gradient)
 
-    def take(self, which: torch.Tensor) -> QuadraticLoss:
+    def take(self, which: torch.Tensor) -> Self:
         """Return the loss of some of the bags."""
         return type(self)(self.gram, self.targets[which])
 
@@ -138,7 +138,7 @@ class CauchySchwarzLoss(QuadraticLoss):
 
     def start(self) -> torch.Tensor:
         """Return the best multiple of the uniform vector."""
-        x = uniform(*self.targets.shape, self.targets)
+        x = uniform(len(self.targets), len(self.gram), self.targets.device)
         slope = (x * self.targets).sum(dim=1)
         curve = (x * (x @ self.gram)).sum(dim=1)
         return x * (slope / curve)[:, None]
@@ -172,7 +172,7 @@ class DivergenceLoss:
 
     def start(self) -> torch.Tensor:
         """Return the uniform prevalence."""
-        return uniform(len(self.targets), self.templates.shape[1], self.targets)
+        return uniform(len(self.targets), self.templates.shape[1], self.targets.device)
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
         """Return the objective, without the constant of rows of zeros."""

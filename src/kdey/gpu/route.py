@@ -72,9 +72,7 @@ def device_solver(
     return partial(match_rows, matching, row_map, rows)
 
 
-def match_rows(
-    matching: Any, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1
-) -> Solution:
+def match_rows(matching: Any, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
     """Return ``matching.match(row_map, rows, bags)``, worked out where the rows lie."""
     if not getattr(rows, "on_device", False):
         solution: Solution = matching.match(row_map, rows, bags, n_threads)

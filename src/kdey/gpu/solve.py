@@ -50,9 +50,7 @@ def solve_bags(matching: Any, row_map: Any, rows: DeviceRows, bags: Bags) -> Sol
         return maximise_likelihood(rows, bags, matching.tol, matching.max_iter or _MAX_ITER)
     targets = _log_means(rows, bags)
     if isinstance(matching, MatchCauchySchwarz):
-        return solve_cauchy_schwarz(
-            CauchySchwarz(row_map.templates, targets), rows.logs.device
-        )
+        return solve_cauchy_schwarz(CauchySchwarz(row_map.templates, targets), rows.logs.device)
     return solve_quadratic(QuadraticMatch(row_map.templates, np.exp(targets)), rows.logs.device)
 
 
@@ -201,6 +199,3 @@ def _finish(solution: Solution, known: NDArray[np.bool_], tol: float, why: str) 
         solution.n_iter[lost] = 0
     np.less_equal(solution.gap, tol, out=solution.converged)
     return warn_stalled(solution, known, tol)
-
-
-
