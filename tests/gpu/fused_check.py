@@ -37,7 +37,7 @@ def cases(large: bool) -> dict[str, Sums]:
         "28 classes": sums(5, m=40, n=3 * n, k=28, bandwidths=[0.1]),
     }
     if large:
-        many = np.linspace(0.03, 0.5, 40).tolist()
+        many = np.linspace(0.06, 0.5, 40).tolist()
         made["more than one pass"] = sums(6, m=700, n=n, bandwidths=many)
         made["65 columns"] = sums(7, m=200, n=4 * n, k=65, bandwidths=[0.1, 0.2])
     return made

@@ -29,6 +29,8 @@ def test_interpreted():
         env=environment,
         cwd=ROOT,
     )
+    if "only 0-dimensional arrays" in done.stderr:
+        pytest.skip("this Triton's interpreter does not work with this NumPy")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -37,7 +39,7 @@ def test_compiled():
     from tests.gpu.fused_check import TOLERANCE, cases, error
 
     found = {name: error(case, torch.device("cuda"), None) for name, case in cases(True).items()}
-    assert max(found.values()) < TOLERANCE, found
+    assert max(found.values()) < TOLERANCE, "\n".join(map(str, found.items()))
 
 
 @needs_cuda

@@ -11,6 +11,7 @@ from kdey.gpu.layout import DeviceReferences
 from kdey.gpu.plain import plain_log_sums
 from kdey.gpu.sums import class_log_sums
 from tests.gpu.cases import sums
+from tests.gpu.conftest import needs_cuda
 from tests.kernels.cases import worst_error
 
 #: Of exp(l - max l), for bandwidths that float32 serves.
@@ -118,6 +119,28 @@ def test_out_of_memory_halves_the_tile(monkeypatch):
     found = case.on(class_log_sums)
     assert tried[:4] == [64, 32, 16, 8]
     assert worst_error(found.double().numpy(), wanted.double().numpy()) < 1e-6
+
+
+@needs_cuda
+def test_a_gpu_that_is_truly_full(monkeypatch):
+    rng = np.random.default_rng(0)
+    queries, references = rng.dirichlet(np.ones(4), 200_000), rng.dirichlet(np.ones(4), 4_000)
+    refs = DeviceReferences.of(references, np.array([0, 1000, 4000]), None, torch.device("cuda"))
+    x = torch.from_numpy(queries).float().cuda()
+    wanted = plain_log_sums(x, refs, [0.1], None, torch.float32)
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    monkeypatch.setattr(plain, "_TILE", {"cuda": 1 << 32})  # 17 GB for one matrix
+    try:
+        torch.cuda.set_per_process_memory_fraction(
+            (torch.cuda.memory_reserved() + (1 << 30)) / total
+        )
+        found = plain_log_sums(x, refs, [0.1], None, torch.float32)
+        peak = torch.cuda.max_memory_reserved()
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert peak < 3 << 30
+    torch.testing.assert_close(found, wanted)
 
 
 def test_no_tile_is_small_enough(monkeypatch):

@@ -31,15 +31,15 @@ MAX_BANDWIDTHS = 32
 class Shape:
     """Tile of queries and references, warps per program, and stages of the pipeline."""
 
-    queries: int = 128
+    queries: int = 64
     references: int = 128
-    warps: int = 8
+    warps: int = 4
     stages: int = 3
 
 
 #: Measured best on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
 DEFAULT = Shape()
-MANY = Shape(64, 64, 4, 2)
+MANY = Shape(stages=2)
 
 
 @triton.jit
@@ -105,7 +105,7 @@ def _log_sums_kernel(
             u = tl.where(places[None, :] == left_out[:, None], -1e30, u)
         higher = tl.maximum(top, tl.max(u, 1))
         if BANDWIDTHS == 1:
-            terms = tl.exp2(u * one_factor - (higher * one_factor)[:, None])
+            terms = tl.exp2((u - higher[:, None]) * one_factor)
             if WEIGHTED:
                 terms *= tl.load(weights + places)[None, :]
             one_sum = one_sum * tl.exp2((top - higher) * one_factor) + tl.sum(terms, 1)
@@ -121,14 +121,16 @@ def _log_sums_kernel(
         top = higher
     # u - |x|^2 / 2 is minus half the squared distance: never positive but for rounding.
     nearest = tl.minimum(top - norm, 0.0)
-    nearest = tl.where(top < -1e29, float("-inf"), nearest)  # every reference was left out
+    nothing = top < -1e29  # no reference, or every one left out
     shift = tl.load(log_weight + label)
     base = out + at * n_classes + label
     if BANDWIDTHS == 1:
         value = (nearest * one_factor + tl.log2(one_sum)) * 0.6931471805599453 + shift
+        value = tl.where(nothing, float("-inf"), value)
         tl.store(base, value, mask=inside)
     else:
         value = (nearest[:, None] * factor[None, :] + tl.log2(sums)) * 0.6931471805599453 + shift
+        value = tl.where(nothing[:, None], float("-inf"), value)
         jump = slots.to(tl.int64) * n_queries * n_classes
         keep = inside[:, None] & (slots < BANDWIDTHS)[None, :]
         tl.store(base[:, None] + jump[None, :], value, mask=keep)
@@ -146,7 +148,7 @@ def fused_log_sums(
     ``queries`` is a float32 tensor of shape (m, D) whose rows are contiguous.
     """
     shape = shape or (DEFAULT if len(bandwidths) == 1 else MANY)
-    largest = float(queries.abs().max()) if len(queries) else 0.0
+    largest = float(torch.stack(queries.aminmax()).abs().max()) if len(queries) else 0.0
     padded = PaddedReferences.of(refs, largest, shape.references)
     left_out = None if exclude is None else padded.position[exclude].to(torch.int32)
     size = (len(bandwidths), len(queries), refs.n_classes)

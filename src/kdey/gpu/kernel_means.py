@@ -42,7 +42,9 @@ def kernel_means(
     centre = u.mean(dim=0)  # small norms make exact distances
     u = u - centre
     norms = (u**2).sum(dim=1, keepdim=True)
-    weights = _averaging(bags, columns, len(used), instances.device)
+    places = as_tensor(columns.reshape(-1), u.device)
+    offsets = as_tensor(bags.offsets[:-1], u.device)
+    shares = as_tensor(bags.matrix().data, u.device)
     out = u.new_empty((len(bags), len(points)))
     factor = -0.5 / bandwidth**2
 
@@ -50,18 +52,11 @@ def kernel_means(
         x = points[start:stop] - centre
         last = factor * (x**2).sum(dim=1) - log_scale[start:stop]
         exponents = torch.addmm(last, u, x.T, alpha=-2.0 * factor).add_(factor * norms)
-        out[:, start:stop] = torch.sparse.mm(weights, exponents.exp_())
+        # A bag is a weighted sum of rows: what an embedding layer calls a bag, too.
+        out[:, start:stop] = torch.nn.functional.embedding_bag(
+            places, exponents.exp_(), offsets, mode="sum", per_sample_weights=shares
+        )
 
     in_tiles(work, len(points), _TILE.get(u.device.type, 1 << 22) // len(used))
     return out
 
-
-def _averaging(
-    bags: Bags, columns: np.ndarray[tuple[int], np.dtype[np.int64]], n: int, device: torch.device
-) -> torch.Tensor:
-    """Return the averaging matrix of shape (n_bags, n), sparse; its rows sum to one."""
-    owners = np.repeat(np.arange(len(bags)), bags.sizes)
-    places = as_tensor(np.stack([owners, columns.reshape(-1)]), device)
-    shares = as_tensor(bags.matrix().data, device)
-    shape = (len(bags), n)
-    return torch.sparse_coo_tensor(places, shares, shape, check_invariants=False).coalesce()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -10,8 +11,8 @@ import torch
 from kdey.gpu.layout import DeviceReferences
 from kdey.gpu.tiles import in_tiles
 
-#: Kernel exponents held at a time: 64 MB of float32 on a GPU, and what fits a processor's cache.
-_TILE = {"cuda": 1 << 24, "cpu": 1 << 18}
+#: Kernel exponents held at a time: few calls on a GPU, and what fits a processor's cache.
+_TILE = {"cuda": 1 << 25, "cpu": 1 << 18}
 #: References of a class taken at a time; longer classes are merged by their log-sums.
 _REFERENCES = 4096
 
@@ -27,7 +28,8 @@ def plain_log_sums(
     shape = (len(bandwidths), len(queries), refs.n_classes)
     out = torch.full(shape, -math.inf, dtype=dtype, device=queries.device)
     left_out = None if exclude is None else refs.position[exclude]
-    tile = _TILE.get(queries.device.type, 1 << 22) // _REFERENCES
+    longest = max(b - a for a, b in itertools.pairwise((0, *refs.offsets)))
+    tile = _TILE.get(queries.device.type, 1 << 22) // max(1, min(longest, _REFERENCES))
 
     def work(start: int, stop: int) -> None:
         part = queries[start:stop].to(torch.float64 if dtype == torch.float64 else torch.float32)
