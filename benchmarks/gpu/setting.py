@@ -17,12 +17,12 @@ N_CLASSES, N_REFERENCES, BANDWIDTH = 28, 20_000, 0.1
 EXP_PER_CLOCK = 16
 
 
-def posteriors(labels: torch.Tensor, lean: float = 3.0, seed: int = 0) -> torch.Tensor:
+def posteriors(labels: torch.Tensor, seed: int = 0, k: int = N_CLASSES) -> torch.Tensor:
     """Return posteriors of shape (m, k) that lean towards the given labels, float32."""
     generator = torch.Generator(device=labels.device).manual_seed(seed)
-    shape = (len(labels), N_CLASSES)
+    shape = (len(labels), k)
     logits = 1.5 * torch.randn(shape, generator=generator, device=labels.device)
-    logits.scatter_add_(1, labels[:, None], torch.full_like(logits[:, :1], lean))
+    logits.scatter_add_(1, labels[:, None], torch.full_like(logits[:, :1], 3.0))
     return torch.softmax(logits, dim=1)
 
 

@@ -56,9 +56,10 @@ def test_every_shape_gives_the_same():
 def test_cuda_takes_the_fused_kernel():
     from kdey.gpu.sums import fused_available
 
-    assert fused_available(torch.zeros((2, 28), device="cuda"))
-    assert not fused_available(torch.zeros((2, 1000), device="cuda"))
-    assert not fused_available(torch.zeros((2, 28)))
+    assert fused_available(torch.zeros((2, 28), device="cuda"), 100)
+    assert not fused_available(torch.zeros((2, 1000), device="cuda"), 100)
+    assert not fused_available(torch.zeros((2, 28), device="cuda"), 1 << 30)
+    assert not fused_available(torch.zeros((2, 28)), 100)
 
 
 def test_two_halves_hold_float32():

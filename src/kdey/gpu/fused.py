@@ -34,106 +34,118 @@ class Shape:
     queries: int = 64
     references: int = 128
     warps: int = 4
-    stages: int = 3
+    stages: int = 2
 
 
 #: Measured best on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
 DEFAULT = Shape()
-MANY = Shape(stages=2)
+MANY = Shape(references=64)
+
+
+# fmt: off
+@triton.jit
+def _products(
+    x_high, x_low, high, low, half_norms, places,
+    COLUMNS: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr,
+):
+    # u of one tile, (TILE_M, TILE_N); the small products are added first.
+    cells = tl.arange(0, COLUMNS)[:, None] + places[None, :] * COLUMNS
+    y_high = tl.load(high + cells)
+    y_low = tl.load(low + cells)
+    u = tl.broadcast_to(-tl.load(half_norms + places)[None, :], (TILE_M, TILE_N))
+    u = tl.dot(x_high, y_low, u)
+    u = tl.dot(x_low, y_high, u)
+    return tl.dot(x_high, y_high, u)
+
+
+@triton.jit
+def _add_one(sums, u, top, higher, factor, weights, places, WEIGHTED: tl.constexpr):
+    # The sums (TILE_M,) of one bandwidth with a tile added and the maximum moved.
+    terms = tl.exp2(u * factor - (higher * factor)[:, None])
+    if WEIGHTED:
+        terms *= tl.load(weights + places)[None, :]
+    return sums * tl.exp2((top - higher) * factor) + tl.sum(terms, 1)
+
+
+@triton.jit
+def _add_many(
+    sums, u, top, higher, factors, slots, weights, places,
+    BANDWIDTHS: tl.constexpr, WEIGHTED: tl.constexpr,
+):
+    # The same for several bandwidths, sums of shape (TILE_M, slots).
+    factor = tl.load(factors + slots, mask=slots < BANDWIDTHS, other=1.0)
+    sums *= tl.exp2((top - higher)[:, None] * factor[None, :])
+    u -= higher[:, None]
+    for b in tl.static_range(BANDWIDTHS):
+        terms = tl.exp2(u * tl.load(factors + b))
+        if WEIGHTED:
+            terms *= tl.load(weights + places)[None, :]
+        sums += tl.where(slots[None, :] == b, tl.sum(terms, 1)[:, None], 0.0)
+    return sums
+
+
+@triton.jit
+def _logs(exponents, sums, shift):
+    # Natural logs; minus infinity wins over whatever was summed beside it.
+    value = (exponents + tl.log2(sums)) * 0.6931471805599453 + shift
+    return tl.where(exponents == float("-inf"), float("-inf"), value)
 
 
 @triton.jit
 def _log_sums_kernel(
-    queries,
-    high,
-    low,
-    half_norms,
-    weights,
-    starts,
-    centres,
-    log_weight,
-    factors,
-    exclude,
-    out,
-    n_queries,
-    n_classes,
-    n_columns,
-    query_stride,
-    scale,
-    COLUMNS: tl.constexpr,
-    BANDWIDTHS: tl.constexpr,
-    PADDED: tl.constexpr,
-    TILE_M: tl.constexpr,
-    TILE_N: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    EXCLUDING: tl.constexpr,
+    queries, high, low, half_norms, weights, starts, centres, log_weight, factors, exclude, out,
+    n_queries, n_classes, n_columns, query_stride, scale,
+    COLUMNS: tl.constexpr, BANDWIDTHS: tl.constexpr, PADDED: tl.constexpr, TILE_M: tl.constexpr,
+    TILE_N: tl.constexpr, WEIGHTED: tl.constexpr, EXCLUDING: tl.constexpr,
 ):
     label = tl.program_id(1)
     rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
     columns = tl.arange(0, COLUMNS)
     inside = rows < n_queries
     at = rows.to(tl.int64)
-    x = tl.load(
-        queries + at[:, None] * query_stride + columns[None, :],
-        mask=inside[:, None] & (columns < n_columns)[None, :],
-        other=0.0,
-    )
+    read = inside[:, None] & (columns < n_columns)[None, :]
+    x = tl.load(queries + at[:, None] * query_stride + columns[None, :], mask=read, other=0.0)
     x = (x - tl.load(centres + label * COLUMNS + columns)[None, :]) * scale
-    norm = tl.sum(x * x, 1) * 0.5
     x_high = x.to(tl.float16)
     x_low = (x - x_high.to(tl.float32)).to(tl.float16)
     if EXCLUDING:
         left_out = tl.load(exclude + at, mask=inside, other=-1)
     slots = tl.arange(0, PADDED)
-    factor = tl.load(factors + slots, mask=slots < BANDWIDTHS, other=1.0)
-    one_factor = tl.load(factors)
     top = tl.full((TILE_M,), float("-inf"), tl.float32)
-    sums = tl.zeros((TILE_M, PADDED), tl.float32)
-    one_sum = tl.zeros((TILE_M,), tl.float32)
-    first = tl.load(starts + label)
+    if BANDWIDTHS == 1:
+        sums = tl.zeros((TILE_M,), tl.float32)
+    else:
+        sums = tl.zeros((TILE_M, PADDED), tl.float32)
+    one_factor = tl.load(factors)
     last = tl.load(starts + label + 1)
-    for start in range(first, last, TILE_N):
+    for start in range(tl.load(starts + label), last, TILE_N):
         places = start + tl.arange(0, TILE_N)
-        cells = columns[:, None] + places[None, :] * COLUMNS
-        y_high = tl.load(high + cells)
-        y_low = tl.load(low + cells)
-        u = tl.dot(x_high, y_low)
-        u = tl.dot(x_low, y_high, u)
-        u = tl.dot(x_high, y_high, u)
-        u -= tl.load(half_norms + places)[None, :]
+        u = _products(x_high, x_low, high, low, half_norms, places, COLUMNS, TILE_M, TILE_N)
         if EXCLUDING:
             u = tl.where(places[None, :] == left_out[:, None], -1e30, u)
         higher = tl.maximum(top, tl.max(u, 1))
         if BANDWIDTHS == 1:
-            terms = tl.exp2((u - higher[:, None]) * one_factor)
-            if WEIGHTED:
-                terms *= tl.load(weights + places)[None, :]
-            one_sum = one_sum * tl.exp2((top - higher) * one_factor) + tl.sum(terms, 1)
+            sums = _add_one(sums, u, top, higher, one_factor, weights, places, WEIGHTED)
         else:
-            u -= higher[:, None]
-            sums *= tl.exp2((top - higher)[:, None] * factor[None, :])
-            for b in tl.static_range(BANDWIDTHS):
-                terms = tl.exp2(u * tl.load(factors + b))
-                if WEIGHTED:
-                    terms *= tl.load(weights + places)[None, :]
-                part = tl.sum(terms, 1)
-                sums += tl.where(slots[None, :] == b, part[:, None], 0.0)
+            sums = _add_many(
+                sums, u, top, higher, factors, slots, weights, places, BANDWIDTHS, WEIGHTED
+            )
         top = higher
     # u - |x|^2 / 2 is minus half the squared distance: never positive but for rounding.
-    nearest = tl.minimum(top - norm, 0.0)
-    nothing = top < -1e29  # no reference, or every one left out
-    shift = tl.load(log_weight + label)
+    nearest = tl.minimum(top - tl.sum(x * x, 1) * 0.5, 0.0)
+    nearest = tl.where(top < -1e29, float("-inf"), nearest)  # nothing, or all of it left out
     base = out + at * n_classes + label
+    shift = tl.load(log_weight + label)
     if BANDWIDTHS == 1:
-        value = (nearest * one_factor + tl.log2(one_sum)) * 0.6931471805599453 + shift
-        value = tl.where(nothing, float("-inf"), value)
+        value = _logs(nearest * one_factor, sums, shift)
         tl.store(base, value, mask=inside)
     else:
-        value = (nearest[:, None] * factor[None, :] + tl.log2(sums)) * 0.6931471805599453 + shift
-        value = tl.where(nothing[:, None], float("-inf"), value)
+        factor = tl.load(factors + slots, mask=slots < BANDWIDTHS, other=1.0)
+        value = _logs(nearest[:, None] * factor[None, :], sums, shift)
         jump = slots.to(tl.int64) * n_queries * n_classes
         keep = inside[:, None] & (slots < BANDWIDTHS)[None, :]
         tl.store(base[:, None] + jump[None, :], value, mask=keep)
+# fmt: on
 
 
 def fused_log_sums(

@@ -59,4 +59,3 @@ def kernel_means(
 
     in_tiles(work, len(points), _TILE.get(u.device.type, 1 << 22) // len(used))
     return out
-

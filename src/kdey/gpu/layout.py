@@ -75,8 +75,9 @@ class DeviceReferences:
         counts = np.bincount(labels, minlength=k)
         starts = np.concatenate([[0], np.cumsum(counts)])
         centres = np.zeros((k, points.shape[1]))
-        np.add.at(centres, labels, points)
-        centres /= np.maximum(counts, 1)[:, None]
+        held = np.flatnonzero(counts)
+        if len(held):
+            centres[held] = np.add.reduceat(points, starts[held]) / counts[held, None]
         centres = centres.astype(np.float32).astype(np.float64)
         return cls(
             torch.from_numpy(points - centres[labels]).to(device),

@@ -19,6 +19,8 @@ _ROUNDING = 2.0**-22
 _ACCEPTED = 1e-3
 #: Columns the fused kernel takes: more would not leave room for its tiles.
 _MAX_COLUMNS = 128
+#: References it takes: their coordinates are counted in 32 bits.
+_MAX_REFERENCES = 1 << 23
 
 
 def class_log_sums(
@@ -77,18 +79,19 @@ def single_log_sums(
 ) -> torch.Tensor:
     """Return the log-sums in float32, by the fused kernel where it can run."""
     x = queries.to(torch.float32)
-    if not fused_available(x):
+    if not fused_available(x, len(refs.points)):
         return plain_log_sums(x, refs, bandwidths, exclude, torch.float32)
     from kdey.gpu.fused import fused_log_sums
 
     return fused_log_sums(x.contiguous(), refs, bandwidths, exclude)
 
 
-def fused_available(queries: torch.Tensor) -> bool:
-    """Whether the fused kernel can run on these queries: CUDA, Triton, not too many columns."""
+def fused_available(queries: torch.Tensor, n_references: int) -> bool:
+    """Whether the fused kernel can run: CUDA, Triton, not too many columns and references."""
     return (
         queries.device.type == "cuda"
         and queries.shape[1] <= _MAX_COLUMNS
+        and n_references < _MAX_REFERENCES
         and importlib.util.find_spec("triton") is not None
     )
 
