@@ -99,7 +99,7 @@ def on_gpu(values: Any) -> bool:
 
 def on_host(values: Any) -> Any:
     """Return a tensor as an array (no copy where it lies in host memory), all else as it is."""
-    return np.asarray(values.detach().cpu()) if is_tensor(values) else values
+    return values.detach().cpu().numpy() if is_tensor(values) else values
 
 
 def as_tensor(values: Any, device: Any) -> Any:
@@ -125,7 +125,7 @@ def posteriors_on(posteriors: Any, n_classes: int, device: Any, name: str = "pos
         What to call the argument in messages.
     """
     if device is None:
-        return check_posteriors(on_host(posteriors), n_classes, name=name)
+        return check_posteriors(posteriors, n_classes, name=name)
     given = posteriors if is_tensor(posteriors) else np.asarray(posteriors)
     if given.ndim == 2 and len(given) and str(given.dtype).rpartition(".")[2] in _FLOATS:
         p = as_tensor(given, device)
@@ -133,4 +133,4 @@ def posteriors_on(posteriors: Any, n_classes: int, device: Any, name: str = "pos
         if p.shape[1] == n_classes and bool((p.amin() >= 0) & (off <= SUM_TOLERANCE)):
             return p
     # Whatever is wrong is told, or clipped, by the host's check.
-    return as_tensor(check_posteriors(on_host(posteriors), n_classes, name=name), device)
+    return as_tensor(check_posteriors(posteriors, n_classes, name=name), device)

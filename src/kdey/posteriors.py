@@ -22,7 +22,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
-from kdey.device import on_gpu, on_host, posteriors_on
+from kdey.device import on_gpu, posteriors_on
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
 from kdey.weights import check_weights
@@ -185,7 +185,7 @@ def predict_posteriors(
     if stay and on_gpu(given):
         tensor: Posteriors = _aligned_tensor(given, columns, len(np.asarray(classes)), name)
         return tensor
-    made = check_posteriors(on_host(given), len(columns), name=name)
+    made = check_posteriors(given, len(columns), name=name)
     k = len(np.asarray(classes))
     if np.array_equal(columns, np.arange(k)):
         return made

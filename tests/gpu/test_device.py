@@ -13,6 +13,7 @@ import torch
 import kdey
 from kdey import device as devices
 from kdey.device import as_tensor, choose_device, device_name, on_host, posteriors_on
+from kdey.simplex import check_posteriors
 from tests.gpu.cases import problem
 from tests.gpu.conftest import needs_cuda
 
@@ -87,6 +88,12 @@ def test_host_tensors_are_not_copied():
         warnings.simplefilter("error")
         made = posteriors_on(array, 3, torch.device("cpu"))
     assert made.data_ptr() == array.ctypes.data
+
+
+def test_tensors_with_gradients(place):
+    rows = torch.full((4, 2), 0.5, requires_grad=True, device=place)
+    assert check_posteriors(rows).tolist() == [[0.5, 0.5]] * 4
+    assert not posteriors_on(rows, 2, place).requires_grad
 
 
 @needs_cuda

@@ -12,7 +12,6 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.device import on_host
 from kdey.inference import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.quantifiers.pool import BagSolver, PoolWork
@@ -220,7 +219,7 @@ class PosteriorsMixin:
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
         """Return posteriors as they are solved: an array, or a tensor on the device in use."""
-        return check_posteriors(on_host(posteriors), len(self.classes_))
+        return check_posteriors(posteriors, len(self.classes_))
 
     def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """As :meth:`BaseQuantifier.predict`, from the posteriors of the bag, shape (m, k)."""
@@ -250,7 +249,7 @@ class PosteriorsMixin:
         """
         wanted = IntervalOptions(confidence, target, method, **options)
         check_is_fitted(self, "classes_")
-        p = check_posteriors(on_host(posteriors), len(self.classes_))
+        p = check_posteriors(posteriors, len(self.classes_))
         checked = checked_bags(bags, len(p), sample_weight)
         made = self._estimates_from(p, checked, wanted, clusters)
         return made[0] if bags is None else made

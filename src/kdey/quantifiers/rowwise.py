@@ -258,7 +258,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             The classes, sorted; by default those found in ``y``.
         """
         codes = self._start_fit(y, classes)
-        p = check_posteriors(on_host(posteriors), len(self.classes_))
+        p = check_posteriors(posteriors, len(self.classes_))
         check_consistent_length(p, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         self._forget_classifier()
@@ -318,5 +318,5 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         bags : see :meth:`solve`
         """
         check_is_fitted(self, "classes_")
-        p = check_posteriors(on_host(posteriors), len(self.classes_))
+        p = check_posteriors(posteriors, len(self.classes_))
         return self._divergence_at(p, checked_bags(bags, len(p)), prevalence)
