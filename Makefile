@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
-.PHONY: demo test test-slow test-numpy lint bench native clean
+.PHONY: demo test test-slow test-numpy torch lint bench native clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration needs, or with everything for development.
@@ -33,6 +33,13 @@ test: $(SETUP) lint
 # The NumPy path must give the same answers as the native core.
 test-numpy: $(SETUP)
 	KDEY_NATIVE=0 $(BIN)/python -m pytest --numprocesses 2 tests/quantifiers tests/rows
+
+# The torch path is tested where pip has a CPU build of torch among its local wheels (the one on the
+# index brings gigabytes of CUDA), the Triton kernel where Triton is at hand. Else those tests skip.
+torch: $(SETUP)
+	$(BIN)/python -m pip install --quiet filelock fsspec jinja2 networkx "setuptools>=77" sympy
+	$(BIN)/python -m pip install --quiet --no-index torch
+	$(BIN)/python -m pip install --quiet triton
 
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow
