@@ -34,7 +34,7 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks", "persistence"),
+    ("checks", "persistence", "interop"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
     ("experiments",),
