@@ -51,7 +51,7 @@ bench: $(SETUP)
 test-quapy:
 	$(PYTHON) -m venv $(VENV)-quapy
 	$(VENV)-quapy/bin/python -m pip install --quiet --editable ".[test,bench]"
-	$(VENV)-quapy/bin/python -m pytest tests/interop tests/test_comparison.py
+	$(VENV)-quapy/bin/python -m pytest tests/interop
 
 # sdist and wheel in dist/; then the same, tried in an empty environment without a compiler.
 wheel: $(SETUP)

@@ -52,7 +52,7 @@ def number(found: float | None) -> str:
 def checks(found: dict[str, Any]) -> str:
     if "error" in found:
         return text(found["error"])
-    return ", ".join(f"{count} {name}" for name, count in found.items())
+    return ", ".join(f"{count} {name}" for name, count in found.items() if name != "names")
 
 
 def weights(found: dict[str, bool]) -> str:
