@@ -8,6 +8,7 @@ platform's headers; nothing is run, so it does not show that the answers are rig
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,7 @@ def compile_for(target: str, folder: Path) -> Path:
         # What Zig is told by its target already, CMake must not look for on this machine.
         "CMAKE_OSX_SYSROOT": "",
         "CMAKE_OSX_DEPLOYMENT_TARGET": "",
+        "CMAKE_INSTALL_NAME_TOOL": shutil.which("true"),  # for installing, which is not done
     }
     options = [f"-D{name}={value}" for name, value in defined.items()]
     build = folder / "build"

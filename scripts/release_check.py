@@ -7,7 +7,8 @@
 2. both hold what they should and nothing that they should not;
 3. on Linux, auditwheel names the oldest system that the wheel runs on;
 4. the wheel is installed in an empty environment, from downloaded dependencies, with no compiler,
-   CMake or network within reach, in less than 30 seconds;
+   CMake or package index within reach, in less than 30 seconds of processor time (the wall
+   clock, shown beside it, would measure who else is at work);
 5. ``installed_check.py`` passes there, and ``kdey demo`` with it;
 6. mypy, strict, sees kdey's types from a consumer's file, and sees a misuse too.
 """
@@ -29,7 +30,6 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 30.0
-TRIES = 3  # a busy machine gets another chance
 COMPILERS = ("cc", "gcc", "c++", "g++", "clang", "clang++", "cmake", "ninja", "make")
 IN_WHEEL = ("kdey/_kdey.bin", "kdey/py.typed", "kdey/datasets/catalogue.csv")
 IN_SDIST = ("CMakeLists.txt", "src/native/kdey.h", "src/kdey/py.typed", "LICENSE", "CITATION.cff")
@@ -116,31 +116,31 @@ def download(wheel: Path, folder: Path) -> Path:
     return cached
 
 
-def install(wheel: Path, cached: Path, home: Path) -> tuple[Path, dict[str, str], float]:
-    """Install the wheel with its command line in an empty environment.
+def install(wheel: Path, folder: Path) -> tuple[Path, dict[str, str]]:
+    """Install the wheel with its command line in an empty environment, within the limit.
 
-    Returns its interpreter, its variables and the seconds that pip took.
+    Returns the environment's interpreter and variables.
     """
+    cached, home = download(wheel, folder), folder / "env"
     venv.create(home, with_pip=True)
     python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     variables = bare_environment(python)
-    start = time.perf_counter()
+    start = time.perf_counter(), children_seconds()
     run(
         python, "-m", "pip", "install", "--quiet", "--find-links", cached, f"{wheel}[cli]",
-        env=variables, cwd=home,
+        env=variables, cwd=folder,
     )  # fmt: skip
-    return python, variables, time.perf_counter() - start
+    wall, spent = time.perf_counter() - start[0], children_seconds() - start[1]
+    print(f"installed without a compiler in {spent:.1f} s of processor time, {wall:.1f} s in all")
+    if (spent or wall) > LIMIT:
+        raise SystemExit(f"the installation took more than {LIMIT:.0f} s")
+    return python, variables
 
 
-def install_quickly(wheel: Path, folder: Path) -> tuple[Path, dict[str, str]]:
-    """Install within the limit, or stop; return interpreter and variables."""
-    cached = download(wheel, folder)
-    for attempt in range(TRIES):
-        python, variables, seconds = install(wheel, cached, folder / f"env{attempt}")
-        print(f"installed without a compiler in {seconds:.1f} s", flush=True)
-        if seconds < LIMIT:
-            return python, variables
-    raise SystemExit(f"{TRIES} installations took more than {LIMIT:.0f} s each")
+def children_seconds() -> float:
+    """Return the processor time of all commands run so far; 0 where the system does not say."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def check_types(python: Path, folder: Path) -> None:
@@ -168,7 +168,7 @@ def main() -> None:
     print(f"built {sdist.name} and {wheel.name}", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        python, variables = install_quickly(wheel, folder)
+        python, variables = install(wheel, folder)
         check = ROOT / "scripts" / "installed_check.py"
         print(run(python, check, env=variables, cwd=folder), end="", flush=True)
         check_types(python, folder)
