@@ -38,7 +38,7 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks", "persistence", "report"),
+    ("checks", "persistence", "report", "interop"),
     ("plots",),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
