@@ -83,8 +83,16 @@ def two_weeks(found: dict[str, Any]) -> None:
     assert found["check"].rejected  # that of the third week, the last
 
 
+def first_answer(found: dict[str, Any]) -> None:
+    estimate, truth = found["estimate"], found["truth"]
+    assert ((estimate.low <= truth) & (truth <= estimate.high)).all()
+    own, naive = (np.abs(x - truth) for x in (estimate.estimate, estimate.classify_and_count))
+    assert naive.mean() > 2 * own.mean()
+
+
 CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "plot_causes_of_death": causes,
+    "plot_first_answer": first_answer,
     "plot_llm_judge": judge,
     "plot_plankton_many_classes": plankton,
     "plot_sentiment_by_week": sentiment,
