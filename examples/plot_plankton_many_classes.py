@@ -40,7 +40,7 @@ quantifier = KDEyML(LogisticRegression(), random_state=0).fit(X, TAXA[taxa])
 # %%
 # Two hauls
 # ---------
-# In May six taxa make up two thirds of the haul. In August one picture in ten is of something
+# In May six taxa make up three fifths of the haul. In August one picture in ten is of something
 # that training never had.
 
 at_sea = rng.dirichlet(np.full(K, 0.35))
