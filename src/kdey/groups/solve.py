@@ -140,7 +140,7 @@ def _checker(quantifier: Any) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return FitChecker.fit(quantifier, n_jobs=getattr(quantifier, "n_jobs", None))
+        return FitChecker.fit(quantifier, n_jobs=getattr(quantifier, "n_jobs", None), held=False)
 
 
 def _fit_p_values(checker: Any, part: Any, bags: Bags, settings: GroupSettings) -> Array:
