@@ -231,3 +231,17 @@ def test_hostile_names_pass_through(tmp_path: Path, model: Path) -> None:
     done = run("estimate", model, path, "--by", "shop", "--format", "json")
     assert done.exit_code == 0, done.output
     assert '"<script>,\\"\\n="' in done.stdout
+
+
+def test_an_unknown_ending_of_the_output(model: Path, tmp_path: Path) -> None:
+    table, out = placed(tmp_path, rows()), tmp_path / "answers.xlsx"
+    refused("estimate", model, table, "-o", out, says=("answers.xlsx", ".xlsx", "--format"))
+
+
+def test_a_text_among_numbers_at_fit(fitting: Any) -> None:
+    fitting(changed(rows(), 5, length="lots"), says=("'length' holds numbers", "row 5 has 'lots'"))
+
+
+def test_a_misspelt_column_is_guessed(fitting: Any) -> None:
+    table = [{**without([one], "kind")[0], "kinds": one["kind"]} for one in rows()]
+    fitting(table, says=("no label column 'kind' (did you mean 'kinds'?)",))

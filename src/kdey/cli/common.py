@@ -158,3 +158,12 @@ def check_output(output: str | None) -> None:
         from kdey.writing import check_writable
 
         check_writable(output)
+
+
+def check_table_output(options: dict[str, Any]) -> None:
+    """As :func:`check_output` for ``--format`` and ``--output`` of a table."""
+    check_output(options["output"])
+    if options["format"] is None:
+        from kdey.tables.writing import format_of
+
+        format_of(options["output"])

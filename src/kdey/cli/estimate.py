@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kdey.cli.common import check_output, deliver, guarded, names, output_options, say
+from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
 from kdey.cli.grouped import group_options, grouping_of
 
 
@@ -36,7 +36,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     TABLE is CSV (also gzipped) or Parquet, - for standard input; Parquet is read in batches and
     may be larger than memory. Columns are found by name.
     """
-    check_output(options["output"])
+    check_table_output(options)
     made = _estimated(model, table, options)
     deliver(made.table(options["wide"]), options["format"], options["output"])
     _tell(made.answers)

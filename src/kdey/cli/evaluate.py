@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kdey.cli.common import check_output, deliver, guarded, names, output_options, say
+from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
 from kdey.cli.labelled import label_options, read_labelled
 from kdey.cli.methods import METHODS, make_classifier, make_method, model_options
 from kdey.cli.protocols import make_protocol, protocol_options
@@ -36,7 +36,7 @@ def evaluate(table: str, **options: Any) -> None:
     Rows are split once; methods share the classifier that is fitted on one part, and bags are
     drawn from the other.
     """
-    check_output(options["output"])
+    check_table_output(options)
     made = _of_model(table, options) if options["model"] else _of_methods(table, options)
     frame = made.to_frame("pyarrow") if options["each_bag"] else made.summary("pyarrow")
     deliver(frame, options["format"], options["output"])

@@ -26,7 +26,7 @@ from kdey.inference.model import FittedModel
 from kdey.inference.uncertainty import Analytic, Draws, Nothing, Uncertainty
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Difference:
     """The prevalences of one bag less those of another, class by class.
 
@@ -49,6 +49,17 @@ class Difference:
     confidence: float
     target: str
     shared: bool
+
+    def __repr__(self) -> str:
+        """Return a table of one line per class."""
+        names = [str(label) for label in self.classes]
+        width = max(5, *(len(name) for name in names))
+        columns = (self.difference, self.low, self.high)
+        head = f"Difference of two {self.target}s, {100 * self.confidence:g} % intervals"
+        lines = [head, "class".ljust(width) + f"{'difference':>12}{'low':>10}{'high':>10}"]
+        for name, d, low, high in zip(names, *columns, strict=True):
+            lines.append(f"{name.ljust(width)}{d:>+12.4f}{low:>+10.4f}{high:>+10.4f}")
+        return "\n".join(lines)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return one row per class as a data frame."""

@@ -61,7 +61,8 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
             }
     except _UNREADABLE as error:
         raise ModelFileError(
-            f"{path} is not a kdey model file, or was cut short ({error}); make it again with save"
+            f"{path} is not a kdey model file, or was cut short ({error}); make one with save, or "
+            "on the command line with kdey fit"
         ) from None
 
 

@@ -94,12 +94,13 @@ class PrevalenceOverTimeDisplay:
             raise ValueError(f"series must be one of {list(found)[:10]}, got {name!r}")
         return found[name]
 
-    def _classes(self, names: Sequence[str] | None) -> Sequence[str]:
+    def _classes(self, names: Sequence[Any] | None) -> Sequence[str]:
         if names is not None:
-            unknown = [name for name in names if name not in self.table.classes]
+            wanted = [str(name) for name in names]
+            unknown = [name for name in wanted if name not in self.table.classes]
             if unknown:
                 raise ValueError(f"classes has {unknown[0]!r}, which the groups do not have")
-            return names
+            return wanted
         peaks = dict.fromkeys(self.table.classes, 0.0)
         for group in self.table.groups:
             for row in group.rows:

@@ -7,6 +7,7 @@ wherever they stand, and texts keep the number that they had in training.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,16 @@ def learn_layout(frame: Any, label: str, features: tuple[str, ...]) -> TableLayo
                 f"column {name!r} holds {_kind(series)}, which is no feature: leave it out with "
                 f"--ignore {name}"
             )
-        found = sorted({str(value) for value in series.to_list() if not _absent(value)})
+        values = [value for value in series.to_list() if not _absent(value)]
+        share = np.mean([_is_float(value) for value in values]) if values else 0.0
+        if share == 1.0:  # numbers that came as texts
+            continue
+        if share > 0.5:
+            raise ValueError(
+                f"column {name!r} holds numbers, but {_odd_one(series)}: mend the value, make it "
+                f"empty if it is missing, or leave the column out with --ignore {name}"
+            )
+        found = sorted({str(value) for value in values})
         if len(found) > min(MOST_TEXTS, max(2, len(series) // 2)):
             raise ValueError(
                 f"column {name!r} holds {len(found)} different texts in {len(series)} rows "
@@ -102,9 +112,11 @@ def require(frame: Any, names: tuple[str, ...] | list[str], what: str = "column"
     if absent:
         shown = ", ".join(frame.columns[:30]) + (", ..." if len(frame.columns) > 30 else "")
         several = "s" if len(absent) > 1 else ""
+        alike = get_close_matches(absent[0], frame.columns, n=1)
+        hint = f" (did you mean {alike[0]!r}?)" if alike else ""
         raise ValueError(
             f"no {what}{several} {', '.join(map(repr, absent[:8]))}"
-            f"{', ...' if len(absent) > 8 else ''}; the table has {shown}"
+            f"{', ...' if len(absent) > 8 else ''}{hint}; the table has {shown}"
         )
 
 

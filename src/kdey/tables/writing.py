@@ -13,8 +13,13 @@ FORMATS = ("csv", "json", "parquet")
 
 
 def format_of(path: str | None, default: str = "csv") -> str:
-    """Return the format that a file's name asks for."""
+    """Return the format that a file's name asks for; an ending of another kind is an error."""
     suffix = "" if path is None else Path(path).suffix.lower().removeprefix(".")
+    if suffix and suffix not in FORMATS and suffix != "txt":
+        raise ValueError(
+            f"{path}: no format is known by the ending .{suffix}: use .csv, .json or .parquet, or "
+            "name one with --format"
+        )
     return suffix if suffix in FORMATS else default
 
 
