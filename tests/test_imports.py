@@ -28,6 +28,7 @@ LAYERS = (
     ("datasets",),
     ("matching",),
     ("inference",),
+    ("sums",),
     ("automatic",),
     ("fitted",),
     ("bayes", "diagnostics"),
