@@ -48,9 +48,14 @@ class Replicates:
     rows: list[Array]
 
     def means(self, member: int) -> Array:
-        """Return the mean rows of one member, shape (g, B, r); zero where nothing was drawn."""
-        mass = np.maximum(self.mass, 1.0)
-        return np.asarray(self.rows[member] / mass[:, :, None])
+        """Return the mean rows of one member, shape (g, B, r).
+
+        A replicate that drew nothing of a small group has the mean of the others.
+        """
+        rows = self.rows[member]
+        overall = rows.sum(axis=1) / np.maximum(self.mass.sum(axis=1), 1.0)[:, None]
+        made = rows / np.maximum(self.mass, 1.0)[:, :, None]
+        return np.where((self.mass > 0)[:, :, None], made, overall[:, None, :])
 
 
 def draw_replicates(
