@@ -5,7 +5,7 @@ third of all rows, on a LocalCluster of two processes with 1.5 GB each: finishes
 with the prevalences of the in-memory route to 1e-6, also when a worker is killed in the middle.
 
     python benchmarks/dask_groups.py                   # the demand
-    python benchmarks/dask_groups.py --kill            # once more, killing a worker when half of the rows are made
+    python benchmarks/dask_groups.py --kill            # once more, killing a worker half way
     python benchmarks/dask_groups.py --rows 1000000 --groups 200
     python benchmarks/dask_groups.py --bootstrap       # limits by weights tied to row keys
 """

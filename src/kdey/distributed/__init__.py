@@ -5,13 +5,13 @@ Each partition makes the rows of its instances where it lies and contributes sum
 and no group is gathered. ``partition.py`` is what runs on a partition, on whichever engine.
 """
 
-from kdey.distributed.frames import is_dask_frame, predict_groups
+from kdey.distributed.frames import predict_groups, predict_partitioned
 from kdey.distributed.partition import PartitionReader, PartitionSums, merge_partitions
 
 __all__ = [
     "PartitionReader",
     "PartitionSums",
-    "is_dask_frame",
     "merge_partitions",
     "predict_groups",
+    "predict_partitioned",
 ]

@@ -63,7 +63,7 @@ class DaskSource:
         self.head = head
         self._numbers = delayed(head.numbers, traverse=False)
         if not hold:
-            self._parts = []
+            self._parts = []  # one pass was enough
         return head.sums
 
     def total(self, contribution: Contribution) -> GroupSums:
@@ -75,6 +75,10 @@ class DaskSource:
         sums = [contribute(part, self._numbers, wanted) for part in self._parts]
         made: GroupSums = _compute(_tree(sums, merge))
         return made
+
+    def close(self) -> None:
+        """Give up the rows that workers hold."""
+        self._parts, self._numbers = [], None
 
 
 def _read(frame: Any, reader: PartitionReader, plan: Plan, hold: bool, number: int) -> Partition:
