@@ -1,7 +1,8 @@
 """Coverage and width of intervals on known populations and on real sets with redrawn splits.
 
 ``--synthetic`` and ``--real`` add repetitions to ``results/coverage.jsonl`` (those it has are
-skipped, so a stopped run goes on where it was); ``--table`` prints the tables of docs/intervals.md.
+skipped, so a stopped run goes on where it was); ``--summary`` prints the table of
+docs/intervals.md and ``--table`` that of docs/coverage.md.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def jobs(given: argparse.Namespace) -> list[tuple[Any, ...]]:
             out += [
                 (synthetic, s, n, r, *ways)
                 for r in range(FIRST, FIRST + repeats)
-                for s in SYNTHETIC
+                for s in given.sources
             ]
     if given.real:
         seeds = range(FIRST, FIRST + given.repeats)
@@ -171,36 +172,62 @@ def work(given: argparse.Namespace) -> None:
             file.flush()
 
 
-def table(how: str) -> None:
-    """Print a line per source, training size, zone, bag size and method."""
+def gather(how: str) -> dict[tuple[Any, ...], np.ndarray]:
+    """Return the outcomes, (bags, 3 per column), by source, training, zone, size and method."""
     cells: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     for record in records():
         if record["how"] == how:
             for method, zone, size, *values in record["rows"]:
                 place = (record["source"], record["training"], zone, size, method)
                 cells[place].append(values)
+    return {place: np.array(cells[place]) for place in sorted(cells)}
+
+
+def table(how: str) -> None:
+    """Print a line per source, training size, zone, bag size and method."""
     print("| data | training | zone | bag | method | bags |", end="")
     print("".join(f" {target} {100 * v:g} % | width | joint |" for target, v in COLUMNS))
     print("|---" * (6 + 3 * len(COLUMNS)) + "|")
-    for place in sorted(cells):
-        means = np.mean(cells[place], axis=0)
-        shown = "".join(f" {value:.3f} |" for value in means)
-        print("| " + " | ".join(map(str, place)) + f" | {len(cells[place])} |" + shown)
+    for place, values in gather(how).items():
+        shown = "".join(f" {value:.3f} |" for value in values.mean(axis=0))
+        print("| " + " | ".join(map(str, place)) + f" | {len(values)} |" + shown)
+
+
+def summary(how: str) -> None:
+    """Print, for each kind of data, method, target and level, the mean and the extreme cells."""
+    groups: dict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+    for (source, _, zone, _, method), values in gather(how).items():
+        kind = source if source in REAL else f"synthetic, {zone}"
+        groups[kind, method].append(values)
+    print(
+        "| data | method | target | nominal | cells | mean | lowest | highest | within 2 points |"
+    )
+    print("|---" * 9 + "|")
+    for (kind, method), found in groups.items():
+        for number, (target, level) in enumerate(COLUMNS):
+            held = np.array([values[:, 3 * number].mean() for values in found])
+            near = np.mean(np.abs(held - level) <= 0.02)
+            spread = f"{held.mean():.3f} | {held.min():.3f} | {held.max():.3f} | {near:.0%}"
+            print(f"| {kind} | {method} | {target} | {level:g} | {len(found)} | {spread} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--synthetic", action="store_true")
     parser.add_argument("--real", action="store_true")
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--table", action="store_true", help="print every cell")
+    parser.add_argument("--summary", action="store_true", help="print means and extreme cells")
     parser.add_argument("--repeats", type=int, default=500)
     parser.add_argument("--training", type=int, nargs="+", default=list(TRAINING))
+    parser.add_argument("--sources", nargs="+", choices=SYNTHETIC, default=list(SYNTHETIC))
     parser.add_argument("--methods", default="KDEy-ML,PACC", help="also: 'KDEy-ML auto'")
     parser.add_argument("--how", choices=("auto", "bootstrap"), default="auto")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     if given.synthetic or given.real:
         work(given)
+    if given.summary:
+        summary(given.how)
     if given.table:
         table(given.how)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-import time
 import warnings
 from typing import Any
 
@@ -52,7 +52,7 @@ def main() -> None:
     given, made, options = np.load(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
     size = int(given["bag_size"])
     qp.environ["SAMPLE_SIZE"] = size
-    start = time.perf_counter()
+    start = sum(os.times()[:4])
     classifier = (
         LogisticRegression(max_iter=1000)
         if options["classifier"] == "logistic regression"
@@ -67,7 +67,7 @@ def main() -> None:
     X, splits = given["X_test"], given["offsets"][1:-1]
     bags = np.split(given["indices"], splits)
     estimates = np.array([q.predict(X[bag]) for bag in bags])
-    np.savez(made, estimates=estimates, seconds=time.perf_counter() - start)
+    np.savez(made, estimates=estimates, seconds=sum(os.times()[:4]) - start)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,17 @@ ROOT = Path(kdey.__file__).parent
 #: Lowest first. A module may import from its own layer's name and from lower layers; two names of
 #: one layer must not import each other. A new module or folder is placed here.
 LAYERS = (
-    ("simplex", "weights", "labels", "threads", "native", "frames", "fingerprint", "appending"),
+    (
+        "simplex",
+        "weights",
+        "labels",
+        "threads",
+        "native",
+        "frames",
+        "fingerprint",
+        "appending",
+        "writing",
+    ),
     ("bags",),
     ("kernels",),
     ("splits", "newton"),
@@ -32,10 +42,13 @@ LAYERS = (
     ("automatic",),
     ("fitted",),
     ("bayes", "diagnostics"),
+    ("tables",),
+    ("groups",),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks", "persistence"),
+    ("checks", "persistence", "report"),
+    ("plots",),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),
     ("experiments",),

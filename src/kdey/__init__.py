@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         plan_labels,
     )
     from kdey.evaluation import Results, evaluate, fit_many
+    from kdey.groups import predict_groups
     from kdey.inference import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.median import Median
     from kdey.quantifiers.mixture_models import MM, DyS
     from kdey.quantifiers.one_vs_all import OneVsAll
+    from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
 
 __version__ = "0.1.0.dev0"
@@ -85,6 +87,7 @@ _HOMES = {
     "PosteriorDraws": "kdey.bayes",
     "RandomSearchQ": "kdey.model_selection",
     "Region": "kdey.inference",
+    "Report": "kdey.report",
     "Results": "kdey.evaluation",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
@@ -98,12 +101,15 @@ _HOMES = {
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
     "load": "kdey.persistence",
+    "make_report": "kdey.report",
     "save": "kdey.persistence",
     "identifiability": "kdey.diagnostics",
     "importance_weights": "kdey.diagnostics",
     "plan_bag_size": "kdey.diagnostics",
     "plan_labels": "kdey.diagnostics",
+    "predict_groups": "kdey.groups",
     "sample_posterior": "kdey.bayes",
+    "write_report": "kdey.report",
 }
 
 __all__ = [
@@ -145,6 +151,7 @@ __all__ = [
     "PosteriorDraws",
     "RandomSearchQ",
     "Region",
+    "Report",
     "Results",
     "Solution",
     "StageCache",
@@ -160,10 +167,13 @@ __all__ = [
     "identifiability",
     "importance_weights",
     "load",
+    "make_report",
     "plan_bag_size",
     "plan_labels",
+    "predict_groups",
     "sample_posterior",
     "save",
+    "write_report",
 ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kdey.datasets import load_dataset, load_lequa
-from kdey.datasets.conversion import convert, write_whole
+from kdey.datasets.conversion import convert
 from kdey.datasets.download import Checksums
 from kdey.datasets.fetching import fetch
 from kdey.datasets.homes import home
@@ -215,15 +215,3 @@ def test_every_recipe_belongs_to_a_set_and_says_what_it_does() -> None:
     known = [recipe for recipe in made if recipe is not None]
     assert len(known) == 36
     assert all("label from column" in recipe.words() for recipe in known)
-
-
-def test_an_interrupted_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "a.csv.gz"
-    write_whole(target, b"old")
-    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(target, b"new")
-    assert target.read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv.gz"]

@@ -264,7 +264,7 @@ def test_nothing_half_written(tmp_path: Path, model: Path, monkeypatch: Any) -> 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archive.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match=r"cannot write .*model\.kdey: No space"):
         kdey.save(kdey.PACC(lr(), cv=3).fit(X, y), model)
     assert model.read_bytes() == before

@@ -13,4 +13,4 @@ def main() -> None:
         if error.name != "click":
             raise
         sys.exit("the kdey command needs its extra: pip install 'kdey[cli]'")
-    kdey()
+    kdey(prog_name="kdey")

@@ -9,8 +9,14 @@ import click
 #: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
 #: of the same name; it may import click and the standard library at its top, nothing else.
 COMMANDS = {
+    "fit": ("fit", "Fit on a labelled table and write a model file."),
+    "estimate": ("estimate", "Estimate the prevalences of a table, or of its groups."),
+    "inspect": ("inspect", "Show what a model file holds."),
+    "evaluate": ("evaluate", "Compare methods on bags of a labelled table."),
+    "select": ("select", "Find the best settings of a method on a labelled table."),
     "demo": ("demo", "Compare the paper's methods on scikit-learn's handwritten digits."),
     "data": ("data", "List, fetch, locate and check the data sets of the paper."),
+    "report": ("report", "Write one HTML page on the prevalences of a table."),
     "reproduce": ("reproduce", "Run the paper's experiments; make its tables and figures."),
 }
 

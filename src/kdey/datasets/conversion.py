@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from kdey.datasets.recipes import Recipe
 from kdey.datasets.registry import Entry
+from kdey.writing import write_whole
 
 
 def convert(entry: Entry, recipe: Recipe, downloads: list[Path], target: Path) -> None:
@@ -32,21 +32,8 @@ def convert(entry: Entry, recipe: Recipe, downloads: list[Path], target: Path) -
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([[*names, "label"], *rows])
-    write_whole(target, gzip.compress(text.getvalue().encode(), mtime=0))
-
-
-def write_whole(target: Path, data: bytes) -> None:
-    """Write a file so that it is never seen half-written."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with part.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(target, gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def _names(entry: Entry, n_features: int) -> list[str]:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kdey.datasets.conversion import write_whole
 from kdey.datasets.locate import sha256
+from kdey.writing import write_whole
 
 #: URL and the file to write; raises OSError where the connection fails.
 Downloader = Callable[[str, Path], None]
@@ -159,4 +159,5 @@ class Checksums:
     def record(self, name: str, checksum: str) -> None:
         """Keep the checksum of a file, named by its place in the cache."""
         self.known[name] = checksum
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self.path, json.dumps(self.known, indent=1, sort_keys=True).encode())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,6 +142,16 @@ class Estimate:
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON; draws and region stay behind."""
         return json.dumps(self.to_dict(), allow_nan=False)
+
+    def report(self, path: str | PathLike[str], **parts: Any) -> Path:
+        """Write one self-contained HTML page on this estimate; return its path.
+
+        Give the ``quantifier`` that made it for a full report; ``parts`` as for
+        :func:`kdey.make_report`. Needs jinja2 (``pip install 'kdey[report]'``).
+        """
+        import kdey  # reports lie above estimates: found through the public names
+
+        return kdey.write_report(path, self, **parts)
 
     def __repr__(self) -> str:
         """Return a table of the limits."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from kdey.writing import write_whole
 
 #: Raised when a file of an earlier version can no longer be read by the code as it is.
 FORMAT = 1
@@ -35,18 +36,11 @@ def write_archive(path: Path, members: Mapping[str, bytes], about: Mapping[str, 
         },
     }
     text = json.dumps(manifest | {"digest": _manifest_digest(manifest)}, indent=1).encode()
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                for name, data in {_MANIFEST: text, **members}.items():
-                    archive.writestr(_entry(name), data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in {_MANIFEST: text, **members}.items():
+            archive.writestr(_entry(name), data)
+    write_whole(path, buffer.getvalue())
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

@@ -73,10 +73,7 @@ def save(quantifier: Any, path: str | PathLike[str], *, use_pickle: bool = False
         "libraries": _versions() if parts.foreign else {},
     }
     target = Path(path)
-    try:
-        write_archive(target, members, about)
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write {target}: {error.strerror}") from None
+    write_archive(target, members, about)
     return target
 
 

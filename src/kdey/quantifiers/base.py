@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -12,8 +13,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.diagnostics import with_fit_checks
 from kdey.fitted import check_aggregative
+from kdey.groups import predict_groups
 from kdey.inference import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.quantifiers.pool import BagSolver, PoolWork
@@ -145,6 +146,14 @@ class BaseQuantifier(BaseEstimator):
         wanted = IntervalOptions(confidence, target, method, **options)
         return self._estimate(X, bags, None, clusters, wanted, check_fit)
 
+    def predict_groups(self, frame: Any, by: str | Sequence[str] = (), **options: Any) -> Any:
+        """Return the prevalences of every group of a data frame, with limits and a status.
+
+        See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
+        ``wide``, ``check_fit``, ``confidence``, ...) and for the columns.
+        """
+        return predict_groups(self, frame, by, **options)
+
     def _estimate(
         self,
         X: Any,
@@ -161,6 +170,8 @@ class BaseQuantifier(BaseEstimator):
         if not check_fit:
             return made
         check_aggregative(self)
+        from kdey.diagnostics import with_fit_checks  # slow to import
+
         return with_fit_checks(self, made, self._pool_points(pool), checked)
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
@@ -266,6 +277,8 @@ class PosteriorsMixin:
         checked = checked_bags(bags, len(p), sample_weight)
         made = self._estimates_from(p, checked, wanted, clusters)
         if check_fit:
+            from kdey.diagnostics import with_fit_checks  # slow to import
+
             made = with_fit_checks(self, made, p, checked)
         return made[0] if bags is None else made
 

@@ -12,6 +12,7 @@ from kdey.experiments.tables.html import to_html
 from kdey.experiments.tables.latex import to_latex, to_latex_document
 from kdey.experiments.tables.markdown import to_markdown
 from kdey.experiments.tables.model import Table
+from kdey.writing import write_whole
 
 TITLE = "The paper's experiments, reproduced"
 
@@ -59,13 +60,3 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
         between = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
         text = between.sub(lambda _, new=f"{start}\n\n{body}\n{end}": new, text)  # type: ignore[misc]
     write_whole(target, text)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that nobody ever sees a part of it."""
-    draft = path.with_name(path.name + ".part")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -1,0 +1,160 @@
+"""What the commands on tables share: errors in one line, lists of columns, output."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OUTPUTS = ("table", "csv", "json", "parquet")
+
+
+class InputError(click.ClickException):
+    """Something in the files or options that the user can mend."""
+
+    exit_code = 2
+
+
+def guarded(command: Command) -> Command:
+    """Give a command ``--debug``; without it what the user can mend is one line, exit code 2."""
+
+    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    @functools.wraps(command)
+    def run(*args: Any, debug: bool, **options: Any) -> Any:
+        with _spoken_warnings():
+            try:
+                return command(*args, **options)
+            except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+                if debug or isinstance(error, BrokenPipeError):
+                    raise
+                text = " ".join(str(error).split()) or type(error).__name__
+                raise InputError(_without_number(error, text)) from error
+
+    return run  # type: ignore[return-value]
+
+
+def _without_number(error: BaseException, text: str) -> str:
+    """Return an operating system's message without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        named = f"{error.filename}: " if error.filename else ""
+        return " ".join(f"{named}{error.strerror}".split())
+    return text
+
+
+@contextmanager
+def _spoken_warnings() -> Iterator[None]:
+    """Say each warning once, in one line on standard error."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in told:
+            told.add(text)
+            say(f"warning: {text}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def say(line: str) -> None:
+    """Write a line to standard error."""
+    click.echo(line, err=True)
+
+
+def names(given: Iterable[str]) -> list[str]:
+    """Return names given by repeated options, by commas, or both."""
+    return [name.strip() for one in given for name in one.split(",") if name.strip()]
+
+
+def settings(given: Iterable[str], option: str) -> dict[str, Any]:
+    """Return what ``name=value`` options say; values are numbers, None, lists, else texts."""
+    made = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"{option} takes name=value, got {one!r}")
+        made[name.strip()] = literal(value.strip())
+    return made
+
+
+def literal(text: str) -> Any:
+    """Return the Python value that a text spells, or else the text."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def deliver(table: Any, format: str | None, output: str | None) -> None:
+    """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
+    from kdey.tables.writing import format_of, table_bytes
+    from kdey.writing import write_whole
+
+    if format is None:
+        drawn = output is None and sys.stdout.isatty()
+        format = "table" if drawn else format_of(output)
+    data = _drawn(table).encode() if format == "table" else table_bytes(table, format)
+    if output is None:
+        click.echo(data, nl=False)
+    else:
+        write_whole(output, data)
+        say(f"wrote {output}")
+
+
+def _drawn(table: Any) -> str:
+    """Return a table as text, numbers with four digits."""
+    import io
+
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD)
+    for column in table.schema:
+        number = str(column.type).startswith(("double", "float", "int"))
+        drawn.add_column(Text(column.name), justify="right" if number else "left")
+    for row in table.to_pylist():
+        drawn.add_row(*(Text(_cell(value)) for value in row.values()))
+    stream = io.StringIO()
+    width = None if sys.stdout.isatty() else 200
+    Console(file=stream, width=width).print(drawn)
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def output_options(command: Command) -> Command:
+    """Give a command ``--format`` and ``--output``."""
+    chosen = click.option(
+        "--format",
+        type=click.Choice(OUTPUTS),
+        help="Default: by the name of the output; on a terminal a drawn table, else CSV.",
+    )
+    target = click.option("-o", "--output", help="File to write. Default: standard output.")
+    return chosen(target(command))
+
+
+def check_output(output: str | None) -> None:
+    """Raise where the output cannot be written, before any work."""
+    if output is not None:
+        from kdey.writing import check_writable
+
+        check_writable(output)

@@ -1,0 +1,99 @@
+"""``kdey evaluate``: the errors of methods on bags drawn from a labelled table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kdey.cli.common import check_output, deliver, guarded, names, output_options, say
+from kdey.cli.labelled import label_options, read_labelled
+from kdey.cli.methods import METHODS, make_classifier, make_method, model_options
+from kdey.cli.protocols import make_protocol, protocol_options
+
+
+@click.command()
+@click.argument("table")
+@label_options
+@click.option(
+    "--methods",
+    multiple=True,
+    default=("kdey-ml,pacc,emq,cc",),
+    show_default=True,
+    help=f"Any of {', '.join(METHODS)}; repeat, or commas.",
+)
+@click.option("--model", help="Evaluate this model file on TABLE instead of fitting methods.")
+@click.option("--test", default=0.3, show_default=True, help="Share of rows held out for bags.")
+@protocol_options
+@click.option("--each-bag", is_flag=True, help="One row per method and bag, not per method.")
+@click.option("--metrics", multiple=True, default=("ae,rae",), show_default=True)
+@model_options
+@output_options
+@guarded
+def evaluate(table: str, **options: Any) -> None:
+    """Compare methods on bags of a labelled TABLE whose prevalences are known.
+
+    Rows are split once; methods share the classifier that is fitted on one part, and bags are
+    drawn from the other.
+    """
+    check_output(options["output"])
+    made = _of_model(table, options) if options["model"] else _of_methods(table, options)
+    frame = made.to_frame("pyarrow") if options["each_bag"] else made.summary("pyarrow")
+    deliver(frame, options["format"], options["output"])
+
+
+def _of_methods(table: str, options: dict[str, Any]) -> Any:
+    from sklearn.model_selection import train_test_split
+
+    from kdey import fit_many
+    from kdey.cli.common import settings
+
+    wanted = names(options["methods"])
+    unknown = [name for name in wanted if name not in METHODS]
+    if unknown:
+        raise click.UsageError(f"--methods: no {unknown[0]!r}; known are {', '.join(METHODS)}")
+    training = _labelled(table, options)
+    seed, jobs = options["seed"], options["jobs"]
+    given = settings(options["classifier_options"], "--classifier-option")
+    classifier = make_classifier(options["classifier"], given, seed, training.layout)
+    parts = train_test_split(
+        training.X, training.y, test_size=options["test"], random_state=seed, stratify=training.y
+    )
+    say(f"fitting on {len(parts[0]):,} rows, bags from {len(parts[1]):,}")
+    chosen = {name: make_method(name, classifier, {}, seed, jobs) for name in wanted}
+    return _evaluated(
+        fit_many(chosen, parts[0], parts[2], n_jobs=jobs), parts[1], parts[3], options
+    )
+
+
+def _of_model(table: str, options: dict[str, Any]) -> Any:
+    from kdey import load
+    from kdey.tables.layout import TableLayout, require
+    from kdey.tables.reading import TableError, TableFile
+    from kdey.tables.training import table_labels, usable_rows
+
+    quantifier = load(options["model"])
+    layout = TableLayout.of(quantifier)
+    if layout is None or not layout.features:
+        raise TableError(f"{options['model']}: the model was not fitted on features of a table")
+    file = TableFile.open(table)
+    frame = file.read(list(layout.texts or {}))
+    try:
+        require(frame, layout.features)
+        usable = usable_rows(frame, layout.features, options["missing"])
+        frame = frame if usable.all() else frame.filter(usable.tolist())
+        y = table_labels(frame, options["label"], quantifier.classes_)
+        return _evaluated({options["model"]: quantifier}, layout.matrix(frame), y, options)
+    except ValueError as error:
+        raise TableError(f"{file.name}: {error}") from error
+
+
+def _labelled(table: str, options: dict[str, Any]) -> Any:
+    chosen = (options[name] for name in ("label", "features", "ignore", "missing"))
+    return read_labelled(table, *chosen)
+
+
+def _evaluated(fitted: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
+    import kdey
+
+    return kdey.evaluate(fitted, X, y, make_protocol(options), metrics=names(options["metrics"]))

@@ -1,0 +1,80 @@
+"""``kdey inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from kdey.cli.common import guarded
+
+
+@click.command()
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
+@guarded
+def inspect(model: str, as_json: bool) -> None:
+    """Show what MODEL was fitted on and with: classes, columns, method, settings."""
+    from kdey import load
+    from kdey.persistence.model_file import describe
+
+    quantifier = load(model)
+    facts = _facts(quantifier, describe(model))
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, allow_nan=False))
+        return
+    for name, value in facts.items():
+        click.echo(f"{name}: {_line(value)}")
+
+
+def _facts(quantifier: Any, manifest: dict[str, Any]) -> dict[str, Any]:
+    from kdey.tables.layout import TableLayout
+
+    layout = TableLayout.of(quantifier)
+    labels = quantifier.classes_.tolist()
+    shares = quantifier.prevalence_.tolist()
+    facts: dict[str, Any] = {
+        "method": type(quantifier).__name__,
+        "written by": f"kdey {manifest.get('kdey')}",
+        "libraries": manifest.get("libraries") or None,
+        "classes": {str(label): round(p, 6) for label, p in zip(labels, shares, strict=True)},
+        "training rows": _rows(quantifier),
+        "classifier": _classifier(quantifier),
+        "settings": _settings(quantifier),
+    }
+    if layout is not None:
+        facts["label column"] = layout.label
+        facts["score columns" if layout.scores else "feature columns"] = list(layout.columns)
+        facts["text columns"] = {name: list(seen) for name, seen in (layout.texts or {}).items()}
+    if getattr(quantifier, "tuning_", None) is not None:
+        facts["tuning"] = quantifier.tuning_.summary()
+    return {name: value for name, value in facts.items() if value not in (None, {}, [])}
+
+
+def _rows(quantifier: Any) -> int | None:
+    training = getattr(quantifier, "training_", None)
+    return None if training is None else len(training.labels)
+
+
+def _classifier(quantifier: Any) -> str:
+    made = getattr(quantifier, "classifier_", None)
+    if made is None:
+        return "none: fitted on scores"
+    steps = getattr(made, "steps", None)
+    return type(made if steps is None else steps[-1][1]).__name__
+
+
+def _settings(quantifier: Any) -> dict[str, Any]:
+    plain = (bool, int, float, str)
+    return {
+        name: value
+        for name, value in quantifier.get_params(deep=False).items()
+        if isinstance(value, plain)
+    }
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

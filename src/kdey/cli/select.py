@@ -1,0 +1,78 @@
+"""``kdey select``: the best settings of a method on bags of a labelled table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from kdey.cli.common import check_output, deliver, guarded, literal, output_options, say
+from kdey.cli.labelled import label_options, read_labelled
+from kdey.cli.methods import make_classifier, make_method, method_option, model_options
+from kdey.cli.protocols import make_protocol, protocol_options
+
+
+@click.command()
+@click.argument("table")
+@label_options
+@method_option
+@click.option(
+    "--grid",
+    multiple=True,
+    required=True,
+    help="name=value,value,... such as bandwidth=0.05,0.1 or classifier.C=0.1,1; repeat.",
+)
+@click.option("--metric", default="ae", show_default=True)
+@click.option("--model", "model", help="Model file to write the best to.")
+@protocol_options
+@model_options
+@output_options
+@guarded
+def select(table: str, **options: Any) -> None:
+    """Try settings of a method on validation bags; the best is fitted on the whole TABLE."""
+    for path in (options["output"], options["model"]):
+        check_output(path)
+    chosen = (options[name] for name in ("label", "features", "ignore", "missing"))
+    training = read_labelled(table, *chosen)
+    search = _search(training, options)
+    if options["model"]:
+        from kdey import save
+
+        best = search.best_estimator_
+        best.table_ = training.layout.to_dict()
+        save(best, options["model"])
+        say(f"wrote {options['model']}")
+    deliver(search.to_frame("pyarrow"), options["format"], options["output"])
+    told = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
+    say(f"best: {told.replace('__classify__', '.')}")
+
+
+def _search(training: Any, options: dict[str, Any]) -> Any:
+    from kdey import GridSearchQ
+    from kdey.cli.common import settings
+
+    given = settings(options["classifier_options"], "--classifier-option")
+    classifier = make_classifier(options["classifier"], given, options["seed"], training.layout)
+    method = make_method(options["method"], classifier, {}, options["seed"], options["jobs"])
+    search = GridSearchQ(
+        method,
+        _grid(options["grid"]),
+        scoring=options["metric"],
+        protocol=make_protocol(options),
+        refit=True,
+        random_state=options["seed"],
+        n_jobs=options["jobs"],
+    )
+    return search.fit(training.X, training.y)
+
+
+def _grid(given: tuple[str, ...]) -> dict[str, list[Any]]:
+    """Return the grid of ``name=value,value`` options, ``classifier.`` leading to its settings."""
+    made = {}
+    for one in given:
+        name, equals, values = one.partition("=")
+        if not equals or not values.strip():
+            raise click.UsageError(f"--grid takes name=value,value,..., got {one!r}")
+        path = name.strip().replace("classifier.", "classifier__classify__", 1)
+        made[path] = [literal(value.strip()) for value in values.split(",")]
+    return made

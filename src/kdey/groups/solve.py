@@ -1,0 +1,168 @@
+"""From the points of groups to answers: rows once per instance, a run of groups at a time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from kdey.bags import Array, Bags, Indices
+from kdey.groups.answers import GroupAnswers
+from kdey.groups.settings import GroupSettings
+from kdey.inference import Estimates, IntervalWarning
+
+#: Instances per run of groups: bounds memory, not the result.
+RUN = 1 << 19
+#: Bytes of per-group matrices that a run may hold.
+_HELD = 1 << 26
+
+
+def estimate_groups(
+    quantifier: Any,
+    points: Any,
+    codes: NDArray[np.integer],
+    n_groups: int,
+    settings: GroupSettings,
+    *,
+    on_posteriors: bool = True,
+    missing: Indices | None = None,
+    on_run: Any = None,
+) -> GroupAnswers:
+    """Return the answers of all groups.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    points : array of shape (m, k), or instances
+        Posteriors, or instances as ``fit`` took them.
+    codes : int array of shape (m,)
+        Number of the group of each point, in any order.
+    n_groups : int
+        Groups without a point are "empty".
+    settings : GroupSettings
+    on_posteriors : bool
+        Whether points are posteriors.
+    missing : int64 array of shape (n_groups,), optional
+        Instances of each group that were left out before.
+    on_run : callable, optional
+        Told the number of instances done after each run of groups.
+    """
+    k, sizes = len(quantifier.classes_), np.bincount(codes, minlength=n_groups).astype(np.int64)
+    found = {name: np.full((n_groups, k), np.nan) for name in ("estimate", "low", "high", "naive")}
+    p_values, converged = np.full(n_groups, np.nan), np.ones(n_groups, dtype=np.bool_)
+    checker = _checker(quantifier) if settings.check_fit else None
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(sizes)
+    for groups in _runs(sizes, k):
+        own = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
+        part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
+        bags = _consecutive(sizes[groups])
+        made = _estimates(quantifier, part, bags, settings, on_posteriors)
+        found["estimate"][groups], found["low"][groups] = made.estimate, made.low
+        found["high"][groups], found["naive"][groups] = made.high, _naive(part, bags, made)
+        converged[groups] = made.converged
+        if checker is not None:
+            p_values[groups] = _fit_p_values(checker, part, bags, settings)
+        if on_run is not None:
+            on_run(len(own))
+    lost = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
+    return GroupAnswers(
+        classes=np.asarray(quantifier.classes_),
+        sizes=sizes,
+        missing=lost,
+        estimate=found["estimate"],
+        low=found["low"],
+        high=found["high"],
+        classify_and_count=found["naive"],
+        training_prevalence=np.asarray(quantifier.prevalence_),
+        fit_p_value=p_values,
+        status=_status(sizes, lost, p_values, converged, settings),
+    )
+
+
+def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:
+    """Cut the groups that have instances into runs of about ``RUN`` instances."""
+    # Intervals hold four matrices for every group of a run.
+    most = max(8, _HELD // (32 * n_classes**2))
+    start, total = 0, np.concatenate([[0], np.cumsum(sizes)])
+    while start < len(sizes):
+        stop = int(np.searchsorted(total, total[start] + RUN, side="right")) - 1
+        stop = min(max(stop, start + 1), start + most)
+        groups = np.arange(start, min(stop, len(sizes)), dtype=np.int64)
+        if (sizes[groups] > 0).any():
+            yield groups[sizes[groups] > 0]
+        start = stop
+
+
+def _consecutive(sizes: Indices) -> Bags:
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Bags(np.arange(offsets[-1], dtype=np.int64), offsets, int(offsets[-1]))
+
+
+def _estimates(
+    quantifier: Any, part: Any, bags: Bags, settings: GroupSettings, on_posteriors: bool
+) -> Estimates:
+    given = vars(settings.options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IntervalWarning)  # the status and the limits say it
+        if on_posteriors:
+            made: Estimates = quantifier.estimate_posteriors(part, bags, **given)
+        else:
+            made = quantifier.estimate_bags(part, bags, **given)
+    return made
+
+
+def _naive(part: Any, bags: Bags, made: Estimates) -> Array | float:
+    """Return the share of decisions in each bag, (n_bags, k); NaN where there are none."""
+    if made.decisions is None:
+        return np.nan
+    k = part.shape[1]
+    owners = np.repeat(np.arange(len(bags)), bags.sizes)
+    counts = np.bincount(owners * k + part.argmax(axis=1), minlength=len(bags) * k)
+    return np.asarray(counts.reshape(-1, k) / bags.sizes[:, None])
+
+
+def _checker(quantifier: Any) -> Any:
+    from kdey.diagnostics import FitChecker  # slow to import
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return FitChecker.fit(quantifier, n_jobs=getattr(quantifier, "n_jobs", None))
+
+
+def _fit_p_values(checker: Any, part: Any, bags: Bags, settings: GroupSettings) -> Array:
+    out = np.full(len(bags), np.nan)
+    for number, where in enumerate(bags):
+        if len(where) >= settings.min_size:
+            out[number] = checker.check(
+                posteriors=part[where],
+                n_null=settings.n_null,
+                level=settings.level,
+                random_state=settings.seed,
+            ).p_value
+    return out
+
+
+def _status(
+    sizes: Indices,
+    missing: Indices,
+    p_values: Array,
+    converged: NDArray[np.bool_],
+    settings: GroupSettings,
+) -> list[str]:
+    with np.errstate(invalid="ignore"):
+        told = {
+            "empty": sizes == 0,
+            "too small": (sizes > 0) & (sizes < settings.min_size),
+            "poor fit": p_values <= settings.level,
+            "missing values": missing > 0,
+            "not converged": ~converged,
+        }
+    return [
+        "; ".join(name for name, where in told.items() if where[g]) or "ok"
+        for g in range(len(sizes))
+    ]

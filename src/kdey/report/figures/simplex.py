@@ -1,0 +1,185 @@
+"""Three classes as a triangle: where posteriors lie, and where the prevalence lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kdey.bags import Array
+from kdey.inference import Estimate
+from kdey.inference.region import Region
+from kdey.kernels import class_log_sums
+from kdey.report.axes import percent
+from kdey.report.rows import ClassRow
+from kdey.report.svg import Drawing, shortened
+
+#: Bandwidth of the shading, cells along a side, levels of shade, points drawn.
+_BANDWIDTH, _STEPS, _LEVELS, _MOST_POINTS = 0.06, 28, 6, 250
+_SIDE, _MARGIN = 180.0, 34.0
+#: Directions in which the border of the joint region is sought.
+_RAYS = 120
+
+
+def posteriors_figure(
+    parts: Sequence[tuple[str, Array]], classes: Sequence[str], name: str = "simplex"
+) -> Drawing:
+    """Return a triangle for each named set of posteriors (m, 3): its density and its points."""
+    wide = _SIDE + 2 * _MARGIN
+    columns = min(len(parts), 4)
+    tall = _height(_SIDE) + 62
+    lines = -(-len(parts) // columns)
+    told = "Where the posteriors lie, a corner for each class: " + "; ".join(
+        f"{label}: mean {', '.join(percent(v) for v in points.mean(axis=0))}"
+        for label, points in parts
+    )
+    drawing = Drawing(name, columns * wide, lines * tall, "Posteriors of training and bag", told)
+    for number, (label, points) in enumerate(parts):
+        line, column = divmod(number, columns)
+        corners = _corners(column * wide + _MARGIN, line * tall + 40, _SIDE)
+        drawing.words(
+            column * wide + wide / 2, line * tall + 14, shortened(label, 34), "heading", "middle"
+        )
+        _shade(drawing, corners, points, "bag" if number == len(parts) - 1 else f"c{number}")
+        _frame(drawing, corners, classes)
+    return drawing
+
+
+def prevalence_triangle(
+    estimate: Estimate, rows: Sequence[ClassRow], name: str = "region"
+) -> Drawing:
+    """Return the prevalence of three classes as a point, with its joint region."""
+    side, margin = 380.0, 60.0
+    told = (
+        f"The estimate {', '.join(percent(row.estimate) for row in rows)} with its joint "
+        f"{100 * estimate.confidence:g} % region, the naive count and the training prevalence."
+    )
+    drawing = Drawing(
+        name, side + 2 * margin + 90, _height(side) + 80, "Prevalence of three classes", told
+    )
+    corners = _corners(margin, 34, side)
+    _grid(drawing, corners)
+    border = region_border(estimate.region, _inside_point(estimate))
+    if border is not None:
+        drawing.add("polygon", points=_points(border @ corners), class_="region")
+    _frame(drawing, corners, [row.name for row in rows])
+    for kind, meaning in (
+        ("training", "training"),
+        ("naive", "naive count"),
+        ("estimate", "estimate"),
+    ):
+        shares = [getattr(row, kind) for row in rows]
+        if None not in shares:
+            x, y = np.array(shares) @ corners
+            _place(drawing, kind, x, y, f"{meaning}: {', '.join(percent(v) for v in shares)}")
+    _key(drawing, side + 2 * margin - 40, border is not None)
+    return drawing
+
+
+def region_border(region: Region, inside: Array) -> Array | None:
+    """Return points (n, 3) on the border of a region around a point of it; None if it is outside.
+
+    Along each ray from the point the last place inside is found by halving; rays end at the
+    border of the simplex.
+    """
+    if not region.contains(inside):
+        return None
+    angles = np.linspace(0.0, 2 * np.pi, _RAYS, endpoint=False)
+    plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
+    rays = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane
+    falling = rays < 0
+    limits = np.where(falling, inside / np.where(falling, -rays, 1.0), np.inf).min(axis=1)
+    near, far = np.zeros(_RAYS), limits
+    for _ in range(30):
+        middle = (near + far) / 2
+        points = np.clip(inside + middle[:, None] * rays, 0.0, None)
+        held = region.contains(points / points.sum(axis=1, keepdims=True))
+        near, far = np.where(held, middle, near), np.where(held, far, middle)
+    return np.asarray(np.clip(inside + near[:, None] * rays, 0.0, 1.0))
+
+
+def _inside_point(estimate: Estimate) -> Array:
+    """Return the middle of the region: the corrected estimate where there is one."""
+    return estimate.estimate if estimate.corrected is None else estimate.corrected
+
+
+def _shade(drawing: Drawing, corners: Array, points: Array, kind: str) -> None:
+    """Shade the triangle by the density of points, and draw some of the points."""
+    cells = simplex_cells(_STEPS)
+    middles = cells.mean(axis=1)
+    sums = class_log_sums(middles, points, np.array([0, len(points)]), [_BANDWIDTH])
+    density = np.exp(sums[0, :, 0] - sums[0, :, 0].max())
+    level = np.ceil(_LEVELS * np.sqrt(density) - 0.25).astype(int)
+    for number in range(1, _LEVELS + 1):
+        chosen = cells[level >= number]
+        if len(chosen):
+            path = "".join(f"M{_points(cell @ corners).replace(' ', 'L')}z" for cell in chosen)
+            drawing.add("path", d=path, class_=f"density {kind}")
+    step = max(1, -(-len(points) // _MOST_POINTS))
+    for x, y in points[::step] @ corners:
+        drawing.add("circle", cx=round(x, 1), cy=round(y, 1), r=1.3, class_="dot")
+
+
+def simplex_cells(steps: int) -> Array:
+    """Return the small triangles of the three-class simplex, shape (steps^2, 3, 3)."""
+    upright = [[(i + 1, j), (i, j + 1), (i, j)] for i in range(steps) for j in range(steps - i)]
+    turned = [
+        [(i + 1, j), (i, j + 1), (i + 1, j + 1)]
+        for i in range(steps - 1)
+        for j in range(steps - 1 - i)
+    ]
+    two = np.array(upright + turned, dtype=np.float64) / steps
+    return np.concatenate([two, 1.0 - two.sum(axis=2, keepdims=True)], axis=2)
+
+
+def _corners(left: float, top: float, side: float) -> Array:
+    """Return the places of the corners: first class left, second right, third on top."""
+    tall = _height(side)
+    return np.array([[left, top + tall], [left + side, top + tall], [left + side / 2, top]])
+
+
+def _height(side: float) -> float:
+    return side * float(np.sqrt(3)) / 2
+
+
+def _frame(drawing: Drawing, corners: Array, classes: Sequence[str]) -> None:
+    drawing.add("polygon", points=_points(corners), class_="frame")
+    for (x, y), label, anchor, below in zip(
+        corners, classes, ("start", "end", "middle"), (16, 16, -7), strict=True
+    ):
+        # Names of the lower corners start under them and end before the picture does.
+        shift = {"start": -24, "end": 24, "middle": 0}[anchor]
+        drawing.words(x + shift, y + below, shortened(label, 17), "tick", anchor)
+
+
+def _grid(drawing: Drawing, corners: Array) -> None:
+    for share in (0.2, 0.4, 0.6, 0.8):
+        for i in range(3):
+            first, second = np.eye(3)[(i + 1) % 3], np.eye(3)[(i + 2) % 3]
+            ends = [share * np.eye(3)[i] + (1 - share) * end for end in (first, second)]
+            (x1, y1), (x2, y2) = (end @ corners for end in ends)
+            drawing.line(x1, y1, x2, y2, "grid")
+
+
+def _place(drawing: Drawing, kind: str, x: float, y: float, tip: str | None = None) -> None:
+    if kind == "estimate":
+        drawing.add("circle", tip=tip, cx=x, cy=y, r=5, class_="estimate")
+    elif kind == "naive":
+        drawing.add("path", tip=tip, d=f"M{x:.1f} {y - 6:.1f}l5 6l-5 6l-5 -6z", class_="naive")
+    else:
+        drawing.add("rect", tip=tip, x=x - 4, y=y - 4, width=8, height=8, class_="training-box")
+
+
+def _key(drawing: Drawing, left: float, with_region: bool) -> None:
+    marks = (("estimate", "estimate"), ("naive", "naive count"), ("training", "training"))
+    for number, (kind, meaning) in enumerate(marks):
+        y = 24.0 + 22 * number
+        _place(drawing, kind, left, y)
+        drawing.words(left + 12, y + 4, meaning, "tick")
+    if with_region:
+        drawing.add("rect", x=left - 6, y=84, width=12, height=12, class_="region")
+        drawing.words(left + 12, 94, "joint region", "tick")
+
+
+def _points(places: Array) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

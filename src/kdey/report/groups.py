@@ -1,0 +1,242 @@
+"""The table of groups: rows of dictionaries or a frame, one per group and class, made regular."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cached_property
+from typing import Any
+
+from kdey.inference import Estimate
+from kdey.report.rows import ClassRow, number
+
+#: P-values up to this are called a poor fit.
+POOR_FIT = 0.05
+
+#: Columns that a row must have beside the group's keys; the others may be missing.
+REQUIRED = ("class", "n", "estimate", "low", "high")
+#: Other names under which a column may come: those of estimates and of their frames.
+_ALSO = {
+    "naive": "classify_and_count",
+    "training": "training_prevalence",
+    "p_value": "fit_p_value",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group.
+
+    Attributes
+    ----------
+    keys : tuple
+        One value per key column.
+    n : int
+        Number of instances.
+    rows : tuple of ClassRow
+    p_value : float or None
+        Of the fit check.
+    status : str
+        "ok", or what is the matter.
+    """
+
+    keys: tuple[Any, ...]
+    n: int
+    rows: tuple[ClassRow, ...]
+    p_value: float | None = None
+    status: str = "ok"
+
+    @cached_property
+    def by_class(self) -> dict[str, ClassRow]:
+        """The rows by the name of their class."""
+        return {row.name: row for row in self.rows}
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """All groups, those of a time in its order.
+
+    Attributes
+    ----------
+    by : tuple of str
+        Names of the keys.
+    time : str or None
+        The key that is a time.
+    groups : tuple of Group
+    """
+
+    by: tuple[str, ...]
+    time: str | None
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in order of appearance."""
+        return tuple(dict.fromkeys(row.name for group in self.groups for row in group.rows))
+
+    def label(self, group: Group, without_time: bool = False) -> str:
+        """Return the keys of a group as one text."""
+        kept = [
+            text(value)
+            for name, value in zip(self.by, group.keys, strict=True)
+            if not (without_time and name == self.time)
+        ]
+        return ", ".join(kept)
+
+    def moment(self, group: Group) -> Any:
+        """Return the time of a group."""
+        return group.keys[self.by.index(self.time or "")]
+
+    @cached_property
+    def series(self) -> dict[str, list[Group]]:
+        """Groups that share all keys but the time, each in the order of time."""
+        found: dict[str, list[Group]] = {}
+        for group in self.groups:
+            found.setdefault(self.label(group, without_time=True), []).append(group)
+        return found
+
+
+def group_table(table: Any, by: Sequence[str], time: str | None = None) -> GroupTable:
+    """Return the groups of a table with one row per group and class.
+
+    Parameters
+    ----------
+    table : iterable of mappings, or a frame of pandas, polars or pyarrow
+        Columns: the keys of the group, ``class``, ``n``, ``estimate``, ``low``, ``high`` and, where
+        known, ``naive`` (or ``classify_and_count``), ``training`` (or ``training_prevalence``),
+        ``p_value`` (or ``fit_p_value``), ``status``.
+    by : names of the keys
+    time : str, optional
+        The key that is a time; added to ``by`` where it is not among them.
+    """
+    names = tuple(dict.fromkeys([*by, *([] if time is None else [time])]))
+    if not names:
+        raise ValueError("groups need keys: name their columns in by or time")
+    parts: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in _dictionaries(table):
+        missing = [name for name in (*names, *REQUIRED) if name not in row]
+        if missing:
+            raise ValueError(f"groups lack the columns {', '.join(missing)}")
+        parts.setdefault(tuple(_plain(row[name]) for name in names), []).append(row)
+    if not parts:
+        raise ValueError("groups has no rows: there is nothing to report")
+    groups = [_group(keys, rows) for keys, rows in parts.items()]
+    if time is not None:
+        place = names.index(time)
+        groups = sorted(groups, key=lambda group: in_order(group.keys[place]))
+    return GroupTable(names, time, tuple(groups))
+
+
+def _dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:
+    if isinstance(table, list | tuple):
+        return table
+    import narwhals as nw
+
+    rows: list[dict[str, Any]] = nw.from_native(table, eager_only=True).rows(named=True)
+    return rows
+
+
+def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
+    made = tuple(
+        ClassRow(
+            str(row["class"]),
+            number(row["estimate"]),
+            number(row["low"]),
+            number(row["high"]),
+            naive=_optional(row, "naive"),
+            training=_optional(row, "training"),
+        )
+        for row in rows
+    )
+    first = rows[0]
+    size = number(first["n"])
+    status = first.get("status")
+    return Group(
+        keys,
+        0 if size is None else int(size),
+        made,
+        _optional(first, "p_value"),
+        "ok" if status is None else str(status),
+    )
+
+
+def _optional(row: Mapping[str, Any], name: str) -> float | None:
+    return number(row.get(name, row.get(_ALSO[name])))
+
+
+def estimates_table(
+    estimates: Iterable[Estimate],
+    keys: Sequence[Mapping[str, Any]],
+    p_values: Sequence[float | None] | None = None,
+    fewest: int = 1,
+) -> list[dict[str, Any]]:
+    """Return one row per estimate and class, as :func:`group_table` takes them.
+
+    Parameters
+    ----------
+    estimates : Estimate of each group
+    keys : mapping from the names of the keys to their values, for each group
+    p_values : of the fit check of each group, optional
+    fewest : int
+        Groups with fewer instances have the status "too small".
+    """
+    made = list(estimates)
+    checked = [None] * len(made) if p_values is None else p_values
+    rows = []
+    for one, names, p_value in zip(made, keys, checked, strict=True):
+        poor = p_value is not None and p_value <= POOR_FIT
+        status = "too small" if one.size < fewest else ("poor fit" if poor else "ok")
+        shared = {"n": one.size, "p_value": p_value, "status": status}
+        columns = one.columns()
+        rows += [
+            {**names, **{name: column[code] for name, column in columns.items()}, **shared}
+            for code in range(len(one.classes))
+        ]
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's and pandas' scalars as Python's."""
+    if hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime()
+    elif hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def text(value: Any) -> str:
+    """Return a key as it is shown: a midnight is a day, a whole float an integer."""
+    if value is None:
+        return "(missing)"
+    if isinstance(value, datetime):
+        at_midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
+        return value.date().isoformat() if at_midnight else value.isoformat(" ")
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def position(value: Any) -> float | None:
+    """Return a time as a number, None for what is neither number nor date."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        # Days since year one, without time zones: they need not be known for all.
+        rest = value.hour * 3600 + value.minute * 60 + value.second
+        return float(value.toordinal()) + rest / 86400
+    return float(value.toordinal()) if isinstance(value, date) else None
+
+
+def in_order(value: Any) -> tuple[int, float, str]:
+    """Return what times are sorted by: numbers and dates by value, texts after them."""
+    place = position(value)
+    return (1, 0.0, text(value)) if place is None else (0, place, "")

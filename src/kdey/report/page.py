@@ -1,0 +1,175 @@
+"""The report: what goes into it, and the one file it becomes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey.bags import Array
+from kdey.diagnostics import FitCheck, check_fit
+from kdey.inference import Estimate, Estimates
+from kdey.report.groups import GroupTable, estimates_table, group_table
+from kdey.writing import write_whole
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report on one bag, on its groups, or on both.
+
+    Attributes
+    ----------
+    title : str
+    estimate : Estimate or None
+        Of the whole bag.
+    groups : GroupTable or None
+    check : FitCheck or None
+        Of the whole bag.
+    quantifier : fitted quantifier or None
+        Tells of the classifier, the automatic choices and the settings.
+    truth : array of shape (k,) or None
+        Shares of known labels, to compare with.
+    settings : mapping
+        More to tell under the settings: file names, commands.
+    made : datetime
+    """
+
+    title: str
+    estimate: Estimate | None
+    groups: GroupTable | None = None
+    check: FitCheck | None = None
+    quantifier: Any = None
+    truth: Array | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    made: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def html(self) -> str:
+        """Return the page: one file that needs nothing else. Needs jinja2 (extra ``report``)."""
+        from kdey.report.render import render
+
+        return render(self)
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, whole or not at all; return its path."""
+        write_whole(path, self.html())
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        page = escape(self.html())
+        style = "width:100%;height:700px;border:1px solid #8884"
+        return f'<iframe srcdoc="{page}" style="{style}" title="{escape(self.title)}"></iframe>'
+
+
+def make_report(
+    estimate: Estimate | Estimates | None = None,
+    *,
+    quantifier: Any = None,
+    check: FitCheck | bool = True,
+    groups: Any = None,
+    by: Sequence[str] = (),
+    time: str | None = None,
+    truth: ArrayLike | None = None,
+    title: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return the report on an estimate, on a table of groups, or on both.
+
+    Parameters
+    ----------
+    estimate : Estimate or Estimates, optional
+        Of the whole bag; those of several bags are shown as groups, by their number.
+    quantifier : fitted quantifier, optional
+        The one that made it: adds the classifier's calibration and confusion, the automatic
+        choices, the settings and, for three classes, the training posteriors.
+    check : FitCheck or bool
+        A fit check of the bag, best made with ``training=(X, y)``. True: made here from the
+        bag's posteriors where the quantifier allows it. False: none.
+    groups : frame or list of dicts, optional
+        One row per group and class: the keys of the group, ``class``, ``n``, ``estimate``, ``low``,
+        ``high`` and, where known, ``naive``, ``training``, ``p_value``, ``status``.
+    by : names of the keys of the groups
+    time : str, optional
+        The key that is a time.
+    truth : array-like of shape (k,), optional
+        Shares of known labels in the bag, in the order of the classes.
+    title : str, optional
+    settings : mapping, optional
+        More to tell under the settings, in words.
+    """
+    if isinstance(estimate, Estimates):
+        if groups is not None:
+            raise ValueError("give estimates of several bags or groups, not both")
+        numbers = [{"bag": number} for number in range(len(estimate))]
+        groups, by = estimates_table(estimate, numbers), ["bag"]
+        estimate = None
+    if estimate is None and groups is None:
+        raise ValueError("a report needs an estimate or groups")
+    shares = None
+    if truth is not None:
+        shares = np.asarray(truth, dtype=np.float64)
+        if estimate is None or shares.shape != estimate.estimate.shape:
+            raise ValueError("truth must hold one share for each class of estimate")
+    return Report(
+        title or "Class prevalences",
+        estimate,
+        None if groups is None else group_table(groups, by, time),
+        _checked(estimate, quantifier) if check is True else (check or None),
+        quantifier,
+        shares,
+        settings or {},
+    )
+
+
+def write_report(
+    path: str | os.PathLike[str], estimate: Estimate | Estimates | None = None, **parts: Any
+) -> Path:
+    """Write one self-contained HTML file; return its path.
+
+    Parameters
+    ----------
+    path : file to write, whole or not at all
+    estimate, **parts
+        See :func:`make_report`.
+    """
+    return make_report(estimate, **parts).write(path)
+
+
+def bag_posteriors(estimate: Estimate | None) -> Array | None:
+    """Return the posteriors (m, k) of an estimate's bag; None where it has none."""
+    if estimate is None or estimate.decisions is None:
+        return None
+    held = estimate.decisions
+    bag = held.bags[estimate.number : estimate.number + 1]
+    return np.asarray(held.posteriors[bag.indices], dtype=np.float64)
+
+
+def bag_weights(estimate: Estimate) -> Array | None:
+    """Return the weights (m,) of an estimate's bag; None where all count alike."""
+    if estimate.decisions is None or estimate.decisions.bags.weights is None:
+        return None
+    return estimate.decisions.bags.bag_weights(estimate.number)
+
+
+def can_be_checked(quantifier: Any, estimate: Estimate | None) -> bool:
+    """Return whether the fit of an estimate's bag can be checked from its posteriors."""
+    training = getattr(quantifier, "training_", None)
+    return (
+        estimate is not None
+        and estimate.decisions is not None
+        and getattr(training, "posteriors", None) is not None
+        and hasattr(quantifier, "row_map_")
+    )
+
+
+def _checked(estimate: Estimate | None, quantifier: Any) -> FitCheck | None:
+    if estimate is None or not can_be_checked(quantifier, estimate):
+        return None
+    points, weights = bag_posteriors(estimate), bag_weights(estimate)
+    return check_fit(quantifier, posteriors=points, sample_weight=weights, random_state=0)

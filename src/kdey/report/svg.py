@@ -1,0 +1,94 @@
+"""Small drawings as SVG text: every word in them is escaped, every colour is the page's.
+
+Colours come from CSS classes and not from attributes, so that one drawing serves the light page,
+the dark one and paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+
+#: Average width of a letter as a share of the font's size: enough to leave room for labels.
+_LETTER = 0.56
+FONT = 12.0
+#: Wide drawings do not shrink below this width on small screens: they scroll.
+_LEAST = 600.0
+
+
+@dataclass(eq=False)
+class Drawing:
+    """A drawing that grows by elements.
+
+    Attributes
+    ----------
+    name : str
+        Unique on the page: what the title and the description are found by.
+    width, height : float
+    title : str
+        What the figure is, for those who hear it.
+    description : str
+        What it shows, in a sentence.
+    """
+
+    name: str
+    width: float
+    height: float
+    title: str
+    description: str
+    parts: list[str] = field(default_factory=list)
+
+    def add(
+        self, tag: str, text: str | None = None, tip: str | None = None, **given: object
+    ) -> None:
+        """Add an element; ``class_`` is its class, ``text_anchor`` is ``text-anchor``.
+
+        ``tip`` is shown where the pointer rests.
+        """
+        attributes = "".join(
+            f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
+            for key, value in given.items()
+            if value is not None
+        )
+        inside = "" if tip is None else f"<title>{escape(tip)}</title>"
+        inside += "" if text is None else escape(text)
+        self.parts.append(f"<{tag}{attributes}>{inside}</{tag}>")
+
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, kind: str, tip: str | None = None
+    ) -> None:
+        """Add a straight line of a class."""
+        self.add("line", tip=tip, x1=x1, y1=y1, x2=x2, y2=y2, class_=kind)
+
+    def words(
+        self, x: float, y: float, text: str, kind: str = "label", anchor: str = "start"
+    ) -> None:
+        """Add a line of text, its baseline at y."""
+        self.add("text", text, x=x, y=y, class_=kind, text_anchor=anchor)
+
+    def markup(self) -> str:
+        """Return the SVG element."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" id="{escape(self.name)}" '
+            f'viewBox="0 0 {_plain(self.width)} {_plain(self.height)}" '
+            f'style="max-width:{self.width:.0f}px;min-width:{min(self.width, _LEAST):.0f}px" '
+            f'aria-labelledby="{escape(self.name)}-title {escape(self.name)}-text">'
+            f'<title id="{escape(self.name)}-title">{escape(self.title)}</title>'
+            f'<desc id="{escape(self.name)}-text">{escape(self.description)}</desc>'
+            f"{''.join(self.parts)}</svg>"
+        )
+
+
+def _plain(value: object) -> str:
+    """Return numbers with two decimals at most: files stay small."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def shortened(text: str, most: int = 24) -> str:
+    """Return a label that fits; the whole one stands in the tables."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def text_width(text: str, size: float = FONT) -> float:
+    """Return about how wide a text will be."""
+    return _LETTER * size * len(text)

@@ -1,0 +1,191 @@
+"""The answer in words: what a reader should take away before any figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kdey.diagnostics import FitCheck
+from kdey.inference import Estimate
+from kdey.report.axes import percent
+from kdey.report.groups import Group, GroupTable
+from kdey.report.rows import ClassRow, by_size
+
+#: Classes told by name; the rest are told together.
+_NAMED = 3
+#: Differences to the training prevalence and the naive count that are told by name.
+_TOLD = 3
+
+
+def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
+    """Return the answer for one bag in a few sentences."""
+    ordered = by_size(rows)
+    whose = "this bag" if estimate.target == "bag" else "the population that it was drawn from"
+    level = f"{100 * estimate.confidence:g}\u00a0%"
+    first, *others = ordered[:_NAMED]
+    named = [_with_limits(first, level), *(_with_limits(row, "") for row in others)]
+    told = [f"The bag holds {estimate.size:,} instances. In {whose}, an estimated {listed(named)}."]
+    rest = ordered[_NAMED:]
+    if rest:
+        told.append(_rest(rest))
+    return [*told, *_against_training(ordered), *_against_naive(ordered)]
+
+
+def _with_limits(row: ClassRow, level: str) -> str:
+    between = f"{percent(row.low)} to {percent(row.high)}"
+    limits = f"{level} interval {between}" if level else between
+    return f"{percent(row.estimate)} are “{row.name}” ({limits})"
+
+
+def _rest(rest: Sequence[ClassRow]) -> str:
+    share = sum(row.estimate or 0.0 for row in rest)
+    if len(rest) == 1:
+        return f"The remaining {_with_limits(rest[0], '')}."
+    maybe_absent = sum((row.low or 0.0) < 0.0005 for row in rest)
+    absent = f"; {maybe_absent} of them may be absent" if maybe_absent else ""
+    return f"The other {len(rest)} classes together make up {percent(share)}{absent}."
+
+
+def _against_training(rows: Sequence[ClassRow]) -> list[str]:
+    known = [row for row in rows if row.training is not None]
+    changed = [row for row in known if row.outside(row.training)]
+    if not known:
+        return []
+    if not changed:
+        return ["No class differs from its share in training by more than chance explains."]
+    changed.sort(key=lambda row: -abs((row.estimate or 0.0) - (row.training or 0.0)))
+    parts = [
+        f"“{row.name}” is {_more_or_less(row)} frequent ({percent(row.training)} in training)"
+        for row in changed[:_TOLD]
+    ]
+    more = len(changed) - _TOLD
+    tail = f", and {more} other classes have changed too" if more > 0 else ""
+    return [f"Compared with training, {listed(parts)}{tail}."]
+
+
+def _more_or_less(row: ClassRow) -> str:
+    return "more" if (row.estimate or 0.0) > (row.training or 0.0) else "less"
+
+
+def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
+    off = [row for row in rows if row.outside(row.naive)]
+    if not off:
+        return []
+    worst = max(off, key=lambda row: abs((row.estimate or 0.0) - (row.naive or 0.0)))
+    many = f" and lies outside the limits for {len(off)} classes" if len(off) > 1 else ""
+    return [
+        f"Counting the classifier's decisions would have said {percent(worst.naive)} for "
+        f"“{worst.name}”{many}: it does not correct for the classifier's mistakes."
+    ]
+
+
+def groups_answer(table: GroupTable) -> list[str]:
+    """Return what the groups show, in a few sentences."""
+    usable = [group for group in table.groups if any(r.estimate is not None for r in group.rows)]
+    kind = f"values of {table.time}" if table.time and len(table.by) == 1 else "groups"
+    told = [f"The table has {len(table.groups):,} {kind} with {_sizes(table.groups)} instances."]
+    if table.time is not None and len(table.series) == 1 and len(usable) > 1:
+        told += _change(table, usable)
+    elif len(usable) > 1:
+        told += _spread(table, usable)
+    amiss = [group for group in table.groups if group.status != "ok"]
+    if amiss:
+        kinds = listed(sorted({part for group in amiss for part in group.status.split("; ")}))
+        told.append(f"To look at again: {len(amiss):,} of them ({kinds}).")
+    return told
+
+
+def _sizes(groups: Sequence[Group]) -> str:
+    sizes = [group.n for group in groups]
+    return f"{min(sizes):,} to {max(sizes):,}" if min(sizes) < max(sizes) else f"{sizes[0]:,}"
+
+
+def _change(table: GroupTable, usable: Sequence[Group]) -> list[str]:
+    """Tell the class that changed most from the first time to the last."""
+    first, last = usable[0], usable[-1]
+    shared = [name for name in table.classes if name in first.by_class and name in last.by_class]
+    if not shared:
+        return []
+    moved = {n: _share(last, n) - _share(first, n) for n in shared}
+    name = max(moved, key=lambda n: abs(moved[n]))
+    verb = "rose" if moved[name] > 0 else "fell"
+    a, b = first.by_class[name], last.by_class[name]
+    overlap = _overlap(a, b)
+    hint = " Their intervals overlap, so this may be chance." if overlap else ""
+    return [
+        f"From {table.label(first)} to {table.label(last)}, “{name}” {verb} most: from "
+        f"{_with_span(a)} to {_with_span(b)}.{hint}"
+    ]
+
+
+def _spread(table: GroupTable, usable: Sequence[Group]) -> list[str]:
+    """Tell the class that differs most between groups."""
+
+    def ends(name: str) -> tuple[Group, Group]:
+        own = [group for group in usable if name in group.by_class]
+        ordered = sorted(own, key=lambda group: _share(group, name))
+        return ordered[0], ordered[-1]
+
+    reach = {
+        n: _share(ends(n)[1], n) - _share(ends(n)[0], n) for n in table.classes if _seen(usable, n)
+    }
+    if not reach:
+        return []
+    name = max(reach, key=lambda n: reach[n])
+    least, most = ends(name)
+    return [
+        f"Groups differ most in “{name}”: {_with_span(most.by_class[name])} in "
+        f"{table.label(most)}, {_with_span(least.by_class[name])} in {table.label(least)}."
+    ]
+
+
+def _seen(groups: Sequence[Group], name: str) -> bool:
+    return any(name in group.by_class for group in groups)
+
+
+def _share(group: Group, name: str) -> float:
+    return group.by_class[name].estimate or 0.0
+
+
+def _with_span(row: ClassRow) -> str:
+    return f"{percent(row.estimate)} ({percent(row.low)} to {percent(row.high)})"
+
+
+def _overlap(a: ClassRow, b: ClassRow) -> bool:
+    if None in (a.low, a.high, b.low, b.high):
+        return True
+    return (a.low or 0.0) <= (b.high or 0.0) and (b.low or 0.0) <= (a.high or 0.0)
+
+
+def fit_meaning(check: FitCheck) -> list[str]:
+    """Return what the fit check asks and what follows from it."""
+    asked = (
+        "The estimate rests on one assumption: each class looks in this bag as it looked in "
+        "training, and only the shares have changed. The check compares how well the bag fits a "
+        "mixture of the training classes with how well bags fit that were drawn from the training "
+        "data at the estimated shares."
+    )
+    if check.rejected:
+        follows = (
+            "Take the estimate with care: look at the instances that fit worst, and label some "
+            "of this bag's instances to train on if you can."
+        )
+    else:
+        follows = (
+            "Nothing speaks against the assumption. This is no proof: a small bag shows little, "
+            "and a change that looks like a change of shares cannot be seen in scores."
+        )
+    if check.cross_fitted:
+        return [asked, follows]
+    cautious = (
+        "The bag was scored by another model than the training data (cross-validation), which "
+        "makes the p-value larger than it should be: fewer alarms than there ought to be, none "
+        "too many."
+    )
+    return [asked, follows, cautious]
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Return "a", "a and b" or "a, b and c"."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,225 @@
+"""Bad input: one line that names the file and the row or column, exit code 2, nothing written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from .cases import FAST, rows, run, without, write
+
+
+def refused(*arguments: Any, says: tuple[str, ...], **options: Any) -> None:
+    done = run(*arguments, **options)
+    assert done.exit_code == 2, (done.exit_code, done.output)
+    assert done.stdout == ""
+    lines = done.stderr.strip().splitlines()
+    assert len([line for line in lines if line.startswith("Error: ")]) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    for text in says:
+        assert text in lines[-1], lines[-1]
+
+
+def changed(table: list[dict[str, Any]], row: int, **values: Any) -> list[dict[str, Any]]:
+    return [{**one, **values} if i == row - 1 else one for i, one in enumerate(table)]
+
+
+@pytest.fixture
+def fitting(tmp_path: Path) -> Any:
+    def refuse(table: list[dict[str, Any]] | str, *options: Any, says: tuple[str, ...]) -> None:
+        path = tmp_path / "t.csv"
+        if isinstance(table, str):
+            path.write_text(table, encoding="utf-8")
+        else:
+            write(path, table)
+        out = tmp_path / "m.kdey"
+        refused("fit", path, "--label", "kind", *FAST, *options, "-o", out, says=("t.csv: ", *says))
+        assert sorted(os.listdir(tmp_path)) == ["t.csv"]
+
+    return refuse
+
+
+@pytest.fixture
+def estimating(tmp_path: Path, model: Path) -> Any:
+    def refuse(table: list[dict[str, Any]] | str, *options: Any, says: tuple[str, ...]) -> None:
+        path = tmp_path / "t.csv"
+        if isinstance(table, str):
+            path.write_text(table, encoding="utf-8")
+        else:
+            write(path, table)
+        out = tmp_path / "o.csv"
+        refused("estimate", model, path, *options, "-o", out, says=("t.csv: ", *says))
+        assert sorted(os.listdir(tmp_path)) == ["t.csv"]
+
+    return refuse
+
+
+def test_missing_label_column(fitting: Any) -> None:
+    fitting(without(rows(), "kind"), says=("no label column 'kind'", "the table has length, width"))
+
+
+def test_missing_labels(fitting: Any) -> None:
+    fitting(changed(rows(), 7, kind=""), says=("'kind' has no label in row 7",))
+
+
+def test_one_class(fitting: Any) -> None:
+    table = [{**row, "kind": "good"} for row in rows()]
+    fitting(table, "--ignore", "shop,day", says=("'kind' holds one class only",))
+
+
+def test_labels_that_are_no_classes(fitting: Any) -> None:
+    table = [{**row, "kind": 0.5 + i} for i, row in enumerate(rows())]
+    fitting(table, "--ignore", "shop,day", says=("'kind' must hold classes, but row 1 has 0.5",))
+
+
+def test_columns_that_are_no_features(fitting: Any) -> None:
+    fitting(rows(), says=("'day' holds values of type Date", "--ignore day"))
+
+
+def test_mixed_numbers_and_texts(fitting: Any) -> None:
+    table = changed(without(rows(), "shop", "day"), 9, width="wide")
+    fitting(table, says=("'width' holds", "row 9 has 'wide'", "--ignore width"))
+
+
+def test_missing_features(fitting: Any) -> None:
+    table = changed(without(rows(), "shop", "day"), 9, width="")
+    fitting(table, says=("'width' has no value in row 9", "--missing drop"))
+
+
+def test_unknown_columns_in_options(fitting: Any) -> None:
+    fitting(rows(), "--ignore", "nope", says=("no column 'nope'",))
+    fitting(rows(), "--features", "length,nope", says=("no column 'nope'",))
+
+
+def test_malformed_csv_names_the_line(fitting: Any, estimating: Any) -> None:
+    text = "length,width,colour,kind\n1,2,red,good\n1,2,red\n"
+    fitting(text, says=("#3", "Expected 4 columns, got 3"))
+    estimating(text, says=("#3", "Expected 4 columns, got 3"))
+
+
+def test_empty_files_and_headers_alone(fitting: Any, estimating: Any) -> None:
+    for refuse in (fitting, estimating):
+        refuse("", says=("empty",))
+        refuse("length,width,colour,kind\n", says=("no rows",))
+
+
+def test_a_column_twice(fitting: Any) -> None:
+    fitting("a,a,kind\n1,2,x\n", says=("the column 'a' is there twice",))
+
+
+def test_other_files(tmp_path: Path, model: Path) -> None:
+    book = tmp_path / "t.xlsx"
+    book.write_bytes(b"PK\x03\x04" + bytes(100))
+    refused("estimate", model, book, says=("t.xlsx: neither CSV nor Parquet",))
+    refused("estimate", model, tmp_path / "no.csv", says=("no.csv: No such file",))
+    refused("estimate", model, tmp_path, says=("directory",))
+    cut = tmp_path / "cut.parquet"
+    pl.DataFrame(rows()).write_parquet(cut)
+    cut.write_bytes(cut.read_bytes()[:-20])
+    refused("estimate", model, cut, says=("cut.parquet: ", "Parquet"))
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("length,width,colour\n1,2,gr\xfcn\n".encode("latin-1"))
+    refused("estimate", model, latin, says=("latin.csv: ", "UTF8"))
+
+
+def test_missing_columns_are_named(estimating: Any) -> None:
+    estimating(without(rows(), "width", "colour", "kind"), says=("no columns 'width', 'colour'",))
+
+
+def test_text_where_training_had_numbers(estimating: Any) -> None:
+    table = changed(without(rows(), "kind"), 9, width="wide")
+    estimating(table, says=("'width' must hold numbers, but row 9 has 'wide'",))
+
+
+def test_missing_values(estimating: Any) -> None:
+    table = changed(without(rows(), "kind"), 9, colour="")
+    estimating(table, says=("'colour' has no value in row 9",))
+
+
+def test_classes_that_training_lacks(estimating: Any, tmp_path: Path, model: Path) -> None:
+    table = changed(rows(), 5, kind="ugly")
+    estimating(table, says=("'kind' has the class 'ugly' in row 5, which training lacks",))
+    path = write(tmp_path / "t.csv", table)
+    rest = ("--label", "kind", "--model", model)
+    refused("evaluate", path, *rest, says=("t.csv: ", "'ugly' in row 5"))
+
+
+def test_keys_and_periods(estimating: Any) -> None:
+    table = without(rows(), "kind")
+    estimating(table, "--by", "nope", says=("no key column 'nope'",))
+    estimating(table, "--time", "shop", "--every", "1w", says=("'shop' must hold dates",))
+
+
+def test_scores(tmp_path: Path, model: Path) -> None:
+    good = [{"bad": 0.25, "good": 0.75}] * 20
+    cases = (
+        (changed(good, 3, bad="nan"), "'bad' has no value in row 3"),
+        (changed(good, 3, bad=""), "'bad' has no value in row 3"),
+        (changed(good, 3, bad=0.5), "row 3 has scores that sum to 1.25"),
+        (changed(good, 3, bad=-0.25, good=1.25), "row 3 has a negative score"),
+        (changed(good, 3, bad="many"), "'bad' must hold numbers, but row 3 has 'many'"),
+    )
+    for table, message in cases:
+        path = write(tmp_path / "s.csv", table)
+        refused("estimate", model, path, "--scores", "bad,good", says=("s.csv: ", message))
+    path = write(tmp_path / "s.csv", good)
+    refused("estimate", model, path, "--scores", "bad", says=("one column per class, 2",))
+    refused("estimate", model, path, "--scores", "bad,nope", says=("not 'nope'",))
+    refused("estimate", model, path, "--scores", "p1,p2", says=("no score columns 'p1', 'p2'",))
+
+
+def test_rows_are_counted_across_batches(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kdey.tables import reading
+
+    monkeypatch.setattr(reading, "BATCH", 16)
+    path = tmp_path / "s.parquet"
+    pl.DataFrame({"bad": [0.25] * 69 + [None], "good": [0.75] * 70}).write_parquet(path)
+    refused("estimate", model, path, "--scores", "bad,good", says=("'bad' has no value in row 70",))
+
+
+def test_model_files(tmp_path: Path, model: Path) -> None:
+    table = write(tmp_path / "t.csv", without(rows(), "kind"))
+    cut, other = tmp_path / "cut.kdey", tmp_path / "other.kdey"
+    cut.write_bytes(model.read_bytes()[:-100])
+    other.write_bytes(b"not a model")
+    for command in (("estimate", cut, table), ("inspect", cut)):
+        refused(*command, says=("cut.kdey",))
+    refused("estimate", other, table, says=("other.kdey", "not a kdey model file"))
+    refused("inspect", tmp_path / "none.kdey", says=("none.kdey", "No such file"))
+
+
+def test_outputs_that_cannot_be_written(tmp_path: Path, model: Path) -> None:
+    table = write(tmp_path / "t.csv", rows())
+    nowhere = tmp_path / "none" / "o.csv"
+    refused("estimate", model, table, "-o", nowhere, says=("cannot write", "there is no folder"))
+    refused("estimate", model, table, "-o", tmp_path, says=("cannot write", "is a folder"))
+    rest = ("--label", "kind", "-o", nowhere)
+    refused("fit", table, *rest, says=("cannot write", "there is no folder"))
+
+
+def test_settings_that_do_not_exist(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", without(rows(), "shop", "day"))
+    rest = ("fit", table, "--label", "kind", "-o", tmp_path / "m")
+    refused(*rest, "--option", "bandwith=1", says=("kdey-ml has no 'bandwith'", "bandwidth"))
+    refused(*rest, "--option", "bandwidth", says=("takes name=value",))
+    refused(*rest, "--option", "bandwidth=-1", says=("bandwidth",))
+    refused(*rest, "--classifier-option", "D=1", says=("logistic has no 'D'",))
+    refused(*rest, "--method", "magic", says=("'magic' is not one of",))
+
+
+def test_debug_shows_the_traceback(tmp_path: Path, model: Path) -> None:
+    done = run("estimate", model, tmp_path / "none.csv", "--debug")
+    assert isinstance(done.exception, ValueError)
+
+
+def test_hostile_names_pass_through(tmp_path: Path, model: Path) -> None:
+    table = [{**row, "shop": '<script>,"\n='} for row in without(rows(), "kind")]
+    path = write(tmp_path / "t.csv", table)
+    done = run("estimate", model, path, "--by", "shop", "--format", "json")
+    assert done.exit_code == 0, done.output
+    assert '"<script>,\\"\\n="' in done.stdout

@@ -1,0 +1,134 @@
+"""fit, inspect, evaluate and select."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.testing import assert_allclose
+from sklearn.compose import ColumnTransformer
+
+import kdey
+
+from .cases import rows, run, without, write
+
+
+def test_texts_become_one_hot_and_are_recorded(model: Path) -> None:
+    q = kdey.load(model)
+    assert q.table_["texts"] == {"colour": ("blue", "red")}
+    assert q.table_["features"] == ("length", "width", "colour")
+    assert isinstance(q.classifier_.steps[0][1], ColumnTransformer)
+    new = pl.DataFrame(without(rows(40, seed=2), "kind"))
+    coded = new.select("length", "width", (pl.col("colour") == "red").cast(pl.Float64)).to_numpy()
+    assert_allclose(q.predict_groups(new)["estimate"], q.predict(coded), atol=1e-12)
+
+
+def test_a_text_that_training_lacks_is_no_colour(model: Path) -> None:
+    q = kdey.load(model)
+    row = {"length": 0.0, "width": 0.0, "colour": "mauve"}
+    made = q.classifier_.steps[0][1].transform([[0.0, 0.0, -1.0]])
+    assert made[0, 2:].tolist() == [0.0, 0.0]
+    assert q.predict_groups(pl.DataFrame([row] * 20))["status"].to_list() == ["ok", "ok"]
+
+
+def test_fit_is_the_library(tmp_path: Path) -> None:
+    table = without(rows(), "shop", "day", "colour")
+    path = write(tmp_path / "t.csv", table)
+    run(
+        *("fit", path, "--label", "kind", "--method", "pacc", "--classifier-option", "C=0.5"),
+        *("-o", tmp_path / "m"),
+    )
+    q = kdey.load(tmp_path / "m")
+    assert type(q) is kdey.PACC
+    assert q.classifier_.steps[-1][1].C == 0.5
+    X, y = pl.read_csv(path).select("length", "width").to_numpy(), [r["kind"] for r in table]
+    again = kdey.PACC(q.classifier, random_state=0).fit(X, np.array(y))
+    assert_allclose(q.predict(X), again.predict(X))
+
+
+def test_config_gives_defaults_and_the_command_line_wins(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", rows())
+    config = tmp_path / "c.toml"
+    config.write_text(
+        'label = "kind"\nmethod = "kdey-ml"\nignore = ["shop", "day"]\n'
+        'classifier = "naive-bayes"\n[options]\nbandwidth = 0.3\n'
+    )
+    for extra, bandwidth in (((), 0.3), (("--option", "bandwidth=0.15"), 0.15)):
+        done = run("fit", path, "--config", config, *extra, "-o", tmp_path / "m.kdey")
+        assert done.exit_code == 0, done.output
+        q = kdey.load(tmp_path / "m.kdey")
+        assert q.bandwidth == bandwidth
+        assert type(q.classifier_.steps[-1][1]).__name__ == "GaussianNB"
+    config.write_text("lable = 3")
+    done = run("fit", path, "--config", config, "-o", tmp_path / "m.kdey")
+    assert done.exit_code == 2
+    assert "no option 'lable'" in done.stderr
+
+
+def test_inspect_tells_what_is_inside(model: Path) -> None:
+    made = json.loads(run("inspect", model, "--json").stdout)
+    assert made["method"] == "KDEyML"
+    assert made["feature columns"] == ["length", "width", "colour"]
+    assert made["label column"] == "kind"
+    assert made["training rows"] == 120
+    assert list(made["classes"]) == ["bad", "good"]
+    assert "feature columns: length, width, colour" in run("inspect", model).stdout
+
+
+def test_evaluate_compares_methods(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", without(rows(200), "shop", "day"))
+    done = run(
+        *("evaluate", path, "--label", "kind", "--methods", "pacc,cc,emq"),
+        *("--bags", 20, "--bag-size", 30),
+    )
+    assert done.exit_code == 0, done.output
+    found = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert sorted(row["method"] for row in found) == ["cc", "emq", "pacc"]
+    errors = [float(row["ae"]) for row in found]
+    assert errors == sorted(errors)
+    done = run(
+        *("evaluate", path, "--label", "kind", "--methods", "pacc", "--each-bag"),
+        *("--bags", 20, "--bag-size", 30),
+    )
+    each = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(each) == 20
+    own = next(float(row["ae"]) for row in found if row["method"] == "pacc")
+    assert_allclose(np.mean([float(row["ae"]) for row in each]), own)
+
+
+def test_evaluate_a_model(model: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", rows(seed=5))
+    done = run(
+        "evaluate", path, "--label", "kind", "--model", model, "--bags", 10, "--bag-size", 20
+    )
+    assert done.exit_code == 0, done.output
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_select_keeps_the_best(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", without(rows(200), "shop", "day"))
+    done = run(
+        *("select", path, "--label", "kind", "--grid", "bandwidth=0.1,0.2"),
+        *("--grid", "classifier.C=0.1,1", "--bags", 10, "--bag-size", 20),
+        *("--model", tmp_path / "best.kdey"),
+    )
+    assert done.exit_code == 0, done.output
+    found = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(found) == 4
+    q = kdey.load(tmp_path / "best.kdey")
+    assert f"bandwidth={q.bandwidth}" in done.stderr
+    assert f"classifier.C={q.classifier_.steps[-1][1].C:g}" in done.stderr.replace(".0", "")
+    new = write(tmp_path / "n.csv", without(rows(seed=3), "kind"))
+    assert run("estimate", tmp_path / "best.kdey", new).exit_code == 0
+
+
+def test_default_method_chooses_its_own_bandwidth(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", without(rows(), "shop", "day", "colour"))
+    run("fit", path, "--label", "kind", "-o", tmp_path / "m.kdey")
+    q = kdey.load(tmp_path / "m.kdey")
+    assert q.bandwidth == "auto"
+    assert "tuning: Chosen" in run("inspect", tmp_path / "m.kdey").stdout

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kdey
+from kdey.tables import reading
+
+from .cases import FAST, rows, run, without, write
+
+
+def parsed(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_by_group_is_the_library(model: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
+    done = run("estimate", model, table, "--by", "shop")
+    assert done.exit_code == 0
+    found = parsed(done.stdout)
+    expected = kdey.load(model).predict_groups(pl.read_csv(table), "shop")
+    assert [row["shop"] for row in found] == expected["shop"].to_list()
+    assert [row["class"] for row in found] == ["bad", "good"] * 2
+    for name in ("estimate", "low", "high", "classify_and_count", "training_prevalence"):
+        assert_array_equal([float(row[name]) for row in found], expected[name])
+
+
+def test_columns_are_found_by_name(model: Path, tmp_path: Path) -> None:
+    table = without(rows(seed=1), "kind")
+    turned = [dict(reversed(row.items())) for row in table]
+    first = run("estimate", model, write(tmp_path / "a.csv", table))
+    again = run("estimate", model, write(tmp_path / "b.csv", turned))
+    assert first.stdout == again.stdout
+
+
+def test_csv_gzip_semicolons_parquet_and_pipes_agree(model: Path, tmp_path: Path) -> None:
+    plain = write(tmp_path / "a.csv", without(rows(seed=1), "kind"))
+    text = plain.read_text()
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "b.csv").write_text(text.replace(",", ";"))
+    pl.read_csv(plain).write_parquet(tmp_path / "a.parquet")
+    expected = run("estimate", model, plain, "--by", "shop").stdout
+    assert expected.startswith("shop,class,n,n_missing,estimate")
+    for name in ("a.csv.gz", "b.csv", "a.parquet"):
+        assert run("estimate", model, tmp_path / name, "--by", "shop").stdout == expected
+        data = (tmp_path / name).read_bytes()
+        assert run("estimate", model, "-", "--by", "shop", input=data).stdout == expected
+
+
+def test_formats(model: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
+    rest = ("estimate", model, table, "--by", "shop", "--wide")
+    made = json.loads(run(*rest, "--format", "json").stdout)
+    assert [row["shop"] for row in made] == ["A", "B"]
+    assert made[0]["fit_p_value"] is None
+    done = run(*rest, "-o", tmp_path / "out.parquet")
+    assert done.stdout == ""
+    kept = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row["estimate[bad]"] for row in kept] == [row["estimate[bad]"] for row in made]
+    assert "estimate[bad]" in run(*rest, "--format", "table").stdout
+
+
+def test_weeks(model: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
+    done = run("estimate", model, table, "--time", "day", "--every", "1w", "--wide")
+    starts = [row["day"] for row in parsed(done.stdout)]
+    assert starts == ["2024-01-01", "2024-01-08", "2024-01-15", "2024-01-22"]
+
+
+def test_parquet_in_batches_is_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], 500)
+    y = np.array([rng.choice(3, p=one) for one in p])
+    kdey.save(kdey.KDEyML(bandwidth=0.2).fit_posteriors(p, y), tmp_path / "m.kdey")
+    table = pa.table({"g": rng.integers(0, 7, 500), **{f"s{i}": p[:, i] for i in range(3)}})
+    pq.write_table(table, tmp_path / "t.parquet")
+    monkeypatch.setattr(reading, "BATCH", 64)
+    out = tmp_path / "o.parquet"
+    done = run(
+        *("estimate", tmp_path / "m.kdey", tmp_path / "t.parquet", "--by", "g"),
+        *("--scores", "s0,s1,s2", "-o", out),
+    )
+    assert done.exit_code == 0, done.output
+    q = kdey.load(tmp_path / "m.kdey")
+    expected = q.predict_groups(table, "g", scores=["s0", "s1", "s2"])
+    found = pq.read_table(out)
+    assert found["g"].to_pylist() == expected["g"].to_pylist()
+    for name in ("estimate", "low", "high"):
+        assert_array_equal(found[name].to_numpy(), expected[name].to_numpy())
+
+
+def test_scores_in_answer_out(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1], 300)
+    y = np.where(rng.random(300) < p[:, 1], "yes", "no")
+    table = [
+        {"p_yes": b, "p_no": a, "y": label} for (a, b), label in zip(p.tolist(), y, strict=True)
+    ]
+    train = write(tmp_path / "t.csv", table)
+    done = run(
+        *("fit", train, "--label", "y", "--scores", "p_yes,p_no", *FAST),
+        *("-o", tmp_path / "m.kdey"),
+    )
+    assert done.exit_code == 0, done.output
+    found = parsed(run("estimate", tmp_path / "m.kdey", train).stdout)
+    expected = kdey.KDEyML(bandwidth=0.2).fit_posteriors(p, y).aggregate(p)
+    assert_allclose([float(row["estimate"]) for row in found], expected, atol=1e-9)
+
+
+def test_missing_rows_are_left_out_when_asked(model: Path, tmp_path: Path) -> None:
+    table = without(rows(seed=1), "kind")
+    table[4]["width"] = ""
+    path = write(tmp_path / "new.csv", table)
+    done = run("estimate", model, path, "--missing", "drop")
+    row = parsed(done.stdout)[0]
+    assert (row["n"], row["n_missing"], row["status"]) == ("119", "1", "missing values")
+    assert "1 missing values" in done.stderr
+
+
+def test_misfit_is_exit_code_one_with_the_table_still_there(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    sure = np.where(y == 1, 0.97, 0.03) + rng.uniform(-0.02, 0.02, 300)
+    p = np.column_stack([1 - sure, sure])
+    kdey.save(kdey.KDEyML(bandwidth=0.1).fit_posteriors(p, y), tmp_path / "m.kdey")
+    odd = write(tmp_path / "odd.csv", [{"a": 0.5, "b": 0.5}] * 60)
+    fine = write(tmp_path / "fine.csv", [{"a": a, "b": b} for a, b in p[:60].tolist()])
+    options = ("--scores", "a,b", "--fail-on-misfit")
+    done = run("estimate", tmp_path / "m.kdey", odd, *options)
+    assert done.exit_code == 1
+    assert parsed(done.stdout)[0]["status"] == "poor fit"
+    assert "1 of 1 groups do not fit" in done.stderr
+    assert run("estimate", tmp_path / "m.kdey", fine, *options).exit_code == 0
+
+
+def test_help_loads_no_numpy() -> None:
+    code = (
+        "import sys; from kdey.cli.group import kdey\n"
+        "from click.testing import CliRunner\n"
+        "for name in ('fit', 'estimate', 'evaluate', 'select', 'inspect'):\n"
+        "    assert CliRunner().invoke(kdey, [name, '--help']).exit_code == 0\n"
+        "assert not {'numpy', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules), sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,240 @@
+"""Displays draw the numbers that they are given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from kdey import APP, CC, PACC, GridSearchQ, KDEyML, evaluate
+from kdey.metrics import absolute_error
+from kdey.plots import (
+    BiasDisplay,
+    DiagonalDisplay,
+    ErrorByShiftDisplay,
+    IntervalsDisplay,
+    PrevalenceOverTimeDisplay,
+    ReliabilityDisplay,
+    SensitivityDisplay,
+    SimplexDisplay,
+    TuningDisplay,
+)
+from kdey.plots.diagonal import binned
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def no_windows() -> Iterator[None]:
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context({"backend": "agg"}):
+        yield
+        plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Any, Any]:
+    X, y = load_iris(return_X_y=True)
+    return X[:, 1:2], np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+@pytest.fixture(scope="module")
+def fitted(data: tuple[Any, Any]) -> dict[str, Any]:
+    made = {"CC": CC(), "PACC": PACC(), "ML": KDEyML(bandwidth=0.1, kernel="gaussian")}
+    return {name: q.fit(*data) for name, q in made.items()}
+
+
+@pytest.fixture(scope="module")
+def results(fitted: dict[str, Any], data: tuple[Any, Any]) -> Any:
+    return evaluate(fitted, *data, protocol=APP(60, 50, random_state=0))
+
+
+def drawn(display: Any) -> Any:
+    """Render the figure: what cannot be drawn fails here."""
+    display.figure_.canvas.draw()
+    return display.ax_
+
+
+def lines(ax: Any) -> dict[str, Any]:
+    return {line.get_label(): line.get_xydata() for line in ax.get_lines()}
+
+
+def test_intervals(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
+    estimate = fitted["ML"].estimate(data[0][:90])
+    truth = np.array([0.5, 0.3, 0.2])
+    ax = drawn(IntervalsDisplay.from_estimate(estimate, truth=truth))
+    order = np.argsort(estimate.estimate, kind="stable")
+    found = lines(ax)
+    np.testing.assert_allclose(found["estimate, 95 % interval"][:, 0], estimate.estimate[order])
+    np.testing.assert_allclose(found["labels"][:, 0], truth[order])
+    np.testing.assert_allclose(found["naive count"][:, 0], estimate.classify_and_count[order])
+    spans = [part[:, 0] for part in ax.collections[0].get_segments()]
+    np.testing.assert_allclose(spans, np.stack([estimate.low, estimate.high], axis=1)[order])
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == list(estimate.classes[order])
+    again = IntervalsDisplay.from_estimator(fitted["ML"], data[0][:90], confidence=0.8)
+    assert "estimate, 80 % interval" in lines(drawn(again))
+
+
+def rows_over(times: list[Any], **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"t": t, "class": c, "n": 9, "estimate": p, "low": p / 2, "high": 1.0, **more}
+        for i, t in enumerate(times)
+        for c, p in (("a", 0.1 * i), ("b", 1 - 0.1 * i))
+    ]
+
+
+@pytest.mark.parametrize("times", [["2026-01-01", "2026-02-01"], [3, 1], ["late", "later"]])
+def test_prevalence_over_time(times: list[Any]) -> None:
+    ax = drawn(PrevalenceOverTimeDisplay.from_results(rows_over(times), "t"))
+    found = lines(ax)
+    assert list(found) == ["b", "a"]
+    expected = [0.1, 0.0] if times == [3, 1] else [0.0, 0.1]
+    np.testing.assert_allclose(found["a"][:, 1], expected)
+    one = PrevalenceOverTimeDisplay.from_results(rows_over(times), "t", classes=["a"])
+    assert list(lines(drawn(one))) == ["a"]
+
+
+def test_one_series_at_a_time() -> None:
+    rows = rows_over([1, 2], city="York") + rows_over([1, 2], city="Leeds")
+    with pytest.raises(ValueError, match=r"one of \['York', 'Leeds'\]"):
+        PrevalenceOverTimeDisplay.from_results(rows, "t", by=["city"])
+    ax = drawn(PrevalenceOverTimeDisplay.from_results(rows, "t", by=["city"], series="York"))
+    assert ax.get_title() == "York"
+    with pytest.raises(ValueError, match="classes has 'z'"):
+        PrevalenceOverTimeDisplay.from_results(rows_over([1]), "t", classes=["z"])
+
+
+def test_calibration(fitted: dict[str, Any]) -> None:
+    display = ReliabilityDisplay.from_estimator(fitted["ML"], n_bins=5)
+    ax = drawn(display)
+    np.testing.assert_allclose(ax.get_lines()[1].get_xdata(), display.curve.claimed)
+    np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), display.curve.observed)
+
+
+def test_diagonal(results: Any) -> None:
+    ax = drawn(DiagonalDisplay.from_results(results, label="setosa", n_bins=4))
+    found = lines(ax)
+    at, means, _ = binned(results.true[:, 0], results.estimated("PACC")[:, 0], 4)
+    np.testing.assert_allclose(found["PACC"], np.stack([at, means], axis=1))
+    assert set(results.methods) <= set(found)
+    with pytest.raises(ValueError, match="label must be one of"):
+        DiagonalDisplay.from_results(results, label="rose")
+
+
+def test_bins_are_means_of_equally_many() -> None:
+    at = np.array([3.0, 1.0, 2.0, 4.0])
+    places, means, spread = binned(at, 10 * at, 2)
+    np.testing.assert_allclose(places, [1.5, 3.5])
+    np.testing.assert_allclose(means, [15, 35])
+    np.testing.assert_allclose(spread, [5, 5])
+    assert len(binned(at, at, 9)[0]) == 4
+
+
+def test_error_by_shift(results: Any, fitted: dict[str, Any]) -> None:
+    prevalence = fitted["CC"].prevalence_
+    metric = next(iter(results.methods["CC"].errors))
+    ax = drawn(ErrorByShiftDisplay.from_results(results, prevalence, n_bins=3, methods=["CC"]))
+    shift = absolute_error(results.true, prevalence)
+    at, means, _ = binned(shift, results.errors(metric, "CC"), 3)
+    np.testing.assert_allclose(lines(ax)["CC"], np.stack([at, means], axis=1))
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        ErrorByShiftDisplay.from_results(results, [0.5, 0.5])
+
+
+def medians(boxes: Any) -> list[float]:
+    return [line.get_ydata()[0] for line in boxes["medians"]]
+
+
+def test_bias(results: Any) -> None:
+    display = BiasDisplay.from_results(results)
+    ax = drawn(display)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["CC", "PACC", "ML"]
+    errors = {name: results.estimated(name) - results.true for name in results.methods}
+    np.testing.assert_allclose(
+        medians(display.boxes_[0]), [np.median(one) for one in errors.values()], atol=1e-12
+    )
+    display = BiasDisplay.from_results(results, methods=["CC", "ML"], by_class=True)
+    ax = drawn(display)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == list(results.classes)
+    for boxes, name in zip(display.boxes_, ("CC", "ML"), strict=True):
+        np.testing.assert_allclose(medians(boxes), np.median(errors[name], axis=0), atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::kdey.model_selection.edges.GridEdgeWarning")
+def test_sensitivity_of_a_search(data: tuple[Any, Any]) -> None:
+    grid = {"bandwidth": [0.3, 0.01, 0.1], "kernel": ["gaussian", "aitchison"]}
+    search = GridSearchQ(
+        KDEyML(LogisticRegression(), shrinkage=0.01), grid, protocol=APP(10, 40, random_state=0)
+    ).fit(*data)
+    ax = drawn(SensitivityDisplay.from_search(search, "bandwidth", by="kernel"))
+    found = lines(ax)
+    for kernel in grid["kernel"]:
+        expected = sorted(
+            (one["bandwidth"], -score)
+            for one, score in zip(
+                search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+            )
+            if one["kernel"] == kernel
+        )
+        np.testing.assert_allclose(found[kernel], expected)
+    over_all = lines(drawn(SensitivityDisplay.from_search(search, "bandwidth")))["best"]
+    best = np.minimum(found["gaussian"][:, 1], found["aitchison"][:, 1])
+    np.testing.assert_allclose(over_all[:, 1], best)
+    with pytest.raises(ValueError, match="no parameter 'bins'"):
+        SensitivityDisplay.from_search(search, "bins")
+    with pytest.raises(ValueError, match="of one length"):
+        SensitivityDisplay.from_results("h", {"a": ([1, 2], [1])})
+
+
+def test_simplex(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
+    pytest.importorskip("mpltern")
+    display = SimplexDisplay.from_estimator(fitted["ML"], data[0][:60])
+    display.figure_.canvas.draw()
+    assert [ax.get_title() for ax in display.axes_][-1] == "bag"
+    assert len(display.axes_) == 4
+    counts = [len(points) for _, points in display.parts]
+    assert counts == [50, 50, 50, 60]
+    assert display.axes_[0].get_llabel() == "setosa"
+    two = KDEyML(bandwidth=0.1, kernel="gaussian").fit(data[0][:100], data[1][:100])
+    with pytest.raises(ValueError, match="3 classes"):
+        SimplexDisplay.from_estimator(two)
+    with pytest.raises(ValueError, match="axes must hold one"):
+        display.plot(axes=display.axes_[:2])
+
+
+def test_points_lie_in_the_corner_of_their_class(fitted: dict[str, Any]) -> None:
+    pytest.importorskip("mpltern")
+    corners = [(str(i), np.tile(np.eye(3)[i], (5, 1))) for i in range(3)]
+    display = SimplexDisplay(corners, ["left", "right", "top"]).plot()
+    places = [ax.collections[-1].get_offsets().mean(axis=0) for ax in display.axes_]
+    assert places[0][0] < places[2][0] < places[1][0]
+    assert places[2][1] > max(places[0][1], places[1][1])
+
+
+def test_missing_libraries_are_named(
+    fitted: dict[str, Any], data: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mpltern", None)
+    with pytest.raises(ImportError, match=r"mpltern: pip install 'kdey\[plot\]'"):
+        SimplexDisplay.from_estimator(fitted["ML"])
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"matplotlib: pip install 'kdey\[plot\]'"):
+        ReliabilityDisplay.from_estimator(fitted["ML"])
+
+
+def test_displays_draw_on_given_axes(results: Any, fitted: dict[str, Any]) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3)
+    assert DiagonalDisplay.from_results(results, ax=axes[0]).ax_ is axes[0]
+    assert BiasDisplay.from_results(results, ax=axes[1]).figure_ is figure
+    assert ReliabilityDisplay.from_estimator(fitted["ML"], ax=axes[2]).ax_ is axes[2]
+    assert plt.get_fignums() == [figure.number]
+    with pytest.raises(ValueError, match="chosen nothing"):
+        TuningDisplay.from_estimator(fitted["ML"])

@@ -1,0 +1,130 @@
+"""``kdey report`` as typed."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from kdey import KDEyML, save
+from kdey.frames import make_frame
+
+pytest.importorskip("click")
+pytest.importorskip("skops")
+pytest.importorskip("pyarrow")
+pytest.importorskip("jinja2")
+FEATURES = ["a", "b", "c", "d"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model and a table of flowers, by site and day."""
+    where = tmp_path_factory.mktemp("cli")
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(["setosa", "versicolor", "virginica"])[y]
+    frame = make_frame({name: X[:, i] for i, name in enumerate(FEATURES)})
+    q = KDEyML(LogisticRegression(max_iter=1000), bandwidth=0.1, kernel="gaussian")
+    save(q.fit(frame, labels), where / "model.kdey")
+    save(
+        KDEyML(bandwidth=0.1, kernel="gaussian").fit_posteriors(q.training_.posteriors, labels),
+        where / "scores.kdey",
+    )
+    rng = np.random.default_rng(0)
+    rows: list[list[Any]] = [[*FEATURES[::-1], "species", "site", "day"]]
+    for i in rng.choice(150, 200):
+        day = dt.date(2026, 1, 1) + dt.timedelta(int(rng.integers(3)))
+        rows.append([*X[i][::-1], labels[i], rng.choice(["<b>x</b>", "y"]), day])
+    _write(where / "table.csv", rows)
+    made = q.classifier_.predict_proba(frame)[::2]
+    _write(where / "scores.csv", [["setosa", "versicolor", "virginica"], *made.tolist()])
+    return where
+
+
+def _write(path: Path, rows: list[list[Any]]) -> None:
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+
+
+def run(*arguments: object) -> Any:
+    from click.testing import CliRunner
+
+    from kdey.cli.group import kdey
+
+    return CliRunner().invoke(kdey, ["report", *map(str, arguments)])
+
+
+def test_a_report_by_site_and_day(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    options = ["--by", "site", "--time", "day", "--label", "species"]
+    done = run(folder / "model.kdey", folder / "table.csv", *options, "-o", out)
+    assert done.exit_code == 0, done.output
+    page = out.read_text(encoding="utf-8")
+    assert "Class prevalences in table.csv" in page
+    assert "&lt;b&gt;x&lt;/b&gt;" in page
+    assert "<b>" not in page
+    for part in ("time", "prevalence", "fit", "confusion"):
+        assert f'id="{part}"' in page
+    assert "SHA-256 of model.kdey" in page
+
+
+def test_scores_in_answer_out(folder: Path, tmp_path: Path) -> None:
+    for options in ([], ["--scores", "setosa,versicolor,virginica"]):
+        out = tmp_path / f"{len(options)}.html"
+        done = run(folder / "scores.kdey", folder / "scores.csv", *options, "-o", out)
+        assert done.exit_code == 0, done.output
+        assert out.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--by", "region"], "no key column 'region'"),
+        (["--label", "site"], "in row 1, which training lacks"),
+        (["--scores", "a,site,b"], "column 'site' must hold numbers, but row 1"),
+        (["--confidence", "2"], "confidence"),
+        (["-o", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    folder: Path, tmp_path: Path, change: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(folder / "model.kdey", folder / "table.csv", *change)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert "Traceback" not in done.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,c\n1,2,3\n", "no column 'd'"),
+        ("a,b,c,d\n", "has no rows"),
+        ("a,b,c,d\n1,2,3,4\n1,2\n", "Row #3: Expected 4 columns"),
+        ("", "the file is empty"),
+    ],
+)
+def test_bad_tables(folder: Path, tmp_path: Path, text: str, message: str) -> None:
+    table = tmp_path / "bad.csv"
+    table.write_text(text)
+    done = run(folder / "model.kdey", table, "-o", tmp_path / "r.html")
+    assert done.exit_code == 2
+    assert "bad.csv" in done.output
+    assert message in done.output
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_files_that_are_no_models(folder: Path, tmp_path: Path) -> None:
+    done = run(folder / "table.csv", folder / "table.csv", "-o", tmp_path / "r.html")
+    assert done.exit_code == 2
+    assert "is not a kdey model file" in done.output
+    done = run(folder / "none.kdey", folder / "table.csv", "-o", tmp_path / "r.html")
+    assert done.exit_code == 2
+    assert "No such file" in done.output

@@ -1,0 +1,252 @@
+"""The parts of a page: drawings, axes, groups, words, the classifier."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import xml.etree.ElementTree as ET
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix
+
+from kdey.inference.region import region_from_covariance
+from kdey.report import group_table
+from kdey.report.axes import Axis, percent, round_step, share_axis
+from kdey.report.classifier import classifier_view
+from kdey.report.figures.heat import DARKEST
+from kdey.report.figures.simplex import region_border
+from kdey.report.groups import position, text
+from kdey.report.rows import ClassRow, by_size
+from kdey.report.svg import Drawing, shortened
+from kdey.report.words import answer, fit_meaning, groups_answer, listed
+
+from .cases import HOSTILE, fitted, group_rows, names, posteriors, weeks
+
+
+def test_a_drawing_is_sound_xml_whatever_is_written_into_it() -> None:
+    drawing = Drawing("one", 100, 50, HOSTILE, "a & b < c")
+    drawing.words(1, 2, f"{HOSTILE} & \"quotes\" 'too'")
+    drawing.line(0, 0, 1.23456, 2, "grid", tip="<&>")
+    root = ET.fromstring(drawing.markup())
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.find(f"{space}title").text == HOSTILE
+    assert root.find(f"{space}text").text == f"{HOSTILE} & \"quotes\" 'too'"
+    line = root.find(f"{space}line")
+    assert line.get("x2") == "1.23"
+    assert line.find(f"{space}title").text == "<&>"
+    assert [root.get("role"), root.get("aria-labelledby")] == ["img", "one-title one-text"]
+
+
+@pytest.mark.parametrize(("rough", "step"), [(0.013, 0.02), (0.1, 0.1), (3, 5), (7, 10), (1, 1)])
+def test_steps_are_round(rough: float, step: float) -> None:
+    assert round_step(rough) == pytest.approx(step)
+
+
+@pytest.mark.parametrize("largest", [0.0, 1e-6, 0.004, 0.013, 0.3, 0.72, 0.99, 1.0])
+def test_the_axis_of_shares_holds_the_largest(largest: float) -> None:
+    axis = share_axis(largest, 100, 500)
+    assert largest <= axis.high <= 1
+    assert axis.at(0) == 100
+    assert axis.at(axis.high) == 500
+    assert 2 <= len(axis.ticks()) <= 7
+    assert axis.ticks()[-1] == pytest.approx(axis.high, abs=0.21 * axis.high)
+
+
+def test_an_axis_keeps_values_inside_and_its_ticks_round() -> None:
+    axis = Axis(-0.13, 0.31, 0, 1)
+    assert axis.at(-5) == 0
+    assert axis.at(5) == 1
+    np.testing.assert_allclose(axis.ticks(4), [0, 0.2])
+
+
+def test_per_cent() -> None:
+    assert percent(0.12345) == "12.3\u00a0%"
+    assert percent(None) == percent(math.nan) == "–"
+    assert shortened("a" * 30, 10) == "a" * 9 + "…"
+
+
+@pytest.mark.parametrize("library", ["list", "pandas", "polars", "pyarrow"])
+def test_groups_come_from_rows_and_from_frames(library: str) -> None:
+    rows = group_rows(["week", "city"], [(w, "York") for w in weeks(4)[::-1]], names(3))
+    rows[0] |= {"status": "too small", "estimate": None, "low": None, "high": None}
+    given: Any = rows
+    if library != "list":
+        frames = pytest.importorskip(library)
+        make = frames.Table.from_pylist if library == "pyarrow" else frames.DataFrame
+        given = make(rows)
+    table = group_table(given, ["city"], "week")
+    assert table.by == ("city", "week")
+    assert [text(table.moment(group)) for group in table.groups] == [
+        "2026-01-05",
+        "2026-01-12",
+        "2026-01-19",
+        "2026-01-26",
+    ]
+    last = table.groups[-1]
+    assert last.rows[0].estimate is None
+    assert last.rows[1].estimate == rows[1]["estimate"]
+    assert (last.n, last.status, last.p_value) == (120, "too small", 0.4)
+    assert list(table.series) == ["York"]
+    assert table.classes == tuple(names(3))
+
+
+def test_groups_take_the_names_of_estimates() -> None:
+    row = {"k": 1, "class": "a", "n": 5, "estimate": 0.1, "low": 0, "high": 1}
+    also = {"classify_and_count": 0.2, "training_prevalence": 0.3, "fit_p_value": 0.4}
+    (group,) = group_table([row | also], ["k"]).groups
+    assert (group.rows[0].naive, group.rows[0].training, group.p_value) == (0.2, 0.3, 0.4)
+
+
+def test_groups_say_what_they_lack() -> None:
+    with pytest.raises(ValueError, match="lack the columns region, low"):
+        group_table([{"class": "a", "n": 1, "estimate": 0, "high": 1}], ["region"])
+    with pytest.raises(ValueError, match="name their columns"):
+        group_table([], [])
+    with pytest.raises(ValueError, match="no rows"):
+        group_table([], ["region"])
+
+
+def test_times_in_order_whatever_they_are() -> None:
+    assert (
+        position("2026-02-01") == position(dt.date(2026, 2, 1)) == dt.date(2026, 2, 1).toordinal()
+    )
+    assert position(dt.datetime(2026, 2, 1, 12)) == dt.date(2026, 2, 1).toordinal() + 0.5
+    assert position("spring") is position(None) is position(True) is None
+    rows = group_rows(["t"], [(10,), (9,), ("x",), (None,)], ["a", "b"])
+    found = [text(group.keys[0]) for group in group_table(rows, [], "t").groups]
+    assert found == ["9", "10", "(missing)", "x"]
+    assert text(dt.datetime(2026, 2, 1)) == "2026-02-01"
+    assert text(3.0) == "3"
+
+
+def test_the_answer_names_numbers_and_differences() -> None:
+    q = fitted(3, hostile=False)
+    bag = np.random.default_rng(0).choice(3, 500, p=[0.7, 0.2, 0.1])
+    estimate: Any = q.estimate_posteriors(posteriors(bag, 3, np.random.default_rng(1)))
+    rows = [
+        ClassRow("a", 0.7, 0.6, 0.8, naive=0.5, training=0.3),
+        ClassRow("b", 0.2, 0.1, 0.3, naive=0.2, training=0.35),
+        ClassRow("c", 0.1, 0.05, 0.2, naive=0.25, training=0.15),
+    ]
+    told = " ".join(answer(estimate, rows)).replace("\u00a0", " ")
+    assert "70.0 % are “a” (95 % interval 60.0 % to 80.0 %)" in told
+    assert "“a” is more frequent (30.0 % in training) and “b” is less frequent (35.0 %" in told
+    assert "would have said 50.0 % for “a” and lies outside the limits for 2 classes" in told
+    same = [ClassRow("a", 0.5, 0.4, 0.6, 0.5, 0.5), ClassRow("b", 0.5, 0.4, 0.6, 0.5, 0.5)]
+    told = " ".join(answer(estimate, same))
+    assert "No class differs" in told
+    assert "Counting" not in told
+    many = [ClassRow(str(i), 1 / 30, 0.0, 0.1) for i in range(30)]
+    assert (
+        "The other 27 classes together make up 90.0\u00a0%; 27 of them may be absent."
+        in " ".join(answer(estimate, many))
+    )
+
+
+def test_groups_in_words() -> None:
+    rows = group_rows(["week"], [(w,) for w in weeks(3)], ["a", "b"])
+    for row, share in zip(rows, (0.1, 0.9, 0.5, 0.5, 0.8, 0.2), strict=True):
+        row |= {"estimate": share, "low": share - 0.05, "high": share + 0.05}
+    rows[2]["status"] = rows[3]["status"] = "poor fit"
+    told = " ".join(groups_answer(group_table(rows, [], "week"))).replace("\u00a0", " ")
+    assert "3 values of week with 120 instances" in told
+    assert "From 2026-01-05 to 2026-01-19, “a” rose most: from 10.0 %" in told
+    assert "may be chance" not in told
+    assert "1 of them (poor fit)" in told
+    told = " ".join(groups_answer(group_table(rows, ["week"]))).replace("\u00a0", " ")
+    assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19, 10.0 %" in told
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_the_meaning_of_a_misfit_is_told() -> None:
+    from kdey import check_fit
+
+    q = fitted(3, hostile=False)
+    rng = np.random.default_rng(0)
+    good = check_fit(q, posteriors=posteriors(np.arange(200) % 3, 3, rng), random_state=0)
+    odd = np.full((200, 3), 1 / 3) + rng.normal(0, 0.005, (200, 3))
+    bad = check_fit(q, posteriors=odd / odd.sum(axis=1, keepdims=True), random_state=0)
+    assert not good.rejected
+    assert bad.rejected
+    assert "Nothing speaks against" in " ".join(fit_meaning(good))
+    assert "with care" in " ".join(fit_meaning(bad))
+
+
+def test_the_classifier_is_shown_as_scikit_learn_counts_it() -> None:
+    q = fitted(4, n=300, hostile=False)
+    view = classifier_view(q, list(q.classes_))
+    assert view is not None
+    decided = q.training_.posteriors.argmax(axis=1)
+    expected = confusion_matrix(q.training_.labels, decided)
+    np.testing.assert_array_equal(view.counts, expected)
+    np.testing.assert_allclose(view.confusion.sum(axis=1), 1)
+    np.testing.assert_allclose(view.recalls, np.diag(expected) / expected.sum(axis=1))
+    np.testing.assert_allclose(view.precisions, np.diag(expected) / expected.sum(axis=0))
+    worst = view.frequent(1)[0]
+    off = view.confusion - np.diag(view.recalls)
+    assert worst[2] == off.max()
+    assert classifier_view(object(), ["a"]) is None
+
+
+def test_the_border_of_a_region_is_its_border() -> None:
+    inside = np.array([0.05, 0.35, 0.6])
+    covariance = 0.0004 * (np.diag(inside) - np.outer(inside, inside)) * 9
+    region = region_from_covariance(inside, covariance, 1e9, 0.95)
+    border = region_border(region, inside)
+    assert border is not None
+    np.testing.assert_allclose(border.sum(axis=1), 1)
+    nearer, farther = (inside + f * (border - inside) for f in (0.999, 1.001))
+    assert np.all(region.contains(nearer))
+    within = (farther >= 0).all(axis=1)
+    assert within.sum() > 60
+    assert not np.any(region.contains(farther[within]))
+    assert region_border(region, np.array([0.9, 0.05, 0.05])) is None
+
+
+def test_a_region_at_the_border_of_the_simplex_stays_inside_it() -> None:
+    inside = np.array([0.6, 0.4, 0.0])
+    covariance = 0.001 * np.array([[1.0, -0.9, -0.1], [-0.9, 1.0, -0.1], [-0.1, -0.1, 0.2]])
+    border = region_border(region_from_covariance(inside, covariance, 1e9, 0.95), inside)
+    assert border is not None
+    assert border.min() >= 0
+    assert border[:, 2].max() > 0.01
+
+
+def luminance(colour: str) -> float:
+    """Return WCAG's relative luminance of #rrggbb."""
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(a: str, b: str) -> float:
+    light, dark = sorted([luminance(a), luminance(b)], reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def mixed(a: str, b: str, share: float) -> str:
+    pairs = [(int(a[i : i + 2], 16), int(b[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(share * x + (1 - share) * y):02x}" for x, y in pairs)
+
+
+def test_marks_and_numbers_in_shaded_cells_can_be_seen() -> None:
+    style = files("kdey.report").joinpath("templates/style.css").read_text(encoding="utf-8")
+    themes = [dict(re.findall(r"--([a-z0-9]+): (#[0-9a-f]{6})", part)) for part in style.split("}")]
+    themes = [theme for theme in themes if "paper" in theme]
+    assert len(themes) == 4  # light, dark by the system, dark by choice, print
+    assert themes[1] == themes[2]
+    for theme in themes:
+        shaded = mixed(theme["accent"], theme["panel"], DARKEST)
+        assert contrast(theme["ink"], shaded) >= 4.5
+        for name in ("accent", "naive", "training", "truth", *(f"s{i}" for i in range(6))):
+            assert contrast(theme[name], theme["paper"]) >= 3.0
+
+
+def test_rows_by_size_put_the_unknown_last() -> None:
+    rows = [ClassRow("a", None, None, None), ClassRow("b", 0.0, 0, 0), ClassRow("c", 0.4, 0, 1)]
+    assert [row.name for row in by_size(rows)] == ["c", "b", "a"]
