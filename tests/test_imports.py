@@ -44,6 +44,7 @@ LAYERS = (
     ("bayes", "diagnostics"),
     ("tables",),
     ("groups",),
+    ("distributed",),
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from kdey.bags import Array, Bags, Indices
 from kdey.groups.answers import GroupAnswers
+from kdey.groups.large import estimate_large, goes_by_sums
 from kdey.groups.settings import GroupSettings
 from kdey.inference import Estimates, IntervalWarning
 
@@ -59,14 +60,14 @@ def estimate_groups(
     ends = np.cumsum(sizes)
     for groups in _runs(sizes, k):
         own = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
-        part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
-        bags = _consecutive(sizes[groups])
-        made = _estimates(quantifier, part, bags, settings, on_posteriors)
-        found["estimate"][groups], found["low"][groups] = made.estimate, made.low
-        found["high"][groups], found["naive"][groups] = made.high, _naive(part, bags, made)
-        converged[groups] = made.converged
-        if checker is not None:
-            p_values[groups] = _fit_p_values(checker, part, bags, settings)
+        if on_posteriors and goes_by_sums(quantifier, len(own), settings):
+            made = _by_sums(quantifier, points, own, settings)  # alone in its run, being so large
+        else:
+            bags = _consecutive(sizes[groups])
+            made = _at_once(quantifier, points, own, bags, settings, on_posteriors, checker)
+        for name, values in made.values.items():
+            found[name][groups] = values
+        converged[groups], p_values[groups] = made.converged, made.p_values
         if on_run is not None:
             on_run(len(own))
     lost = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
@@ -80,8 +81,38 @@ def estimate_groups(
         classify_and_count=found["naive"],
         training_prevalence=np.asarray(quantifier.prevalence_),
         fit_p_value=p_values,
-        status=_status(sizes, lost, p_values, converged, settings),
+        status=group_status(sizes, lost, p_values, converged, settings),
     )
+
+
+class _Run(NamedTuple):
+    """What is found for a run of groups: columns by name, and what the status is made of."""
+
+    values: dict[str, Any]
+    converged: NDArray[np.bool_]
+    p_values: Array | float
+
+
+def _by_sums(quantifier: Any, points: Any, own: Indices, settings: GroupSettings) -> _Run:
+    made = estimate_large(quantifier, points, own, settings)
+    values = {"estimate": made.solution.prevalence, "low": made.low, "high": made.high}
+    return _Run(values | {"naive": made.decisions}, made.solution.converged, np.nan)
+
+
+def _at_once(
+    quantifier: Any,
+    points: Any,
+    own: Indices,
+    bags: Bags,
+    settings: GroupSettings,
+    on_posteriors: bool,
+    checker: Any,
+) -> _Run:
+    part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
+    made = _estimates(quantifier, part, bags, settings, on_posteriors)
+    values = {"estimate": made.estimate, "low": made.low, "high": made.high}
+    p_values = np.nan if checker is None else _fit_p_values(checker, part, bags, settings)
+    return _Run(values | {"naive": _naive(part, bags, made)}, made.converged, p_values)
 
 
 def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:
@@ -147,13 +178,14 @@ def _fit_p_values(checker: Any, part: Any, bags: Bags, settings: GroupSettings) 
     return out
 
 
-def _status(
+def group_status(
     sizes: Indices,
     missing: Indices,
     p_values: Array,
     converged: NDArray[np.bool_],
     settings: GroupSettings,
 ) -> list[str]:
+    """Return the status of each group; see :class:`~kdey.groups.answers.GroupAnswers`."""
     with np.errstate(invalid="ignore"):
         told = {
             "empty": sizes == 0,
