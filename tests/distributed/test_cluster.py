@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from kdey import ACC, APP, GridSearchQ, KDEyML, evaluate
+from kdey.distributed import fits_on_cluster
 from tests.distributed.frames import SCORES, assert_same, make_frame
 
 distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
@@ -82,17 +82,24 @@ def search() -> GridSearchQ:
     grid = {"classifier__C": [0.1, 1.0], "bandwidth": [0.05, 0.2]}
     model = KDEyML(Slow(), bandwidth=0.1, cv=4, random_state=0)
     protocol = APP(n_bags=20, bag_size=50, random_state=0)
-    return GridSearchQ(model, grid, protocol=protocol, n_jobs=2, verbose=False)
+    return GridSearchQ(model, grid, protocol=protocol, error_score="raise", verbose=False)
 
 
 def test_model_selection_with_a_worker_killed(client: Any) -> None:
     expected = search().fit(X[:600], Y[:600])
-    with joblib.parallel_backend("dask"):
+    with fits_on_cluster(client):
         made = killed(client, lambda: search().fit(X[:600], Y[:600]))
     assert made.best_params_ == expected.best_params_
     np.testing.assert_allclose(
         made.cv_results_["mean_test_ae"], expected.cv_results_["mean_test_ae"], rtol=1e-9
     )
+
+
+def test_the_backend_of_joblib_works_too(client: Any) -> None:
+    expected = KDEyML(bandwidth=0.1, random_state=0).fit(X[:600], Y[:600]).predict(X[600:])
+    with joblib.parallel_backend("dask"):
+        made = KDEyML(bandwidth=0.1, random_state=0).fit(X[:600], Y[:600]).predict(X[600:])
+    np.testing.assert_allclose(made, expected, atol=1e-9)
 
 
 def test_evaluations_side_by_side(client: Any) -> None:
@@ -101,7 +108,7 @@ def test_evaluations_side_by_side(client: Any) -> None:
     for model in models.values():
         model.set_params(random_state=0).fit(X[:600], Y[:600])
     expected = evaluate(models, X[600:], Y[600:], protocol, verbose=False)
-    with joblib.parallel_backend("dask"), warnings.catch_warnings():
+    with fits_on_cluster():
         parts = joblib.Parallel()(
             joblib.delayed(evaluate)({name: model}, X[600:], Y[600:], protocol, verbose=False)
             for name, model in models.items()
