@@ -25,8 +25,10 @@ def fits_on_cluster(client: Any = None) -> Iterator[None]:
     from joblib import parallel_config, register_parallel_backend
     from joblib._dask import DaskDistributedBackend
 
-    class Carrying(DaskDistributedBackend):  # type: ignore[misc]
+    class Carrying(DaskDistributedBackend):
         """joblib's backend with arguments inside the tasks."""
+
+        call_data_futures: Any
 
         def start_call(self) -> None:
             super().start_call()
