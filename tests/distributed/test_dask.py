@@ -138,5 +138,7 @@ def test_refusals_before_any_work() -> None:
         q.predict_groups(table, "site", scores=SCORES)
     with pytest.raises(ValueError, match="no column 'id'"):
         q.predict_groups(table, "group", scores=SCORES, key="id")
+    with pytest.raises(ValueError, match="key and keep are for"):
+        q.predict_groups(FRAME, "group", scores=SCORES, key="row")
     with pytest.raises(ValueError, match="check_fit needs all instances"):
         q.predict_groups(table, "group", scores=SCORES, check_fit=True)

@@ -43,6 +43,8 @@ def predict_groups(
         return predict_partitioned(quantifier, frame, DaskSource, by, **options)
     if is_frame_of(frame, "pyspark.sql"):
         return predict_partitioned(quantifier, frame, SparkSource, by, **options)
+    if not {"key", "keep"}.isdisjoint(options):
+        raise ValueError("key and keep are for data frames of Dask and Spark: leave them out")
     return predict_in_memory(quantifier, frame, by, **options)
 
 

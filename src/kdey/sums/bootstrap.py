@@ -17,12 +17,14 @@ from resampled training rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from kdey.bags import Array, Indices
 from kdey.inference import FittedModel, IntervalOptions
 from kdey.inference.bootstrap import bootstrap_limits
+from kdey.inference.class_rows import ClassRows
 from kdey.inference.moments import adapted, smoothed, training_moments
 from kdey.inference.resampling import TrainingReplicates
 from kdey.matching import MatchMeans
@@ -176,27 +178,39 @@ def likelihood_draws(
     estimates = np.tensordot(shares, members, axes=1)
     draws = np.where((found.mass > 0)[:, :, None], draws, estimates[:, None, :])
     if options.resample_templates and model.class_rows is not None:
+        shifts = _TemplateShifts(model.class_rows, options)
         for group in range(g):
-            draws[group] += _template_shifts(model, estimates[group], sizes[group], options)
+            draws[group] += shifts(estimates[group], sizes[group])
     return project(draws.reshape(-1, k)).reshape(draws.shape)
 
 
-def _template_shifts(
-    model: FittedModel, estimate: Array, size: float, options: IntervalOptions
-) -> Array:
-    """Return what training replicates add to an estimate, to first order, shape (B, k)."""
-    training = model.class_rows
-    assert training is not None
-    tilt = smoothed(estimate, min(size, float(training.sizes.min())))
-    moments = training_moments(training, tilt)
-    phi = adapted(training.rows.astype(np.float64), tilt)
-    rng = np.random.default_rng([options.random_state, 3])  # the same replicates for all groups
-    shifts = np.zeros((options.n_replicates, len(tilt)))
-    for label in range(len(tilt)):
-        own = slice(int(training.offsets[label]), int(training.offsets[label + 1]))
-        drawn = rng.poisson(1.0, size=(options.n_replicates, own.stop - own.start))
-        weights = drawn * training.weights[own].astype(np.float64)
-        mass = np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
-        centred = phi[own] - training.weights[own] @ phi[own]
-        shifts += estimate[label] * (weights @ centred / mass)
-    return np.asarray(-shifts @ moments.inverse.T)
+class _TemplateShifts:
+    """What training replicates add to estimates, to first order; all groups meet the same ones."""
+
+    def __init__(self, training: ClassRows, options: IntervalOptions) -> None:
+        rng = np.random.default_rng([options.random_state, 3])
+        self._training = training
+        self._densities = training.rows.astype(np.float64)
+        self._shares = []
+        for own in self._classes():
+            drawn = rng.poisson(1.0, size=(options.n_replicates, own.stop - own.start))
+            weights = drawn * training.weights[own].astype(np.float64)
+            mass = weights.sum(axis=1, keepdims=True)
+            # A replicate that drew nothing of a small class keeps the class as it is.
+            self._shares.append(np.where(mass > 0, weights, training.weights[own]))
+            self._shares[-1] /= self._shares[-1].sum(axis=1, keepdims=True)
+
+    def _classes(self) -> list[slice]:
+        return [slice(a, b) for a, b in pairwise(self._training.offsets.tolist())]
+
+    def __call__(self, estimate: Array, size: float) -> Array:
+        """Return -T^-1 (T_b - T) alpha of every replicate, shape (B, k)."""
+        tilt = smoothed(estimate, min(size, float(self._training.sizes.min())))
+        inverse = training_moments(self._training, tilt).inverse
+        phi = adapted(self._densities, tilt)
+        shifts = np.zeros((len(self._shares[0]), len(tilt)))
+        for label, (own, shares) in enumerate(zip(self._classes(), self._shares, strict=True)):
+            if estimate[label] > 0:
+                centred = phi[own] - self._training.weights[own] @ phi[own]
+                shifts += estimate[label] * (shares @ centred)
+        return np.asarray(-shifts @ inverse.T)
