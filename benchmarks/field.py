@@ -28,6 +28,8 @@ from cases import quiet as silence
 
 KEYS = ("set", "classifier", "method")
 OURS = "kdey KDEyML()"
+#: What stands for a case that is not there.
+ROWLESS = {"failed": "not run"}
 PEERS = ("KDEyML", "EMQ", "EMQ-BCTS", "PACC", "KDEyML, grid", "PACC, grid", "EMQ, grid")
 
 
@@ -77,7 +79,13 @@ def run_peer(case: Case, classifier: str, peer: str, args: Any) -> dict[str, Any
         )  # fmt: skip
         script = Path(__file__).with_name("field_peer.py")
         options = json.dumps({"classifier": classifier, "method": peer, "jobs": args.jobs})
-        subprocess.run([args.peer_python, script, given, made, options], check=True)
+        done = subprocess.run(
+            [args.peer_python, script, given, made, options], stderr=subprocess.PIPE, text=True
+        )
+        if done.returncode:
+            told = [row for row in done.stderr.splitlines() if "Error" in row] or ["failed"]
+            named = dict(zip(KEYS, (case.name, classifier, f"QuaPy {peer}"), strict=True))
+            return named | {"failed": told[-1].strip()}
         with np.load(made) as found:
             return line(
                 case, classifier, f"QuaPy {peer}", bags, found["estimates"], float(found["seconds"])
@@ -93,17 +101,21 @@ def line(
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
-    """Print geometric means over the cases that every method has."""
+    """Print geometric means over the cases that every method without a failure has."""
     methods = [OURS, *(f"QuaPy {peer}" for peer in PEERS)]
-    methods = [m for m in methods if any(r["method"] == m for r in rows)]
-    done = [{(r["set"], r["classifier"]) for r in rows if r["method"] == m} for m in methods]
-    cases = set.intersection(*done) if done else set()
-    print(f"\nGeometric means over {len(cases)} cases (set and classifier):\n")
+    known = {m: {(r["set"], r["classifier"]): r for r in rows if r["method"] == m} for m in methods}
+    known = {m: own for m, own in known.items() if own}
+    failed = {m: [r for r in own.values() if "failed" in r] for m, own in known.items()}
+    whole = [set(own) for m, own in known.items() if not failed[m]]
+    cases = set.intersection(*whole) if whole else set()
+    print(f"{len(cases)} cases (set and classifier):\n")
     lines = []
-    for method in methods:
-        own = [r for r in rows if r["method"] == method and (r["set"], r["classifier"]) in cases]
-        values = [geometric_mean(r[name] for r in own) for name in ("ae", "rae")]
-        lines.append([method, *values, f"{sum(r['seconds'] for r in own):.0f}"])
+    for method, own in known.items():
+        done = [own[case] for case in sorted(cases) if "failed" not in own.get(case, ROWLESS)]
+        values = [geometric_mean(r[m] for r in done) for m in ("ae", "rae")]
+        if failed[method]:
+            values = [f"failed on {len(failed[method])}", ""]
+        lines.append([method, *values, f"{sum(r['seconds'] for r in done):.0f}"])
     print(markdown(["method", "MAE", "MRAE", "processor seconds in all"], lines))
 
 

@@ -6,8 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+
+from kdey import PACC, save
+from kdey.tables import reading
 
 from .cases import FAST, rows, run, without, write
 
@@ -27,16 +31,19 @@ def changed(table: list[dict[str, Any]], row: int, **values: Any) -> list[dict[s
     return [{**one, **values} if i == row - 1 else one for i, one in enumerate(table)]
 
 
+def placed(folder: Path, table: list[dict[str, Any]] | str) -> Path:
+    path = folder / "t.csv"
+    if not isinstance(table, str):
+        return write(path, table)
+    path.write_text(table, encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def fitting(tmp_path: Path) -> Any:
     def refuse(table: list[dict[str, Any]] | str, *options: Any, says: tuple[str, ...]) -> None:
-        path = tmp_path / "t.csv"
-        if isinstance(table, str):
-            path.write_text(table, encoding="utf-8")
-        else:
-            write(path, table)
-        out = tmp_path / "m.kdey"
-        refused("fit", path, "--label", "kind", *FAST, *options, "-o", out, says=("t.csv: ", *says))
+        rest = ("--label", "kind", *FAST, *options, "-o", tmp_path / "m.kdey")
+        refused("fit", placed(tmp_path, table), *rest, says=("t.csv: ", *says))
         assert sorted(os.listdir(tmp_path)) == ["t.csv"]
 
     return refuse
@@ -45,13 +52,8 @@ def fitting(tmp_path: Path) -> Any:
 @pytest.fixture
 def estimating(tmp_path: Path, model: Path) -> Any:
     def refuse(table: list[dict[str, Any]] | str, *options: Any, says: tuple[str, ...]) -> None:
-        path = tmp_path / "t.csv"
-        if isinstance(table, str):
-            path.write_text(table, encoding="utf-8")
-        else:
-            write(path, table)
-        out = tmp_path / "o.csv"
-        refused("estimate", model, path, *options, "-o", out, says=("t.csv: ", *says))
+        rest = (*options, "-o", tmp_path / "o.csv")
+        refused("estimate", model, placed(tmp_path, table), *rest, says=("t.csv: ", *says))
         assert sorted(os.listdir(tmp_path)) == ["t.csv"]
 
     return refuse
@@ -166,16 +168,22 @@ def test_scores(tmp_path: Path, model: Path) -> None:
         path = write(tmp_path / "s.csv", table)
         refused("estimate", model, path, "--scores", "bad,good", says=("s.csv: ", message))
     path = write(tmp_path / "s.csv", good)
+    refused("estimate", model, path, "--by", "n", says=("'n' has the name of a column",))
     refused("estimate", model, path, "--scores", "bad", says=("one column per class, 2",))
     refused("estimate", model, path, "--scores", "bad,nope", says=("not 'nope'",))
     refused("estimate", model, path, "--scores", "p1,p2", says=("no score columns 'p1', 'p2'",))
 
 
+def test_a_model_on_scores_asks_for_them(tmp_path: Path) -> None:
+    p = np.random.default_rng(0).dirichlet([1, 1], 60)
+    save(PACC().fit_posteriors(p, (p[:, 1] > 0.4).astype(int)), tmp_path / "m.kdey")
+    path = write(tmp_path / "s.csv", [{"a": 0.25, "b": 0.75}] * 20)
+    refused("estimate", tmp_path / "m.kdey", path, says=("s.csv: ", "--scores"))
+
+
 def test_rows_are_counted_across_batches(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kdey.tables import reading
-
     monkeypatch.setattr(reading, "BATCH", 16)
     path = tmp_path / "s.parquet"
     pl.DataFrame({"bad": [0.25] * 69 + [None], "good": [0.75] * 70}).write_parquet(path)

@@ -61,7 +61,7 @@ def test_path(tmp_path: Path) -> None:
         tmp_path / "uci-multi" / "letter.csv.gz"
     )
     missing = run("path", "dry-bean")
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert "uci-multi/dry-bean.csv.gz" in one_line(missing)
     assert run("path", "wine").exit_code == 0
     folder = make_lequa().write_zips(tmp_path)
@@ -91,7 +91,7 @@ def test_a_wrong_environment_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("KDEY_DATA", "/nowhere")
     for command in (("list",), ("path", "letter"), ("check",)):
         result = run(*command)
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "KDEY_DATA" in one_line(result)
 
 

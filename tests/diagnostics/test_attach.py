@@ -7,7 +7,9 @@ import json
 import numpy as np
 import pytest
 
+import kdey
 from kdey import PACC, Bags, HDx, KDEyML, check_fit
+from kdey.diagnostics import hold_fold_models
 
 from .cases import draw, outsiders
 
@@ -57,3 +59,35 @@ def test_methods_without_posteriors_say_so() -> None:
     fitted = HDx().fit(X, y)
     with pytest.raises(TypeError, match="must work on posteriors"):
         fitted.estimate(X, check_fit=True, n_replicates=20)
+
+
+def test_held_fold_models_are_those_of_training(tmp_path) -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(300, 3)), np.arange(300) % 3
+    X[np.arange(300), y] += 1.5
+    bag = rng.normal(size=(80, 3)) + 1.5 * np.eye(3)[rng.integers(0, 3, 80)]
+    fitted = PACC(random_state=0).fit(X, y)
+    blunt = check_fit(fitted, bag, random_state=0)
+    wanted = check_fit(fitted, bag, training=(X, y), random_state=0)
+    hold_fold_models(fitted, X, y)
+    found = check_fit(fitted, bag, random_state=0)
+    assert (wanted.cross_fitted, found.cross_fitted, blunt.cross_fitted) == (True, True, False)
+    assert found.p_value == wanted.p_value
+    # Posteriors that are given come from the classifier itself: the fold models cannot help.
+    given = check_fit(fitted, posteriors=fitted.classifier_.predict_proba(bag), random_state=0)
+    assert given.p_value == blunt.p_value
+    assert fitted.estimate(bag, check_fit=True).diagnostics["fit"]["cross_fitted"]
+    assert not hasattr(fitted.fit(X, y), "fold_classifiers_")
+
+
+def test_held_fold_models_are_saved(tmp_path) -> None:
+    pytest.importorskip("skops")
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(120, 2)), np.arange(120) % 2
+    X[:, 0] += 2 * y
+    fitted = hold_fold_models(PACC(random_state=0).fit(X, y), X, y)
+    kdey.save(fitted, tmp_path / "model.kdey")
+    loaded = kdey.load(tmp_path / "model.kdey")
+    one, two = (check_fit(q, X[:50], random_state=1) for q in (fitted, loaded))
+    assert one.p_value == two.p_value
+    assert two.cross_fitted

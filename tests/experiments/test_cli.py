@@ -62,7 +62,7 @@ def test_a_quick_run_without_data_says_what_it_runs_on(
 
 def test_missing_data_are_an_error_of_one_line(datasets: types.ModuleType, tmp_path: Path) -> None:
     done = invoke("multi", "--results", tmp_path)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr == "Error: letter.csv.gz was not found; download it\n"
     assert not list(tmp_path.iterdir())
 
@@ -79,7 +79,7 @@ def test_bad_arguments_are_told(
     datasets: types.ModuleType, tmp_path: Path, args: tuple[str, ...], message: str
 ) -> None:
     done = invoke(*args, "--results", tmp_path / "results.jsonl")
-    assert done.exit_code in (1, 2)
+    assert done.exit_code == 2
     assert message in done.stderr
     assert "Traceback" not in done.output
 
@@ -106,7 +106,7 @@ def test_a_damaged_results_file_is_named(datasets: types.ModuleType, tmp_path: P
     path = tmp_path / "multi.jsonl"
     path.write_text("nonsense\n")
     done = invoke("tables", "--results", path)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert f"{path}, line 1: damaged" in done.stderr
 
 

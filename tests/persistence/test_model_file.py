@@ -289,3 +289,23 @@ def test_describe_makes_nothing(model: Path) -> None:
     assert about["quantifier"] == "PACC"
     assert about["classes"] == ["a", "b", "c"]
     assert "LogisticRegression" in about["foreign"][0]
+
+
+def test_equal_models_give_equal_files(tmp_path: Path) -> None:
+    """The same fit in two processes: places in memory and the time of day differ."""
+    program = (
+        "import sys, kdey, numpy as np\n"
+        "from sklearn.ensemble import ExtraTreesClassifier\n"
+        "kept = [object() for _ in range(int(sys.argv[2]))]\n"
+        "X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3\n"
+        "model = kdey.PACC(ExtraTreesClassifier(3, random_state=0), cv=3).fit(X, y)\n"
+        "kdey.save(model, sys.argv[1])\n"
+    )
+    for name, kept in (("a", "0"), ("b", "100000")):
+        run = [sys.executable, "-c", program, str(tmp_path / name), kept]
+        subprocess.run(run, check=True)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    X = np.random.default_rng(1).normal(size=(20, 3))
+    np.testing.assert_array_equal(
+        kdey.load(tmp_path / "a").predict(X), kdey.load(tmp_path / "b").predict(X)
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,4 +86,29 @@ def full_report(k: int, kind: str) -> Report:
         title=f"Report <b>{k}</b>",
         truth=np.bincount(bag, minlength=k) / len(bag),
         **keys,
+    )
+
+
+def relabelled(report: Report, labels: list[str], keys: list[str]) -> Report:
+    """Return the report with other names of classes and of groups."""
+    assert report.estimate is not None
+    assert report.groups is not None
+    names_of = dict(zip(report.groups.classes, labels, strict=True))
+    places = dict.fromkeys(group.keys[0] for group in report.groups.groups)
+    key_of = dict(zip(places, keys, strict=False))
+    groups = tuple(
+        replace(
+            group,
+            keys=(key_of[group.keys[0]], *group.keys[1:]),
+            rows=tuple(replace(row, name=names_of[row.name]) for row in group.rows),
+        )
+        for group in report.groups.groups
+    )
+    q = copy(report.quantifier)
+    q.classes_ = np.array(labels)
+    return replace(
+        report,
+        estimate=replace(report.estimate, classes=q.classes_),
+        groups=replace(report.groups, groups=groups),
+        quantifier=q,
     )

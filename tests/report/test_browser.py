@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .cases import HOSTILE, HOSTILE_KEY, full_report
+from .cases import HOSTILE, HOSTILE_KEY, full_report, relabelled
 
 pytest.importorskip("jinja2")
 playwright = pytest.importorskip(
@@ -188,6 +188,39 @@ def test_files_can_be_downloaded(watched: Watched, pages: dict[tuple[int, str], 
     assert whole["groups"]["class"] == [row["class"] for row in groups]
     assert groups[0].keys() >= {"classify_and_count", "training_prevalence", "fit_p_value"}
     assert watched.said == []
+
+
+#: Texts of drawings that stick out of them, by how many of the drawing's own units.
+_CUT_OFF = """() => {
+  const out = [];
+  document.querySelectorAll("svg[role=img]").forEach((svg) => {
+    const frame = svg.getBoundingClientRect();
+    svg.querySelectorAll("text").forEach((text) => {
+      const box = text.getBoundingClientRect();
+      const over = Math.max(frame.left - box.left, box.right - frame.right,
+        frame.top - box.top, box.bottom - frame.bottom);
+      if (over > 1) out.push([svg.id, text.textContent, over]);
+    });
+  });
+  return out;
+}"""
+
+
+@pytest.mark.parametrize("case", FIGURES, ids=str)
+def test_no_label_is_cut_off(browser: Any, tmp_path: Path, case: tuple[int, str]) -> None:
+    k, kind = case
+    labels = [
+        "BARBUNYA WWWWWWWWWW",
+        "日本語の名前" * 3,
+        "Ünïcödé",
+        *map(str, range(k)),
+    ]
+    keys = ["SOUTHERN HEMISPHERE", "東京都千代田区霞が関一丁目", "y"]
+    report = relabelled(full_report(k, kind), labels[:k], keys)
+    page = browser.new_page()
+    page.goto(report.write(tmp_path / "r.html").as_uri())
+    assert page.evaluate(_CUT_OFF) == []
+    page.close()
 
 
 #: Contrast of WCAG 2: the ratio of relative luminances of a text and what lies behind it.

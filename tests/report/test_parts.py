@@ -21,7 +21,7 @@ from kdey.report.figures.heat import DARKEST
 from kdey.report.figures.simplex import region_border
 from kdey.report.groups import position, text
 from kdey.report.rows import ClassRow, by_size
-from kdey.report.svg import Drawing, shortened
+from kdey.report.svg import Drawing, shortened, text_width
 from kdey.report.words import answer, fit_meaning, groups_answer, listed
 
 from .cases import HOSTILE, fitted, group_rows, names, posteriors, weeks
@@ -66,7 +66,11 @@ def test_an_axis_keeps_values_inside_and_its_ticks_round() -> None:
 def test_per_cent() -> None:
     assert percent(0.12345) == "12.3\u00a0%"
     assert percent(None) == percent(math.nan) == "–"
-    assert shortened("a" * 30, 10) == "a" * 9 + "…"
+    assert shortened("a" * 9, 100) == "a" * 9
+    for text_ in ("a" * 90, "W" * 90, "語" * 90):
+        cut = shortened(text_, 100)
+        assert cut.endswith("…")
+        assert 60 < text_width(cut) <= 100
 
 
 @pytest.mark.parametrize("library", ["list", "pandas", "polars", "pyarrow"])
@@ -158,7 +162,7 @@ def test_groups_in_words() -> None:
     assert "may be chance" not in told
     assert "1 of them (poor fit)" in told
     told = " ".join(groups_answer(group_table(rows, ["week"]))).replace("\u00a0", " ")
-    assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19, 10.0 %" in told
+    assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19; 10.0 %" in told
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
 

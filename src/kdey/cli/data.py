@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdey.cli.common import InputError
+
 if TYPE_CHECKING:
     from kdey.datasets.registry import Entry
 
@@ -132,8 +134,8 @@ def _entries(names: tuple[str, ...], groups: bool = True) -> list[Entry]:
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Turn what the library says into one line and exit code 1."""
+    """Turn what the library says into one line and exit code 2."""
     try:
         yield
     except (OSError, ValueError, ModuleNotFoundError) as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
+        raise InputError(" ".join(str(error).split())) from error

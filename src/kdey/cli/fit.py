@@ -22,6 +22,12 @@ from kdey.cli.methods import fit_options, make_classifier, make_method, method_o
 @fit_options
 @model_options
 @config_option
+@click.option(
+    "--fold-models/--no-fold-models",
+    default=True,
+    show_default=True,
+    help="Keep the models of the folds in the file: fit checks are sharper, the file larger.",
+)
 @click.option("-o", "--output", required=True, help="Model file to write.")
 @guarded
 def fit(table: str, label: str, output: str, **options: Any) -> None:
@@ -62,9 +68,20 @@ def _fitted(training: Any, scores: list[str], table: str, options: dict[str, Any
         classifier = make_classifier(options["classifier"], given, seed, training.layout)
         made = make_method(name, classifier, own, seed, jobs).fit(training.X, training.y)
         made.table_ = training.layout.to_dict()
+        if options["fold_models"]:
+            _hold(made, training)
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
     return made
+
+
+def _hold(quantifier: Any, training: Any) -> None:
+    """Keep the models of the folds in the model, for sharper fit checks."""
+    from kdey.diagnostics import hold_fold_models
+
+    posteriors = getattr(getattr(quantifier, "training_", None), "posteriors", None)
+    if posteriors is not None and hasattr(quantifier, "classifier_"):
+        hold_fold_models(quantifier, training.X, training.y)
 
 
 def _fit_scores(quantifier: Any, training: Any, scores: list[str]) -> Any:

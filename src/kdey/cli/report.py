@@ -57,9 +57,11 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     if not usable.any():
         raise TableError(f"{file.name}: no row without a missing value")
     run = quantifier.estimate_posteriors if scorer.on_posteriors else quantifier.estimate
+    check = None if scorer.scores else _sharp_check(quantifier, scorer, frame, grouping)
     return make_report(
         run(points, **vars(limits)),
         quantifier=quantifier,
+        check=True if check is None else check,
         groups=groups,
         by=grouping.by,
         time=grouping.time,
@@ -119,6 +121,16 @@ def _groups(
     )
     made = FileGroups(keys, answers, key_types(grouping.keys(frame))).table()
     return [row for row in made.to_pylist() if row["n"]]
+
+
+def _sharp_check(quantifier: Any, scorer: Any, frame: Any, grouping: Any) -> Any:
+    """Return the fit check by the fold models that the model holds; None: it holds none."""
+    if not hasattr(quantifier, "fold_classifiers_"):
+        return None
+    from kdey import check_fit
+
+    X, _ = scorer.instances(frame, grouping.names)
+    return check_fit(quantifier, X, random_state=0)
 
 
 def _keeps_training(quantifier: Any) -> bool:

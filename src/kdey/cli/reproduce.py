@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from kdey.cli.common import InputError
+
 _SETTINGS = ("multi", "binary", "tweets", "lequa", "lequa-binary")
 _RESULTS = Path("results")
 _quick = click.option(
@@ -177,7 +179,8 @@ def _run_setting(
         failures = run(Run(setting, sources, wanted, metrics, seeds, jobs), store, _say)
     _print_tables(path)
     if failures:
-        raise ValueError(f"{len(failures)} searches failed, the first: {failures[0]}")
+        _say(f"{len(failures)} searches failed, the first: {failures[0]}")
+        raise click.exceptions.Exit(1)
 
 
 def _print_tables(path: Path) -> None:
@@ -241,7 +244,7 @@ def _guarded(work: Callable[[], None]) -> None:
     try:
         work()
     except (ValueError, OSError, ImportError) as error:
-        raise click.ClickException(str(error)) from error
+        raise InputError(" ".join(str(error).split())) from error
     except KeyboardInterrupt:
         _say("stopped; the same command goes on from here")
         sys.exit(130)

@@ -9,7 +9,7 @@ Does the bag fit the training classes (``check_fit``), can the classes be told a
 from kdey.diagnostics.adapt import AdaptedClassifier, adapt_posteriors, importance_weights
 from kdey.diagnostics.attach import with_fit_checks
 from kdey.diagnostics.check import FitChecker, check_fit
-from kdey.diagnostics.folds import FoldModels, fold_models
+from kdey.diagnostics.folds import FoldModels, fold_models, hold_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
 from kdey.diagnostics.planning import BagPlan, LabelPlan, plan_bag_size, plan_labels
 from kdey.diagnostics.result import FitCheck
@@ -25,6 +25,7 @@ __all__ = [
     "adapt_posteriors",
     "check_fit",
     "fold_models",
+    "hold_fold_models",
     "identifiability",
     "importance_weights",
     "plan_bag_size",

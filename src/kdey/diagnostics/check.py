@@ -33,7 +33,7 @@ from kdey.diagnostics.densities import (
     warn_single,
 )
 from kdey.diagnostics.embedding import Embedding
-from kdey.diagnostics.folds import FoldModels, fold_models
+from kdey.diagnostics.folds import FoldModels, fold_models, held_fold_models
 from kdey.diagnostics.null import null_positions
 from kdey.diagnostics.outlying import local_p_values, unknown_share
 from kdey.diagnostics.result import FitCheck
@@ -42,6 +42,7 @@ from kdey.threads import thread_count
 from kdey.weights import check_weights
 
 DEFAULT_BANDWIDTH = 0.1
+N_NULL, LEVEL = 300, 0.05
 
 
 def check_fit(
@@ -52,8 +53,8 @@ def check_fit(
     sample_weight: ArrayLike | None = None,
     training: tuple[Any, ArrayLike] | None = None,
     bandwidth: float | str = DEFAULT_BANDWIDTH,
-    n_null: int = 300,
-    level: float = 0.05,
+    n_null: int = N_NULL,
+    level: float = LEVEL,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> FitCheck:
@@ -72,7 +73,8 @@ def check_fit(
     sample_weight : array-like of shape (m,), optional
     training : (X, y), optional
         What the quantifier was fitted on. The models of its folds are then fitted again and
-        score the bag, which makes p-values exact where ``cv`` has several folds. Needs X.
+        score the bag, which makes p-values exact where ``cv`` has several folds. Needs X, and
+        not needed where the quantifier holds these models (:func:`hold_fold_models`).
     bandwidth : float or {"scott", "silverman"}
         Of the check's Gaussian kernel on the posteriors.
     n_null : int
@@ -84,7 +86,9 @@ def check_fit(
     n_jobs : int, optional
         Native threads.
     """
-    checker = FitChecker.fit(quantifier, training, bandwidth=bandwidth, n_jobs=n_jobs)
+    checker = FitChecker.fit(
+        quantifier, training, bandwidth=bandwidth, n_jobs=n_jobs, held=X is not None
+    )
     return checker.check(
         X,
         posteriors=posteriors,
@@ -124,13 +128,20 @@ class FitChecker:
         *,
         bandwidth: float | str = DEFAULT_BANDWIDTH,
         n_jobs: int | None = None,
+        held: bool = True,
     ) -> FitChecker:
-        """Return the checker of a fitted quantifier; parameters as for :func:`check_fit`."""
+        """Return the checker of a fitted quantifier; parameters as for :func:`check_fit`.
+
+        ``held`` says whether to use fold models that the quantifier holds: bags must then be
+        given as X.
+        """
         made = training_of(quantifier)
         kernel, n_threads = default_kernel(bandwidth), thread_count(n_jobs)
         densities = TrainingDensities.fit(made, len(quantifier.classes_), kernel, n_threads)
         warn_single(densities, quantifier.classes_)
-        models = None if training is None else fold_models(quantifier, *training)
+        models = fold_models(quantifier, *training) if training is not None else None
+        if models is None and held:
+            models = held_fold_models(quantifier)
         same = models is not None or made.folds is None or len(np.unique(made.folds)) == 1
         embedding = Embedding.fit(densities, n_threads) if same else None
         return cls(quantifier, densities, embedding, models, n_threads)
@@ -141,30 +152,31 @@ class FitChecker:
         *,
         posteriors: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        n_null: int = 300,
-        level: float = 0.05,
+        n_null: int = N_NULL,
+        level: float = LEVEL,
         random_state: Any = None,
     ) -> FitCheck:
         """Check one bag; parameters as for :func:`check_fit`."""
         _check_effort(n_null, level)
         rng = np.random.default_rng(random_state)
         if self.models is not None and X is None:
-            raise ValueError("training was given to score X by the fold models: give X")
+            raise ValueError("the fold models are to score the bag: give X")
         if self.models is None or posteriors is not None:
             points = bag_posteriors(self.quantifier, X, posteriors)
         else:
             points = self.models.posteriors(X, rng)
         weights = None if sample_weight is None else check_weights(sample_weight, len(points))
-        return self._check(points, weights, n_null, level, rng)
+        return self.check_points(points, weights, rng, n_null, level)
 
-    def _check(
+    def check_points(
         self,
         points: NDArray[np.floating],
         weights: Array | None,
-        n_null: int,
-        level: float,
         rng: np.random.Generator,
+        n_null: int = N_NULL,
+        level: float = LEVEL,
     ) -> FitCheck:
+        """Check a bag whose posteriors (m, k) come from ``models``, or else the classifier."""
         whole = np.arange(len(points), dtype=np.int64)[None]
         given = None if weights is None else weights[None]
         bag = _Points(self.densities.at(points, self.n_threads), self._kernels_at(points))

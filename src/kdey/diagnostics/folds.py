@@ -76,6 +76,22 @@ def fold_models(quantifier: Any, X: Any, y: ArrayLike) -> FoldModels:
     return FoldModels(models, quantifier.classes_)
 
 
+def hold_fold_models(quantifier: Any, X: Any, y: ArrayLike) -> Any:
+    """Fit the models of the folds and keep them as ``fold_classifiers_``; return the quantifier.
+
+    Fit checks from instances are then as sharp as with the training data at hand, and a saved
+    model carries them along. Parameters as for :func:`fold_models`.
+    """
+    quantifier.fold_classifiers_ = list(fold_models(quantifier, X, y).models)
+    return quantifier
+
+
+def held_fold_models(quantifier: Any) -> FoldModels | None:
+    """Return the models that :func:`hold_fold_models` kept; None: there are none."""
+    models = getattr(quantifier, "fold_classifiers_", None)
+    return None if models is None else FoldModels(tuple(models), quantifier.classes_)
+
+
 def _without(
     quantifier: Any, training: TrainingPosteriors, fold: int, X: Any, labels: NDArray[Any]
 ) -> Any:

@@ -123,10 +123,12 @@ class Scorer:
         """
         if self.scores:
             return self._score_points(frame, first)
-        X, usable = self._instances(frame, keys, first)
-        if not self.on_posteriors or not usable.any():
-            return (X if self.on_posteriors is False else self._none()), usable
+        X, usable = self.instances(frame, keys, first)
+        if not self.on_posteriors:
+            return X, usable
         classes = self.quantifier.classes_
+        if not usable.any():
+            return np.empty((0, len(classes))), usable
         return predict_posteriors(self.quantifier.classifier_, X, classes), usable
 
     def _score_points(
@@ -149,9 +151,10 @@ class Scorer:
         self._refuse(frame, self.scores, usable, first)
         return (made if usable.all() else made[usable]), usable
 
-    def _instances(
-        self, frame: Any, keys: tuple[str, ...], first: int
+    def instances(
+        self, frame: Any, keys: tuple[str, ...] = (), first: int = 1
     ) -> tuple[Any, NDArray[np.bool_]]:
+        """Return the usable rows as the classifier takes them, and which are usable, (m,)."""
         names = self.columns()
         if names is None:
             names = self._other_columns(frame, keys)
@@ -196,9 +199,6 @@ class Scorer:
             f"({int((~usable).sum())} rows lack one): mend them, or leave such rows out "
             "(missing='drop', --missing drop)"
         )
-
-    def _none(self) -> NDArray[np.float64]:
-        return np.empty((0, len(self.quantifier.classes_)))
 
 
 def _for_classifier(frame: Any) -> Any:

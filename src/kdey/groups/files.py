@@ -76,16 +76,7 @@ def estimate_file(
         Told the number of rows read after each batch, and solved after each run of groups.
     """
     check_key_names(grouping.names)
-    scorer = Scorer.of(quantifier, scores, missing)
-    if not scorer.on_posteriors and hasattr(quantifier, "estimate_posteriors"):
-        raise TableError(
-            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
-        )
-    if not scorer.on_posteriors:
-        raise TableError(
-            f"{file.name}: a {type(quantifier).__name__} cannot be used on files, as it has no "
-            "single classifier: use KDEyML or another method on posteriors"
-        )
+    scorer = _scorer(quantifier, file, scores, missing)
     keys, stream = GroupKeys(grouping.names), GroupStream()
     types: dict[str, Any] = {}
     layout = TableLayout.of(quantifier)
@@ -104,6 +95,21 @@ def estimate_file(
         if on_batch is not None:
             on_batch(len(frame))
     return FileGroups(keys, stream.answers(quantifier, len(keys), settings, on_run), types)
+
+
+def _scorer(quantifier: Any, file: TableFile, scores: Sequence[str] | None, missing: str) -> Scorer:
+    """Return the scorer of a file, of which nothing but posteriors can be kept."""
+    scorer = Scorer.of(quantifier, scores, missing)
+    if scorer.on_posteriors:
+        return scorer
+    if hasattr(quantifier, "estimate_posteriors"):
+        raise TableError(
+            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
+        )
+    raise TableError(
+        f"{file.name}: a {type(quantifier).__name__} cannot be used on files, as it has no "
+        "single classifier: use KDEyML or another method on posteriors"
+    )
 
 
 def _columns(scorer: Scorer, grouping: Grouping, layout: TableLayout | None) -> list[str] | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.bags import Indices
@@ -75,7 +76,6 @@ def predict_groups(
     import narwhals as nw
 
     check_is_fitted(quantifier, "classes_")
-    fitted = getattr(quantifier, "best_estimator_", quantifier)
     wanted = IntervalOptions(confidence, target, method, **options)
     settings = GroupSettings(wanted, min_size, check_fit, level)
     grouping = Grouping((by,) if isinstance(by, str) else tuple(by), time, every)
@@ -83,20 +83,33 @@ def predict_groups(
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
-    scorer, keys = Scorer.of(fitted, scores, missing), GroupKeys(grouping.names)
+    fitted = getattr(quantifier, "best_estimator_", quantifier)
+    keys = GroupKeys(grouping.names)
     codes = grouping.encode(table, keys)
-    points, usable = scorer.points(table, grouping.names)
-    answers = estimate_groups(
-        fitted,
-        points,
-        codes[usable],
-        len(keys),
-        settings,
-        on_posteriors=scorer.on_posteriors,
-        missing=np.bincount(codes[~usable], minlength=len(keys)).astype(np.int64),
-    )
+    scorer = Scorer.of(fitted, scores, missing)
+    answers = _answers(scorer, table, grouping, codes, len(keys), settings)
     first = np.unique(codes, return_index=True)[1].astype(np.int64)
     return assemble(grouping.keys(table), first, keys.order(), answers, wide)
+
+
+def _answers(
+    scorer: Scorer,
+    table: Any,
+    grouping: Grouping,
+    codes: NDArray[np.int32],
+    n_groups: int,
+    settings: GroupSettings,
+) -> GroupAnswers:
+    points, usable = scorer.points(table, grouping.names)
+    return estimate_groups(
+        scorer.quantifier,
+        points,
+        codes[usable],
+        n_groups,
+        settings,
+        on_posteriors=scorer.on_posteriors,
+        missing=np.bincount(codes[~usable], minlength=n_groups).astype(np.int64),
+    )
 
 
 def check_key_names(names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from kdey.groups.answers import GroupAnswers
 from kdey.groups.large import estimate_large, goes_by_sums
 from kdey.groups.settings import GroupSettings
 from kdey.inference import Estimates, IntervalWarning
+from kdey.sums import SummedEstimates
 
 #: Instances per run of groups: bounds memory, not the result.
 RUN = 1 << 19
@@ -52,67 +53,58 @@ def estimate_groups(
     on_run : callable, optional
         Told the number of instances done after each run of groups.
     """
-    k, sizes = len(quantifier.classes_), np.bincount(codes, minlength=n_groups).astype(np.int64)
-    found = {name: np.full((n_groups, k), np.nan) for name in ("estimate", "low", "high", "naive")}
-    p_values, converged = np.full(n_groups, np.nan), np.ones(n_groups, dtype=np.bool_)
+    sizes = np.bincount(codes, minlength=n_groups).astype(np.int64)
+    lost = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
     checker = _checker(quantifier) if settings.check_fit else None
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(sizes)
-    for groups in _runs(sizes, k):
+    found = _Found(n_groups, len(quantifier.classes_))
+    order, ends = np.argsort(codes, kind="stable"), np.cumsum(sizes)
+    for groups in _runs(sizes, len(quantifier.classes_)):
         own = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
         if on_posteriors and goes_by_sums(quantifier, len(own), settings):
-            made = _by_sums(quantifier, points, own, settings)  # alone in its run, being so large
+            # Alone in its run, being so large.
+            found.take_large(groups, estimate_large(quantifier, points, own, settings))
         else:
+            part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
             bags = _consecutive(sizes[groups])
-            made = _at_once(quantifier, points, own, bags, settings, on_posteriors, checker)
-        for name, values in made.values.items():
-            found[name][groups] = values
-        converged[groups], p_values[groups] = made.converged, made.p_values
+            made = _estimates(quantifier, part, bags, settings, on_posteriors)
+            found.take(groups, part, bags, made)
+            if checker is not None:
+                found.p_values[groups] = _fit_p_values(checker, part, bags, settings)
         if on_run is not None:
             on_run(len(own))
-    lost = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
     return GroupAnswers(
         classes=np.asarray(quantifier.classes_),
         sizes=sizes,
         missing=lost,
-        estimate=found["estimate"],
-        low=found["low"],
-        high=found["high"],
-        classify_and_count=found["naive"],
+        **found.shares,
         training_prevalence=np.asarray(quantifier.prevalence_),
-        fit_p_value=p_values,
-        status=group_status(sizes, lost, p_values, converged, settings),
+        fit_p_value=found.p_values,
+        status=group_status(sizes, lost, found.p_values, found.converged, settings),
     )
 
 
-class _Run(NamedTuple):
-    """What is found for a run of groups: columns by name, and what the status is made of."""
+class _Found:
+    """What the runs have given so far; NaN for groups that none had."""
 
-    values: dict[str, Any]
-    converged: NDArray[np.bool_]
-    p_values: Array | float
+    def __init__(self, n_groups: int, n_classes: int) -> None:
+        names = ("estimate", "low", "high", "classify_and_count")
+        self.shares = {name: np.full((n_groups, n_classes), np.nan) for name in names}
+        self.p_values = np.full(n_groups, np.nan)
+        self.converged = np.ones(n_groups, dtype=np.bool_)
 
+    def take(self, groups: Indices, part: Any, bags: Bags, made: Estimates) -> None:
+        """Keep the numbers of a run; the rest of the estimates is large and is given up."""
+        for name in ("estimate", "low", "high"):
+            self.shares[name][groups] = getattr(made, name)
+        self.shares["classify_and_count"][groups] = _naive(part, bags, made)
+        self.converged[groups] = made.converged
 
-def _by_sums(quantifier: Any, points: Any, own: Indices, settings: GroupSettings) -> _Run:
-    made = estimate_large(quantifier, points, own, settings)
-    values = {"estimate": made.solution.prevalence, "low": made.low, "high": made.high}
-    return _Run(values | {"naive": made.decisions}, made.solution.converged, np.nan)
-
-
-def _at_once(
-    quantifier: Any,
-    points: Any,
-    own: Indices,
-    bags: Bags,
-    settings: GroupSettings,
-    on_posteriors: bool,
-    checker: Any,
-) -> _Run:
-    part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
-    made = _estimates(quantifier, part, bags, settings, on_posteriors)
-    values = {"estimate": made.estimate, "low": made.low, "high": made.high}
-    p_values = np.nan if checker is None else _fit_p_values(checker, part, bags, settings)
-    return _Run(values | {"naive": _naive(part, bags, made)}, made.converged, p_values)
+    def take_large(self, groups: Indices, made: SummedEstimates) -> None:
+        """Keep the numbers of one group that was estimated from sums."""
+        self.shares["estimate"][groups] = made.solution.prevalence
+        self.shares["low"][groups], self.shares["high"][groups] = made.low, made.high
+        self.shares["classify_and_count"][groups] = made.decisions
+        self.converged[groups] = made.solution.converged
 
 
 def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:

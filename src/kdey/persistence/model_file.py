@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.persistence.archive import ModelFileError, read_archive, read_manifest, write_archive
+from kdey.persistence.canonical import canonical
 from kdey.persistence.tree import Parts, decode, encode
 
 _TREE = "quantifier.json"
@@ -146,7 +147,7 @@ def _skops() -> Any:
 
 def _skops_bytes(value: Any) -> bytes:
     try:
-        data: bytes = _skops().dumps(value)
+        data = canonical(_skops().dumps(value))
     except (TypeError, AttributeError, RecursionError) as error:
         raise TypeError(
             f"skops cannot write a {type(value).__qualname__} ({error}); save with "

@@ -172,7 +172,7 @@ class BaseQuantifier(BaseEstimator):
         check_aggregative(self)
         from kdey.diagnostics import with_fit_checks  # slow to import
 
-        return with_fit_checks(self, made, self._pool_points(pool), checked)
+        return with_fit_checks(self, made, self._pool_points(pool), checked, X)
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
         """Return what the method works on: the features, or the posteriors."""

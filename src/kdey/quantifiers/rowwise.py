@@ -221,6 +221,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     def _adopt(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training
+        self._forget("fold_classifiers_")  # of an earlier fit
         return self._fit_rows(self.training_)
 
     def fit_posteriors(
@@ -257,7 +258,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
 
     def _forget_classifier(self) -> None:
-        for name in ("classifier_", "n_features_in_", "feature_names_in_"):
+        self._forget("classifier_", "fold_classifiers_", "n_features_in_", "feature_names_in_")
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
             if hasattr(self, name):
                 delattr(self, name)
 

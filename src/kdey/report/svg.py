@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
+from unicodedata import east_asian_width
 
-#: Average width of a letter as a share of the font's size: enough to leave room for labels.
-_LETTER = 0.56
+#: Widths of letters as shares of the font's size, generous ones: fonts differ.
+_NARROW, _LETTER, _CAPITAL, _WIDE = 0.36, 0.62, 0.8, 1.02
 FONT = 12.0
 #: Wide drawings do not shrink below this width on small screens: they scroll.
 _LEAST = 600.0
@@ -84,11 +85,24 @@ def _plain(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def shortened(text: str, most: int = 24) -> str:
-    """Return a label that fits; the whole one stands in the tables."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+def shortened(text: str, room: float = 180.0, size: float = FONT) -> str:
+    """Return a label that fits into a width; the whole one stands in the tables."""
+    if text_width(text, size) <= room:
+        return text
+    kept = len(text)
+    while kept > 1 and text_width(text[:kept], size) > room - _WIDE * size:
+        kept -= 1
+    return text[:kept] + "…"
 
 
 def text_width(text: str, size: float = FONT) -> float:
-    """Return about how wide a text will be."""
-    return _LETTER * size * len(text)
+    """Return how wide a text may be in any usual font."""
+    return size * sum(map(_letter_width, text))
+
+
+def _letter_width(letter: str) -> float:
+    if east_asian_width(letter) in "WF" or letter in "MW@%…":
+        return _WIDE
+    if letter in " ilIj.,:;'|!()[]":
+        return _NARROW
+    return _CAPITAL if letter.isupper() or not letter.isascii() else _LETTER

@@ -73,7 +73,7 @@ def groups_table(table: GroupTable, caption: str) -> Table:
     checked = any(group.p_value is not None for group in table.groups)
     columns = [(name, False) for name in table.by] + [("Class", False), ("n", True)]
     columns += [(_HEADINGS[name], True) for name in names]
-    columns += [("Fit p-value", True)] * checked + [("Status", False)]
+    columns += [("Fit p\u2011value", True)] * checked + [("Status", False)]
     made = []
     for group, row in every[:MOST_ROWS]:
         cells = [Cell(text(key), _number(key)) for key in group.keys]

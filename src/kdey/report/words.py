@@ -134,7 +134,7 @@ def _spread(table: GroupTable, usable: Sequence[Group]) -> list[str]:
     least, most = ends(name)
     return [
         f"Groups differ most in “{name}”: {_with_span(most.by_class[name])} in "
-        f"{table.label(most)}, {_with_span(least.by_class[name])} in {table.label(least)}."
+        f"{table.label(most)}; {_with_span(least.by_class[name])} in {table.label(least)}."
     ]
 
 

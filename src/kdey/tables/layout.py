@@ -155,7 +155,10 @@ def missing_in(series: Any) -> NDArray[np.bool_]:
 def _floats(series: Any, dtype: Any) -> NDArray[np.floating]:
     if series.null_count() == 0:
         return np.asarray(series.to_numpy(), dtype=dtype)
-    return np.array([np.nan if v is None else v for v in series.to_list()], dtype=dtype)
+    import narwhals as nw
+
+    filled = series.cast(nw.Float64).fill_null(float("nan"))
+    return np.asarray(filled.to_numpy(), dtype=dtype)
 
 
 def _positions(series: Any, texts: tuple[str, ...]) -> NDArray[np.float64]:

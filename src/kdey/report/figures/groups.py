@@ -22,7 +22,7 @@ def groups_figure(table: GroupTable, name: str = "groups") -> Drawing:
     if len(table.classes) > MOST_PANELS:
         return _cells(table, name)
     groups = table.groups[:MOST_GROUPS]
-    labels = [shortened(table.label(group), 28) for group in groups]
+    labels = [shortened(table.label(group), 200) for group in groups]
     left = max(text_width(label) for label in labels) + 12
     columns = 3 if len(table.classes) > 2 else len(table.classes)
     lines = -(-len(table.classes) // columns)
@@ -46,7 +46,7 @@ def _panel(drawing: Drawing, table: GroupTable, label: str, left: float, top: fl
     largest = max((v for row in found if row is not None for v in row.values), default=1.0)
     axis = share_axis(largest, left, left + _PANEL)
     bottom = top + _LINE * len(groups)
-    drawing.words(left, top - 10, shortened(label), "heading")
+    drawing.words(left, top - 10, shortened(label, _PANEL), "heading")
     draw_across(drawing, axis, top, bottom, about=3)
     for place, row in enumerate(found):
         if row is not None:

@@ -40,8 +40,8 @@ def heat_figure(
     """
     numbers = len(columns) <= _MOST_NUMBERS
     wide, tall = (54.0, 26.0) if numbers else (max(13.0, 560.0 / len(columns)), 18.0)
-    short_rows = [shortened(label, 20) for label in rows]
-    short_columns = [shortened(label, 16) for label in columns]
+    short_rows = [shortened(label, 140) for label in rows]
+    short_columns = [shortened(label, 110) for label in columns]
     left = max(text_width(label) for label in short_rows) + (34 if axes[0] else 16)
     # Labels of columns stand slanted: their height is what their length makes it.
     top = 0.72 * max(text_width(label) for label in short_columns) + (34 if axes[1] else 18)

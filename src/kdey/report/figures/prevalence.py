@@ -23,7 +23,7 @@ def prevalence_figure(
 ) -> Drawing:
     """Return one line per class, the most frequent on top."""
     ordered = by_size(rows)
-    left = min(max(text_width(shortened(row.name)) for row in ordered) + 14, 210.0)
+    left = max(text_width(shortened(row.name)) for row in ordered) + 14
     height = _TOP + _LINE * len(ordered) + _BOTTOM
     drawing = Drawing(name, _WIDTH, height, "Prevalence of each class", _told(ordered, confidence))
     largest = max((value for row in ordered for value in row.values), default=1.0)

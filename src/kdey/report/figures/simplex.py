@@ -38,7 +38,11 @@ def posteriors_figure(
         line, column = divmod(number, columns)
         corners = _corners(column * wide + _MARGIN, line * tall + 40, _SIDE)
         drawing.words(
-            column * wide + wide / 2, line * tall + 14, shortened(label, 34), "heading", "middle"
+            column * wide + wide / 2,
+            line * tall + 14,
+            shortened(label, wide - 8),
+            "heading",
+            "middle",
         )
         _shade(drawing, corners, points, "bag" if number == len(parts) - 1 else f"c{number}")
         _frame(drawing, corners, classes)
@@ -149,7 +153,7 @@ def _frame(drawing: Drawing, corners: Array, classes: Sequence[str]) -> None:
     ):
         # Names of the lower corners start under them and end before the picture does.
         shift = {"start": -24, "end": 24, "middle": 0}[anchor]
-        drawing.words(x + shift, y + below, shortened(label, 17), "tick", anchor)
+        drawing.words(x + shift, y + below, shortened(label, _SIDE / 2 + 22, 11), "tick", anchor)
 
 
 def _grid(drawing: Drawing, corners: Array) -> None:

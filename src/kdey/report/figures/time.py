@@ -49,7 +49,7 @@ def _panel(
     top: float,
 ) -> None:
     bottom = top + _TALL
-    drawing.words(left, top - 9, shortened(label, 36), "heading")
+    drawing.words(left, top - 9, shortened(label, _PANEL), "heading")
     up = share_axis(_peak(table, label), bottom, top)
     draw_up(drawing, up, left, left + _PANEL, about=4)
     places = _places(moments, left + 4, left + _PANEL - 4)
@@ -113,7 +113,7 @@ def _dates(drawing: Drawing, moments: list[Any], places: list[float], bottom: fl
     """Write as many times under a panel as fit, the first one always."""
     free = float("-inf")
     for moment, place in zip(moments, places, strict=True):
-        label = shortened(text(moment), 16)
+        label = shortened(text(moment), 100, 11)
         half = text_width(label, 11) / 2
         if place - half > free:
             drawing.line(place, bottom, place, bottom + 4, "axis")
@@ -124,7 +124,7 @@ def _dates(drawing: Drawing, moments: list[Any], places: list[float], bottom: fl
 def _legend(drawing: Drawing, names: list[str], width: float) -> None:
     x = 8.0
     for number, label in enumerate(names):
-        shown = shortened(label, 20)
+        shown = shortened(label, 150, 11)
         drawing.line(x, 12, x + 22, 12, f"curve s{number}")
         drawing.words(x + 28, 16, shown, "tick")
         x += 48 + text_width(shown, 11)
