@@ -38,6 +38,12 @@ QUICK = {
     "classes": [2, 8, 32, 64],
 }
 FIXED = {"rows": 50_000, "references": 2_000, "classes": 5}
+#: Off the axes, so that the terms n, k and n k of the model can be told apart.
+OFF = (
+    {"rows": 20_000, "references": 16_000, "classes": 28},
+    {"rows": 20_000, "references": 500, "classes": 64},
+    {"rows": 20_000, "references": 8_000, "classes": 2},
+)
 STAGES = ("rows once", "one pass of sums", "all from sums", "all in memory")
 COLOURS = ("#0b4f8a", "#c4622d", "#2f7d4f", "#7a5195")
 
@@ -157,6 +163,15 @@ def _short(value: float) -> str:
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
 
 
+def told(axis: str, value: str, size: dict[str, int], repeats: int) -> dict[str, float]:
+    """Measure one size, print its line of the table, and return its seconds."""
+    one = measure(**size, repeats=repeats)
+    speed = size["rows"] * size["references"] / one["rows once"]
+    seconds = " | ".join(f"{one[name]:.3f}" for name in STAGES)
+    print(f"| {axis} | {value} | {seconds} | {speed:.2e} |", flush=True)
+    return one
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
@@ -167,26 +182,24 @@ def main() -> None:
     print("| axis | value | " + " | ".join(STAGES) + " | pairs/s |")
     print("|---|---|" + "---|" * (len(STAGES) + 1))
     for axis, values in axes.items():
-        found[axis] = []
-        for value in values:
-            size = FIXED | {axis: value}
-            one = measure(**size, repeats=asked.repeats)
-            found[axis].append(one)
-            speed = size["rows"] * size["references"] / one["rows once"]
-            told = " | ".join(f"{one[name]:.3f}" for name in STAGES)
-            print(f"| {axis} | {value:,} | {told} | {speed:.2e} |", flush=True)
+        sizes = [FIXED | {axis: value} for value in values]
+        found[axis] = [told(axis, f"{size[axis]:,}", size, asked.repeats) for size in sizes]
         slopes = {n: exponent(values, [one[n] for one in found[axis]]) for n in STAGES}
         print(f"| {axis} | slope | " + " | ".join(f"{s:.2f}" for s in slopes.values()) + " | |")
+    found["off"] = [
+        told("none", ", ".join(f"{v:,} {n}" for n, v in size.items()), size, asked.repeats)
+        for size in OFF
+    ]
     sizes = [FIXED | {axis: value} for axis, values in axes.items() for value in values]
-    flat = [one for axis in axes for one in found[axis]]
+    sizes, flat = [*sizes, *OFF], [one for part in found.values() for one in part]
     models = {stage: fit_model(sizes, flat, stage) for stage in TERMS}
     for stage, constants in models.items():
-        told = " + ".join(f"{1e9 * c:.3g} {term}" for term, c in constants.items() if c > 0)
+        terms = " + ".join(f"{1e9 * c:.3g} {term}" for term, c in constants.items() if c > 0)
         errors = [
             abs(float(np.dot(_terms(size, stage), list(constants.values()))) / one[stage] - 1)
             for size, one in zip(sizes, flat, strict=True)
         ]
-        print(f"{stage}: {told} ns per row; median error {100 * np.median(errors):.0f} %")
+        print(f"{stage}: {terms} ns per row; median error {100 * np.median(errors):.0f} %")
     draw(axes, found, models)
     print(f"figure: {FIGURE}")
 

@@ -150,7 +150,8 @@ class BaseQuantifier(BaseEstimator):
         """Return the prevalences of every group of a data frame, with limits and a status.
 
         See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
-        ``wide``, ``check_fit``, ``confidence``, ...) and for the columns.
+        ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
+        and Spark :func:`kdey.distributed.predict_partitioned`.
         """
         return predict_groups(self, frame, by, **options)
 
