@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
-.PHONY: demo test test-slow test-numpy lint bench native clean
+.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration needs, or with everything for development.
@@ -34,6 +34,13 @@ test: $(SETUP) lint
 test-numpy: $(SETUP)
 	KDEY_NATIVE=0 $(BIN)/python -m pytest --numprocesses 2 tests/quantifiers tests/rows
 
+# The torch path is tested where pip has a CPU build of torch among its local wheels (the one on the
+# index brings gigabytes of CUDA), the Triton kernel where Triton is at hand. Else those tests skip.
+torch: $(SETUP)
+	$(BIN)/python -m pip install --quiet filelock fsspec jinja2 networkx "setuptools>=77" sympy
+	$(BIN)/python -m pip install --quiet --no-index torch
+	$(BIN)/python -m pip install --quiet triton
+
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow
 
@@ -47,6 +54,29 @@ bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/python benchmarks/run.py
 
+# The adapters against QuaPy itself, in an environment of their own: it pulls in a lot.
+test-quapy:
+	$(PYTHON) -m venv $(VENV)-quapy
+	$(VENV)-quapy/bin/python -m pip install --quiet --editable ".[test,bench]"
+	$(VENV)-quapy/bin/python -m pytest tests/interop
+
+# sdist and wheel in dist/; then the same, tried in an empty environment without a compiler.
+wheel: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable ".[release]"
+	$(BIN)/python -m build --outdir dist
+
+release-check: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable ".[release]"
+	$(BIN)/python scripts/release_check.py
+
+# The versions that .ci/run installs; and what is known against them (needs a network).
+lock: $(SETUP)
+	$(BIN)/python scripts/lock.py
+
+audit: $(SETUP)
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip_audit --no-deps --requirement .ci/constraints.txt
+
 # Rebuild the native core in place, for work on src/native with an environment of your own.
 native:
 	cmake -S . -B build/dev -G Ninja -DCMAKE_BUILD_TYPE=Release
@@ -54,4 +84,4 @@ native:
 	cp build/dev/_kdey.bin src/kdey/_kdey.bin
 
 clean:
-	rm -rf build $(VENV) src/kdey/_kdey.bin
+	rm -rf build dist $(VENV) $(VENV)-quapy src/kdey/_kdey.bin

@@ -15,18 +15,9 @@ ROOT = Path(kdey.__file__).parent
 #: Lowest first. A module may import from its own layer's name and from lower layers; two names of
 #: one layer must not import each other. A new module or folder is placed here.
 LAYERS = (
-    (
-        "simplex",
-        "weights",
-        "labels",
-        "threads",
-        "native",
-        "frames",
-        "fingerprint",
-        "appending",
-        "writing",
-    ),
-    ("bags",),
+    ("simplex", "weights", "labels", "threads", "native"),
+    ("frames", "fingerprint", "appending", "writing"),
+    ("bags", "device"),
     ("kernels",),
     ("splits", "newton"),
     ("posteriors", "calibration"),
@@ -37,6 +28,7 @@ LAYERS = (
     ("metrics",),
     ("datasets",),
     ("matching",),
+    ("gpu",),
     ("inference",),
     ("sums",),
     ("automatic",),
@@ -48,7 +40,7 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("model_selection",),
-    ("checks", "persistence", "report"),
+    ("checks", "persistence", "report", "interop"),
     ("plots",),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("demo",),

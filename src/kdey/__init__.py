@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
 
-__version__ = "0.1.0.dev0"
+#: The one place of the version: the package's metadata are read from here.
+__version__ = "0.1.0"
 
 #: Where each public name lives; it is imported when first asked for, so that importing kdey is
 #: quick and a tool that needs one part does not pay for the others.

@@ -22,6 +22,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
+from kdey.device import on_gpu, posteriors_on
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
 from kdey.weights import check_weights
@@ -157,7 +158,9 @@ def training_posteriors(
     return fitted, _assemble(stage, splits, parts)
 
 
-def predict_posteriors(classifier: Any, X: Any, classes: ArrayLike) -> Posteriors:
+def predict_posteriors(
+    classifier: Any, X: Any, classes: ArrayLike, *, stay: bool = False
+) -> Posteriors:
     """Return the classifier's posteriors with one column per entry of ``classes``.
 
     Columns follow ``classifier.classes_`` (taken to be ``classes`` where the classifier has no
@@ -169,19 +172,35 @@ def predict_posteriors(classifier: Any, X: Any, classes: ArrayLike) -> Posterior
     X : instances, m of them
     classes : array-like of shape (k,)
         The labels the classifier was fitted on, or a superset.
+    stay : bool
+        Whether posteriors that a classifier gives as a tensor on a GPU stay there.
 
     Returns
     -------
-    posteriors : float array of shape (m, k)
+    posteriors : float array of shape (m, k), or such a tensor
     """
     name = "classifier.predict_proba(X)"
     columns = column_codes(classifier, classes)
-    made = check_posteriors(classifier.predict_proba(X), len(columns), name=name)
+    given = classifier.predict_proba(X)
+    if stay and on_gpu(given):
+        tensor: Posteriors = _aligned_tensor(given, columns, len(np.asarray(classes)), name)
+        return tensor
+    made = check_posteriors(given, len(columns), name=name)
     k = len(np.asarray(classes))
     if np.array_equal(columns, np.arange(k)):
         return made
     aligned = np.zeros((len(made), k), dtype=made.dtype)
     aligned[:, columns] = made
+    return aligned
+
+
+def _aligned_tensor(given: Any, columns: Indices, k: int, name: str) -> Any:
+    """Return posteriors on a GPU with one column per class, on that GPU."""
+    made = posteriors_on(given, len(columns), given.device, name)
+    if np.array_equal(columns, np.arange(k)):
+        return made
+    aligned = made.new_zeros((len(made), k))
+    aligned[:, columns.tolist()] = made
     return aligned
 
 

@@ -71,6 +71,8 @@ def check_prevalence(
 
 
 def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
+    if hasattr(values, "detach"):  # a torch tensor, wherever it lies; no copy of one in host memory
+        values = values.detach().cpu().numpy()
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths

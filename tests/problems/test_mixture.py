@@ -5,6 +5,8 @@ import pytest
 
 from kdey.bags import Bags
 from kdey.problems import MixtureLikelihood
+from kdey.problems.generator import NEGATIVE_LOG
+from kdey.problems.separable import SeparableLoss
 
 
 def test_objective_is_the_mean_negative_log_likelihood_of_the_rows_as_given():
@@ -104,3 +106,12 @@ def test_the_given_rows_are_never_changed():
     rows = np.full((3, 2), 0.25)
     MixtureLikelihood(rows, Bags.whole(3)).objective(np.array([[0.5, 0.5]]))
     np.testing.assert_array_equal(rows, 0.25)
+
+
+def test_a_density_too_small_to_divide_by_is_a_steep_slope_and_no_warning() -> None:
+    rows = np.array([[1.0, 1e-310], [1.0, 1.0]])
+    loss = SeparableLoss(rows, np.full(2, 0.5), np.zeros(2), NEGATIVE_LOG)
+    corner = np.array([0.0, 1.0])
+    assert loss.gradient(corner)[0] == -np.inf
+    assert np.isfinite(loss.value(corner))
+    assert np.isfinite(loss.hessian(corner)).all()

@@ -15,7 +15,7 @@ from kdey.solvers import Solution, solve_divergence
 from kdey.solvers.quadratic import warn_uninformative
 
 #: Smallest share of a bag at a point or bin, relative to the classes', that counts.
-_NEGLIGIBLE = 1e-24
+NEGLIGIBLE = 1e-24
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class MatchDivergence(Matching):
         targets = rows.mean(bags)
         # Densities this far below the classes' own cannot move a divergence by the solver's
         # tolerance, and where a bag has no others its curvature would underflow.
-        targets[targets < _NEGLIGIBLE] = 0.0
+        targets[targets < NEGLIGIBLE] = 0.0
         return Divergence(templates, targets, resolve_generator(self.divergence), reference)
 
     def solve(self, problem: Divergence, n_threads: int = 1) -> Solution:

@@ -15,8 +15,10 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from kdey.device import choose_device, device_name, on_host
 from kdey.evaluation.run import bag_solver
 from kdey.fingerprint import fingerprint
+from kdey.gpu import match_rows, rows_of_family_on
 from kdey.metrics import Metric
 from kdey.model_selection.cache import StageCache
 from kdey.model_selection.candidates import Candidate
@@ -88,20 +90,26 @@ class Scoring:
             points = self.cache.posteriors(
                 pool_key,
                 lambda: predict_posteriors(
-                    fitted.classifier, self.validation.X, self.training.classes
+                    fitted.classifier, self.validation.X, self.training.classes, stay=True
                 ),
             )
         except Exception as error:
             self._failed(left, error, finish)
             return
         seconds = time.perf_counter() - start
-        specs = {planned.spec_key: planned.spec for planned in group}
-        k = len(self.training.classes)
-        for family in families(list(specs.values()), len(points), k):
-            keys = [list(specs)[i] for i in family]
-            members = [planned for planned in group if planned.spec_key in keys]
+        for members in self._families(group, len(points)):
             if any(planned.candidate.key not in finished for planned in members):
                 self._run_family(members, fitted, points, pool_key, seconds, finished, finish)
+
+    def _families(self, group: list[_Planned], pool_size: int) -> Iterator[list[_Planned]]:
+        """Yield the candidates of one stage whose rows are made together, on one device."""
+        k = len(self.training.classes)
+        for device in dict.fromkeys(planned.device for planned in group):
+            here = [planned for planned in group if planned.device == device]
+            specs = {planned.spec_key: planned.spec for planned in here}
+            for family in families(list(specs.values()), pool_size, k):
+                keys = [list(specs)[i] for i in family]
+                yield [planned for planned in here if planned.spec_key in keys]
 
     def _run_family(
         self,
@@ -116,7 +124,9 @@ class Scoring:
         specs: dict[str, Any] = {planned.spec_key: planned.spec for planned in members}
         quick = all(planned.matching.takes_quick_rows for planned in members)
         base = fingerprint(pool_key, self.validation.bags_key, list(specs), quick)
-        solve = self._rows(specs, fitted, points, quick)
+        if members[0].device != "cpu":
+            base = fingerprint(base, members[0].device)
+        solve = self._rows(members, fitted, points, quick)
         for spec_key in specs:
             for planned in (p for p in members if p.spec_key == spec_key):
                 if planned.candidate.key in finished:
@@ -133,23 +143,29 @@ class Scoring:
                 finish(planned.candidate, self._score(solution, fit_time, spent))
 
     def _rows(
-        self, specs: dict[str, Any], fitted: FittedStage, points: Any, quick: bool
+        self, members: list[_Planned], fitted: FittedStage, points: Any, quick: bool
     ) -> Callable[[str, Any], Solution]:
         """Return the solver of a spec's candidates; rows are made when first asked for."""
         n_threads = thread_count(self.n_jobs)
-        k = len(self.training.classes)
-        wanted = list(specs.values())
-        stream = _Stream(
-            specs,
-            lambda: rows_of_family(wanted, fitted.training, points, k, n_threads, quick=quick),
-        )
+        specs = {planned.spec_key: planned.spec for planned in members}
+        wanted, k = list(specs.values()), len(self.training.classes)
+        n_pairs = float(len(fitted.training.labels)) * len(points) * len(wanted)
+
+        def make() -> Iterator[tuple[Any, Any]]:
+            device = choose_device(members[0].device, n_pairs, points)
+            if device is not None:
+                inputs = (fitted.training, points, k, device, n_threads)
+                return rows_of_family_on(wanted, members[0].matching, *inputs)
+            host = on_host(points)
+            return rows_of_family(wanted, fitted.training, host, k, n_threads, quick=quick)
+
+        stream = _Stream(specs, make)
 
         def solve(spec_key: str, matching: Any) -> Solution:
             with _quiet():
                 row_map, rows = stream.at(spec_key)
                 bags = self.validation.labelled.bags
-                solution: Solution = matching.match(row_map, rows, bags, n_threads)
-            return solution
+                return match_rows(matching, row_map, rows, bags, n_threads)
 
         return solve
 
@@ -222,6 +238,7 @@ class _Planned:
     spec: Any
     spec_key: str
     matching: Any
+    device: str
 
 
 def _plan(one: Candidate, n_classes: int) -> _Planned | None:
@@ -233,7 +250,8 @@ def _plan(one: Candidate, n_classes: int) -> _Planned | None:
     if stage is None:
         return None
     spec, matching = one.quantifier._row_spec(), one.quantifier._matching()
-    return _Planned(one, stage, fingerprint(stage), spec, fingerprint(spec), matching)
+    device = device_name(getattr(one.quantifier, "device", "cpu"))
+    return _Planned(one, stage, fingerprint(stage), spec, fingerprint(spec), matching, device)
 
 
 @contextmanager

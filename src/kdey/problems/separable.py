@@ -34,13 +34,13 @@ class SeparableLoss:
 
     def value(self, prevalence: Array) -> float:
         """Return the loss; inf where a limit of phi is."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             phi = self.generator.value(self.rows @ prevalence, self.targets)
         return float(np.sum(np.where(self.weights > 0, self.weights * phi, 0.0)))
 
     def gradient(self, prevalence: Array) -> Array:
         """Return R' (v phi'), shape (k,); entries may be infinite at the border."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             slope = self.weights * self.generator.first(self.rows @ prevalence, self.targets)
         slope[self.weights == 0] = 0.0
         steep = np.flatnonzero(~np.isfinite(slope))
@@ -53,7 +53,7 @@ class SeparableLoss:
 
     def hessian(self, prevalence: Array) -> Array:
         """Return R' diag(v phi'') R, shape (k, k)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             curve = self.weights * self.generator.second(self.rows @ prevalence, self.targets)
         curve[(self.weights == 0) | ~np.isfinite(curve)] = 0.0
         scaled = self.rows * np.sqrt(curve)[:, None]

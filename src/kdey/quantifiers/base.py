@@ -242,8 +242,12 @@ class PosteriorsMixin:
     ) -> Solution:
         """As :meth:`BaseQuantifier.solve`, from the posteriors of the pool, shape (m, k)."""
         check_is_fitted(self, "classes_")
-        p = check_posteriors(posteriors, len(self.classes_))
+        p = self._checked_posteriors(posteriors)
         return self._solve_posteriors(p, checked_bags(bags, len(p), sample_weight))
+
+    def _checked_posteriors(self, posteriors: Any) -> Any:
+        """Return posteriors as they are solved: an array, or a tensor on the device in use."""
+        return check_posteriors(posteriors, len(self.classes_))
 
     def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """As :meth:`BaseQuantifier.predict`, from the posteriors of the bag, shape (m, k)."""

@@ -61,6 +61,11 @@ class KDEy(AggregativeQuantifier):
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`; ``random_state`` also seeds
         the automatic choice, which is the same every time where it is None.
+    device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
+        Where rows are made and bags solved: the native core, a GPU (extra ``gpu``), or, with
+        "auto", a GPU where there is one and enough to do. Posteriors that are tensors on a GPU are
+        worked on there. ``fit``, the automatic choice and intervals stay on the host. See
+        ``docs/scale.md``.
 
     Attributes
     ----------
@@ -82,8 +87,10 @@ class KDEy(AggregativeQuantifier):
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: Any = "cpu",
     ) -> None:
         super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+        self.device = device
         self.bandwidth = bandwidth
         self.kernel = kernel
         self.shrinkage = shrinkage
@@ -211,8 +218,9 @@ class KDEyHD(KDEy):
         Number t of reference points.
     bandwidth, kernel, shrinkage, average, tune_for, tune_bag_size, precision
         See :class:`KDEy`.
-    classifier, cv, random_state, n_jobs
-        See :class:`KDEy`; ``random_state`` also draws the points.
+    classifier, cv, random_state, n_jobs, device
+        See :class:`KDEy`; ``random_state`` also draws the points. The divergence "reverse-kl" is
+        always solved on the host.
     """
 
     @property
@@ -235,6 +243,7 @@ class KDEyHD(KDEy):
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: Any = "cpu",
     ) -> None:
         super().__init__(
             classifier,
@@ -248,6 +257,7 @@ class KDEyHD(KDEy):
             cv=cv,
             random_state=random_state,
             n_jobs=n_jobs,
+            device=device,
         )
         self.divergence = divergence
         self.n_points = n_points

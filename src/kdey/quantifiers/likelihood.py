@@ -31,6 +31,8 @@ class EMQ(AggregativeQuantifier):
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`. Without calibration no
         training posteriors are needed and ``cv`` has no effect.
+    device : str or torch.device
+        Where bags are solved, see :class:`~kdey.KDEyML`; ``solver="em"`` runs on the host.
     """
 
     def __init__(
@@ -44,8 +46,10 @@ class EMQ(AggregativeQuantifier):
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: Any = "cpu",
     ) -> None:
         super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+        self.device = device
         self.calibration = calibration
         self.solver = solver
         self.tol = tol
@@ -79,6 +83,8 @@ class DIR(AggregativeQuantifier):
         Posteriors become (1 - s) p + s / k first, which keeps exact zeros finite.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+    device : str or torch.device
+        Where bags are solved, see :class:`~kdey.KDEyML`.
     """
 
     def __init__(
@@ -89,8 +95,10 @@ class DIR(AggregativeQuantifier):
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: Any = "cpu",
     ) -> None:
         super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+        self.device = device
         self.shrinkage = shrinkage
 
     def _row_spec(self) -> DirichletRows:

@@ -38,7 +38,7 @@ class PoolWork:
         """Return the posteriors of the pool, shape (m, k), computed once per classifier object."""
         key = (id(classifier), tuple(np.asarray(classes).tolist()))
         if key not in self._posteriors:
-            made = predict_posteriors(classifier, self.X, classes)
+            made = predict_posteriors(classifier, self.X, classes, stay=True)
             self._posteriors[key] = (classifier, made)
         return self._posteriors[key][1]
 

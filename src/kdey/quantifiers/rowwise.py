@@ -25,6 +25,8 @@ from sklearn.utils.validation import (
 )
 
 from kdey.bags import Array, Bags, BagsLike
+from kdey.device import choose_device, device_name, on_gpu, on_host, posteriors_on
+from kdey.gpu import device_solver, has_route, n_pairs
 from kdey.inference import Estimates, FittedModel, IntervalOptions, estimate_points
 from kdey.matching import Matching
 from kdey.posteriors import TrainingPosteriors
@@ -62,6 +64,7 @@ class RowQuantifier(BaseQuantifier):
             )
         if training.weights is not None:
             self.prevalence_ = mass / mass.sum()
+        device_name(getattr(self, "device", "cpu"))
         matching = self._matching()
         spec, n_threads = self._row_spec(), thread_count(self.n_jobs)
         self.tuning_ = None
@@ -83,7 +86,7 @@ class RowQuantifier(BaseQuantifier):
         self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
     ) -> Estimates:
         return estimate_points(
-            self.interval_model(), self._pool_points(pool), bags, options, clusters
+            self.interval_model(), on_host(self._pool_points(pool)), bags, options, clusters
         )
 
     def interval_model(self) -> FittedModel:
@@ -104,8 +107,19 @@ class RowQuantifier(BaseQuantifier):
             self._interval_model = held
         return held
 
-    def _on_points(self, points: NDArray[Any], n_threads: int) -> BagSolver:
-        rows = self.row_map_(points, n_threads)
+    def _device(self, points: Any) -> Any:
+        """Return the torch device to work on ``points`` with; None: the native core."""
+        name = getattr(self, "device", "cpu")
+        wanted = on_gpu(points) or not (isinstance(name, str) and name == "cpu")
+        if not wanted or not has_route(self.row_map_, self.matching_):
+            return None
+        return choose_device(name, n_pairs(self.row_map_, len(points)), points)
+
+    def _on_points(self, points: Any, n_threads: int) -> BagSolver:
+        device = self._device(points)
+        if device is not None:
+            return device_solver(self.row_map_, self.matching_, points, device)
+        rows = self.row_map_(on_host(points), n_threads)
         return partial(self.matching_.match, self.row_map_, rows, n_threads=n_threads)
 
     def _divergence_at(
@@ -281,6 +295,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         clusters: ArrayLike | None,
     ) -> Estimates:
         return estimate_points(self.interval_model(), posteriors, bags, options, clusters)
+
+    def _checked_posteriors(self, posteriors: Any) -> Any:
+        device = self._device(posteriors)
+        return posteriors_on(posteriors, len(self.classes_), device)
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._on_points(posteriors, thread_count(self.n_jobs))(bags)

@@ -52,13 +52,13 @@ def solve_mixture(
     informative = problem.is_informative
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every row is zero")
-    solution = _blank(*shape)
+    solution = blank_solution(*shape)
     which = np.flatnonzero(informative)
     if len(which):
         part = problem if informative.all() else problem.take(which)
         solved = _solve_mixture(part, tol, max_iter, _part(first, which), n_threads)
         solution = join(solution, which, solved)
-    return _warn_stalled(solution, informative, tol)
+    return warn_stalled(solution, informative, tol)
 
 
 def solve_divergence(
@@ -89,7 +89,7 @@ def solve_divergence(
     finite = problem.is_finite
     if not finite.all():
         warn_uninformative(int((~finite).sum()), "the divergence is infinite everywhere")
-    solution = _blank(*shape)
+    solution = blank_solution(*shape)
     free = problem.allowed.all(axis=1)
     whole, partial = np.flatnonzero(finite & free), np.flatnonzero(finite & ~free)
     if len(whole):
@@ -99,7 +99,7 @@ def solve_divergence(
     for bag in partial:
         solved = _solve_restricted(problem.take(np.array([bag])), tol, max_iter, n_threads)
         solution = join(solution, np.array([bag]), solved)
-    return _warn_stalled(solution, finite, tol)
+    return warn_stalled(solution, finite, tol)
 
 
 def _solve_mixture(
@@ -114,7 +114,7 @@ def _solve_mixture(
             polish=MixtureLikelihood.em_step,
             n_threads=n_threads,
         )
-    bags, solution = problem.bags, _blank(problem.n_bags, problem.n_classes)
+    bags, solution = problem.bags, blank_solution(problem.n_bags, problem.n_classes)
     native.call(
         "kdey_solve_mixture",
         *(problem.rows, problem.log_scales, problem.bags.pool_size, problem.n_classes),
@@ -131,7 +131,7 @@ def _solve_divergence(
 ) -> Solution:
     if not native.available():
         return solve_sqp(problem, tol=tol, max_iter=max_iter, start=start, n_threads=n_threads)
-    solution = _blank(problem.n_bags, problem.n_classes)
+    solution = blank_solution(problem.n_bags, problem.n_classes)
     native.call(
         "kdey_solve_divergence",
         *(problem.generator.code, problem.templates, problem.targets, problem.reference),
@@ -158,7 +158,8 @@ def _part(start: Array | None, which: NDArray[np.int64]) -> Array | None:
     return None if start is None else start[which]
 
 
-def _blank(n: int, k: int) -> Solution:
+def blank_solution(n: int, k: int) -> Solution:
+    """Return the uniform prevalence for n bags, with nothing known of it."""
     return Solution(
         np.full((n, k), 1.0 / k),
         np.full(n, np.nan),
@@ -168,7 +169,8 @@ def _blank(n: int, k: int) -> Solution:
     )
 
 
-def _warn_stalled(solution: Solution, solvable: NDArray[np.bool_], tol: float) -> Solution:
+def warn_stalled(solution: Solution, solvable: NDArray[np.bool_], tol: float) -> Solution:
+    """Return ``solution``, with a warning where a bag that has an optimum is far from it."""
     # Just above a tight tolerance rounding has the last word; that is not worth a warning.
     stalled = solvable & ~(solution.gap <= 10.0 * tol)
     if stalled.any():

@@ -1,0 +1,116 @@
+"""Pairs per second and error of the fused kernel: 28 classes, 20,000 references.
+
+Run ``PYTHONPATH=src python benchmarks/gpu/kernel.py [--shapes]``; ``--shapes`` tries several tile
+shapes first and prints them all. A pair is one reference at one query, whatever the bandwidths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import torch
+from setting import BANDWIDTH, limits, posteriors, require_cuda, seconds, training, write
+
+from kdey.gpu.fused import DEFAULT, MANY, Shape, fused_log_sums, launch
+from kdey.gpu.layout import DeviceReferences, PaddedReferences
+from kdey.gpu.plain import plain_log_sums
+
+N_QUERIES, N_CHECKED = 1_000_000, 2_000
+MANY_BANDWIDTHS = [0.01 * (i + 2) for i in range(20)]
+SHAPES = [
+    *(Shape(128, 128, 8, 3), Shape(128, 128, 4, 3), Shape(64, 128, 4, 3), Shape(128, 64, 4, 3)),
+    *(Shape(64, 64, 4, 3), Shape(128, 64, 8, 3), Shape(64, 256, 4, 2), Shape(128, 256, 8, 2)),
+    *(Shape(256, 64, 8, 3), Shape(64, 128, 4, 2), Shape(128, 128, 8, 2), Shape(256, 128, 8, 2)),
+]
+MANY_SHAPES = [
+    *(Shape(64, 64, 4, 2), Shape(128, 64, 4, 2), Shape(128, 64, 8, 2), Shape(64, 128, 4, 2)),
+    *(Shape(128, 128, 8, 2), Shape(64, 32, 4, 2)),
+]
+
+
+def references(device: torch.device) -> DeviceReferences:
+    points, labels = training(device)
+    counts = torch.bincount(labels).cumsum(0).cpu()
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), counts]).numpy()
+    return DeviceReferences.of(points.cpu().numpy(), offsets, None, device)
+
+
+def rate(x: torch.Tensor, refs: DeviceReferences, bandwidths: list[float], shape: Shape) -> float:
+    """Return pairs per second by the median of several runs; nothing but the kernel is timed."""
+    padded = PaddedReferences.of(refs, float(x.abs().max()), shape.references)
+    size = (len(bandwidths), len(x), refs.n_classes)
+    out = torch.full(size, float("nan"), device=x.device)
+    times = seconds(lambda: launch(x, padded, bandwidths, None, out, shape))
+    if bool(out.isnan().any()):
+        raise RuntimeError("an output was not written")
+    return len(x) * refs.offsets[-1] / times[len(times) // 2]
+
+
+def tried(
+    x: torch.Tensor, refs: DeviceReferences, bandwidths: list[float], shapes: list[Shape]
+) -> dict[str, float | str]:
+    found: dict[str, float | str] = {}
+    for shape in shapes:
+        start = time.perf_counter()
+        try:
+            found[str(shape)] = rate(x, refs, bandwidths, shape)
+        except Exception as error:  # a shape may not fit the chip
+            found[str(shape)] = f"{type(error).__name__}: {str(error)[:80]}"
+        spent = time.perf_counter() - start
+        print(f"{len(bandwidths)} {shape}: {found[str(shape)]} ({spent:.1f} s)", flush=True)
+    return found
+
+
+def errors(x: torch.Tensor, refs: DeviceReferences, bandwidths: list[float]) -> dict[str, Any]:
+    """Return the largest error against float64, in exp(l - max l) and in l, per bandwidth."""
+    part = x[:N_CHECKED].contiguous()
+    exact = plain_log_sums(part.double(), refs, bandwidths, None, torch.float64)
+    found = {
+        "fused": fused_log_sums(part, refs, bandwidths).double(),
+        "plain float32": plain_log_sums(part, refs, bandwidths, None, torch.float32).double(),
+    }
+    top = exact.amax(dim=2, keepdim=True)
+    made: dict[str, Any] = {"bandwidths": bandwidths}
+    for name, logs in found.items():
+        off = ((logs - top).exp() - (exact - top).exp()).abs()
+        made[name] = {
+            "share": off.amax(dim=(1, 2)).tolist(),
+            "mean share": off.mean(dim=(1, 2)).tolist(),
+            "log": (logs - exact).abs().amax(dim=(1, 2)).tolist(),
+        }
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shapes", action="store_true")
+    asked = parser.parse_args()
+    device = require_cuda()
+    labels = torch.randint(0, 28, (N_QUERIES,), device=device)
+    x, refs = posteriors(labels), references(device)
+    few = x[: N_QUERIES // 4].contiguous()
+    results: dict[str, Any] = {}
+    if asked.shapes:
+        results["shapes, one bandwidth"] = tried(x, refs, [BANDWIDTH], SHAPES)
+        results["shapes, 20 bandwidths"] = tried(few, refs, MANY_BANDWIDTHS, MANY_SHAPES)
+    one = rate(x, refs, [BANDWIDTH], DEFAULT)
+    many = rate(few, refs, MANY_BANDWIDTHS, MANY)
+    peak = limits()
+    results["one bandwidth"] = {
+        "pairs_per_second": one,
+        "of the exponential units": one / peak["exponentials"],
+        "of the tensor cores": one / peak["tensor_pairs"],
+    }
+    results["20 bandwidths"] = {
+        "pairs_per_second": many,
+        "exponentials_per_second": 20 * many,
+        "of the exponential units": 20 * many / peak["exponentials"],
+    }
+    results["errors"] = errors(x, refs, [0.02, 0.05, 0.1, 0.2])
+    write("kernel", results)
+
+
+if __name__ == "__main__":
+    main()

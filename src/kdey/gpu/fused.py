@@ -1,0 +1,214 @@
+r"""The kernel log-sums in one Triton kernel: nothing but the sums leaves the chip.
+
+A program takes a tile of queries and one class, and walks over the class's references in tiles.
+The dot products of a tile come from the tensor cores, as three half-precision products of the two
+halves of each number, x = hi + lo (the product lo times lo is below float32's rounding). With
+
+.. math:: u_{jr} = x_j \cdot y_r - |y_r|^2 / 2 = (|x_j|^2 - |x_j - y_r|^2) / 2
+
+the sum at bandwidth h is :math:`\exp(-|x|^2/2h^2) \sum_r w_r \exp(u_{jr} / h^2)`, and the largest u
+met so far (the nearest reference) is the running maximum of all bandwidths at once: one pass over
+the distances serves them all, and no sum over- or underflows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+
+from kdey.gpu.layout import DeviceReferences, PaddedReferences
+
+#: Bandwidths of one pass: their sums are held in registers.
+MAX_BANDWIDTHS = 32
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Tile of queries and references, warps per program, and stages of the pipeline."""
+
+    queries: int = 64
+    references: int = 128
+    warps: int = 4
+    stages: int = 2
+
+
+#: Measured best on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
+DEFAULT = Shape()
+MANY = Shape(references=64)
+
+
+# fmt: off
+@triton.jit
+def _products(
+    x_high, x_low, high, low, half_norms, places,
+    COLUMNS: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr,
+):
+    # u of one tile, (TILE_M, TILE_N); the small products are added first.
+    cells = tl.arange(0, COLUMNS)[:, None] + places[None, :] * COLUMNS
+    y_high = tl.load(high + cells)
+    y_low = tl.load(low + cells)
+    u = tl.broadcast_to(-tl.load(half_norms + places)[None, :], (TILE_M, TILE_N))
+    u = tl.dot(x_high, y_low, u)
+    u = tl.dot(x_low, y_high, u)
+    return tl.dot(x_high, y_high, u)
+
+
+@triton.jit
+def _add_one(sums, u, top, higher, factor, weights, places, WEIGHTED: tl.constexpr):
+    # The sums (TILE_M,) of one bandwidth with a tile added and the maximum moved.
+    terms = tl.exp2(u * factor - (higher * factor)[:, None])
+    if WEIGHTED:
+        terms *= tl.load(weights + places)[None, :]
+    return sums * tl.exp2((top - higher) * factor) + tl.sum(terms, 1)
+
+
+@triton.jit
+def _add_many(
+    sums, u, top, higher, factors, slots, weights, places,
+    BANDWIDTHS: tl.constexpr, WEIGHTED: tl.constexpr,
+):
+    # The same for several bandwidths, sums of shape (TILE_M, slots).
+    factor = tl.load(factors + slots, mask=slots < BANDWIDTHS, other=1.0)
+    sums *= tl.exp2((top - higher)[:, None] * factor[None, :])
+    u -= higher[:, None]
+    for b in tl.static_range(BANDWIDTHS):
+        terms = tl.exp2(u * tl.load(factors + b))
+        if WEIGHTED:
+            terms *= tl.load(weights + places)[None, :]
+        sums += tl.where(slots[None, :] == b, tl.sum(terms, 1)[:, None], 0.0)
+    return sums
+
+
+@triton.jit
+def _logs(exponents, sums, shift):
+    # Natural logs; minus infinity wins over whatever was summed beside it.
+    value = (exponents + tl.log2(sums)) * 0.6931471805599453 + shift
+    return tl.where(exponents == float("-inf"), float("-inf"), value)
+
+
+@triton.jit
+def _log_sums_kernel(
+    queries, high, low, half_norms, weights, starts, centres, log_weight, factors, exclude, out,
+    n_queries, n_classes, n_columns, query_stride, scale,
+    COLUMNS: tl.constexpr, BANDWIDTHS: tl.constexpr, PADDED: tl.constexpr, TILE_M: tl.constexpr,
+    TILE_N: tl.constexpr, WEIGHTED: tl.constexpr, EXCLUDING: tl.constexpr,
+):
+    label = tl.program_id(1)
+    rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    columns = tl.arange(0, COLUMNS)
+    inside = rows < n_queries
+    at = rows.to(tl.int64)
+    read = inside[:, None] & (columns < n_columns)[None, :]
+    x = tl.load(queries + at[:, None] * query_stride + columns[None, :], mask=read, other=0.0)
+    x = (x - tl.load(centres + label * COLUMNS + columns)[None, :]) * scale
+    x_high = x.to(tl.float16)
+    x_low = (x - x_high.to(tl.float32)).to(tl.float16)
+    if EXCLUDING:
+        left_out = tl.load(exclude + at, mask=inside, other=-1)
+    slots = tl.arange(0, PADDED)
+    top = tl.full((TILE_M,), float("-inf"), tl.float32)
+    if BANDWIDTHS == 1:
+        sums = tl.zeros((TILE_M,), tl.float32)
+    else:
+        sums = tl.zeros((TILE_M, PADDED), tl.float32)
+    one_factor = tl.load(factors)
+    last = tl.load(starts + label + 1)
+    for start in range(tl.load(starts + label), last, TILE_N):
+        places = start + tl.arange(0, TILE_N)
+        u = _products(x_high, x_low, high, low, half_norms, places, COLUMNS, TILE_M, TILE_N)
+        if EXCLUDING:
+            u = tl.where(places[None, :] == left_out[:, None], -1e30, u)
+        higher = tl.maximum(top, tl.max(u, 1))
+        if BANDWIDTHS == 1:
+            sums = _add_one(sums, u, top, higher, one_factor, weights, places, WEIGHTED)
+        else:
+            sums = _add_many(
+                sums, u, top, higher, factors, slots, weights, places, BANDWIDTHS, WEIGHTED
+            )
+        top = higher
+    # u - |x|^2 / 2 is minus half the squared distance: never positive but for rounding.
+    nearest = tl.minimum(top - tl.sum(x * x, 1) * 0.5, 0.0)
+    nearest = tl.where(top < -1e29, float("-inf"), nearest)  # nothing, or all of it left out
+    base = out + at * n_classes + label
+    shift = tl.load(log_weight + label)
+    if BANDWIDTHS == 1:
+        value = _logs(nearest * one_factor, sums, shift)
+        tl.store(base, value, mask=inside)
+    else:
+        factor = tl.load(factors + slots, mask=slots < BANDWIDTHS, other=1.0)
+        value = _logs(nearest[:, None] * factor[None, :], sums, shift)
+        jump = slots.to(tl.int64) * n_queries * n_classes
+        keep = inside[:, None] & (slots < BANDWIDTHS)[None, :]
+        tl.store(base[:, None] + jump[None, :], value, mask=keep)
+# fmt: on
+
+
+def fused_log_sums(
+    queries: torch.Tensor,
+    refs: DeviceReferences,
+    bandwidths: Sequence[float],
+    exclude: torch.Tensor | None = None,
+    shape: Shape | None = None,
+) -> torch.Tensor:
+    """Return the log-sums of :func:`kdey.gpu.sums.class_log_sums`, float32, (n_bandwidths, m, k).
+
+    ``queries`` is a float32 tensor of shape (m, D) whose rows are contiguous.
+    """
+    shape = shape or (DEFAULT if len(bandwidths) == 1 else MANY)
+    largest = float(torch.stack(queries.aminmax()).abs().max()) if len(queries) else 0.0
+    padded = PaddedReferences.of(refs, largest, shape.references)
+    left_out = None if exclude is None else padded.position[exclude].to(torch.int32)
+    size = (len(bandwidths), len(queries), refs.n_classes)
+    out = torch.empty(size, dtype=torch.float32, device=queries.device)
+    for start in range(0, len(bandwidths), MAX_BANDWIDTHS):
+        part = slice(start, start + MAX_BANDWIDTHS)
+        launch(queries, padded, bandwidths[part], left_out, out[part], shape)
+    return out
+
+
+def launch(
+    queries: torch.Tensor,
+    padded: PaddedReferences,
+    bandwidths: Sequence[float],
+    exclude: torch.Tensor | None,
+    out: torch.Tensor,
+    shape: Shape,
+) -> None:
+    """Write the log-sums of at most ``MAX_BANDWIDTHS`` bandwidths to ``out``."""
+    m, columns = queries.shape
+    if m == 0:
+        return
+    k = len(padded.starts) - 1
+    factors = [1.0 / (math.log(2.0) * (padded.scale * h) ** 2) for h in bandwidths]
+    _log_sums_kernel[(triton.cdiv(m, shape.queries), k)](
+        queries,
+        padded.high,
+        padded.low,
+        padded.half_norms,
+        padded.weights,
+        padded.starts,
+        padded.centres,
+        padded.log_weight,
+        torch.tensor(factors, dtype=torch.float32, device=queries.device),
+        exclude,
+        out,
+        m,
+        k,
+        columns,
+        queries.stride(0),
+        padded.scale,
+        COLUMNS=padded.high.shape[1],
+        BANDWIDTHS=len(bandwidths),
+        PADDED=triton.next_power_of_2(len(bandwidths)),
+        TILE_M=shape.queries,
+        TILE_N=shape.references,
+        WEIGHTED=padded.weights is not None,
+        EXCLUDING=exclude is not None,
+        num_warps=shape.warps,
+        num_stages=shape.stages,
+    )

@@ -1,0 +1,201 @@
+"""Bags to solutions on a device: the matchings of :mod:`kdey.matching` that have a route there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Bags
+from kdey.device import as_tensor
+from kdey.gpu.bags import DeviceBags
+from kdey.gpu.generators import TENSOR_GENERATORS
+from kdey.gpu.interior import BatchSolution, solve_interior
+from kdey.gpu.kernel_means import kernel_means
+from kdey.gpu.losses import CauchySchwarzLoss, DivergenceLoss, MixtureLoss, QuadraticLoss
+from kdey.gpu.rows import DeviceRows, LogRows, PartRows, PointRows
+from kdey.gpu.tiles import in_tiles
+from kdey.matching import (
+    MatchCauchySchwarz,
+    MatchDivergence,
+    MaximiseLikelihood,
+    average_solution,
+    concatenate,
+)
+from kdey.matching.divergences import NEGLIGIBLE
+from kdey.problems import CauchySchwarz, QuadraticMatch
+from kdey.solvers import Solution
+from kdey.solvers.quadratic import TOLERANCE, warn_uninformative
+from kdey.solvers.separable import blank_solution, warn_stalled
+
+#: Steps of the interior-point method; a dozen are the rule.
+_MAX_ITER = 100
+#: Numbers of bag profiles (bags x points) held at a time.
+_PROFILES = {"cuda": 1 << 27, "cpu": 1 << 22}
+
+
+def solve_bags(matching: Any, row_map: Any, rows: DeviceRows, bags: Bags) -> Solution:
+    """Return what ``matching.match`` returns, worked out where ``rows`` lie."""
+    if isinstance(rows, PartRows):
+        parts = [
+            solve_bags(matching.inner, part_map, part, bags)
+            for part_map, part in zip(row_map.parts, rows.parts, strict=True)
+        ]
+        return average_solution(parts, row_map.weights)
+    if isinstance(rows, PointRows):
+        return _match_divergence(matching, row_map, rows, bags)
+    if isinstance(matching, MaximiseLikelihood):
+        return maximise_likelihood(rows, bags, matching.tol, matching.max_iter or _MAX_ITER)
+    targets = _log_means(rows, bags)
+    if isinstance(matching, MatchCauchySchwarz):
+        return solve_cauchy_schwarz(CauchySchwarz(row_map.templates, targets), rows.logs.device)
+    return solve_quadratic(QuadraticMatch(row_map.templates, np.exp(targets)), rows.logs.device)
+
+
+def maximise_likelihood(rows: LogRows, bags: Bags, tol: float, max_iter: int) -> Solution:
+    """As :func:`kdey.solvers.solve_mixture`, bags in runs that fit the device."""
+    logs = rows.logs
+    held = DeviceBags.of(bags, logs.device)
+    solution = blank_solution(len(bags), logs.shape[1])
+    informative = np.zeros(len(bags), dtype=np.bool_)
+    for run in held.runs(logs.shape[1]):
+
+        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
+            which = run[start:stop]
+            loss, offset, known = _mixture(logs, *held.gather(which))
+            solved = solve_interior(loss, tol, max_iter)
+            values = loss.value(solved.x) - offset
+            informative[which] = known.cpu().numpy()
+            _store(solution, which, solved, values)
+
+        in_tiles(work, len(run), len(run))
+    return _finish(solution, informative, tol, "every row is zero")
+
+
+def _mixture(
+    logs: torch.Tensor, places: torch.Tensor, weights: torch.Tensor
+) -> tuple[MixtureLoss, torch.Tensor, torch.Tensor]:
+    """Return the loss, the mean log of what rows were divided by, and which bags say anything."""
+    rows = logs[places].double()
+    top = rows.amax(dim=2)
+    weights = torch.where(torch.isneginf(top), 0.0, weights)
+    nothing = weights == 0
+    rows = torch.where(nothing[:, :, None], 0.0, rows - top[:, :, None]).exp_()
+    mass = weights.sum(dim=1, keepdim=True)
+    shares = weights / torch.where(mass > 0, mass, 1.0)
+    offset = (shares * torch.where(nothing, 0.0, top)).sum(dim=1)
+    return MixtureLoss(rows, shares), offset, mass[:, 0] > 0
+
+
+def _log_means(rows: LogRows, bags: Bags) -> Array:
+    """Return the log of each bag's mean row, shape (n_bags, k), without underflow."""
+    logs = rows.logs
+    held = DeviceBags.of(bags, logs.device)
+    out = np.empty((len(bags), logs.shape[1]))
+    for run in held.runs(logs.shape[1]):
+
+        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
+            places, weights = held.gather(run[start:stop])
+            shares = weights / weights.sum(dim=1, keepdim=True)
+            sums = torch.logsumexp(logs[places].double() + shares.log()[:, :, None], dim=1)
+            out[run[start:stop]] = sums.cpu().numpy()
+
+        in_tiles(work, len(run), len(run))
+    return out
+
+
+def solve_cauchy_schwarz(problem: CauchySchwarz, device: torch.device) -> Solution:
+    """As :func:`kdey.solvers.solve_cauchy_schwarz`; the certificate is the problem's own."""
+    informative = problem.is_informative
+    a = np.where(informative[:, None], problem.scaled_targets, 1.0)
+    gram = as_tensor(problem.gram / np.diag(problem.gram).max(), device)
+    found = solve_interior(
+        CauchySchwarzLoss(gram, as_tensor(a, device)), 0.1 * TOLERANCE, _MAX_ITER
+    )
+    x = found.x.cpu().numpy()
+    x[~informative] = 1.0
+    if not informative.all():
+        warn_uninformative(int((~informative).sum()), "every class inner product is zero")
+    return _certified(problem, x, found, np.full(len(x), TOLERANCE))
+
+
+def solve_quadratic(problem: QuadraticMatch, device: torch.device) -> Solution:
+    """As :func:`kdey.solvers.solve_quadratic`; the certificate is the problem's own."""
+    norm = np.diag(problem.gram).max()
+    loss = QuadraticLoss(
+        as_tensor(problem.gram / norm, device), as_tensor(problem.targets / norm, device)
+    )
+    found = solve_interior(loss, 0.1 * TOLERANCE, _MAX_ITER)
+    size = np.abs(problem.gram).max() + np.abs(problem.targets).max(axis=1)
+    return _certified(problem, found.x.cpu().numpy(), found, TOLERANCE * size)
+
+
+def _certified(
+    problem: CauchySchwarz | QuadraticMatch, x: Array, found: BatchSolution, tol: Array
+) -> Solution:
+    x = x / x.sum(axis=1, keepdims=True)
+    gap = problem.gap(x)
+    with np.errstate(invalid="ignore"):
+        converged = gap <= tol
+    return Solution(x, problem.objective(x), gap, found.n_iter.cpu().numpy(), converged)
+
+
+def _match_divergence(
+    matching: MatchDivergence, row_map: Any, rows: PointRows, bags: Bags
+) -> Solution:
+    x = rows.coordinates
+    points, scale = as_tensor(row_map.points, x.device).double(), row_map.log_reference
+    log_scale = as_tensor(scale, x.device)
+    templates = as_tensor(row_map.templates, x.device)
+    step = max(1, _PROFILES.get(x.device.type, 1 << 22) // len(points))
+    parts: list[Solution] = []
+
+    def work(start: int, stop: int) -> None:
+        bandwidth = row_map.references.bandwidth
+        targets = kernel_means(points, log_scale, x, bags[start:stop], bandwidth)
+        parts.append(_solve_divergence(matching, templates, targets, row_map.n_terms))
+
+    in_tiles(work, len(bags), step)
+    solution = concatenate(parts)
+    known = ~np.isnan(solution.gap)
+    return _finish(solution, known, _TOL, "the bag lies far from every reference point")
+
+
+#: Gap to which the host's solver takes a divergence.
+_TOL = 1e-8
+
+
+def _solve_divergence(
+    matching: MatchDivergence, templates: torch.Tensor, targets: torch.Tensor, n_terms: int
+) -> Solution:
+    targets = torch.where(targets < NEGLIGIBLE, 0.0, targets)
+    shares = templates.new_full((len(templates),), 1.0 / n_terms)
+    loss = DivergenceLoss(templates, targets, shares, TENSOR_GENERATORS[matching.divergence])
+    solved = solve_interior(loss, _TOL, _MAX_ITER)
+    solution = blank_solution(len(targets), templates.shape[1])
+    _store(solution, np.arange(len(targets)), solved, loss.value(solved.x))
+    solution.gap[~targets.any(dim=1).cpu().numpy()] = np.nan
+    return solution
+
+
+def _store(
+    solution: Solution, which: NDArray[np.int64], solved: BatchSolution, values: torch.Tensor
+) -> None:
+    solution.prevalence[which] = solved.x.cpu().numpy()
+    solution.objective[which] = values.cpu().numpy()
+    solution.gap[which] = solved.gap.cpu().numpy()
+    solution.n_iter[which] = solved.n_iter.cpu().numpy()
+
+
+def _finish(solution: Solution, known: NDArray[np.bool_], tol: float, why: str) -> Solution:
+    """Mark what converged; bags without information get the uniform prevalence and a warning."""
+    lost = ~known
+    if lost.any():
+        warn_uninformative(int(lost.sum()), why)
+        solution.prevalence[lost] = 1.0 / solution.prevalence.shape[1]
+        solution.objective[lost] = solution.gap[lost] = np.nan
+        solution.n_iter[lost] = 0
+    np.less_equal(solution.gap, tol, out=solution.converged)
+    return warn_stalled(solution, known, tol)

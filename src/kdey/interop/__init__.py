@@ -1,0 +1,10 @@
+"""Other libraries' bags replayed here, our quantifiers and bags used there.
+
+Reading (``from_quapy``) needs nothing but the object given to it; the way back imports QuaPy when
+called, and nothing here does so before.
+"""
+
+from kdey.interop.replay import Replay, from_quapy
+from kdey.interop.wrapping import to_quapy, to_quapy_protocol
+
+__all__ = ["Replay", "from_quapy", "to_quapy", "to_quapy_protocol"]

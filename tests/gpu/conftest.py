@@ -1,0 +1,42 @@
+"""Where these tests run: on CPU tensors everywhere, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+try:
+    import torch
+except ImportError:
+    torch = None
+    # They import torch at the top; test_presence.py says that they did not run.
+    names = {path.name for path in Path(__file__).parent.glob("test_*.py")}
+    collect_ignore = sorted(names - {"test_presence.py"})
+
+needs_cuda = pytest.mark.skipif(
+    torch is None or not torch.cuda.is_available(), reason="no CUDA device"
+)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_torch_thread():
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(params=["torch-cpu", pytest.param("cuda", marks=needs_cuda)])
+def device(request):
+    """The name of each device, as ``device=`` takes it."""
+    return request.param
+
+
+@pytest.fixture
+def place(device):
+    """The same as torch knows it."""
+    return torch.device("cpu" if device == "torch-cpu" else device)

@@ -1,0 +1,57 @@
+"""The Triton kernel against the oracle; run by ``test_fused.py`` in Triton's interpreter."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import torch
+
+from kdey.gpu.fused import Shape, fused_log_sums
+from kdey.gpu.layout import DeviceReferences
+from tests.gpu.cases import Sums, sums
+from tests.kernels.cases import worst_error
+
+#: Of exp(l - max l).
+TOLERANCE = 2e-4
+
+
+def error(case: Sums, device: torch.device, shape: Shape | None) -> float:
+    """Return the kernel's largest error in exp(l - max l)."""
+    refs = DeviceReferences.of(case.references, case.offsets, case.weights, device)
+    x = torch.from_numpy(case.queries).float().to(device)
+    gone = None if case.exclude is None else torch.from_numpy(case.exclude).to(device)
+    found = fused_log_sums(x, refs, case.bandwidths, gone, shape)
+    return float(worst_error(found.cpu().double().numpy(), case.oracle()))
+
+
+def cases(large: bool) -> dict[str, Sums]:
+    """Return cases that take every branch of the kernel."""
+    n = 3_000 if large else 90
+    made = {
+        "one bandwidth": sums(0, n=n, bandwidths=[0.1]),
+        "three": sums(1, n=n, bandwidths=[0.05, 0.1, 0.4]),
+        "weighted": sums(2, n=n, bandwidths=[0.1], weighted=True),
+        "leaving one out": sums(3, n=n, bandwidths=[0.1], leaving=True),
+        "all of it": sums(4, n=n, bandwidths=[0.05, 0.2], weighted=True, leaving=True),
+        "28 classes": sums(5, m=40, n=3 * n, k=28, bandwidths=[0.1]),
+    }
+    if large:
+        many = np.linspace(0.06, 0.5, 40).tolist()
+        made["more than one pass"] = sums(6, m=700, n=n, bandwidths=many)
+        made["65 columns"] = sums(7, m=200, n=4 * n, k=65, bandwidths=[0.1, 0.2])
+    return made
+
+
+def main() -> int:
+    device = torch.device("cpu")
+    with np.errstate(all="ignore"):  # the interpreter computes infinities by NumPy
+        found = {
+            name: error(case, device, Shape(32, 32, 4, 1)) for name, case in cases(False).items()
+        }
+    print(found)
+    return int(max(found.values()) > TOLERANCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Bags on a device: gathered whole, in runs of bounded size, halved where memory is short."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from kdey.bags import Bags
+from kdey.gpu import bags as device_bags
+from kdey.gpu import solve
+from kdey.gpu.bags import DeviceBags
+from kdey.gpu.rows import LogRows
+from kdey.gpu.tiles import in_tiles
+
+
+def unequal(seed=0, pool=50, weighted=False):
+    rng = np.random.default_rng(seed)
+    sizes = [1, 40, 3, 3, 7, 200, 1, 12]
+    drawn = [rng.integers(0, pool, size) for size in sizes]
+    weights = [rng.random(size) + 0.1 for size in sizes] if weighted else None
+    return Bags.from_indices(drawn, pool, weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gather(place, weighted):
+    bags = unequal(weighted=weighted)
+    which = np.array([1, 0, 5])
+    places, weights = DeviceBags.of(bags, place).gather(which)
+    assert places.shape == weights.shape == (3, 200)
+    for row, b in enumerate(which):
+        held = weights[row] > 0
+        assert places[row][held].tolist() == list(bags)[b].tolist()
+        np.testing.assert_allclose(weights[row][held].cpu(), bags.bag_weights(b))
+
+
+@pytest.mark.parametrize("numbers", [1, 60, 500, 1 << 20])
+def test_runs_cover_every_bag_once(monkeypatch, numbers):
+    monkeypatch.setattr(device_bags, "_NUMBERS", {"cpu": numbers})
+    held = DeviceBags.of(unequal(), torch.device("cpu"))
+    runs = list(held.runs(3))
+    assert sorted(np.concatenate(runs).tolist()) == list(range(8))
+    for run in runs:
+        sizes = held.sizes[run]
+        assert sizes.max() <= 2 * sizes.min()
+        assert len(run) == 1 or 3 * len(run) * sizes.max() <= numbers
+
+
+def test_short_of_memory_while_solving(monkeypatch):
+    rng = np.random.default_rng(1)
+    logs = torch.from_numpy(np.log(rng.dirichlet(np.ones(4), 50)))
+    bags = unequal()
+    wanted = solve.maximise_likelihood(LogRows(logs), bags, 1e-8, 100)
+    inner, refused = solve.solve_interior, []
+
+    def one_at_a_time(loss, *rest):
+        if len(loss.rows) > 1:
+            refused.append(len(loss.rows))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return inner(loss, *rest)
+
+    monkeypatch.setattr(solve, "solve_interior", one_at_a_time)
+    found = solve.maximise_likelihood(LogRows(logs), bags, 1e-8, 100)
+    assert refused
+    np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=1e-9)
+
+
+def test_tiles_come_in_order_and_once():
+    seen = []
+
+    def work(start, stop):
+        if stop - start > 3:
+            raise torch.OutOfMemoryError
+        seen.extend(range(start, stop))
+
+    assert in_tiles(work, 20, 16) <= 3
+    assert seen == list(range(20))
+    assert in_tiles(lambda start, stop: None, 0, 4) == 4

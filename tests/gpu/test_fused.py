@@ -1,0 +1,78 @@
+"""The fused kernel: in Triton's interpreter everywhere, compiled where there is a GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.gpu.conftest import needs_cuda
+
+pytest.importorskip("triton", reason="Triton is not installed")
+ROOT = Path(__file__).parents[2]
+
+
+def test_interpreted():
+    # The interpreter is chosen when Triton is imported: a process of its own.
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.gpu.fused_check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=ROOT,
+    )
+    if "only 0-dimensional arrays" in done.stderr:
+        pytest.skip("this Triton's interpreter does not work with this NumPy")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_cuda
+def test_compiled():
+    from tests.gpu.fused_check import TOLERANCE, cases, error
+
+    found = {name: error(case, torch.device("cuda"), None) for name, case in cases(True).items()}
+    assert max(found.values()) < TOLERANCE, "\n".join(map(str, found.items()))
+
+
+@needs_cuda
+def test_every_shape_gives_the_same():
+    from kdey.gpu.fused import Shape
+    from tests.gpu.fused_check import TOLERANCE, cases, error
+
+    case = cases(True)["all of it"]
+    for shape in (Shape(64, 32, 4, 2), Shape(128, 128, 8, 3), Shape(64, 64, 4, 2)):
+        assert error(case, torch.device("cuda"), shape) < TOLERANCE
+
+
+@needs_cuda
+def test_cuda_takes_the_fused_kernel():
+    from kdey.gpu.sums import fused_available
+
+    assert fused_available(torch.zeros((2, 28), device="cuda"), 100)
+    assert not fused_available(torch.zeros((2, 1000), device="cuda"), 100)
+    assert not fused_available(torch.zeros((2, 28), device="cuda"), 1 << 30)
+    assert not fused_available(torch.zeros((2, 28)), 100)
+
+
+def test_two_halves_hold_float32():
+    from kdey.gpu.layout import DeviceReferences, PaddedReferences
+
+    rng = np.random.default_rng(0)
+    points = rng.dirichlet(np.full(28, 0.1), 200)
+    refs = DeviceReferences.of(points, np.array([0, 90, 90, 200]), None, torch.device("cpu"))
+    padded = PaddedReferences.of(refs, 1.0, 64)
+    assert padded.starts.tolist() == [0, 128, 128, 256]
+    assert np.log2(padded.scale) == int(np.log2(padded.scale))
+    whole = (padded.high.double() + padded.low.double())[:, :28] / padded.scale
+    wanted = refs.points
+    held = whole[padded.position[:-1]]
+    assert float((held - wanted).abs().max()) < 2.0**-23
+    assert padded.position[-1] == -1

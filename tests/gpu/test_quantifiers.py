@@ -1,0 +1,142 @@
+"""Quantifiers on a device give the host's prevalences and certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+import kdey
+from kdey.gpu import has_route
+from tests.gpu.cases import methods, problem
+
+#: Largest accepted difference of a prevalence from the host's.
+TOLERANCE = 1e-4
+
+
+def agree(found, wanted):
+    np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=TOLERANCE)
+    np.testing.assert_allclose(found.objective, wanted.objective, atol=TOLERANCE)
+    assert (found.converged == wanted.converged).all()
+    assert (np.isnan(found.gap) == np.isnan(wanted.gap)).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", list(methods()))
+def test_as_on_the_host(device, name, weighted):
+    P, y, Q, bags = problem(seed=1, weighted=weighted)
+    weights = 0.1 + np.random.default_rng(0).random(len(y)) if weighted else None
+    quantifier = methods()[name].fit_posteriors(P, y, weights)
+    wanted = quantifier.solve_posteriors(Q, bags)
+    found = quantifier.set_params(device=device).solve_posteriors(Q, bags)
+    agree(found, wanted)
+    tensor = torch.from_numpy(Q).to("cpu" if device == "torch-cpu" else device)
+    again = quantifier.solve_posteriors(tensor.float(), bags)
+    np.testing.assert_allclose(again.prevalence, wanted.prevalence, atol=TOLERANCE)
+
+
+def test_which_methods_have_a_route():
+    P, y, _, _ = problem()
+    found = {}
+    others = {"PACC": kdey.PACC(), "DM": kdey.DM(n_bins=8)}
+    others["HD-reverse-kl"] = kdey.KDEyHD(divergence="reverse-kl", bandwidth=0.1, n_points=100)
+    for name, quantifier in {**methods(), **others}.items():
+        fitted = quantifier.fit_posteriors(P, y)
+        found[name] = has_route(fitted.row_map_, fitted.matching_)
+    without = {name for name, route in found.items() if not route}
+    assert without == {"EMQ-em", "HD-reverse-kl", "PACC", "DM"}
+
+
+@pytest.mark.parametrize("make", [kdey.KDEyML, kdey.KDEyCS])
+def test_automatic(device, make):
+    P, y, Q, bags = problem(seed=2, n=200)
+    fitted = make(random_state=0).fit_posteriors(P, y)
+    wanted = fitted.solve_posteriors(Q, bags)
+    agree(fitted.set_params(device=device).solve_posteriors(Q, bags), wanted)
+
+
+def test_28_classes(device):
+    P, y, Q, bags = problem(seed=3, k=28, n=1500, m=600)
+    fitted = kdey.KDEyML(bandwidth=0.1).fit_posteriors(P, y)
+    wanted = fitted.solve_posteriors(Q, bags)
+    agree(fitted.set_params(device=device).solve_posteriors(Q, bags), wanted)
+
+
+def test_batch_is_loop(device):
+    P, y, Q, bags = problem(seed=4)
+    fitted = kdey.KDEyML(bandwidth=0.1, device=device).fit_posteriors(P, y)
+    together = fitted.aggregate_bags(Q, bags)
+    alone = [fitted.aggregate(Q[bag]) for bag in bags]
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_weights_are_repetitions(device):
+    P, y, Q, _ = problem(seed=5)
+    counts = np.random.default_rng(0).integers(0, 3, len(Q))
+    for quantifier in (kdey.KDEyML(bandwidth=0.1), kdey.KDEyCS(bandwidth=0.1)):
+        fitted = quantifier.set_params(device=device).fit_posteriors(P, y)
+        weighted = fitted.aggregate(Q, counts.astype(float))
+        repeated = fitted.aggregate(np.repeat(Q, counts, axis=0))
+        np.testing.assert_allclose(weighted, repeated, atol=1e-6)
+
+
+def test_far_bags(device):
+    # At a bandwidth this small the kernels of some bags are zero in any plain arithmetic.
+    P, y, Q, bags = problem(seed=6)
+    for quantifier in (kdey.KDEyML(bandwidth=0.002), kdey.KDEyCS(bandwidth=0.002)):
+        with pytest.warns(UserWarning, match="bandwidth"):
+            fitted = quantifier.fit_posteriors(P, y)
+        wanted = fitted.solve_posteriors(Q, bags)
+        found = fitted.set_params(device=device).solve_posteriors(Q, bags)
+        np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=TOLERANCE)
+        assert found.converged.all()
+
+
+def test_from_instances(device):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int) + (X[:, 1] > 1)
+    host = kdey.KDEyML(LogisticRegression(), bandwidth=0.1, cv=3, random_state=0).fit(X, y)
+    there = clone(host).set_params(device=device).fit(X, y)
+    np.testing.assert_allclose(there.predict(X), host.predict(X), atol=TOLERANCE)
+    results = kdey.evaluate({"host": host, "there": there}, X, y, kdey.APP(20, 50), verbose=False)
+    summary = [results.methods[name].solution for name in ("host", "there")]
+    np.testing.assert_allclose(summary[0].prevalence, summary[1].prevalence, atol=TOLERANCE)
+
+
+class TensorClassifier(LogisticRegression):
+    """A classifier whose posteriors are tensors on a device."""
+
+    where = "cpu"
+
+    def predict_proba(self, X):
+        return torch.from_numpy(super().predict_proba(X)).to(self.where)
+
+
+def test_classifiers_that_give_tensors(device, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    options = {"bandwidth": 0.1, "cv": 3, "random_state": 0}
+    wanted = kdey.KDEyML(LogisticRegression(), **options).fit(X, y).predict(X)
+    monkeypatch.setattr(TensorClassifier, "where", "cpu" if device == "torch-cpu" else device)
+    found = kdey.KDEyML(TensorClassifier(), device=device, **options).fit(X, y).predict(X)
+    np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("make", [kdey.KDEyML, kdey.KDEyCS, kdey.EMQ])
+def test_grid_search(device, make):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(240, 3))
+    y = (X[:, 0] + rng.normal(size=240) > 0).astype(int)
+    grid = {"calibration": [None, "temperature"]} if make is kdey.EMQ else {}
+    grid = grid or {"bandwidth": [0.05, 0.2], "device": ["cpu", device]}
+    quantifier = make(LogisticRegression(), cv=3, random_state=0, device=device)
+    options = {"protocol": kdey.APP(20, 40, random_state=0), "verbose": False, "refit": False}
+    host = kdey.GridSearchQ(quantifier.set_params(device="cpu"), grid, **options).fit(X, y)
+    there = kdey.GridSearchQ(quantifier.set_params(device=device), grid, **options).fit(X, y)
+    wanted, found = (one.cv_results_["mean_test_score"] for one in (host, there))
+    assert np.isfinite(wanted).all()
+    np.testing.assert_allclose(found, wanted, atol=TOLERANCE)

@@ -1,0 +1,107 @@
+"""docs/migrating-from-quapy.md: its code runs, its names exist, its claims hold."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kdey
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "migrating-from-quapy.md").read_text(encoding="utf-8")
+OURS = ("kdey", "kdey.metrics", "kdey.datasets", "kdey.interop")
+THEIRS = (
+    *(f"quapy.method.{name}" for name in ("aggregative", "non_aggregative", "meta", "base")),
+    *("quapy.method.confidence", "quapy.method._bayesian", "quapy.protocol", "quapy.error"),
+    *("quapy.evaluation", "quapy.model_selection", "quapy.data.datasets"),
+)
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", GUIDE, re.S)
+
+
+def pairs() -> list[tuple[list[str], list[str]]]:
+    """Return the names in the first and second column of every row of the name tables."""
+    sections = GUIDE.split("\n## ")
+    rows = [
+        line.split("|")[1:3]
+        for section in sections
+        if section.startswith(("Quantifiers", "Protocols", "Errors", "Evaluation"))
+        for line in section.splitlines()
+        if line.startswith("| `")
+    ]
+    return [(re.findall(r"`([^`]*)`", a), re.findall(r"`([^`]*)`", b)) for a, b in rows]
+
+
+def quapy() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("quapy", reason="QuaPy is not installed: see docs/release.md")
+
+
+def has(modules: tuple[str, ...], name: str) -> bool:
+    return any(hasattr(import_module(module), name) for module in modules)
+
+
+def test_there_is_something_to_test() -> None:
+    assert len(blocks()) >= 5
+    assert len(pairs()) >= 35
+
+
+def test_our_names_exist() -> None:
+    for _, names in pairs():
+        for name in names:
+            if name.startswith('"'):
+                assert kdey.metrics.get_metric(name.strip('"')).name == name.strip('"')
+            else:
+                assert has(OURS, name), name
+
+
+def test_their_names_exist() -> None:
+    quapy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        missing = [name for names, _ in pairs() for name in names if not has(THEIRS, name)]
+    assert not missing
+
+
+def test_blocks_without_quapy_run_in_order() -> None:
+    namespace: dict[str, Any] = {}
+    for block in blocks():
+        if "quapy" not in block.replace("QuaPy", ""):
+            exec(compile(block, "migrating-from-quapy.md", "exec"), namespace)
+    assert 0 < namespace["mae"] < 0.05
+
+
+def test_all_blocks_run_in_order() -> None:
+    quapy()
+    namespace: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # convergence of the default classifier, in QuaPy
+        for block in blocks():
+            exec(compile(block, "migrating-from-quapy.md", "exec"), namespace)
+    assert 0 < namespace["mae"] < 0.05
+
+
+def test_errors_of_one_row_are_the_same_numbers() -> None:
+    qp = quapy()
+    rng = np.random.default_rng(0)
+    true, estimated = rng.dirichlet(np.ones(4), size=(2, 30))
+    true[0] = [0.5, 0.5, 0.0, 0.0]
+    compared = 0
+    for theirs, ours in pairs():
+        if not ours or not ours[0].startswith('"'):
+            continue
+        function = getattr(qp.error, theirs[0])
+        metric = kdey.metrics.get_metric(ours[0].strip('"'))
+        extra = {"eps": 1 / 200} if metric.needs_bag_size else {}
+        expected = [function(t, e, **extra) for t, e in zip(true, estimated, strict=True)]
+        np.testing.assert_allclose(metric(true, estimated, bag_size=100), expected, rtol=1e-9)
+        compared += 1
+    assert compared == 9
