@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         plan_bag_size,
         plan_labels,
     )
+    from kdey.distributed import predict_groups
     from kdey.evaluation import Results, evaluate, fit_many
-    from kdey.groups import predict_groups
     from kdey.inference import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
@@ -108,7 +108,7 @@ _HOMES = {
     "importance_weights": "kdey.diagnostics",
     "plan_bag_size": "kdey.diagnostics",
     "plan_labels": "kdey.diagnostics",
-    "predict_groups": "kdey.groups",
+    "predict_groups": "kdey.distributed",
     "sample_posterior": "kdey.bayes",
     "write_report": "kdey.report",
 }

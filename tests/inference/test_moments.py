@@ -9,7 +9,7 @@ from kdey import PACC, KDEyML
 from kdey.bags import Bags
 from kdey.inference.bag import sampled_bags
 from kdey.inference.class_rows import ClassRows
-from kdey.inference.moments import _invert, adapted, bag_moments, training_moments
+from kdey.inference.moments import adapted, bag_moments, invert, training_moments
 from kdey.inference.parts import Runs, SoftParts
 from kdey.posteriors import TrainingPosteriors
 
@@ -179,6 +179,6 @@ def test_runs_are_soft_parts_without_the_softness() -> None:
 def test_inverse_of_means_needs_no_svd_where_classes_differ(scale) -> None:
     matrix = np.array([[0.8, 0.1, 0.1], [0.1, 0.6, 0.6 - 0.3 * scale], [0.1, 0.3, 0.3]])
     matrix[2] = 1 - matrix[0] - matrix[1]
-    inverse, confused = _invert(matrix)
+    inverse, confused = invert(matrix)
     np.testing.assert_allclose(matrix @ inverse @ matrix, matrix, atol=1e-6)
     assert confused.tolist() == ([False] * 3 if scale == 1.0 else [False, True, True])

@@ -89,7 +89,7 @@ def predict_groups(
     scorer = Scorer.of(fitted, scores, missing)
     answers = _answers(scorer, table, grouping, codes, len(keys), settings)
     first = np.unique(codes, return_index=True)[1].astype(np.int64)
-    return _assemble(grouping.keys(table), first, keys.order(), answers, wide)
+    return assemble(grouping.keys(table), first, keys.order(), answers, wide)
 
 
 def _answers(
@@ -121,7 +121,7 @@ def check_key_names(names: Sequence[str]) -> None:
         )
 
 
-def _assemble(keys: Any, first: Indices, order: Indices, answers: GroupAnswers, wide: bool) -> Any:
+def assemble(keys: Any, first: Indices, order: Indices, answers: GroupAnswers, wide: bool) -> Any:
     """Return the answers beside the keys, which keep the types they have in the frame."""
     import narwhals as nw
 

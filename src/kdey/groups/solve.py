@@ -12,8 +12,10 @@ from sklearn.utils import _safe_indexing
 
 from kdey.bags import Array, Bags, Indices
 from kdey.groups.answers import GroupAnswers
+from kdey.groups.large import estimate_large, goes_by_sums
 from kdey.groups.settings import GroupSettings
 from kdey.inference import Estimates, IntervalWarning
+from kdey.sums import SummedEstimates
 
 #: Instances per run of groups: bounds memory, not the result.
 RUN = 1 << 19
@@ -58,11 +60,16 @@ def estimate_groups(
     order, ends = np.argsort(codes, kind="stable"), np.cumsum(sizes)
     for groups in _runs(sizes, len(quantifier.classes_)):
         own = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
-        part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
-        bags = _consecutive(sizes[groups])
-        found.take(groups, part, bags, _estimates(quantifier, part, bags, settings, on_posteriors))
-        if checker is not None:
-            found.p_values[groups] = _fit_p_values(checker, part, bags, settings)
+        if on_posteriors and goes_by_sums(quantifier, len(own), settings):
+            # Alone in its run, being so large.
+            found.take_large(groups, estimate_large(quantifier, points, own, settings))
+        else:
+            part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
+            bags = _consecutive(sizes[groups])
+            made = _estimates(quantifier, part, bags, settings, on_posteriors)
+            found.take(groups, part, bags, made)
+            if checker is not None:
+                found.p_values[groups] = _fit_p_values(checker, part, bags, settings)
         if on_run is not None:
             on_run(len(own))
     return GroupAnswers(
@@ -72,7 +79,7 @@ def estimate_groups(
         **found.shares,
         training_prevalence=np.asarray(quantifier.prevalence_),
         fit_p_value=found.p_values,
-        status=_status(sizes, lost, found.p_values, found.converged, settings),
+        status=group_status(sizes, lost, found.p_values, found.converged, settings),
     )
 
 
@@ -91,6 +98,13 @@ class _Found:
             self.shares[name][groups] = getattr(made, name)
         self.shares["classify_and_count"][groups] = _naive(part, bags, made)
         self.converged[groups] = made.converged
+
+    def take_large(self, groups: Indices, made: SummedEstimates) -> None:
+        """Keep the numbers of one group that was estimated from sums."""
+        self.shares["estimate"][groups] = made.solution.prevalence
+        self.shares["low"][groups], self.shares["high"][groups] = made.low, made.high
+        self.shares["classify_and_count"][groups] = made.decisions
+        self.converged[groups] = made.solution.converged
 
 
 def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:
@@ -156,13 +170,14 @@ def _fit_p_values(checker: Any, part: Any, bags: Bags, settings: GroupSettings) 
     return out
 
 
-def _status(
+def group_status(
     sizes: Indices,
     missing: Indices,
     p_values: Array,
     converged: NDArray[np.bool_],
     settings: GroupSettings,
 ) -> list[str]:
+    """Return the status of each group; see :class:`~kdey.groups.answers.GroupAnswers`."""
     with np.errstate(invalid="ignore"):
         told = {
             "empty": sizes == 0,

@@ -20,7 +20,8 @@ class GroupStream:
     """Collects batches of points with the numbers of their groups.
 
     k numbers per instance are kept, whatever the width of the table, and beyond ``memory`` bytes
-    they lie in a temporary file. A group must fit into memory when it is solved.
+    they lie in a temporary file. A group beyond what is held at once is solved from sums over its
+    pieces (``large.py``), so that it may be larger than memory.
 
     Parameters
     ----------

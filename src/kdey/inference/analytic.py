@@ -85,7 +85,7 @@ def linearise_features(
     if bags.codes is not None:
         for number, bag in enumerate(bags):
             effects[number] = bag.design_effect(rows[bag.indices] @ moments.inverse.T)
-    return _linearised(means @ moments.inverse.T, effects, bags, [moments])
+    return linearised(means @ moments.inverse.T, effects, bags, [moments])
 
 
 def linearise_likelihood(
@@ -118,12 +118,21 @@ def linearise_likelihood(
         if bag.clusters is not None:
             effects[number] = bag.design_effect(adapted(own, tilt) @ one.inverse.T)
         moments.append(one)
-    return _linearised(centre, effects, bags, moments)
+    return linearised(centre, effects, bags, moments)
 
 
-def _linearised(
+def linearised(
     centre: Array, effects: Array, bags: SampledBags, moments: Sequence[Moments]
 ) -> Linearised:
+    """Return the moment equation of bags from their centres, whose bias is taken off.
+
+    Parameters
+    ----------
+    centre, effects : arrays of shape (n_bags, k)
+        T^-1 q, and the design effects.
+    bags : SampledBags
+    moments : one per bag, or one for all
+    """
     sizes = bags.effective_sizes
     mix = _inside(centre, sizes)
     centre = centre - sum_over_classes(_each(moments, "tilt"), mix / moments[0].sizes)

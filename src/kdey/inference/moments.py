@@ -127,7 +127,7 @@ def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
     if prevalence is not None:
         matrix *= prevalence[:, None]
     parts, sizes = training.thin_parts, training.sizes
-    return _moments(matrix, training.thin_rows, prevalence, parts, sizes, sizes)
+    return moments_of(matrix, training.thin_rows, prevalence, parts, sizes, sizes)
 
 
 def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
@@ -150,7 +150,7 @@ def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
     known = np.full(len(prevalence), np.inf)
     seen = mass * weights.sum() / (weights**2).sum()
     parts = SoftParts(soft)
-    return _moments(parts.means(phi), rows, prevalence, parts, known, np.maximum(seen, 0.5))
+    return moments_of(parts.means(phi), rows, prevalence, parts, known, np.maximum(seen, 0.5))
 
 
 def _features(rows: NDArray[np.floating], prevalence: Array | None) -> Array:
@@ -158,7 +158,7 @@ def _features(rows: NDArray[np.floating], prevalence: Array | None) -> Array:
     return rows.astype(np.float64) if prevalence is None else adapted(rows, prevalence)
 
 
-def _moments(
+def moments_of(
     matrix: Array,
     rows: NDArray[np.floating],
     prevalence: Array | None,
@@ -170,7 +170,7 @@ def _moments(
 
     ``seen`` says how many instances of each class the spread was seen on.
     """
-    inverse, confused = _invert(matrix)
+    inverse, confused = invert(matrix)
     z = _features(rows, prevalence) @ inverse.T
     powers = parts.powers(z)
     spread, freedom = _spread(powers, parts.counts)
@@ -203,8 +203,8 @@ def _pseudo(seen: Array) -> Array:
     return np.asarray(PSEUDO * (1.0 / k + (1.0 - 2.0 / k) * np.eye(k)) / seen)
 
 
-def _invert(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the inverse, and the classes on directions that have none."""
+def invert(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the inverse (pseudo where there is none) and the classes it confuses, (k,)."""
     try:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:

@@ -13,8 +13,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.distributed import predict_groups
 from kdey.fitted import check_aggregative
-from kdey.groups import predict_groups
 from kdey.inference import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.quantifiers.pool import BagSolver, PoolWork
@@ -150,7 +150,8 @@ class BaseQuantifier(BaseEstimator):
         """Return the prevalences of every group of a data frame, with limits and a status.
 
         See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
-        ``wide``, ``check_fit``, ``confidence``, ...) and for the columns.
+        ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
+        and Spark :func:`kdey.distributed.predict_partitioned`.
         """
         return predict_groups(self, frame, by, **options)
 
