@@ -48,7 +48,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     grouping = grouping_of(options)
     given = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
-        scorer = Scorer.of(quantifier, given, options["missing"])
+        scorer = Scorer.of(quantifier, given, options["missing"], check_fit=True)
         points, usable = scorer.points(frame, (*grouping.names, *names([options["label"] or ""])))
         truth = _truth(quantifier, frame, options["label"])
         groups = _groups(quantifier, frame, points, usable, grouping, limits, options, scorer)
@@ -57,11 +57,11 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     if not usable.any():
         raise TableError(f"{file.name}: no row without a missing value")
     run = quantifier.estimate_posteriors if scorer.on_posteriors else quantifier.estimate
-    check = None if scorer.scores else _sharp_check(quantifier, scorer, frame, grouping)
+    own, check = _checked(quantifier, points, scorer)
     return make_report(
-        run(points, **vars(limits)),
+        run(own, **vars(limits)),
         quantifier=quantifier,
-        check=True if check is None else check,
+        check=check,
         groups=groups,
         by=grouping.by,
         time=grouping.time,
@@ -123,14 +123,20 @@ def _groups(
     return [row for row in made.to_pylist() if row["n"]]
 
 
-def _sharp_check(quantifier: Any, scorer: Any, frame: Any, grouping: Any) -> Any:
-    """Return the fit check by the fold models that the model holds; None: it holds none."""
-    if not hasattr(quantifier, "fold_classifiers_"):
-        return None
-    from kdey import check_fit
+def _checked(quantifier: Any, points: Any, scorer: Any) -> tuple[Any, Any]:
+    """Return the classifier's posteriors and the fit check by the fold models, where they are.
 
-    X, _ = scorer.instances(frame, grouping.names)
-    return check_fit(quantifier, X, random_state=0)
+    True in the place of a check: it is made from the posteriors themselves.
+    """
+    if not scorer.folds:
+        return points, True
+    import numpy as np
+
+    from kdey.diagnostics import FitChecker
+
+    k = len(quantifier.classes_)
+    checker = FitChecker.fit(quantifier, held=True)
+    return points[:, :k], checker.check_points(points[:, k:], None, np.random.default_rng(0))
 
 
 def _keeps_training(quantifier: Any) -> bool:

@@ -16,6 +16,9 @@ from kdey.groups.scores import bad_score, match_scores, usable_scores
 from kdey.posteriors import predict_posteriors
 from kdey.tables.layout import TableLayout, missing_in, numbers, require
 
+#: Where :func:`~kdey.diagnostics.hold_fold_models` keeps the models of the folds.
+FOLDS = "fold_classifiers_"
+
 
 @dataclass(frozen=True)
 class Grouping:
@@ -69,15 +72,24 @@ class Scorer:
     scores : names of the score columns in the order of the classes; none: the features are taken
     missing : {"drop", "error"}
         What becomes of rows with a missing score or feature.
+    folds : bool
+        Whether posteriors of the fold models that the quantifier holds follow the classifier's,
+        for the fit check: points then have 2k columns.
     """
 
     quantifier: Any
     scores: tuple[str, ...] = ()
     missing: str = "drop"
+    folds: bool = False
 
     @classmethod
-    def of(cls, quantifier: Any, scores: Any = None, missing: str = "drop") -> Scorer:
-        """Return the scorer of a quantifier; ``scores`` by default those it was fitted on."""
+    def of(
+        cls, quantifier: Any, scores: Any = None, missing: str = "drop", check_fit: bool = False
+    ) -> Scorer:
+        """Return the scorer of a quantifier; ``scores`` by default those it was fitted on.
+
+        With ``check_fit`` fold models that the quantifier holds score the rows too.
+        """
         if missing not in ("drop", "error"):
             raise ValueError(f"missing must be 'drop' or 'error', got {missing!r}")
         if isinstance(scores, str):
@@ -86,7 +98,7 @@ class Scorer:
         if scores is None and layout is not None and layout.scores:
             return cls(quantifier, layout.scores, missing)
         if not scores:
-            return cls(quantifier, (), missing)
+            return cls(quantifier, (), missing, check_fit and hasattr(quantifier, FOLDS))
         if not hasattr(quantifier, "estimate_posteriors"):
             raise ValueError(
                 f"{type(quantifier).__name__} works on features, not on scores: leave scores out"
@@ -128,8 +140,14 @@ class Scorer:
             return X, usable
         classes = self.quantifier.classes_
         if not usable.any():
-            return np.empty((0, len(classes))), usable
-        return predict_posteriors(self.quantifier.classifier_, X, classes), usable
+            return np.empty((0, len(classes) * (2 if self.folds else 1))), usable
+        made = predict_posteriors(self.quantifier.classifier_, X, classes)
+        if self.folds:
+            from kdey.diagnostics.folds import FoldModels  # slow to import
+
+            models = FoldModels(tuple(getattr(self.quantifier, FOLDS)), classes)
+            made = np.hstack([made, models.posteriors(X, random_state=first)])
+        return made, usable
 
     def _score_points(
         self, frame: Any, first: int

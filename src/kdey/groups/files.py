@@ -76,7 +76,7 @@ def estimate_file(
         Told the number of rows read after each batch, and solved after each run of groups.
     """
     check_key_names(grouping.names)
-    scorer = _scorer(quantifier, file, scores, missing)
+    scorer = _scorer(quantifier, file, scores, missing, settings.check_fit)
     keys, stream = GroupKeys(grouping.names), GroupStream()
     types: dict[str, Any] = {}
     layout = TableLayout.of(quantifier)
@@ -97,9 +97,11 @@ def estimate_file(
     return FileGroups(keys, stream.answers(quantifier, len(keys), settings, on_run), types)
 
 
-def _scorer(quantifier: Any, file: TableFile, scores: Sequence[str] | None, missing: str) -> Scorer:
+def _scorer(
+    quantifier: Any, file: TableFile, scores: Sequence[str] | None, missing: str, check_fit: bool
+) -> Scorer:
     """Return the scorer of a file, of which nothing but posteriors can be kept."""
-    scorer = Scorer.of(quantifier, scores, missing)
+    scorer = Scorer.of(quantifier, scores, missing, check_fit)
     if scorer.on_posteriors:
         return scorer
     if hasattr(quantifier, "estimate_posteriors"):

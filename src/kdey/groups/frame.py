@@ -86,7 +86,7 @@ def predict_groups(
     fitted = getattr(quantifier, "best_estimator_", quantifier)
     keys = GroupKeys(grouping.names)
     codes = grouping.encode(table, keys)
-    scorer = Scorer.of(fitted, scores, missing)
+    scorer = Scorer.of(fitted, scores, missing, check_fit)
     answers = _answers(scorer, table, grouping, codes, len(keys), settings)
     first = np.unique(codes, return_index=True)[1].astype(np.int64)
     return assemble(grouping.keys(table), first, keys.order(), answers, wide)

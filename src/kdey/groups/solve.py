@@ -39,8 +39,9 @@ def estimate_groups(
     Parameters
     ----------
     quantifier : fitted quantifier
-    points : array of shape (m, k), or instances
-        Posteriors, or instances as ``fit`` took them.
+    points : array of shape (m, k) or (m, 2k), or instances
+        Posteriors, followed by those of fold models where a fit check is to use them; or
+        instances as ``fit`` took them.
     codes : int array of shape (m,)
         Number of the group of each point, in any order.
     n_groups : int
@@ -55,10 +56,12 @@ def estimate_groups(
     """
     sizes = np.bincount(codes, minlength=n_groups).astype(np.int64)
     lost = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
-    checker = _checker(quantifier) if settings.check_fit else None
-    found = _Found(n_groups, len(quantifier.classes_))
+    k = len(quantifier.classes_)
+    scored_twice = on_posteriors and points.shape[1] == 2 * k
+    checker = _checker(quantifier, scored_twice) if settings.check_fit else None
+    found = _Found(n_groups, k)
     order, ends = np.argsort(codes, kind="stable"), np.cumsum(sizes)
-    for groups in _runs(sizes, len(quantifier.classes_)):
+    for groups in _runs(sizes, k):
         own = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
         if on_posteriors and goes_by_sums(quantifier, len(own), settings):
             # Alone in its run, being so large.
@@ -66,10 +69,11 @@ def estimate_groups(
         else:
             part = points[own] if isinstance(points, np.ndarray) else _safe_indexing(points, own)
             bags = _consecutive(sizes[groups])
+            seen, part = (part[:, k:], part[:, :k]) if scored_twice else (part, part)
             made = _estimates(quantifier, part, bags, settings, on_posteriors)
             found.take(groups, part, bags, made)
             if checker is not None:
-                found.p_values[groups] = _fit_p_values(checker, part, bags, settings)
+                found.p_values[groups] = _fit_p_values(checker, seen, bags, settings)
         if on_run is not None:
             on_run(len(own))
     return GroupAnswers(
@@ -149,24 +153,22 @@ def _naive(part: Any, bags: Bags, made: Estimates) -> Array | float:
     return np.asarray(counts.reshape(-1, k) / bags.sizes[:, None])
 
 
-def _checker(quantifier: Any) -> Any:
+def _checker(quantifier: Any, held: bool) -> Any:
     from kdey.diagnostics import FitChecker  # slow to import
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return FitChecker.fit(quantifier, n_jobs=getattr(quantifier, "n_jobs", None), held=False)
+        return FitChecker.fit(quantifier, n_jobs=getattr(quantifier, "n_jobs", None), held=held)
 
 
-def _fit_p_values(checker: Any, part: Any, bags: Bags, settings: GroupSettings) -> Array:
+def _fit_p_values(checker: Any, seen: Any, bags: Bags, settings: GroupSettings) -> Array:
+    """Return the p-value of each bag, by posteriors ``seen`` of what made those of training."""
     out = np.full(len(bags), np.nan)
     for number, where in enumerate(bags):
         if len(where) >= settings.min_size:
-            out[number] = checker.check(
-                posteriors=part[where],
-                n_null=settings.n_null,
-                level=settings.level,
-                random_state=settings.seed,
-            ).p_value
+            rng = np.random.default_rng(settings.seed)
+            made = checker.check_points(seen[where], None, rng, settings.n_null, settings.level)
+            out[number] = made.p_value
     return out
 
 
