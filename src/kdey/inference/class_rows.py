@@ -60,9 +60,9 @@ class ClassRows:
         return np.diff(self.offsets)
 
     @cached_property
-    def thin_rows(self) -> Array:
+    def thin_rows(self) -> NDArray[np.float32]:
         """The rows that spreads are computed from, shape (n', k)."""
-        return self.rows[self.thin].astype(np.float64)
+        return self.rows[self.thin]
 
     @cached_property
     def thin_parts(self) -> Runs:

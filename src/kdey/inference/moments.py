@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +80,8 @@ class Moments:
     @property
     def z(self) -> Array:
         """Rows in the coordinates of the prevalence, shape (n', k); kept by no bag of many."""
-        return _features(self.rows, self.prevalence) @ self.inverse.T
+        phi = _features(self.rows.astype(np.float64), self.prevalence)
+        return np.asarray(phi @ self.inverse.T)
 
     def covariance(self, shares: Array) -> Array:
         """Return sum_l shares_l Cov_l(z), shape (k, k)."""
@@ -153,9 +155,9 @@ def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
     return moments_of(parts.means(phi), rows, prevalence, parts, known, np.maximum(seen, 0.5))
 
 
-def _features(rows: NDArray[np.floating], prevalence: Array | None) -> Array:
-    """Return phi of rows, shape (n', k)."""
-    return rows.astype(np.float64) if prevalence is None else adapted(rows, prevalence)
+def _features(rows: NDArray[np.floating], prevalence: Array | None) -> Any:
+    """Return phi of rows, shape (n', k), as precise as the rows."""
+    return rows if prevalence is None else adapted(rows, prevalence.astype(rows.dtype))
 
 
 def moments_of(
@@ -171,7 +173,7 @@ def moments_of(
     ``seen`` says how many instances of each class the spread was seen on.
     """
     inverse, confused = invert(matrix)
-    z = _features(rows, prevalence) @ inverse.T
+    z = _features(rows, prevalence) @ inverse.T.astype(rows.dtype)
     powers = parts.powers(z)
     spread, freedom = _spread(powers, parts.counts)
     tilt = parts.products(z) - powers[0] * np.diag(powers[0])

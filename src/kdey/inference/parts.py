@@ -67,26 +67,30 @@ class Runs:
 
     def means(self, values: Array) -> Array:
         """Return the mean of ``values`` (n', c) in each class, shape (c, k)."""
-        return self._sum(values * self.weights[:, None])
+        return self._sum(values * self._column(values))
 
     def powers(self, values: Array) -> tuple[Array, Array, Array, Array]:
         """Return the means of the first four powers of ``values`` (n', c), each (c, k)."""
-        power = values * self.weights[:, None]
+        power = values * self._column(values)
         first = self._sum(power)
         second, third, fourth = (self._sum(np.multiply(power, values, out=power)) for _ in range(3))
         return first, second, third, fourth
 
     def products(self, z: Array) -> Array:
         """Return the mean of z_i z_l in class l as entry (i, l), from ``z`` (n', k)."""
-        own = z[np.arange(len(z)), self.owners] * self.weights
+        own = z[np.arange(len(z)), self.owners] * self._column(z)[:, 0]
         return self._sum(z * own[:, None])
 
     def spread_out(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""
         return np.asarray(self.weights * shares[self.owners])
 
+    def _column(self, like: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Weights as a column of the type of the values: a product keeps its precision."""
+        return self.weights.astype(like.dtype)[:, None]
+
     def _sum(self, values: Array) -> Array:
-        return np.asarray(np.add.reduceat(values, self.offsets[:-1]).T)
+        return np.add.reduceat(values, self.offsets[:-1]).T.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
