@@ -143,9 +143,9 @@ class Scorer:
             return np.empty((0, len(classes) * (2 if self.folds else 1))), usable
         made = predict_posteriors(self.quantifier.classifier_, X, classes)
         if self.folds:
-            from kdey.diagnostics.folds import FoldModels  # slow to import
+            from kdey.diagnostics.folds import held_fold_models  # slow to import
 
-            models = FoldModels(tuple(getattr(self.quantifier, FOLDS)), classes)
+            models: Any = held_fold_models(self.quantifier)
             made = np.hstack([made, models.posteriors(X, random_state=first)])
         return made, usable
 

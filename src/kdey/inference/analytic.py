@@ -103,7 +103,7 @@ def linearise_likelihood(
     """
     training, moments = model.class_rows, []
     # Features that look for rarer things than the training data can show would be all noise.
-    least = np.inf if training is None else len(training.sizes) / (1.0 / training.sizes).sum()
+    least = np.inf if training is None else training.typical_size
     centre, effects = np.empty(estimates.shape), np.ones(estimates.shape)
     for number, bag in enumerate(bags):
         tilt = smoothed(estimates[number], min(bag.effective_size, least))

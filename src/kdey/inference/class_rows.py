@@ -73,6 +73,11 @@ class ClassRows:
         w = self.weights[self.thin].astype(np.float64)
         return Runs(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
 
+    @property
+    def typical_size(self) -> float:
+        """Harmonic mean of the sizes: small where one class is."""
+        return float(len(self.sizes) / (1.0 / self.sizes).sum())
+
     @cached_property
     def sizes(self) -> Array:
         """Effective number of rows of each class, 1 / sum w^2, shape (k,)."""

@@ -61,7 +61,7 @@ def likelihood_limits(
     options : IntervalOptions
     """
     training = model.class_rows
-    least = np.inf if training is None else len(training.sizes) / (1.0 / training.sizes).sum()
+    least = np.inf if training is None else training.typical_size
     tilt = smoothed(estimates, np.minimum(sizes, least))
     # Problems of the first member alone: it answers for a committee.
     trial = Trial(groups, tilt, int(groups[-1]) + 1, curved=training is None)
