@@ -44,6 +44,10 @@ def test_training_moments_against_a_loop() -> None:
     np.testing.assert_allclose(made.cross(made, shares), slow, rtol=1e-3, atol=1e-4)
     assert (np.diag(made.covariance(shares)) >= np.diag(slow)).all()
     assert (made.freedom >= 1).all()
+    within = [
+        np.cov(z[owners == c].T, aweights=rows.weights[owners == c], ddof=0)[:, c] for c in range(3)
+    ]
+    np.testing.assert_allclose(made.tilt, np.column_stack(within), rtol=1e-3, atol=1e-4)
 
 
 def test_weights_of_training_instances_are_repetitions() -> None:
