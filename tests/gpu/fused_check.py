@@ -35,6 +35,9 @@ def cases(large: bool) -> dict[str, Sums]:
         "leaving one out": sums(3, n=n, bandwidths=[0.1], leaving=True),
         "all of it": sums(4, n=n, bandwidths=[0.05, 0.2], weighted=True, leaving=True),
         "28 classes": sums(5, m=40, n=3 * n, k=28, bandwidths=[0.1]),
+        # Classes of several tiles, whose maximum moves on the way.
+        "tiles": sums(8, n=4 * n, bandwidths=[0.05]),
+        "tiles, two": sums(9, n=4 * n, bandwidths=[0.05, 0.1]),
     }
     if large:
         many = np.linspace(0.06, 0.5, 40).tolist()
