@@ -49,7 +49,7 @@ lint: $(SETUP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Ratios against peers, all in one run on this machine (see benchmarks/README.md).
+# Ratios against peers, measured on this machine (half an hour), and docs/benchmarks.md made of them.
 bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/python benchmarks/run.py

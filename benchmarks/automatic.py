@@ -27,13 +27,13 @@ from cases import (
     geometric_mean,
     load_case,
     make_classifier,
-    markdown,
     quiet,
 )
 from kdey.labels import training_labels
 from kdey.metrics import get_metric
 from kdey.posteriors import predict_posteriors
 from kdey.stages import ClassifierStage, FittedStage
+from printing import markdown
 
 CLASSIFIERS = ("logistic regression", "extra trees")
 METRICS = ("ae", "rae")

@@ -138,10 +138,3 @@ def quiet() -> None:
 
 def geometric_mean(values: Iterable[float]) -> float:
     return float(np.exp(np.mean(np.log(list(values)))))
-
-
-def markdown(head: list[str], rows: Iterable[list[Any]]) -> str:
-    """Return a table in markdown; numbers with four decimals."""
-    told = [[f"{v:.4f}" if isinstance(v, float) else str(v) for v in row] for row in rows]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in told])

@@ -13,7 +13,8 @@ from typing import Any
 
 import kdey
 from automatic import error
-from cases import EXTRA, PAPER, Records, geometric_mean, load_case, make_classifier, markdown, quiet
+from cases import EXTRA, PAPER, Records, geometric_mean, load_case, make_classifier, quiet
+from printing import markdown
 
 CLASSIFIERS = (
     *("logistic regression", "calibrated logistic regression"),

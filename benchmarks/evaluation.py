@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 import kdey
 from kdey.posteriors import predict_posteriors, training_posteriors
 from letter import split_letter
+from printing import markdown
 
 Posteriors = np.ndarray
 METHODS: dict[str, tuple[Any, dict[str, Any], float]] = {
@@ -92,9 +93,8 @@ def main() -> None:
     labelled = kdey.APP(args.bags, 500).bags(y_pool)
     few = min(args.quapy_bags, args.bags)
     copies = [pool[bag] for bag in labelled.bags[:few]]
-    print(f"{source}: {args.bags} bags of 500, QuaPy scaled from {few} bags")
-    print(f"{'method':8} {'kdey s':>9} {'QuaPy s':>9} {'ratio':>8} {'wanted':>7}", end=" ")
-    print(f"{'kdey MAE':>9} {'QuaPy MAE':>9}   (MAE on {few} bags)")
+    print(f"{args.bags:,} bags of 500 of {source}; QuaPy's time and both errors from {few} bags:\n")
+    rows = []
     for name, (method, options, wanted) in METHODS.items():
         made = method(n_jobs=-1, **options).fit_posteriors(training, y)
         ours, found = time_kdey(made, pool, labelled.bags)
@@ -102,8 +102,10 @@ def main() -> None:
         true = labelled.prevalences[:few]
         a, b = (np.abs(estimate[:few] - true).mean() for estimate in (found, theirs))
         total = per_bag * args.bags
-        print(f"{name:8} {ours:9.3f} {total:9.1f} {total / ours:8.0f} {wanted:7.0f}", end=" ")
-        print(f"{a:9.5f} {b:9.5f}", flush=True)
+        ratio = f"{total / ours:,.0f}"
+        rows.append([name, f"{ours:.3f}", f"{total:.0f}", ratio, wanted, f"{a:.5f}", f"{b:.5f}"])
+    head = ["method", "kdey, s", "QuaPy, s", "ratio", "wanted", "MAE of kdey", "MAE of QuaPy"]
+    print(markdown(head, rows))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdey import KDEyML, load, save
+from printing import markdown
 
 K, REFERENCES, CHUNK = 5, 5_000, 500_000
 NAMES = [f"p_{c}" for c in range(K)]
@@ -82,15 +83,18 @@ def main() -> None:
         write_rows(rows, asked.rows, asked.groups)
         command = [sys.executable, "-m", "kdey.cli", "estimate", str(model), str(rows)]
         start = time.perf_counter()
-        subprocess.run(
-            [*command, "--by", "group", "--scores", ",".join(NAMES), "-o", str(answers)], check=True
-        )
+        options = ["--by", "group", "--scores", ",".join(NAMES), "-o", str(answers)]
+        subprocess.run([*command, *options], check=True, capture_output=True)
         seconds = time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
         members = len(getattr(load(model).row_map_, "parts", [0]))
-        print(f"{asked.rows:,} rows, {asked.groups:,} groups, {members} kernel(s)")
-        print(f"{seconds:.1f} s, {peak:.2f} GiB at most")
-        print(f"largest difference from memory: {compare(model, rows, answers, 50):.1e}")
+        print(f"{asked.rows:,} score rows in {asked.groups:,} groups, {members} kernel(s):\n")
+        told = [
+            ("seconds", f"{seconds:.1f}", "180"),
+            ("most memory, GiB", f"{peak:.2f}", "2"),
+            ("largest difference from memory", f"{compare(model, rows, answers, 50):.1e}", None),
+        ]
+        print(markdown(["", "measured", "wanted"], told))
 
 
 if __name__ == "__main__":

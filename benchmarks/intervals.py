@@ -10,6 +10,7 @@ import numpy as np
 
 from kdey import PACC, Bags, KDEyML
 from kdey.posteriors import Posteriors
+from printing import markdown, significant
 
 
 def posteriors(rng: np.random.Generator, labels: np.ndarray, k: int) -> Posteriors:
@@ -31,22 +32,25 @@ def best(call: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def report(name: str, value: float, unit: str, limit: float | None) -> None:
-    wanted = "" if limit is None else f"{limit:g}"
-    verdict = "" if limit is None or value <= limit else "  TOO SLOW"
-    print(f"{name:62}{value:10.3f} {unit:3}{wanted:>8}{verdict}")
+Row = tuple[str, str, str | None]
 
 
-def bootstrap(quantifier: KDEyML, bag: Posteriors, repeats: int) -> None:
+def row(name: str, value: float, unit: str, limit: float | None = None) -> Row:
+    return name, f"{significant(value)} {unit}", limit and f"{limit:g} {unit}"
+
+
+def bootstrap(quantifier: KDEyML, bag: Posteriors, repeats: int) -> list[Row]:
     def run(templates: bool) -> None:
         quantifier.estimate_posteriors(bag, method="bootstrap", resample_templates=templates)
 
     fixed, full = best(lambda: run(False), repeats), best(lambda: run(True), max(1, repeats // 3))
-    report("500 replicates of 1,000 x 28, bag part", fixed, "s", 0.3)
-    report("500 replicates with the templates of all training points", full, "s", 5.0)
+    return [
+        row("500 replicates of a bag of 1,000 x 28, bag part", fixed, "s", 0.3),
+        row("the same with the templates of all training points", full, "s", 5.0),
+    ]
 
 
-def analytic(quantifier: KDEyML | PACC, pool: Posteriors, bags: Bags, repeats: int) -> None:
+def analytic(quantifier: KDEyML | PACC, pool: Posteriors, bags: Bags, repeats: int) -> list[Row]:
     """Compare a table of disjoint groups with and without limits, rows included and not."""
     name = type(quantifier).__name__
     # In turns: a machine that slows down does so for both.
@@ -57,9 +61,11 @@ def analytic(quantifier: KDEyML | PACC, pool: Posteriors, bags: Bags, repeats: i
     ]  # fmt: skip
     plain, limits = (min(times) for times in zip(*turns, strict=True))
     n = len(bags)
-    report(f"{name}: {n} groups of 1,000, prevalences, per group", 1e3 * plain / n, "ms", None)
-    report(f"{name}: the same with analytic limits", 1e3 * limits / n, "ms", None)
-    report(f"{name}: added", 100.0 * (limits / plain - 1.0), "%", 20.0)
+    return [
+        row(f"{name}: prevalences of {n} groups of 1,000, per group", 1e3 * plain / n, "ms"),
+        row(f"{name}: the same with analytic limits", 1e3 * limits / n, "ms"),
+        row(f"{name}: added", 100.0 * (limits / plain - 1.0), "%", 20.0),
+    ]
 
 
 def main() -> None:
@@ -74,15 +80,17 @@ def main() -> None:
     pool = posteriors(rng, rng.choice(k, 20_000, p=rng.dirichlet(np.ones(k))), k)
     bags = Bags.from_indices(np.arange(20_000).reshape(20, 1000), 20_000)
     density = KDEyML(bandwidth=0.1, n_jobs=given.jobs).fit_posteriors(training, labels)
-    bootstrap(density, pool[:1000], given.repeats)
+    table = bootstrap(density, pool[:1000], given.repeats)
     begin = time.perf_counter()
-    rows = density.interval_model().class_rows
+    held = density.interval_model().class_rows.rows
     spent = time.perf_counter() - begin
-    report(f"KDEyML: {len(rows.rows):,} leave-one-out rows, once per fit", spent, "s", None)
-    analytic(density, pool, bags, given.repeats)
+    table.append(row(f"KDEyML: {len(held):,} leave-one-out rows, once per fit", spent, "s"))
+    table += analytic(density, pool, bags, given.repeats)
     means = PACC(n_jobs=given.jobs).fit_posteriors(training, labels)
     many = Bags.from_indices(np.tile(np.arange(20_000).reshape(20, 1000), (5, 1)), 20_000)
-    analytic(means, pool, many, 10 * given.repeats)
+    table += analytic(means, pool, many, 10 * given.repeats)
+    print(f"{given.training:,} training points of {k} classes, {given.jobs} threads:\n")
+    print(markdown(["", "measured", "wanted"], table))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 import kdey
+from printing import markdown, significant
 
 N_REFERENCES, N_CLASSES, BAG_SIZE, N_BAGS = 20_000, 28, 1_000, 100
 
@@ -46,17 +47,17 @@ def main() -> None:
     statements = ("import sys", "import sklearn", "import kdey", "from kdey import KDEyML")
     bare, sklearn, ours, method = (import_seconds(statement) for statement in statements)
     print(
-        f"import sklearn {sklearn - bare:.3f} s; import kdey {ours - bare:.3f} s; "
-        f"from kdey import KDEyML {method - bare:.3f} s, {method - sklearn:+.3f} s "
-        "against scikit-learn (limit +0.2)"
+        f"`import sklearn` {sklearn - bare:.2f} s, `import kdey` {ours - bare:.2f} s, "
+        f"`from kdey import KDEyML` {method - bare:.2f} s: {method - sklearn:+.2f} s against "
+        "scikit-learn (wanted at most 0.2).\n"
     )
     rng = np.random.default_rng(0)
     p, y = posteriors(rng, N_REFERENCES)
     pool = posteriors(rng, 5_000)[0]
     bags = [rng.integers(len(pool), size=BAG_SIZE) for _ in range(N_BAGS)]
     print(
-        f"{'method':10s}{'fit, s':>9s}{'ms per bag':>12s}   ({N_REFERENCES} references, "
-        f"{N_CLASSES} classes, {N_BAGS} bags of {BAG_SIZE}, 2 threads)"
+        f"{N_REFERENCES:,} references of {N_CLASSES} classes, {N_BAGS} bags of {BAG_SIZE:,} from "
+        "a pool of 5,000, two threads, pool work included:\n"
     )
     methods = {
         "PACC": kdey.PACC(n_jobs=2),
@@ -67,10 +68,13 @@ def main() -> None:
         "KDEy-L2": kdey.KDEyL2(bandwidth=0.1, n_jobs=2),
         "KDEy-HD": kdey.KDEyHD(bandwidth=0.1, n_jobs=2, random_state=0),
     }
+    rows = []
     for name, method in methods.items():
         fit = seconds(lambda method=method: method.fit_posteriors(p, y))
         one = seconds(lambda method=method: method.aggregate_bags(pool, bags))
-        print(f"{name:10s}{fit:9.3f}{1e3 * one / N_BAGS:12.3f}")
+        wanted = "1" if name == "KDEy-CS" else None
+        rows.append([name, f"{fit:.3f}", wanted, significant(1e3 * one / N_BAGS)])
+    print(markdown(["method", "fit, s", "wanted", "ms a bag"], rows))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from kdey.solvers import (
     solve_nonconvex,
     solve_quadratic,
 )
+from printing import markdown, significant
 
 Case = tuple[str, Callable[[], Solution], float | None]
 
@@ -121,14 +122,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bags", type=int, default=100)
     bags = parser.parse_args().bags
-    print(f"native core: {native.available()}; {bags} bags; one thread")
-    print(f"{'problem':32}{'ms/bag':>9}{'limit':>8}{'iterations':>12}{'largest gap':>13}")
+    core = "the native core" if native.available() else "NumPy"
+    print(f"{bags} bags on one thread, {core}:\n")
+    rows = []
     for name, solve, limit in cases(np.random.default_rng(0), bags):
         ms, solution = measure(solve)
-        gap = solution.gap.max()
-        wanted = "" if limit is None else f"{limit:g}"
-        verdict = "" if limit is None or ms <= limit else "  TOO SLOW"
-        print(f"{name:32}{ms:9.4f}{wanted:>8}{solution.n_iter.mean():12.1f}{gap:13.1e}{verdict}")
+        gap = float(solution.gap.max())
+        certified = "none" if np.isnan(gap) else f"{gap:.1e}"
+        wanted = None if limit is None else f"{limit:g}"
+        rows.append([name, significant(ms), wanted, f"{solution.n_iter.mean():.1f}", certified])
+    print(markdown(["problem", "ms a bag", "wanted", "iterations", "largest gap"], rows))
 
 
 if __name__ == "__main__":

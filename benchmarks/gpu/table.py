@@ -1,0 +1,64 @@
+"""The figures of ``gpu/results`` as one table; needs no GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from printing import markdown, significant  # noqa: E402
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return what one of the scripts measured."""
+    return dict(json.loads((HERE / "results" / f"{name}.json").read_text()))
+
+
+def rows() -> list[tuple[str, str, str | None]]:
+    """Return what was measured beside what was wanted."""
+    kernel, t1b, grid = read("kernel"), read("t1b"), read("grid")
+    ml, cs = t1b["KDEyML"], t1b["KDEyCS"]
+    one, twenty = kernel["one bandwidth"], kernel["20 bandwidths"]
+    return [
+        ("kernel, pairs a second", f"{one['pairs_per_second']:.2e}", "7e11"),
+        ("of the exponential units, one bandwidth", share(one), None),
+        ("of the exponential units, 20 bandwidths", share(twenty), None),
+        (f"KDEy-ML, {ml['bags']:,} bags of 1,000, from host arrays, s", shortest(ml), "2"),
+        ("largest gap", f"{ml['largest gap']:.1e}", "1e-8"),
+        ("largest difference from the host", f"{ml['difference from host']:.1e}", "1e-4"),
+        (f"KDEy-CS, {cs['bags']:,} bags of 1,000, from host arrays, s", shortest(cs), None),
+        ("20 bandwidths x 1,000 bags, pool of 20,000, s", spent(grid["pool of 20,000"]), "3"),
+        ("20 bandwidths x 1,000 bags, pool of a million, s", spent(grid["pool of a million"]), "3"),
+    ]
+
+
+def share(made: dict[str, Any]) -> str:
+    """Return the share of the hardware's limit."""
+    return f"{made['of the exponential units']:.0%}"
+
+
+def shortest(made: dict[str, Any]) -> str:
+    """Return the shortest of the repeats."""
+    return significant(min(made["seconds from host arrays"]))
+
+
+def spent(made: dict[str, Any]) -> str:
+    """Return the seconds of a grid."""
+    return significant(made["seconds"])
+
+
+def main() -> None:
+    hardware = read("kernel")["hardware"]
+    print(
+        f"One {hardware['gpu']}, {hardware['date']}, torch {hardware['torch']}, Triton "
+        f"{hardware['triton']}; 28 classes, 20,000 references (scripts in `benchmarks/gpu`):\n"
+    )
+    print(markdown(["", "measured", "wanted"], rows()))
+
+
+if __name__ == "__main__":
+    main()
