@@ -16,6 +16,8 @@ from kdey.writing import write_whole
 #: Raised when a file of an earlier version can no longer be read by the code as it is.
 FORMAT = 1
 _MANIFEST = "manifest.json"
+#: Far more than the names of classes and members ever take; a longer one is no manifest of ours.
+_LONGEST_MANIFEST = 1 << 26
 #: One moment for all members, so that equal models are equal files.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 #: What zipfile raises for bytes that are no archive, or a damaged one.
@@ -77,21 +79,33 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
-        manifest = json.loads(archive.read(_MANIFEST))
+        with archive.open(_MANIFEST) as stream:
+            manifest = json.loads(stream.read(_LONGEST_MANIFEST))
         version, digest = int(manifest["format"]), manifest.pop("digest")
         members = manifest["members"]
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise ModelFileError(f"{path} is not a kdey model file: it has no manifest") from None
     if version > FORMAT:
         raise ModelFileError(
             f"{path} has format {version}, and this kdey reads up to {FORMAT}: it was written by "
             f"kdey {manifest.get('kdey', 'of a later version')}; update kdey to read it"
         )
-    if digest != _manifest_digest(manifest) or not isinstance(members, dict):
+    if digest != _manifest_digest(manifest) or not _is_table(members):
         raise ModelFileError(
             f"{path} was changed since it was written: its manifest does not match"
         )
     return dict(manifest)
+
+
+def _is_table(members: Any) -> bool:
+    """Whether this tells a length and a checksum of each member, and nothing else."""
+    return isinstance(members, dict) and all(
+        isinstance(told, dict)
+        and told.keys() == {"bytes", "sha256"}
+        and type(told["bytes"]) is int
+        and told["bytes"] >= 0  # a negative length would unpack all there is
+        for told in members.values()
+    )
 
 
 def _read_member(

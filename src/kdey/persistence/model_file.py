@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey.persistence.archive import ModelFileError, read_archive, read_manifest, write_archive
 from kdey.persistence.canonical import canonical
 from kdey.persistence.tree import Parts, decode, encode
+from kdey.persistence.trees import check_trees
 
 _TREE = "quantifier.json"
 #: Types of scikit-learn that hold arrays and that skops asks about.
@@ -105,7 +106,7 @@ def load(
             ],
         )
         return decode(json.loads(members[_TREE]), parts)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(
@@ -174,7 +175,9 @@ def _foreign(
             f"{source} holds types that are not trusted: {', '.join(sorted(unknown))}; if you know "
             "them, pass their names as trusted"
         )
-    return _skops().loads(data, trusted=[*TRUSTED, *trusted])
+    made = _skops().loads(data, trusted=[*TRUSTED, *trusted])
+    check_trees(made)
+    return made
 
 
 def _versions() -> dict[str, str]:
