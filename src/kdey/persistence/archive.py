@@ -16,8 +16,6 @@ from kdey.writing import write_whole
 #: Raised when a file of an earlier version can no longer be read by the code as it is.
 FORMAT = 1
 _MANIFEST = "manifest.json"
-#: Far more than the names of classes and members ever take; a longer one is no manifest of ours.
-_LONGEST_MANIFEST = 1 << 26
 #: One moment for all members, so that equal models are equal files.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 #: What zipfile raises for bytes that are no archive, or a damaged one.
@@ -79,11 +77,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
-        with archive.open(_MANIFEST) as stream:
-            manifest = json.loads(stream.read(_LONGEST_MANIFEST))
+        manifest = json.loads(archive.read(_MANIFEST))
         version, digest = int(manifest["format"]), manifest.pop("digest")
         members = manifest["members"]
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+    except (KeyError, ValueError, TypeError, AttributeError):
         raise ModelFileError(f"{path} is not a kdey model file: it has no manifest") from None
     if version > FORMAT:
         raise ModelFileError(
@@ -95,17 +92,6 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{path} was changed since it was written: its manifest does not match"
         )
     return dict(manifest)
-
-
-def _is_table(members: Any) -> bool:
-    """Whether this tells a length and a checksum of each member, and nothing else."""
-    return isinstance(members, dict) and all(
-        isinstance(told, dict)
-        and told.keys() == {"bytes", "sha256"}
-        and type(told["bytes"]) is int
-        and told["bytes"] >= 0  # a negative length would unpack all there is
-        for told in members.values()
-    )
 
 
 def _read_member(
@@ -123,6 +109,17 @@ def _read_member(
     if len(data) != bytes or _digest(data) != sha256:
         raise damaged
     return data
+
+
+def _is_table(members: Any) -> bool:
+    """Whether this tells a length and a checksum of each member, and nothing else."""
+    return isinstance(members, dict) and all(
+        isinstance(told, dict)
+        and told.keys() == {"bytes", "sha256"}
+        and type(told["bytes"]) is int
+        and told["bytes"] >= 0  # a negative length would unpack all there is
+        for told in members.values()
+    )
 
 
 def _digest(data: bytes) -> str:

@@ -106,7 +106,7 @@ def load(
             ],
         )
         return decode(json.loads(members[_TREE]), parts)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(
@@ -149,7 +149,7 @@ def _skops() -> Any:
 def _skops_bytes(value: Any) -> bytes:
     try:
         data = canonical(_skops().dumps(value))
-    except (TypeError, AttributeError, RecursionError) as error:
+    except (TypeError, AttributeError) as error:
         raise TypeError(
             f"skops cannot write a {type(value).__qualname__} ({error}); save with "
             "use_pickle=True, or freeze the scores and use fit_posteriors"
