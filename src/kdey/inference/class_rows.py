@@ -22,6 +22,7 @@ from kdey.kernels import class_log_sums
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.committee import CommitteeMap
 from kdey.rows.density import DensityMap
+from kdey.rows.references import reference_order
 
 Indices = NDArray[np.int64]
 
@@ -104,7 +105,7 @@ def class_rows(
     n_threads : int
     """
     w = np.ones(len(training.labels)) if training.weights is None else training.weights
-    picks = _picks(training.labels, w, n_classes)
+    picks = _picks(training, n_classes)
     rows = hold(new_rows(row_map, training, picks, n_threads))
     labels, w = training.labels[picks], w[picks]
     counts = np.bincount(labels, minlength=n_classes)
@@ -135,8 +136,7 @@ def _(
 def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threads: int) -> Array:
     references = row_map.references
     labels, w = training.labels, training.weights
-    order = np.argsort(labels, kind="stable")
-    order = order if w is None else order[w[order] > 0]  # as the references were sorted
+    order = reference_order(training)
     position = np.full(len(labels), -1, dtype=np.int64)
     position[order] = np.arange(len(order))
     own = position[picks]
@@ -158,11 +158,10 @@ def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threa
     return np.asarray(sums - np.log(mass))
 
 
-def _picks(labels: Indices, weights: Array, n_classes: int) -> Indices:
+def _picks(training: TrainingPosteriors, n_classes: int) -> Indices:
     """Return the instances to use, sorted by class: all, or evenly spaced ones of each class."""
-    order = np.argsort(labels, kind="stable")
-    order = order[weights[order] > 0]
-    counts = np.bincount(labels[order], minlength=n_classes)
+    order = reference_order(training)
+    counts = np.bincount(training.labels[order], minlength=n_classes)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return np.asarray(order[_spaced(offsets, MOST)])
 

@@ -24,6 +24,7 @@ from kdey.problems import MixtureLikelihood
 from kdey.rows.density import DensityMap
 from kdey.rows.kernel_means import kernel_means
 from kdey.rows.posterior import PosteriorMap
+from kdey.rows.references import reference_order
 from kdey.solvers import solve_mixture
 from kdey.solvers.active_set import solve_programs
 
@@ -117,8 +118,7 @@ def _kernel_templates(model: FittedModel, given: BagReplicates, seed: int) -> Re
     assert training is not None
     x = refs.coordinates(given.points)
     scale = given.rows.array.max(axis=1)
-    order = np.argsort(training.labels, kind="stable")
-    order = order if training.weights is None else order[training.weights[order] > 0]
+    order = reference_order(training)
     k, again = model.n_classes, TrainingReplicates(training, seed)
 
     def solve(counts: Indices, first: int) -> Array:

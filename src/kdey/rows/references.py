@@ -67,14 +67,12 @@ class KernelSpec:
     def fit_quietly(self, training: TrainingPosteriors, n_classes: int) -> ClassReferences:
         """As :meth:`fit`, without a word on a bandwidth that may just be tried out."""
         points = np.asarray(transform(training.required(), self.kernel, self.shrinkage))
-        keep = slice(None) if training.weights is None else training.weights > 0
-        labels, points = training.labels[keep], points[keep]
-        counts = np.bincount(labels, minlength=n_classes)
+        order = reference_order(training)
+        counts = np.bincount(training.labels[order], minlength=n_classes)
         if (counts == 0).any():
             absent = int(np.argmin(counts))
             raise ValueError(f"class number {absent} has no training posterior to build on")
-        order = np.argsort(labels, kind="stable")
-        weights = None if training.weights is None else training.weights[keep][order]
+        weights = None if training.weights is None else training.weights[order]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         points = np.ascontiguousarray(points[order])
         h = resolve_bandwidth(self.bandwidth, points, offsets, weights)
@@ -126,6 +124,12 @@ class ClassReferences:
         )
         sums -= self.log_mass
         return sums
+
+
+def reference_order(training: TrainingPosteriors) -> NDArray[np.int64]:
+    """Return the training rows behind the references, one each: by class, those with a weight."""
+    order = np.argsort(training.labels, kind="stable")
+    return order if training.weights is None else order[training.weights[order] > 0]
 
 
 def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -> None:
