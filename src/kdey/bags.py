@@ -59,8 +59,7 @@ class Bags:
         rows = [_check_indices(bag, pool_size, number) for number, bag in enumerate(bags)]
         if not rows:
             raise ValueError("bags is empty: at least one bag is needed")
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        offsets = offsets_of([len(row) for row in rows])
         flat = None
         if weights is not None:
             parts = list(weights)
@@ -169,6 +168,11 @@ class Bags:
             if not (mass > 0).all():
                 raise ValueError(f"the weights of bag {int(np.argmin(mass))} are all zero")
         return self
+
+
+def offsets_of(sizes: ArrayLike) -> Indices:
+    """Return where consecutive runs of ``sizes`` (n,) begin, and the last ends: (n + 1,)."""
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes))]).astype(np.int64)
 
 
 BagsLike: TypeAlias = "Bags | Sequence[ArrayLike] | NDArray[np.integer] | sp.sparray | sp.spmatrix"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array
+from kdey.bags import Array, offsets_of
 from kdey.inference.parts import Runs
 from kdey.kernels import class_log_sums
 from kdey.posteriors import TrainingPosteriors
@@ -70,7 +70,7 @@ class ClassRows:
         """The classes of the thinned rows."""
         owners = np.searchsorted(self.offsets, self.thin, side="right") - 1
         counts = np.bincount(owners, minlength=len(self.offsets) - 1)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        offsets = offsets_of(counts)
         w = self.weights[self.thin].astype(np.float64)
         return Runs(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
 
@@ -109,7 +109,7 @@ def class_rows(
     rows = hold(new_rows(row_map, training, picks, n_threads))
     labels, w = training.labels[picks], w[picks]
     counts = np.bincount(labels, minlength=n_classes)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = offsets_of(counts)
     mass = np.bincount(labels, weights=w, minlength=n_classes)
     shares = (w / mass[labels]).astype(np.float32)
     thin = _spaced(offsets, max(THIN // n_classes, THIN_CLASS))
@@ -162,7 +162,7 @@ def _picks(training: TrainingPosteriors, n_classes: int) -> Indices:
     """Return the instances to use, sorted by class: all, or evenly spaced ones of each class."""
     order = reference_order(training)
     counts = np.bincount(training.labels[order], minlength=n_classes)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = offsets_of(counts)
     return np.asarray(order[_spaced(offsets, MOST)])
 
 

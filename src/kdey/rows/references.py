@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.bags import offsets_of
 from kdey.kernels import class_log_sums, resolve_bandwidth, transform
 from kdey.kernels.bandwidth import check_bandwidth
 from kdey.kernels.geometry import check_geometry
@@ -73,7 +74,7 @@ class KernelSpec:
             absent = int(np.argmin(counts))
             raise ValueError(f"class number {absent} has no training posterior to build on")
         weights = None if training.weights is None else training.weights[order]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        offsets = offsets_of(counts)
         points = np.ascontiguousarray(points[order])
         h = resolve_bandwidth(self.bandwidth, points, offsets, weights)
         return ClassReferences(points, offsets, weights, h, self)
