@@ -37,7 +37,7 @@ class SearchLog(AppendedFile):
         self.scores = dict[str, Score]()
         try:
             self._read(fingerprint)
-        except BaseException:
+        except BaseException:  # raised again: a file must not stay open that nobody will close
             self.close()
             raise
 

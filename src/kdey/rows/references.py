@@ -140,7 +140,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
         warnings.warn(
             f"bandwidth={bandwidth:g} is more than twice the spread of the training posteriors "
             f"({spread:.3g}): all class densities look alike and the estimate says little. "
-            "Choose a smaller bandwidth.",
+            "A smaller bandwidth would help, or a classifier whose posteriors vary more.",
             BandwidthWarning,
             stacklevel=2,
         )
@@ -150,7 +150,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
         warnings.warn(
             f"bandwidth={bandwidth:g} is less than a tenth of the typical distance between "
             f"neighbouring training posteriors ({nearest:.3g}): the densities shrink to nearest "
-            "neighbours. Choose a larger bandwidth.",
+            "neighbours. A larger bandwidth would help, or more training instances.",
             BandwidthWarning,
             stacklevel=2,
         )
