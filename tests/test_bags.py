@@ -6,7 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdey import KDEyML
 from kdey.bags import Bags, as_bags
+from kdey.protocols import LabelledBags
 
 POOL = 12
 
@@ -150,3 +152,44 @@ def test_only_contiguous_slices():
         bags[::2]
     with pytest.raises(TypeError, match="taken by slices"):
         bags[0]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (([0, 10**9], [0, 2]), "outside the pool"),
+        (([0, -1], [0, 2]), "outside the pool"),
+        (([0.0, 1.0], [0, 2]), "indices must be a vector of integers"),
+        (([[0, 1]], [0, 2]), "indices must be a vector of integers"),
+        (([0, 1], [0, 3]), "offsets must go from 0 to the number of indices"),
+        (([0, 1], [1, 2]), "offsets must go from 0"),
+        (([0, 1], []), "offsets must"),
+        (([0, 1], [0, 2, 2]), "bag 1 is empty"),
+        (([0, 1], [0, 2, 1, 2]), "bag 1 is empty"),
+    ],
+)
+def test_arrays_put_together_by_hand_are_checked(parts, message):
+    made = Bags(np.array(parts[0]), np.array(parts[1], dtype=np.int64), POOL)
+    with pytest.raises(ValueError, match=message):
+        as_bags(made, POOL)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, np.nan], [0.0, 0.0]])
+def test_weights_put_together_by_hand_are_checked(weights):
+    made = Bags(np.array([0, 1]), np.array([0, 2]), POOL, np.array(weights))
+    with pytest.raises(ValueError, match="weights"):
+        as_bags(made, POOL)
+
+
+def test_other_integer_types_mean_the_same_bags():
+    made = Bags(np.array([3, 1], dtype=np.int32), np.array([0, 1, 2], dtype=np.uint8), POOL)
+    q = KDEyML(bandwidth=0.1, kernel="gaussian")
+    p = np.random.default_rng(0).dirichlet(np.ones(3), POOL)
+    q.fit_posteriors(p, np.arange(POOL) % 3)
+    np.testing.assert_array_equal(q.aggregate_bags(p, made), q.aggregate_bags(p, [[3], [1]]))
+
+
+def test_bags_of_a_protocol_by_hand_are_checked():
+    made = Bags(np.array([0, POOL]), np.array([0, 2]), POOL)
+    with pytest.raises(ValueError, match="outside the pool"):
+        LabelledBags(made, np.ones((1, 1)), np.array(["a"]))

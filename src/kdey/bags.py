@@ -59,8 +59,7 @@ class Bags:
         rows = [_check_indices(bag, pool_size, number) for number, bag in enumerate(bags)]
         if not rows:
             raise ValueError("bags is empty: at least one bag is needed")
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        offsets = offsets_of([len(row) for row in rows])
         flat = None
         if weights is not None:
             parts = list(weights)
@@ -143,12 +142,37 @@ class Bags:
         """Return the (weighted) mean row of each bag, shape (n_bags, r)."""
         return np.asarray(self.matrix() @ rows, dtype=np.float64)
 
+    def checked(self) -> Bags:
+        """Return the same bags, or raise where arrays given by hand do not make bags.
+
+        The native core and sparse products follow positions without looking: one outside the pool,
+        or of another integer type, would be read as some other place in memory.
+        """
+        indices, offsets = _positions(self.indices, "indices"), _positions(self.offsets, "offsets")
+        if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(indices):
+            raise ValueError(f"offsets must go from 0 to the number of indices ({len(indices)})")
+        if (np.diff(offsets) < 1).any():
+            raise ValueError(f"bag {int(np.argmin(np.diff(offsets)))} is empty: offsets must rise")
+        if len(indices) and not 0 <= indices.min() <= indices.max() < self.pool_size:
+            raise ValueError(f"indices lie outside the pool of {self.pool_size} instances")
+        weights = self.weights
+        if weights is not None:
+            weights = check_weights(weights, len(indices), name="weights", may_vanish=True)
+        self._check_mass()
+        same = indices is self.indices and offsets is self.offsets and weights is self.weights
+        return self if same else Bags(indices, offsets, self.pool_size, weights)
+
     def _check_mass(self) -> Bags:
         if self.weights is not None:
             mass = np.add.reduceat(self.weights, self.offsets[:-1])
             if not (mass > 0).all():
                 raise ValueError(f"the weights of bag {int(np.argmin(mass))} are all zero")
         return self
+
+
+def offsets_of(sizes: ArrayLike) -> Indices:
+    """Return where consecutive runs of ``sizes`` (n,) begin, and the last ends: (n + 1,)."""
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes))]).astype(np.int64)
 
 
 BagsLike: TypeAlias = "Bags | Sequence[ArrayLike] | NDArray[np.integer] | sp.sparray | sp.spmatrix"
@@ -168,11 +192,20 @@ def as_bags(bags: BagsLike, pool_size: int) -> Bags:
             raise ValueError(
                 f"bags were made for a pool of {bags.pool_size} instances, got {pool_size}"
             )
-        return bags
+        return bags.checked()
     given: Any = bags
     if sp.issparse(bags):
         return as_bags(Bags.from_matrix(given), pool_size)
     return Bags.from_indices(given, pool_size)
+
+
+def _positions(given: ArrayLike, name: str) -> Indices:
+    array = np.asarray(given)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be a vector of integers, got shape {array.shape}, dtype {array.dtype}"
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def _check_indices(bag: ArrayLike, pool_size: int, number: int) -> Indices:

@@ -97,7 +97,7 @@ def _feed_object(digest: Any, value: Any) -> None:
 def _feed_pickle(digest: Any, value: Any) -> None:
     try:
         digest.update(pickle.dumps(value))
-    except Exception as error:
+    except Exception as error:  # an object's own __reduce__ may raise anything
         raise TypeError(
             f"a {type(value).__name__} cannot be told from another: it must be picklable"
         ) from error

@@ -280,7 +280,7 @@ def _weight_parameter(classifier: Any, weights: NDArray[np.float64] | None) -> s
     """Return the name under which ``classifier.fit`` takes weights; warn where it has none."""
     if weights is None:
         return None
-    found = _find_weight_parameter(classifier)
+    found = find_weight_parameter(classifier)
     if found is None:
         warnings.warn(
             f"classifier {type(classifier).__name__} takes no sample_weight: it is fitted "
@@ -291,16 +291,20 @@ def _weight_parameter(classifier: Any, weights: NDArray[np.float64] | None) -> s
     return found
 
 
-def _find_weight_parameter(classifier: Any) -> str | None:
+def find_weight_parameter(classifier: Any) -> str | None:
+    """Return the name under which ``classifier.fit`` takes weights, inside pipelines and searches.
+
+    None where it takes none.
+    """
     from sklearn.model_selection import GridSearchCV, RandomizedSearchCV  # slow to import
     from sklearn.pipeline import Pipeline
 
     if isinstance(classifier, Pipeline):
         step, last = classifier.steps[-1]
-        inner = _find_weight_parameter(last)
+        inner = find_weight_parameter(last)
         return None if inner is None else f"{step}__{inner}"
     if isinstance(classifier, GridSearchCV | RandomizedSearchCV):
-        return _find_weight_parameter(classifier.estimator)
+        return find_weight_parameter(classifier.estimator)
     return "sample_weight" if has_fit_parameter(classifier, "sample_weight") else None
 
 

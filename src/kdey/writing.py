@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 
@@ -12,17 +12,16 @@ def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
     target = Path(path)
     # Broken characters of file names and labels must not keep a page from being written.
     content = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    scratch = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
     try:
-        handle, scratch = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
         try:
-            with os.fdopen(handle, "wb") as stream:
+            with open(scratch, "xb") as stream:  # never through a link, with the user's own mask
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.chmod(scratch, 0o666 & ~_mask())  # as an ordinary new file
             os.replace(scratch, target)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
+        except BaseException:  # a KeyboardInterrupt too must not leave the scratch behind
+            scratch.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}") from None
@@ -37,9 +36,3 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise OSError(f"cannot write {path}: there is no folder {target.parent}")
     if not os.access(target.parent, os.W_OK):
         raise OSError(f"cannot write {path}: the folder {target.parent} is not writable")
-
-
-def _mask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

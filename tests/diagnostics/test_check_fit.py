@@ -7,6 +7,8 @@ import pytest
 from scipy.stats import kstest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kdey import EMQ, PACC, FitChecker, HDx, KDEyML, check_fit
 from kdey.diagnostics.check import p_values
@@ -180,9 +182,16 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X[:300], y[:300], X[300:]
 
 
-def test_fold_models_are_those_of_training(data) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "classifier",
+    [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())],
+    ids=["plain", "pipeline"],
+)
+def test_fold_models_are_those_of_training(data, classifier, weighted) -> None:
     X, y, _ = data
-    made = PACC(LogisticRegression(), cv=4, random_state=3).fit(X, y)
+    weights = np.random.default_rng(0).gamma(0.5, size=len(y)) if weighted else None
+    made = PACC(classifier, cv=4, random_state=3).fit(X, y, weights)
     checker = FitChecker.fit(made, (X, y))
     assert checker.models is not None
     training = made.training_

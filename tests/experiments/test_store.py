@@ -65,7 +65,9 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: int) -> None:
     assert path.read_bytes() == b"".join(lines)
 
 
-@pytest.mark.parametrize("content", [b"label,x\n1,2\n", b"{}\n", b'{"kind":"cell"}\n'])
+@pytest.mark.parametrize(
+    "content", [b"label,x\n1,2\n", b"{}\n", b'{"kind":"cell"}\n', b"label,x", b"eggs\nmilk", b"1"]
+)
 def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(content)

@@ -124,10 +124,15 @@ def test_foreign_logs_are_refused(tmp_path: Path, data: Any) -> None:
         with pytest.raises(ValueError, match="belongs to another search"):
             search(path).set_params(**options).fit(X, y)
     assert path.read_bytes() == before
-    path.write_text("shopping list\n")
+
+
+@pytest.mark.parametrize("content", ["shopping list\n", "shopping list", "eggs\nmilk", "\n", "0"])
+def test_a_file_that_is_no_log_is_left_as_it_is(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(content)
     with pytest.raises(ValueError, match="is not the log of a search"):
-        search(path).fit(X, y)
-    assert path.read_text() == "shopping list\n"
+        SearchLog(path, "fingerprint")
+    assert path.read_text() == content
 
 
 def test_failures_are_logged_with_their_reason(tmp_path: Path, data: Any) -> None:

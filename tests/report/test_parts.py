@@ -190,7 +190,6 @@ def test_the_classifier_is_shown_as_scikit_learn_counts_it() -> None:
     np.testing.assert_array_equal(view.counts, expected)
     np.testing.assert_allclose(view.confusion.sum(axis=1), 1)
     np.testing.assert_allclose(view.recalls, np.diag(expected) / expected.sum(axis=1))
-    np.testing.assert_allclose(view.precisions, np.diag(expected) / expected.sum(axis=0))
     worst = view.frequent(1)[0]
     off = view.confusion - np.diag(view.recalls)
     assert worst[2] == off.max()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ def guarded(command: Command) -> Command:
                 if debug or isinstance(error, BrokenPipeError):
                     raise
                 text = " ".join(str(error).split()) or type(error).__name__
-                raise InputError(_without_number(error, text)) from error
+                raise InputError(printable(_without_number(error, text))) from error
 
     return run  # type: ignore[return-value]
 
@@ -68,7 +69,14 @@ def _spoken_warnings() -> Iterator[None]:
 
 def say(line: str) -> None:
     """Write a line to standard error."""
-    click.echo(line, err=True)
+    click.echo(printable(line), err=True)
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters spelled out: a terminal would obey those of a table."""
+    return "".join(
+        f"\\x{ord(sign):02x}" if unicodedata.category(sign) == "Cc" else sign for sign in text
+    )
 
 
 def names(given: Iterable[str]) -> list[str]:
@@ -126,7 +134,7 @@ def _drawn(table: Any) -> str:
     drawn = Table(box=box.SIMPLE_HEAD)
     for column in table.schema:
         number = str(column.type).startswith(("double", "float", "int"))
-        drawn.add_column(Text(column.name), justify="right" if number else "left")
+        drawn.add_column(Text(printable(column.name)), justify="right" if number else "left")
     for row in table.to_pylist():
         drawn.add_row(*(Text(_cell(value)) for value in row.values()))
     stream = io.StringIO()
@@ -138,7 +146,7 @@ def _drawn(table: Any) -> str:
 def _cell(value: Any) -> str:
     if value is None or value != value:
         return ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
 
 
 def output_options(command: Command) -> Command:

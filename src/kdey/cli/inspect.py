@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdey.cli.common import guarded
+from kdey.cli.common import guarded, printable
 
 
 @click.command()
@@ -25,7 +25,7 @@ def inspect(model: str, as_json: bool) -> None:
         click.echo(json.dumps(facts, indent=2, allow_nan=False))
         return
     for name, value in facts.items():
-        click.echo(f"{name}: {_line(value)}")
+        click.echo(printable(f"{name}: {_line(value)}"))
 
 
 def _facts(quantifier: Any, manifest: dict[str, Any]) -> dict[str, Any]:

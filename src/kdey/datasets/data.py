@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,6 @@ from kdey.datasets.scaling import Scaling, scale
 
 Labels = NDArray[Any]
 Indices = NDArray[np.int64]
-PartName = Literal["train", "validation", "test"]
 _TRAIN_OF_ALL, _TRAIN_OF_DEVELOPMENT = 0.7, 0.6
 
 

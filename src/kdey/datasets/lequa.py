@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Bags
+from kdey.bags import Bags, offsets_of
 from kdey.datasets.bagged import Bagged, Pool, Transform, check_n_bags, check_number
 from kdey.datasets.data import Part
 from kdey.datasets.homes import home
@@ -92,7 +92,7 @@ class BagFiles:
                 done = _make_room(done, made, filled, count - number)
                 done[filled : filled + len(made)] = made
                 filled, sizes[number] = filled + len(made), len(made)
-        offsets = np.concatenate([[0], np.cumsum(sizes[:count])]).astype(np.int64)
+        offsets = offsets_of(sizes[:count])
         bags = Bags(np.arange(filled, dtype=np.int64), offsets, filled)
         assert done is not None
         return Pool(done[:filled], GivenBags(bags, self.prevalences[:count]))

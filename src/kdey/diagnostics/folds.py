@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import _num_samples
 
 from kdey.fitted import training_of
-from kdey.posteriors import TrainingPosteriors, predict_posteriors
+from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
 
 Floats = NDArray[np.floating]
 
@@ -98,12 +98,12 @@ def _without(
     instances = _instances(training)
     tested = instances[training.folds == fold]
     rows = np.setdiff1d(np.arange(len(labels)), tested)
-    extra = {}
-    if training.weights is not None and has_fit_parameter(quantifier.classifier_, "sample_weight"):
+    unfitted, extra = clone(quantifier.classifier_), {}
+    parameter = None if training.weights is None else find_weight_parameter(unfitted)
+    if parameter is not None:
         weights = np.ones(len(labels))
         weights[instances] = training.weights
-        extra["sample_weight"] = weights[rows]
-    unfitted = clone(quantifier.classifier_)
+        extra[parameter] = weights[rows]
     return unfitted.fit(_safe_indexing(X, rows), labels[rows], **extra)
 
 

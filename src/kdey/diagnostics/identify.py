@@ -15,6 +15,7 @@ from kdey.diagnostics.influence import Influence, features_of, influence, tangen
 from kdey.fitted import training_of
 from kdey.frames import make_frame
 from kdey.posteriors import TrainingPosteriors
+from kdey.rows.references import reference_order
 from kdey.simplex import check_prevalence
 from kdey.threads import thread_count
 
@@ -215,9 +216,7 @@ def _kernel(quantifier: Any, bandwidth: float | str | None) -> Any:
 
 def _sorted_posteriors(training: TrainingPosteriors) -> Array:
     """Return the training posteriors in the order of the references."""
-    keep = np.ones(len(training.labels), bool) if training.weights is None else training.weights > 0
-    p = training.required()[keep]
-    return np.asarray(p[np.argsort(training.labels[keep], kind="stable")], dtype=np.float64)
+    return np.asarray(training.required()[reference_order(training)], dtype=np.float64)
 
 
 def _affinity(fitted: TrainingDensities) -> Array:

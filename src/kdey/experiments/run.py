@@ -124,7 +124,7 @@ def _run_task(
             for cell in run_cells(plan, task, method, [k.metric for k in keys], cache):
                 store.append(cell)
                 say(pace.finish(cell.key, cell.mean))
-        except Exception as error:
+        except Exception as error:  # whatever it is, hours of other cells must not be lost by it
             failures.append(f"{keys[0]}: {type(error).__name__}: {error}")
             say(f"failed: {failures[-1]}")
             for key in keys:

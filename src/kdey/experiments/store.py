@@ -77,7 +77,7 @@ class ResultsFile(AppendedFile):
             self.cut(whole)
             if whole == 0:
                 self.write(encode_line(_HEADER))
-        except BaseException:
+        except BaseException:  # raised again: a file must not stay open that nobody will close
             self.close()
             raise
 
@@ -108,10 +108,13 @@ def _parse(path: Path) -> tuple[int, Results]:
     whole = content.rfind(b"\n") + 1
     lines = content[:whole].splitlines()
     results = Results()
+    foreign = ValueError(f"{path}, line 1: not a results file of kdey; name another file")
     if not lines:
+        if not encode_line(_HEADER).startswith(content):  # more than a first line cut short
+            raise foreign
         return 0, results
     if _decode(path, 1, lines[0]) != _HEADER:
-        raise ValueError(f"{path}, line 1: not a results file of kdey; name another file")
+        raise foreign
     for number, line in enumerate(lines[1:], start=2):
         record = _decode(path, number, line)
         try:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from kdey.bags import Array, Bags, Indices
+from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.groups.answers import GroupAnswers
 from kdey.groups.large import estimate_large, goes_by_sums
 from kdey.groups.settings import GroupSettings
@@ -126,7 +126,7 @@ def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:
 
 
 def _consecutive(sizes: Indices) -> Bags:
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = offsets_of(sizes)
     return Bags(np.arange(offsets[-1], dtype=np.int64), offsets, int(offsets[-1]))
 
 

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array
+from kdey.bags import Array, offsets_of
 from kdey.inference.parts import Runs
 from kdey.kernels import class_log_sums
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.committee import CommitteeMap
 from kdey.rows.density import DensityMap
+from kdey.rows.references import reference_order
 
 Indices = NDArray[np.int64]
 
@@ -69,7 +70,7 @@ class ClassRows:
         """The classes of the thinned rows."""
         owners = np.searchsorted(self.offsets, self.thin, side="right") - 1
         counts = np.bincount(owners, minlength=len(self.offsets) - 1)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        offsets = offsets_of(counts)
         w = self.weights[self.thin].astype(np.float64)
         return Runs(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
 
@@ -104,11 +105,11 @@ def class_rows(
     n_threads : int
     """
     w = np.ones(len(training.labels)) if training.weights is None else training.weights
-    picks = _picks(training.labels, w, n_classes)
+    picks = _picks(training, n_classes)
     rows = hold(new_rows(row_map, training, picks, n_threads))
     labels, w = training.labels[picks], w[picks]
     counts = np.bincount(labels, minlength=n_classes)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = offsets_of(counts)
     mass = np.bincount(labels, weights=w, minlength=n_classes)
     shares = (w / mass[labels]).astype(np.float32)
     thin = _spaced(offsets, max(THIN // n_classes, THIN_CLASS))
@@ -135,8 +136,7 @@ def _(
 def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threads: int) -> Array:
     references = row_map.references
     labels, w = training.labels, training.weights
-    order = np.argsort(labels, kind="stable")
-    order = order if w is None else order[w[order] > 0]  # as the references were sorted
+    order = reference_order(training)
     position = np.full(len(labels), -1, dtype=np.int64)
     position[order] = np.arange(len(order))
     own = position[picks]
@@ -158,12 +158,11 @@ def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threa
     return np.asarray(sums - np.log(mass))
 
 
-def _picks(labels: Indices, weights: Array, n_classes: int) -> Indices:
+def _picks(training: TrainingPosteriors, n_classes: int) -> Indices:
     """Return the instances to use, sorted by class: all, or evenly spaced ones of each class."""
-    order = np.argsort(labels, kind="stable")
-    order = order[weights[order] > 0]
-    counts = np.bincount(labels[order], minlength=n_classes)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    order = reference_order(training)
+    counts = np.bincount(training.labels[order], minlength=n_classes)
+    offsets = offsets_of(counts)
     return np.asarray(order[_spaced(offsets, MOST)])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, offsets_of
 from kdey.inference.bag import Sampled
 from kdey.posteriors import TrainingPosteriors
 
@@ -68,7 +68,7 @@ def counted_bags(bag: Sampled, counts: Indices, n_rows: int) -> Bags:
     """
     m = counts.shape[1]
     replicate, position = np.nonzero(counts)
-    offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(counts, axis=1))]).astype(np.int64)
+    offsets = offsets_of(np.count_nonzero(counts, axis=1))
     weights = counts[replicate, position] * bag.weights[position] * m
     indices = position if n_rows == m else replicate * m + position
     return Bags(indices.astype(np.int64), offsets, n_rows, weights)

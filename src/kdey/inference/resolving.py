@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, offsets_of
 from kdey.inference.bag import Sampled
 from kdey.inference.model import FittedModel
 from kdey.inference.resampling import TrainingReplicates, counted_bags
@@ -24,6 +24,7 @@ from kdey.problems import MixtureLikelihood
 from kdey.rows.density import DensityMap
 from kdey.rows.kernel_means import kernel_means
 from kdey.rows.posterior import PosteriorMap
+from kdey.rows.references import reference_order
 from kdey.solvers import solve_mixture
 from kdey.solvers.active_set import solve_programs
 
@@ -117,8 +118,7 @@ def _kernel_templates(model: FittedModel, given: BagReplicates, seed: int) -> Re
     assert training is not None
     x = refs.coordinates(given.points)
     scale = given.rows.array.max(axis=1)
-    order = np.argsort(training.labels, kind="stable")
-    order = order if training.weights is None else order[training.weights[order] > 0]
+    order = reference_order(training)
     k, again = model.n_classes, TrainingReplicates(training, seed)
 
     def solve(counts: Indices, first: int) -> Array:
@@ -142,29 +142,52 @@ def _kernel_templates(model: FittedModel, given: BagReplicates, seed: int) -> Re
 def _dense_bags(weights: Array) -> Bags:
     """Return rows of weights (n, r), none of them all zero, as bags over r instances."""
     replicate, position = np.nonzero(weights)
-    offsets = np.concatenate([[0], np.cumsum(np.count_nonzero(weights, axis=1))]).astype(np.int64)
+    offsets = offsets_of(np.count_nonzero(weights, axis=1))
     values = weights[replicate, position]
     return Bags(position.astype(np.int64), offsets, weights.shape[1], values)
 
 
 def _mean_templates(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
-    training = model.training
-    assert training is not None
-    rows = model.row_map(training.required()).array
-    owners = [np.flatnonzero(training.labels == i) for i in range(model.n_classes)]
-    again = TrainingReplicates(training, seed)
+    templates = TemplateReplicates(model, seed)
 
     def solve(counts: Indices, first: int) -> Array:
-        numbers = range(first, first + len(counts))
-        drawn = np.stack([again(b) for b in numbers])
-        templates = np.stack([_means(drawn[:, own], rows[own]) for own in owners], axis=2)
         targets = given.rows.mean(given.bags(counts))
-        gram = templates.transpose(0, 2, 1) @ templates
-        linear = (targets[:, None, :] @ templates)[:, 0, :]
-        x, _ = solve_programs(gram, linear, simplex=True, n_threads=model.n_threads)
-        return np.asarray(x / x.sum(axis=1, keepdims=True))
+        return templates(range(first, first + len(counts))).match(targets)
 
     return solve
+
+
+@dataclass(frozen=True, eq=False)
+class Templates:
+    """Mean templates of n replicates, shape (n, r, k), and the Gram matrix of each."""
+
+    templates: Array
+    gram: Array
+    n_threads: int
+
+    def match(self, targets: Array) -> Array:
+        """Return the least squares prevalences of one mean row per replicate, (n, r) to (n, k)."""
+        linear = (targets[:, None, :] @ self.templates)[:, 0, :]
+        x, _ = solve_programs(self.gram, linear, simplex=True, n_threads=self.n_threads)
+        return np.asarray(x / x.sum(axis=1, keepdims=True))
+
+
+class TemplateReplicates:
+    """The templates of ACC and PACC by the number of a training replicate."""
+
+    def __init__(self, model: FittedModel, seed: int) -> None:
+        training = model.training
+        assert training is not None
+        self._rows = model.row_map(training.required()).array
+        self._owners = [np.flatnonzero(training.labels == i) for i in range(model.n_classes)]
+        self._again, self._n_threads = TrainingReplicates(training, seed), model.n_threads
+
+    def __call__(self, numbers: range) -> Templates:
+        """Return the templates of these replicates."""
+        drawn = np.stack([self._again(b) for b in numbers])
+        means = [_means(drawn[:, own], self._rows[own]) for own in self._owners]
+        templates = np.stack(means, axis=2)
+        return Templates(templates, templates.transpose(0, 2, 1) @ templates, self._n_threads)
 
 
 def _means(weights: Array, rows: Array) -> Array:

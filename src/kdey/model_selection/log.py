@@ -37,7 +37,7 @@ class SearchLog(AppendedFile):
         self.scores = dict[str, Score]()
         try:
             self._read(fingerprint)
-        except BaseException:
+        except BaseException:  # raised again: a file must not stay open that nobody will close
             self.close()
             raise
 
@@ -49,12 +49,12 @@ class SearchLog(AppendedFile):
     def _read(self, fingerprint: str) -> None:
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
-        self.cut(whole)
         lines = content[:whole].splitlines()
         if not lines:
-            self.write(_encode({"kind": _KIND, "search": fingerprint}))
+            self._begin(content, _encode({"kind": _KIND, "search": fingerprint}))
             return
         self._check_header(_decode(lines[0]), fingerprint)
+        self.cut(whole)  # not before it is sure that the file is a log
         damaged = 0
         for line in lines[1:]:
             record = _decode(line)
@@ -70,6 +70,13 @@ class SearchLog(AppendedFile):
                 UserWarning,
                 stacklevel=4,
             )
+
+    def _begin(self, content: bytes, header: bytes) -> None:
+        """Write the first line; all that may stand there is the beginning of the same one."""
+        if not header.startswith(content):
+            self._check_header(None, "")
+        self.cut(0)
+        self.write(header)
 
     def _check_header(self, header: Mapping[str, Any] | None, fingerprint: str) -> None:
         if header is None or header.get("kind") != _KIND:

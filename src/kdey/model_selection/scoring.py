@@ -197,6 +197,11 @@ class Scoring:
         return Score(means, stds, stalled, fit_time, score_time)
 
     def _failed(self, left: list[Candidate], error: Exception, finish: Finish) -> None:
+        """Raise, or note the failure as the score of the candidates that are ``left``.
+
+        Classifiers and quantifiers are anybody's and may raise anything, which is why all work on
+        a candidate catches every exception and ends here.
+        """
         if self.raising:
             raise error
         unknown = {metric.name: float("nan") for metric in self.metrics}

@@ -87,7 +87,7 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{path} has format {version}, and this kdey reads up to {FORMAT}: it was written by "
             f"kdey {manifest.get('kdey', 'of a later version')}; update kdey to read it"
         )
-    if digest != _manifest_digest(manifest) or not isinstance(members, dict):
+    if digest != _manifest_digest(manifest) or not _is_table(members):
         raise ModelFileError(
             f"{path} was changed since it was written: its manifest does not match"
         )
@@ -109,6 +109,17 @@ def _read_member(
     if len(data) != bytes or _digest(data) != sha256:
         raise damaged
     return data
+
+
+def _is_table(members: Any) -> bool:
+    """Whether this tells a length and a checksum of each member, and nothing else."""
+    return isinstance(members, dict) and all(
+        isinstance(told, dict)
+        and told.keys() == {"bytes", "sha256"}
+        and type(told["bytes"]) is int
+        and told["bytes"] >= 0  # a negative length would unpack all there is
+        for told in members.values()
+    )
 
 
 def _digest(data: bytes) -> str:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey.persistence.archive import ModelFileError, read_archive, read_manifest, write_archive
 from kdey.persistence.canonical import canonical
 from kdey.persistence.tree import Parts, decode, encode
+from kdey.persistence.trees import check_trees
 
 _TREE = "quantifier.json"
 #: Types of scikit-learn that hold arrays and that skops asks about.
@@ -148,7 +149,7 @@ def _skops() -> Any:
 def _skops_bytes(value: Any) -> bytes:
     try:
         data = canonical(_skops().dumps(value))
-    except (TypeError, AttributeError, RecursionError) as error:
+    except (TypeError, AttributeError) as error:
         raise TypeError(
             f"skops cannot write a {type(value).__qualname__} ({error}); save with "
             "use_pickle=True, or freeze the scores and use fit_posteriors"
@@ -174,7 +175,9 @@ def _foreign(
             f"{source} holds types that are not trusted: {', '.join(sorted(unknown))}; if you know "
             "them, pass their names as trusted"
         )
-    return _skops().loads(data, trusted=[*TRUSTED, *trusted])
+    made = _skops().loads(data, trusted=[*TRUSTED, *trusted])
+    check_trees(made)
+    return made
 
 
 def _versions() -> dict[str, str]:

@@ -34,6 +34,16 @@ def look(number: int) -> dict[str, Any]:
     }
 
 
+def words(name: Any) -> str:
+    r"""Return a name that comes from the data (a class, a group) so that it is drawn as it is.
+
+    matplotlib takes what stands between dollars for a formula, and fails where it is none; names
+    that begin with an underscore it leaves out of legends.
+    """
+    text = str(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def in_per_cent(axis: Any) -> None:
     """Label an axis of shares in per cent."""
     from matplotlib.ticker import PercentFormatter

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from kdey.evaluation import Results
-from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, plain
+from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, plain, words
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ class BiasDisplay:
             colour = COLOURS[number % len(COLOURS)]
             _fill(made[-1], colour)
             ax.plot([], [], "s", color=colour, alpha=0.5, label=name)
-        ax.set_xticks(np.arange(k), [str(label) for label in self.results.classes])
+        ax.set_xticks(np.arange(k), [words(label) for label in self.results.classes])
         ax.set(xlabel="class")
         ax.legend(frameon=False, fontsize="small")
         return made

@@ -10,7 +10,7 @@ import numpy as np
 
 from kdey.bags import Array
 from kdey.evaluation import Results
-from kdey.plots.axes import axes_or_new, in_per_cent, legend, look, plain
+from kdey.plots.axes import axes_or_new, in_per_cent, legend, look, plain, words
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class DiagonalDisplay:
             ax.plot(at, middle, marker=".", markersize=5, label=name, **style)
         ax.set(xlabel="true prevalence", ylabel="estimated prevalence")
         if label is not None:
-            ax.set_title(f"class {label}", fontsize="medium")
+            ax.set_title(words(f"class {label}"), fontsize="medium")
         in_per_cent(ax.xaxis)
         in_per_cent(ax.yaxis)
         plain(ax)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.inference import Estimate
-from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, plain
+from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, plain, words
 from kdey.report.rows import ClassRow, by_size, estimate_rows
 
 #: Marks that stand beside the estimate: attribute, label, marker, colour.
@@ -75,7 +75,7 @@ class IntervalsDisplay:
                 ax.plot(
                     values, places, marker, color=colour, label=meaning, ms=size, mew=1.6, **hollow
                 )
-        ax.set_yticks(places, [row.name for row in rows])
+        ax.set_yticks(places, [words(row.name) for row in rows])
         ax.set(xlabel="prevalence", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
         in_per_cent(ax.xaxis)
         plain(ax)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kdey.bags import Array
 from kdey.fitted import bag_posteriors, training_of
 from kdey.kernels import class_log_sums
-from kdey.plots.axes import pyplot
+from kdey.plots.axes import pyplot, words
 from kdey.report.figures.simplex import simplex_cells
 
 _COLOUR_MAPS = ("Blues", "Oranges", "Greens")
@@ -98,12 +98,12 @@ class SimplexDisplay:
         ax.scatter(some[:, 2], some[:, 0], some[:, 1], s=3, color="black", alpha=0.35, linewidths=0)
         left, right, top = self.classes
         for label, side in ((top, "t"), (left, "l"), (right, "r")):
-            getattr(ax, f"set_{side}label")(label)
+            getattr(ax, f"set_{side}label")(words(label))
         for axis in (ax.taxis, ax.laxis, ax.raxis):
             axis.set_label_position("corner")
             axis.set_label_rotation_mode("horizontal")
             axis.set_ticks([])
-        ax.set_title(name, fontsize="medium", pad=22)
+        ax.set_title(words(name), fontsize="medium", pad=22)
 
 
 def _grid() -> Array:

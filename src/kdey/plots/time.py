@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kdey.plots.axes import axes_or_new, in_per_cent, legend, look, plain
+from kdey.plots.axes import axes_or_new, in_per_cent, legend, look, plain, words
 from kdey.report.groups import GroupTable, group_table, position
 
 #: Classes drawn where none are named: those with the largest shares.
@@ -75,10 +75,11 @@ class PrevalenceOverTimeDisplay:
             )
             style = look(number)
             ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
-            ax.plot(places, middle, marker="o", markersize=3, label=name, **style)
+            ax.plot(places, middle, marker="o", markersize=3, label=words(name), **style)
         if not dated:
-            ax.set_xticks(places, [str(moment) for moment in moments], rotation=30, ha="right")
-        ax.set(xlabel=self.table.time, ylabel="prevalence", ylim=(0, None), title=series or "")
+            ax.set_xticks(places, [words(moment) for moment in moments], rotation=30, ha="right")
+        ax.set(xlabel=words(self.table.time), ylabel="prevalence", ylim=(0, None))
+        ax.set_title(words(series or ""))
         in_per_cent(ax.yaxis)
         plain(ax)
         legend(ax)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.bags import Bags
+from kdey.bags import Bags, offsets_of
 from kdey.labels import Codes, Labels
 
 Replace: TypeAlias = Literal["auto"] | bool
@@ -132,5 +132,5 @@ def draw_bags(
     """Return one bag per row of ``counts``, shape (n_bags, k), each from its own generator."""
     pool.check(counts, replace)
     drawn = [pool.draw(row, replace, rng) for row, rng in zip(counts, generators, strict=True)]
-    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=1))]).astype(np.int64)
+    offsets = offsets_of(counts.sum(axis=1))
     return Bags(np.concatenate(drawn), offsets, len(pool.order))

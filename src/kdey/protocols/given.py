@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey.bags import Bags, BagsLike, as_bags
+from kdey.bags import Bags, BagsLike, as_bags, offsets_of
 from kdey.labels import Labels, check_classes, encode_labels, group_codes
 from kdey.protocols.labels import LabelledBags, realised_prevalences
 from kdey.simplex import SUM_TOLERANCE, Array, check_posteriors
@@ -33,7 +33,7 @@ class GroupBags:
         if len(member) != len(codes):
             raise ValueError(f"groups has {len(member)} entries, but y has {len(codes)}")
         positions = np.argsort(member, kind="stable").astype(np.int64)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(member))]).astype(np.int64)
+        offsets = offsets_of(np.bincount(member))
         bags = Bags(positions, offsets, len(codes))
         return LabelledBags(bags, realised_prevalences(bags, codes, len(known)), known, names)
 

@@ -33,6 +33,10 @@ class LabelledBags:
     classes: Labels
     names: Labels | None = None
 
+    def __post_init__(self) -> None:
+        # Protocols may be anybody's, and their bags go straight to the solvers.
+        object.__setattr__(self, "bags", self.bags.checked())
+
     def __len__(self) -> int:
         """Return the number of bags."""
         return len(self.bags)

@@ -49,12 +49,6 @@ class ClassifierView:
         """Share of each class that is decided right, shape (k,)."""
         return np.asarray(np.diag(self.confusion))
 
-    @property
-    def precisions(self) -> Array:
-        """Share of the decisions for each class that are right, shape (k,); NaN without any."""
-        total = self.counts.sum(axis=0)
-        return np.asarray(np.diag(self.counts) / np.where(total > 0, total, np.nan))
-
     def frequent(self, most: int = _TOLD) -> list[tuple[str, str, float]]:
         """Return the most frequent confusions: true class, decision, share of the true class."""
         shares = np.nan_to_num(self.confusion) * (1 - np.eye(len(self.classes)))

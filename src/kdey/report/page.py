@@ -64,7 +64,10 @@ class Report:
     def _repr_html_(self) -> str:
         page = escape(self.html())
         style = "width:100%;height:700px;border:1px solid #8884"
-        return f'<iframe srcdoc="{page}" style="{style}" title="{escape(self.title)}"></iframe>'
+        # The page needs its script and its files, and nothing of the notebook around it.
+        may = "allow-scripts allow-downloads"
+        title = escape(self.title)
+        return f'<iframe srcdoc="{page}" sandbox="{may}" style="{style}" title="{title}"></iframe>'
 
 
 def make_report(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.bags import offsets_of
 from kdey.kernels import class_log_sums, resolve_bandwidth, transform
 from kdey.kernels.bandwidth import check_bandwidth
 from kdey.kernels.geometry import check_geometry
@@ -67,15 +68,13 @@ class KernelSpec:
     def fit_quietly(self, training: TrainingPosteriors, n_classes: int) -> ClassReferences:
         """As :meth:`fit`, without a word on a bandwidth that may just be tried out."""
         points = np.asarray(transform(training.required(), self.kernel, self.shrinkage))
-        keep = slice(None) if training.weights is None else training.weights > 0
-        labels, points = training.labels[keep], points[keep]
-        counts = np.bincount(labels, minlength=n_classes)
+        order = reference_order(training)
+        counts = np.bincount(training.labels[order], minlength=n_classes)
         if (counts == 0).any():
             absent = int(np.argmin(counts))
             raise ValueError(f"class number {absent} has no training posterior to build on")
-        order = np.argsort(labels, kind="stable")
-        weights = None if training.weights is None else training.weights[keep][order]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        weights = None if training.weights is None else training.weights[order]
+        offsets = offsets_of(counts)
         points = np.ascontiguousarray(points[order])
         h = resolve_bandwidth(self.bandwidth, points, offsets, weights)
         return ClassReferences(points, offsets, weights, h, self)
@@ -128,6 +127,12 @@ class ClassReferences:
         return sums
 
 
+def reference_order(training: TrainingPosteriors) -> NDArray[np.int64]:
+    """Return the training rows behind the references, one each: by class, those with a weight."""
+    order = np.argsort(training.labels, kind="stable")
+    return order if training.weights is None else order[training.weights[order] > 0]
+
+
 def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -> None:
     """Warn where the densities cannot tell classes apart, or shrink to nearest neighbours."""
     spread = float(np.sqrt(points.var(axis=0, dtype=np.float64).sum()))
@@ -135,7 +140,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
         warnings.warn(
             f"bandwidth={bandwidth:g} is more than twice the spread of the training posteriors "
             f"({spread:.3g}): all class densities look alike and the estimate says little. "
-            "Choose a smaller bandwidth.",
+            "A smaller bandwidth would help, or a classifier whose posteriors vary more.",
             BandwidthWarning,
             stacklevel=2,
         )
@@ -145,7 +150,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
         warnings.warn(
             f"bandwidth={bandwidth:g} is less than a tenth of the typical distance between "
             f"neighbouring training posteriors ({nearest:.3g}): the densities shrink to nearest "
-            "neighbours. Choose a larger bandwidth.",
+            "neighbours. A larger bandwidth would help, or more training instances.",
             BandwidthWarning,
             stacklevel=2,
         )

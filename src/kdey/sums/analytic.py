@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kdey.bags import Array, Bags, Indices
+from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.inference import FittedModel, IntervalOptions
 from kdey.inference.analytic import (
     Linearised,
@@ -26,7 +26,7 @@ _RUN = 512
 
 def bags_of_sizes(sizes: Array) -> SampledBags:
     """Return bags of which only the sizes are known: no instance of theirs can be asked for."""
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = offsets_of(sizes)
     return SampledBags(Bags(np.empty(0, dtype=np.int64), offsets, int(offsets[-1])), None)
 
 

@@ -26,7 +26,7 @@ from kdey.inference import FittedModel, IntervalOptions
 from kdey.inference.bootstrap import bootstrap_limits
 from kdey.inference.class_rows import ClassRows
 from kdey.inference.moments import adapted, smoothed, training_moments
-from kdey.inference.resampling import TrainingReplicates
+from kdey.inference.resolving import TemplateReplicates
 from kdey.matching import MatchMeans
 from kdey.rows.posterior import PosteriorMap
 from kdey.simplex import project
@@ -112,30 +112,12 @@ def moment_draws(
     learnt = model.training is not None and model.training.posteriors is not None
     exact = isinstance(model.matching, MatchMeans) and isinstance(model.row_map, PosteriorMap)
     if options.resample_templates and learnt and exact:
-        draws = _with_templates(model, means[0], options)
+        again = TemplateReplicates(model, options.random_state)(range(means[0].shape[1]))
+        draws = np.array([again.match(own) for own in means[0]])
     else:
         flat = [MeanRows(one.reshape(-1, one.shape[2]), False) for one in means]
         draws = solve_means(model, flat).prevalence.reshape(g, -1, k)
     return np.where((found.mass > 0)[:, :, None], draws, estimates[:, None, :])
-
-
-def _with_templates(model: FittedModel, means: Array, options: IntervalOptions) -> Array:
-    """Return least squares solutions with a training replicate each, from means (g, B, r)."""
-    training = model.training
-    assert training is not None
-    rows = model.row_map(training.required()).array
-    again = TrainingReplicates(training, options.random_state)
-    drawn = np.stack([again(b) for b in range(means.shape[1])])
-    owners = [np.flatnonzero(training.labels == i) for i in range(model.n_classes)]
-    templates = np.stack(
-        [drawn[:, o] @ rows[o] / drawn[:, o].sum(axis=1, keepdims=True) for o in owners], axis=2
-    )
-    gram = templates.transpose(0, 2, 1) @ templates
-    out = np.empty((*means.shape[:2], model.n_classes))
-    for group, own in enumerate(means):
-        linear = (own[:, None, :] @ templates)[:, 0, :]
-        out[group] = solve_programs(gram, linear, simplex=True, n_threads=model.n_threads)[0]
-    return np.asarray(out / out.sum(axis=2, keepdims=True))
 
 
 def likelihood_draws(

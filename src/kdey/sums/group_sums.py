@@ -52,13 +52,6 @@ class GroupSums:
         out[self.groups] = values
         return out
 
-    def spread_logs(self, name: str, n_groups: int) -> Array:
-        """Return the log sums ``name`` of groups 0..n_groups - 1, -inf for those not met."""
-        values = self.logs[name]
-        out = np.full((n_groups, *values.shape[1:]), -np.inf)
-        out[self.groups] = values
-        return out
-
 
 def merge(parts: Sequence[GroupSums]) -> GroupSums:
     """Return the sums of all parts; the order of the parts settles the rounding.

@@ -25,6 +25,9 @@ _ESCAPES = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "[": "{[}",  # after the end of a line it would be read as an option of that end
+    "*": "{*}",
+    "\n": " ",
     "±": r"$\pm$",
     "†": r"$\dagger$",
     "‡": r"$\ddagger$",

@@ -33,6 +33,6 @@ def _entry(entry: Entry) -> str:
 
 
 def _escape(text: str) -> str:
-    for sign in "\\|*_<>":
+    for sign in "\\|*_<>[]`":
         text = text.replace(sign, f"\\{sign}")
-    return text
+    return text.replace("\n", " ")
