@@ -15,10 +15,10 @@ struct Match {
   explicit Match(Reader& reader)
       : range(reader.range()),
         loss(reader.between(0, kdey::kLosses - 1)),
-        k(reader.one_in(16) ? reader.between(10, 40) : reader.between(1, 9)),
+        k(reader.classes()),
         // From 2048 points on the solver starts with some of them.
-        t(reader.one_in(64) ? reader.between(2048, 2300) : reader.between(1, 40)),
-        n_bags(reader.between(1, 3)),
+        t(reader.one_in(128) ? reader.between(2048, 2300) : reader.between(1, 20)),
+        n_bags(reader.one_in(8) ? reader.between(1, 3) : 1),
         templates(reader.numbers(t * k, range)),
         targets(reader.numbers(n_bags * t, range)),
         reference(static_cast<size_t>(t), 1.0) {
@@ -75,17 +75,21 @@ long double slope(int64_t loss, long double p, long double q) {
 
 Slow slow_match(const Match& m, int64_t b, const double* x) {
   std::vector<long double> g(m.k, 0), size(m.k, 0);
-  long double value = 0;
+  long double value = 0, terms = 0;
   for (int64_t j = 0; j < m.t; ++j) {
     const double *row = m.templates.data() + j * m.k, q = m.targets[b * m.t + j];
     long double p = 0;
     for (int64_t i = 0; i < m.k; ++i) p += static_cast<long double>(row[i]) * x[i];
     value += phi(m.loss, p, q) / m.reference[j];
+    terms += (p + q) / m.reference[j];
     if (m.bare(j)) continue;
     const long double s = slope(m.loss, p, q) / m.reference[j];
-    for (int64_t i = 0; i < m.k; ++i) g[i] += s * row[i], size[i] += std::fabs(s) * row[i];
+    for (int64_t i = 0; i < m.k; ++i) {
+      g[i] += s * row[i];
+      size[i] += (std::fabs(s) + 1 / m.reference[j]) * row[i];
+    }
   }
-  return {value, slow_gap(g, x), *std::max_element(size.begin(), size.end())};
+  return {value, slow_gap(g, x), terms + *std::max_element(size.begin(), size.end())};
 }
 }  // namespace
 
@@ -101,7 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       answers.objective.data(), answers.gap.data(), answers.n_iter.data());
   require(status == KDEY_OK, "the divergence was minimised");
   for (int64_t b = 0; b < m.n_bags; ++b) {
-    if (m.asked(b))
+    if (m.asked(b) && starts_well(m.start, b, m.k))
       answers.check(b, limits, m.range, [&](const double* x) { return slow_match(m, b, x); });
   }
   return 0;

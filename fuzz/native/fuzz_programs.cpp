@@ -16,8 +16,8 @@ struct Programs {
 
   explicit Programs(Reader& reader)
       : range(reader.range()),
-        k(reader.one_in(16) ? reader.between(10, 40) : reader.between(1, 9)),
-        n(reader.between(1, 3)),
+        k(reader.classes()),
+        n(reader.one_in(4) ? reader.between(1, 3) : 1),
         shared(reader.byte() % 2),
         simplex(reader.byte() % 2),
         passes(reader.one_in(4) ? reader.between(1, 3) : 4),
@@ -63,27 +63,28 @@ struct Programs {
   std::vector<double> matrix_;
 };
 
-// The distance from the optimum by the gradient, relative to the terms it is made of.
+// The distance from the optimum by the gradient, relative to the largest numbers of the program.
 void check_optimal(const Programs& p, int64_t b, const double* x) {
   std::vector<long double> g(p.k);
-  long double size = 1e-300L, along = 0, length = 0;
+  long double size = 0, along = 0, length = 0;
   for (int64_t i = 0; i < p.k; ++i) {
-    g[i] = -static_cast<long double>(p.linear[b * p.k + i]);
-    long double terms = std::fabs(p.linear[b * p.k + i]);
+    const double *row = p.gram(b) + i * p.k, c = p.linear[b * p.k + i];
+    g[i] = -static_cast<long double>(c);
     for (int64_t j = 0; j < p.k; ++j) {
-      const long double term = static_cast<long double>(p.gram(b)[i * p.k + j]) * x[j];
-      g[i] += term, terms += std::fabs(term);
+      g[i] += static_cast<long double>(row[j]) * x[j];
+      size = std::max<long double>(size, std::fabs(row[j]));
     }
+    size = std::max<long double>(size, std::fabs(c));
     along += x[i] * g[i], length += x[i];
-    size = std::max(size, terms);
   }
   const long double lowest = *std::min_element(g.begin(), g.end());
-  const long double bound = 1e-9 * size * std::max(length, 1.0L);
+  length = std::max(length, 1.0L);
+  const long double bound = 1e-9 * size * length;
   if (p.simplex) {
     require(along - lowest <= bound, "the simplex program is solved");
   } else {
-    require(lowest >= -1e-9 * size, "no class could enter");
-    require(std::fabs(along) <= bound, "classes in play have no slope");
+    require(lowest >= -bound, "no class could enter");
+    require(std::fabs(along) <= bound * length, "classes in play have no slope");
   }
 }
 }  // namespace

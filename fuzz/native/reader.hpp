@@ -37,6 +37,7 @@ class Reader {
     const uint8_t drawn = byte();
     return drawn < 128 ? Range::plain : drawn < 208 ? Range::wide : Range::hostile;
   }
+  int64_t classes() { return one_in(32) ? between(8, 40) : between(1, 7); }
   double unit() { return (byte() * 256 + byte()) / 65535.0; }
 
   double number(Range range) {
@@ -56,10 +57,10 @@ class Reader {
     return drawn;
   }
 
-  // Lowers the instruction set, which the core asks for at every call.
+  // Lowers the instruction set, which the core asks for at every call. (setenv would leak.)
   void choose_isa() {
-    static const char* const names[] = {"avx512", "avx2", "baseline"};
-    setenv("KDEY_ISA", names[between(0, 2)], 1);
+    static char names[3][20] = {"KDEY_ISA=avx512", "KDEY_ISA=avx2", "KDEY_ISA=baseline"};
+    putenv(names[between(0, 2)]);
   }
   // Threads cost the fuzzer more than most problems do.
   int64_t threads() { return one_in(64) ? 3 : 1; }
@@ -116,6 +117,11 @@ inline std::vector<double> simplex_points(Reader& reader, int64_t count, int64_t
   if (range != Range::hostile)
     for (int64_t b = 0; b < count; ++b) to_simplex(points.data() + b * k, k);
   return points;
+}
+
+// Whether a bag has no start, or one that the Python layer would let pass.
+inline bool starts_well(const std::vector<double>& start, int64_t b, int64_t k) {
+  return start.empty() || on_simplex(start.data() + b * k, k);
 }
 
 inline const double* or_null(const std::vector<double>& values) {

@@ -11,6 +11,8 @@ namespace {
 // Share of the uniform prevalence blended into a start that explains some row not at all, or
 // into a point where the steps got stuck.
 constexpr double kBlend = 1e-3;
+// Mixtures below this are as good as none: the square of their inverse must be finite.
+constexpr double kFaint = 1e-100;
 constexpr int kHalvings = 60;
 constexpr int64_t kRestarts = 3;
 // A Newton step shortened below this is helped by an exchange between two classes.
@@ -59,7 +61,7 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
   const int steps = first_steps(problem.loss);
   for (int i = 0; i < steps && !(gap() <= tol); ++i) multiply(problem);
   int64_t iteration = 0, restarts = 0;
-  while (!(gap() <= tol) && iteration < max_iter) {
+  while (!solved(problem, tol) && iteration < max_iter) {
     ++iteration;
     const double before = gap();
     double promise = newton_step(problem);
@@ -76,10 +78,11 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
       // huge and gains nothing. Coming back from a little further inside finds its place.
       if (++restarts > kRestarts) break;
       blend(x_);
-      kernels_.mix(problem.rows, problem.n, k_, x_, p_);
-      gradient(problem, p_, g_);
+      drifted_ = true;
+      refresh(problem);
     }
   }
+  refresh(problem);
   std::copy(x_, x_ + k_, x);
   return {gap(), iteration};
 }
@@ -122,9 +125,20 @@ void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
     kernels_.pull(problem.rows, n, k_, slope_, mass_);
   }
   kernels_.mix(problem.rows, n, k_, x_, p_);
-  if (*std::min_element(p_, p_ + n) > 0) return;
+  drifted_ = false;
+  if (explains_all(problem)) return;
   blend(x_);
   kernels_.mix(problem.rows, n, k_, x_, p_);
+}
+
+// Whether x is fit to start from. A mixture of next to nothing has a curvature beyond all bounds,
+// and Newton's method only doubles it. At a likelihood's optimum no gradient is below -1, so a
+// row, whose largest entry is one, has a mixture of at least its weight there.
+bool SeparableSolver::explains_all(const SeparableProblem& problem) const {
+  const bool likelihood = problem.loss == kNegativeLog;
+  for (int64_t j = 0; j < problem.n; ++j)
+    if (!(p_[j] > (likelihood ? kBlend * problem.v[j] : kFaint))) return false;
+  return true;
 }
 
 // The gradient where the mixtures are p.
@@ -133,12 +147,26 @@ void SeparableSolver::gradient(const SeparableProblem& problem, const double* p,
   kernels_.pull(problem.rows, problem.n, k_, slope_, out);
 }
 
-// The Frank-Wolfe gap at x.
+// The Frank-Wolfe gap at x; NaN where x is, so that nothing undefined passes for an optimum.
 double SeparableSolver::gap() const {
   double lowest = *std::min_element(g_, g_ + k_), gap = 0;
   for (int64_t i = 0; i < k_; ++i)
-    if (x_[i] > 0) gap += x_[i] * (g_[i] - lowest);
+    if (!(x_[i] <= 0)) gap += x_[i] * (g_[i] - lowest);
   return gap;
+}
+
+// Whether the gap is at most tol. Mixtures that were moved along with x step by step have lost
+// digits, which a square root near zero shows: they are made again before x is certified.
+bool SeparableSolver::solved(const SeparableProblem& problem, double tol) {
+  if (gap() <= tol) refresh(problem);
+  return gap() <= tol;
+}
+
+void SeparableSolver::refresh(const SeparableProblem& problem) {
+  if (!drifted_) return;
+  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
+  gradient(problem, p_, g_);
+  drifted_ = false;
 }
 
 // Minimises the quadratic model over the simplex, into z; returns the slope towards it.
@@ -215,6 +243,8 @@ double SeparableSolver::search(const SeparableProblem& problem) {
 }
 
 void SeparableSolver::move(const SeparableProblem& problem, double t) {
+  if (t == 0) return;  // z may be undefined
+  drifted_ = t < 1;
   if (t == 1) {
     std::swap(x_, z_);
     std::swap(p_, end_);
@@ -235,8 +265,8 @@ bool SeparableSolver::reopen(const SeparableProblem& problem) {
   }
   if (sum == 0) return false;
   for (int64_t i = 0; i < k_; ++i) x_[i] /= 1 + sum;
-  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
-  gradient(problem, p_, g_);
+  drifted_ = true;
+  refresh(problem);
   return true;
 }
 
@@ -260,9 +290,10 @@ double SeparableSolver::exchange(const SeparableProblem& problem) {
     if (g_[i] < g_[best]) best = i;
     if (x_[i] > 0 && (worst < 0 || g_[i] > g_[worst])) worst = i;
   }
+  if (worst < 0 || worst == best) return 0;
   std::copy(x_, x_ + k_, z_);
   z_[best] += z_[worst];
-  z_[worst] = best == worst ? z_[worst] : 0.0;
+  z_[worst] = 0;
   kernels_.mix(problem.rows, problem.n, k_, z_, end_);
   double t = slope_of(g_) < 0 ? search(problem) : 0;
   move(problem, t);
@@ -285,8 +316,8 @@ void SeparableSolver::multiply(const SeparableProblem& problem) {
   }
   if (!(sum > 0) || !std::isfinite(sum)) return;  // a bag so far away that it has no digit left
   for (int64_t i = 0; i < k_; ++i) x_[i] = half_[i] / sum;
-  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
-  gradient(problem, p_, g_);
+  drifted_ = true;
+  refresh(problem);
 }
 
 // The l of `multiply`: Newton's method on 1/sqrt of the sum, which is nearly straight, from below.
