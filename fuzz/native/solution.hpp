@@ -53,7 +53,7 @@ struct Answers {
     const bool claimed = gap[b] <= limits.tol;
     require(n_iter[b] >= 0 && n_iter[b] <= limits.max_iter, "iterations stay below max_iter");
     require(!(gap[b] < 0), "a gap is not negative");
-    if (claimed) require(on_simplex(found, k), "what converged lies on the simplex");
+    for (int64_t i = 0; i < k && claimed; ++i) require(!std::isnan(found[i]), "NaN has not converged");
     if (range != Range::hostile) require(on_simplex(found, k), "a prevalence lies on the simplex");
     if (range != Range::plain) return;
     require(std::isfinite(gap[b]) && std::isfinite(objective[b]), "plain numbers give plain ones");

@@ -62,6 +62,7 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
   for (int i = 0; i < steps && !(gap() <= tol); ++i) multiply(problem);
   int64_t iteration = 0, restarts = 0;
   while (!solved(problem, tol) && iteration < max_iter) {
+    if (std::isnan(x_[0])) break;  // so was the start: nothing leads back
     ++iteration;
     const double before = gap();
     double promise = newton_step(problem);

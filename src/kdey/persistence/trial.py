@@ -19,7 +19,7 @@ def check_answers(quantifier: Any) -> None:
     A file with checksums that match may still hold, say, templates of other classes, or lack a
     field. Better to hear of it where the file is read than from the first bag.
     """
-    if getattr(quantifier, "device", None) not in (None, "cpu"):
+    if getattr(quantifier, "device", None) not in (None, "cpu", "auto"):
         return  # making a device ready takes seconds
     try:
         if hasattr(quantifier, "aggregate"):
