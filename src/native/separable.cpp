@@ -11,7 +11,8 @@ namespace {
 // Share of the uniform prevalence blended into a start that explains some row not at all, or
 // into a point where the steps got stuck.
 constexpr double kBlend = 1e-3;
-// Mixtures below this are as good as none: the square of their inverse must be finite.
+// A mixture below this share of a likelihood's row counts as not explained: its curvature is so
+// large that no step could be made from there.
 constexpr double kFaint = 1e-100;
 constexpr int kHalvings = 60;
 constexpr int64_t kRestarts = 3;
@@ -61,7 +62,7 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
   const int steps = first_steps(problem.loss);
   for (int i = 0; i < steps && !(gap() <= tol); ++i) multiply(problem);
   int64_t iteration = 0, restarts = 0;
-  while (!solved(problem, tol) && iteration < max_iter) {
+  while (!(gap() <= tol) && iteration < max_iter) {
     if (std::isnan(x_[0])) break;  // so was the start: nothing leads back
     ++iteration;
     const double before = gap();
@@ -79,13 +80,13 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
       // huge and gains nothing. Coming back from a little further inside finds its place.
       if (++restarts > kRestarts) break;
       blend(x_);
-      drifted_ = true;
-      refresh(problem);
+      kernels_.mix(problem.rows, problem.n, k_, x_, p_);
+      gradient(problem, p_, g_);
     }
   }
-  refresh(problem);
   std::copy(x_, x_ + k_, x);
-  return {gap(), iteration};
+  // A slope that is no number certifies nothing.
+  return {std::isnan(gap()) ? std::numeric_limits<double>::infinity() : gap(), iteration};
 }
 
 void SeparableSolver::approach(const SeparableProblem& problem, double* x) {
@@ -126,20 +127,10 @@ void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
     kernels_.pull(problem.rows, n, k_, slope_, mass_);
   }
   kernels_.mix(problem.rows, n, k_, x_, p_);
-  drifted_ = false;
-  if (explains_all(problem)) return;
+  const double faint = problem.loss == kNegativeLog ? kFaint : 0;
+  if (*std::min_element(p_, p_ + n) > faint) return;
   blend(x_);
   kernels_.mix(problem.rows, n, k_, x_, p_);
-}
-
-// Whether x is fit to start from. A mixture of next to nothing has a curvature beyond all bounds,
-// and Newton's method only doubles it. At a likelihood's optimum no gradient is below -1, so a
-// row, whose largest entry is one, has a mixture of at least its weight there.
-bool SeparableSolver::explains_all(const SeparableProblem& problem) const {
-  const bool likelihood = problem.loss == kNegativeLog;
-  for (int64_t j = 0; j < problem.n; ++j)
-    if (!(p_[j] > (likelihood ? kBlend * problem.v[j] : kFaint))) return false;
-  return true;
 }
 
 // The gradient where the mixtures are p.
@@ -148,26 +139,12 @@ void SeparableSolver::gradient(const SeparableProblem& problem, const double* p,
   kernels_.pull(problem.rows, problem.n, k_, slope_, out);
 }
 
-// The Frank-Wolfe gap at x; NaN where x is, so that nothing undefined passes for an optimum.
+// The Frank-Wolfe gap at x.
 double SeparableSolver::gap() const {
   double lowest = *std::min_element(g_, g_ + k_), gap = 0;
   for (int64_t i = 0; i < k_; ++i)
-    if (!(x_[i] <= 0)) gap += x_[i] * (g_[i] - lowest);
+    if (x_[i] != 0) gap += x_[i] * (g_[i] - lowest);  // NaN, should there be one, is passed on
   return gap;
-}
-
-// Whether the gap is at most tol. Mixtures that were moved along with x step by step have lost
-// digits, which a square root near zero shows: they are made again before x is certified.
-bool SeparableSolver::solved(const SeparableProblem& problem, double tol) {
-  if (gap() <= tol) refresh(problem);
-  return gap() <= tol;
-}
-
-void SeparableSolver::refresh(const SeparableProblem& problem) {
-  if (!drifted_) return;
-  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
-  gradient(problem, p_, g_);
-  drifted_ = false;
 }
 
 // Minimises the quadratic model over the simplex, into z; returns the slope towards it.
@@ -244,8 +221,7 @@ double SeparableSolver::search(const SeparableProblem& problem) {
 }
 
 void SeparableSolver::move(const SeparableProblem& problem, double t) {
-  if (t == 0) return;  // z may be undefined
-  drifted_ = t < 1;
+  if (t == 0) return;  // z may be no point at all, and 0 times NaN is NaN
   if (t == 1) {
     std::swap(x_, z_);
     std::swap(p_, end_);
@@ -266,8 +242,8 @@ bool SeparableSolver::reopen(const SeparableProblem& problem) {
   }
   if (sum == 0) return false;
   for (int64_t i = 0; i < k_; ++i) x_[i] /= 1 + sum;
-  drifted_ = true;
-  refresh(problem);
+  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
+  gradient(problem, p_, g_);
   return true;
 }
 
@@ -316,9 +292,14 @@ void SeparableSolver::multiply(const SeparableProblem& problem) {
     sum += half_[i] = x_[i] > 0 ? x_[i] * factor : 0.0;
   }
   if (!(sum > 0) || !std::isfinite(sum)) return;  // a bag so far away that it has no digit left
-  for (int64_t i = 0; i < k_; ++i) x_[i] = half_[i] / sum;
-  drifted_ = true;
-  refresh(problem);
+  for (int64_t i = 0; i < k_; ++i) half_[i] /= sum;
+  kernels_.mix(problem.rows, problem.n, k_, half_, middle_);
+  gradient(problem, middle_, trial_);
+  // A prevalence that underflows can leave a row without its only class, and nothing leads back.
+  if (!std::all_of(trial_, trial_ + k_, [](double value) { return std::isfinite(value); })) return;
+  std::swap(x_, half_);
+  std::swap(p_, middle_);
+  std::swap(g_, trial_);
 }
 
 // The l of `multiply`: Newton's method on 1/sqrt of the sum, which is nearly straight, from below.

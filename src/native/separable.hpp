@@ -37,9 +37,6 @@ class SeparableSolver {
   void begin(const SeparableProblem& problem, const double* x);
   void gradient(const SeparableProblem& problem, const double* p, double* out);
   double gap() const;
-  bool explains_all(const SeparableProblem& problem) const;
-  bool solved(const SeparableProblem& problem, double tol);
-  void refresh(const SeparableProblem& problem);
   double newton_step(const SeparableProblem& problem);
   double slope_at(const SeparableProblem& problem, double t, double* out);
   double slope_of(const double* gradient) const;
@@ -60,7 +57,6 @@ class SeparableSolver {
   // point and at two trial points; the total of each column of the rows.
   double *x_, *z_, *linear_, *g_, *trial_, *half_, *mass_;
   double* hessian_;
-  bool drifted_ = false;  // whether p, and so g, is no longer what x gives to the last digit
   // Vectors of n: mixtures at x, at z, in between; loss derivatives.
   double *p_ = nullptr, *end_ = nullptr, *middle_ = nullptr, *slope_ = nullptr, *curve_ = nullptr;
 };
