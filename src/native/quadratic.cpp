@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kdey {
 namespace {
@@ -73,7 +74,10 @@ int64_t ActiveSet::minimise(double* x) {
   entered_ = -1;
   const int64_t limit = 10 * k_ + 50;
   for (int64_t step = 1; step <= limit; ++step) {
-    if (!solve_free()) return step;  // no digit left: x stays what it was, which is feasible
+    if (!solve_free()) {  // beyond what numbers hold, and more steps would not help
+      std::fill(x, x + k_, std::numeric_limits<double>::quiet_NaN());
+      return step;
+    }
     if (retreat(x)) continue;
     std::fill(x, x + k_, 0.0);
     for (size_t r = 0; r < free_.size(); ++r) x[free_[r]] = target_[r];
