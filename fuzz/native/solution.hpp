@@ -52,10 +52,12 @@ struct Answers {
     if (std::getenv("FUZZ_PRINT")) print(b, limits, range, slow(found));
     const bool claimed = gap[b] <= limits.tol;
     require(n_iter[b] >= 0 && n_iter[b] <= limits.max_iter, "iterations stay below max_iter");
+    for (int64_t i = 0; i < k && claimed; ++i)
+      require(!std::isnan(found[i]), "NaN has not converged");
+    if (range == Range::hostile) return;
+    require(on_simplex(found, k), "a prevalence lies on the simplex");
     require(!(gap[b] < 0), "a gap is not negative");
-    for (int64_t i = 0; i < k && claimed; ++i) require(!std::isnan(found[i]), "NaN has not converged");
-    if (range != Range::hostile) require(on_simplex(found, k), "a prevalence lies on the simplex");
-    if (range != Range::plain) return;
+    if (range == Range::wide) return;
     require(std::isfinite(gap[b]) && std::isfinite(objective[b]), "plain numbers give plain ones");
     const Slow s = slow(found);
     require(std::fabs(s.gap - gap[b]) <= 1e-12 * (s.size + s.gap), "the gap is the gap");

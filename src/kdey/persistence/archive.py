@@ -100,7 +100,7 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
             manifest = json.loads(stream.read(_LARGEST_MANIFEST))
         version, digest = int(manifest["format"]), manifest.pop("digest")
         members = manifest["members"]
-    except _UNREADABLE + (AttributeError,):
+    except (*_UNREADABLE, AttributeError):
         raise ModelFileError(f"{path} is not a kdey model file: it has no manifest") from None
     if version > FORMAT:
         raise ModelFileError(
@@ -115,7 +115,10 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
 
 
 def _check_size(path: Path, members: dict[str, Any]) -> None:
-    promised = sum(int(expected["bytes"]) for expected in members.values())
+    sizes = [expected["bytes"] for expected in members.values()]
+    if not all(isinstance(size, int) and size >= 0 for size in sizes):
+        raise ModelFileError(f"{path} is not a kdey model file: its manifest has sizes that are none")
+    promised = sum(sizes)
     if promised > max(_SMALL, _LARGEST_RATIO * path.stat().st_size):
         raise ModelFileError(
             f"{path} would unpack to {promised} bytes, many times its own size: it is not a model "
