@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60} seed=${2:-1}
 shift $(($# < 2 ? $# : 2))
 native="kernel programs mixture divergence gibbs"
-targets=${*:-$native model_file tables}
+targets=${*:-$native model_file text}
 build=build/fuzz found=build/fuzz-found
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1
 mkdir -p "$found"

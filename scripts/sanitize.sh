@@ -5,7 +5,7 @@
 #
 # address: the tests of the core with AddressSanitizer and UndefinedBehaviorSanitizer, once per
 # instruction set that this machine has. thread: every threaded entry from several callers at once
-# with ThreadSanitizer, likewise, and the tests that predict from many threads. leak: the harnesses
+# with ThreadSanitizer, likewise, and those of the tests that are about threads. leak: the harnesses
 # of fuzz/native over their committed inputs with LeakSanitizer (needs Clang; left out without).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -43,6 +43,9 @@ thread() {
         echo "threads, $isa"
         KDEY_ISA=$isa TSAN_OPTIONS=halt_on_error=1 build/sanitize-thread/fuzz/native/threads 1
     done
+    # Python and its libraries are not instrumented: only what the core does is looked at.
+    LD_PRELOAD=$(library libtsan.so) TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1 \
+        "$python" -m pytest -q -p no:cacheprovider --numprocesses 0 -k thread $tests
 }
 
 leak() {

@@ -150,3 +150,9 @@ def test_only_contiguous_slices():
         bags[::2]
     with pytest.raises(TypeError, match="taken by slices"):
         bags[0]
+
+
+def test_weights_whose_sum_is_infinite_are_refused():
+    """Each was finite, the shares came out as zero, and the uniform prevalence as an optimum."""
+    with pytest.raises(ValueError, match="finite sum"):
+        Bags.whole(2, [1e308, 1e308])
