@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
-.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit clean
+.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit fuzz sanitize clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration needs, or with everything for development.
@@ -76,6 +76,14 @@ lock: $(SETUP)
 audit: $(SETUP)
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python -m pip_audit --no-deps --requirement .ci/constraints.txt
+
+# The native core and the file readers fuzzed, a minute for each target (needs Clang and atheris, see
+# fuzz/README.md); the core's tests under sanitizers.
+fuzz: $(SETUP)
+	PYTHON=$(abspath $(BIN))/python PATH="$(abspath $(BIN)):$$PATH" scripts/fuzz.sh
+
+sanitize: $(SETUP)
+	PYTHON=$(abspath $(BIN))/python PATH="$(abspath $(BIN)):$$PATH" scripts/sanitize.sh
 
 # Rebuild the native core in place, for work on src/native with an environment of your own.
 native:

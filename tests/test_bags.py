@@ -193,3 +193,9 @@ def test_bags_of_a_protocol_by_hand_are_checked():
     made = Bags(np.array([0, POOL]), np.array([0, 2]), POOL)
     with pytest.raises(ValueError, match="outside the pool"):
         LabelledBags(made, np.ones((1, 1)), np.array(["a"]))
+
+
+def test_weights_whose_sum_is_infinite_are_refused():
+    """Each was finite, the shares came out as zero, and the uniform prevalence as an optimum."""
+    with pytest.raises(ValueError, match="finite sum"):
+        Bags.whole(2, [1e308, 1e308])

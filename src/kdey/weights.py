@@ -22,4 +22,8 @@ def check_weights(
     if not np.isfinite(w).all() or (w < 0).any() or not (may_vanish or w.any()):
         wanted = " and non-negative" if may_vanish else ", non-negative and not all zero"
         raise ValueError(f"{name} must be finite{wanted}")
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{name} must have a finite sum: divide it by its largest entry")
     return w

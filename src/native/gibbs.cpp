@@ -15,6 +15,7 @@ namespace {
 
 // Keeps products with densities of one row representable.
 constexpr double kSmallest = 1e-290;
+constexpr double kMostInstances = 1e9;  // that one row may stand for
 
 struct Bag {
   const double *rows, *weights;
@@ -65,10 +66,31 @@ void draw_classes(const Bag& bag, const double* x, Random& random, double* parts
 void draw_prevalence(const double* prior, const double* counts, int64_t k, Random& random,
                      double* x) {
   for (int64_t i = 0; i < k; ++i) x[i] = random.log_gamma(prior[i] + counts[i]);
-  const double largest = *std::max_element(x, x + k);
-  double total = 0;
+  double largest = *std::max_element(x, x + k), total = 0;
+  if (largest == -HUGE_VAL) {  // parameters so small that all but one class vanish
+    for (int64_t i = 0; i < k; ++i) total += x[i] = prior[i] + counts[i];
+    const int64_t only = pick(x, total, k, random);
+    for (int64_t i = 0; i < k; ++i) x[i] = i == only ? 0 : -HUGE_VAL;
+    largest = total = 0;
+  }
   for (int64_t i = 0; i < k; ++i) total += x[i] = std::exp(x[i] - largest);
   for (int64_t i = 0; i < k; ++i) x[i] = std::max(x[i] / total, kSmallest);
+}
+
+// No generator of gamma numbers ends for a parameter that is none, nor one that never moves.
+bool can_draw(const double* prior, int64_t k, const uint64_t* states, int64_t n_chains) {
+  for (int64_t i = 0; i < k; ++i)
+    if (!(prior[i] > 0) || !std::isfinite(prior[i])) return false;
+  for (const uint64_t *s = states, *end = states + 4 * n_chains; s < end; s += 4)
+    if (!(s[0] | s[1] | s[2] | s[3])) return false;
+  return true;
+}
+
+// Every unit of weight is drawn a class of its own.
+bool countable(const double* weights, int64_t m) {
+  for (int64_t j = 0; weights && j < m; ++j)
+    if (!(weights[j] >= 0 && weights[j] <= kMostInstances)) return false;
+  return true;
 }
 
 }  // namespace
@@ -79,7 +101,9 @@ KDEY_API int32_t kdey_gibbs(const double* rows, const double* weights, int64_t m
                             double* current, uint64_t* states, int64_t n_threads,
                             double* out_prevalence, double* out_counts) {
   using namespace kdey;
-  if (m < 1 || k < 1 || n_chains < 0 || n_sweeps < 0) return KDEY_BAD_ARGUMENT;
+  if (m < 1 || k < 1 || n_chains < 0 || n_sweeps < 0 || !countable(weights, m) ||
+      !can_draw(prior, k, states, n_chains))
+    return KDEY_BAD_ARGUMENT;
   return guarded([&] {
     const Bag bag{rows, weights, m, k};
     parallel_for(n_chains, static_cast<int>(n_threads), [&](int64_t chain) {

@@ -67,9 +67,9 @@ KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates,
                                        double* out_gap, int64_t* out_n_iter);
 
 // Gibbs sweeps of the prevalence given rows (m, k) of class densities, each row on any scale with
-// a positive entry; weights (m) or NULL; prior (k): a Dirichlet's parameters. current (n_chains,
-// k): where each chain stands; states (n_chains, 4): its generator, not all zero; both are moved
-// on. Out, (n_chains, n_sweeps, k): the prevalence after each sweep, and the (weighted) class
+// a positive entry; weights (m), each at most 1e9, or NULL; prior (k): a Dirichlet's parameters,
+// positive and finite. current (n_chains, k): where each chain stands; states (n_chains, 4): its
+// generator, not all zero; both are moved on. Out, (n_chains, n_sweeps, k): the prevalence after each sweep, and the (weighted) class
 // counts it was drawn from. The result does not depend on n_threads.
 KDEY_API int32_t kdey_gibbs(const double* rows, const double* weights, int64_t m, int64_t k,
                             const double* prior, int64_t n_chains, int64_t n_sweeps,

@@ -118,7 +118,7 @@ KDEY_API int32_t kdey_class_log_sums(const void* queries, const void* references
                                      int64_t skip, double* out) try {
   using namespace kdey;
   if (m < 0 || n < 0 || dim < 1 || k < 1 || n_bandwidths < 1 || n_threads < 1 || block_size < 0 ||
-      offsets[0] != 0 || offsets[k] != n)
+      offsets[0] != 0 || offsets[k] != n || !std::is_sorted(offsets, offsets + k + 1))
     return KDEY_BAD_ARGUMENT;
   const KernelIsa& isa = kernel_isa();
   References refs{{references, references_double != 0, dim}, offsets, k, weights};

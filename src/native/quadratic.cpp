@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kdey {
 namespace {
@@ -73,7 +74,10 @@ int64_t ActiveSet::minimise(double* x) {
   entered_ = -1;
   const int64_t limit = 10 * k_ + 50;
   for (int64_t step = 1; step <= limit; ++step) {
-    solve_free();
+    if (!solve_free()) {  // beyond what numbers hold, and more steps would not help
+      std::fill(x, x + k_, std::numeric_limits<double>::quiet_NaN());
+      return step;
+    }
     if (retreat(x)) continue;
     std::fill(x, x + k_, 0.0);
     for (size_t r = 0; r < free_.size(); ++r) x[free_[r]] = target_[r];
@@ -191,23 +195,23 @@ void ActiveSet::substitute(const double* right, double* out) const {
   }
 }
 
-// Minimises over the free classes alone, into target_ (in the order of free_) and shift_.
-void ActiveSet::solve_free() {
+// Minimises over the free classes alone, into target_ (in the order of free_) and shift_; returns
+// whether they are finite.
+bool ActiveSet::solve_free() {
   const size_t m = free_.size();
   shift_ = 0;
-  if (m == 0) return;
+  if (m == 0) return true;
   for (size_t r = 0; r < m; ++r) right_[r] = linear_[free_[r]];
   substitute(right_.data(), target_.data());
-  if (level_ == 0) return;
+  double sum = 0, unit = 0;
+  for (size_t r = 0; r < m; ++r) sum += target_[r];
+  if (level_ == 0) return std::isfinite(sum);
   std::fill(right_.begin(), right_.begin() + m, 1.0);
   substitute(right_.data(), ones_.data());
-  double sum = 0, unit = 0;
-  for (size_t r = 0; r < m; ++r) {
-    sum += target_[r];
-    unit += ones_[r];
-  }
+  for (size_t r = 0; r < m; ++r) unit += ones_[r];
   shift_ = (1 - sum) / unit;
   for (size_t r = 0; r < m; ++r) target_[r] += shift_ * ones_[r];
+  return std::isfinite(shift_);
 }
 
 }  // namespace kdey

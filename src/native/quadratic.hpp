@@ -23,7 +23,7 @@ class ActiveSet {
   void open(const double* x);
   void append(int64_t i);
   void remove(int64_t position);
-  void solve_free();
+  bool solve_free();
   void substitute(const double* right, double* out) const;
   bool retreat(double* x);
   int64_t most_negative(const double* x);

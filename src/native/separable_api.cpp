@@ -40,6 +40,14 @@ struct Pool {
   int64_t k;
 };
 
+// Whether every bag lies within `indices` and every index within the pool.
+bool bags_fit(const int64_t* indices, const int64_t* offsets, int64_t n_bags, int64_t pool) {
+  if (n_bags < 1) return true;
+  return offsets[0] >= 0 && std::is_sorted(offsets, offsets + n_bags + 1) &&
+         std::all_of(indices + offsets[0], indices + offsets[n_bags],
+                     [pool](int64_t index) { return index >= 0 && index < pool; });
+}
+
 void gather(const Pool& pool, const int64_t* indices, const double* weights, int64_t count,
             Gathered& out) {
   double* rows = out.rows.reserve(panelled(count) * pool.k);
@@ -106,7 +114,8 @@ KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales
                                     double* out_x, double* out_objective, double* out_gap,
                                     int64_t* out_n_iter) {
   using namespace kdey;
-  if (pool < 1 || k < 1 || n_bags < 0) return KDEY_BAD_ARGUMENT;
+  if (pool < 1 || k < 1 || n_bags < 0 || !bags_fit(indices, offsets, n_bags, pool))
+    return KDEY_BAD_ARGUMENT;
   return guarded([&] {
     const SeparableKernels kernels = separable_kernels();
     const Pool source{rows, log_scales, k};

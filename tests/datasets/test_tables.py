@@ -125,3 +125,19 @@ def test_a_missing_word_column_is_named(tmp_path: Path) -> None:
     path = write_gz(tmp_path / "a.csv.gz", "a,label\n1,x\n")
     with pytest.raises(ValueError, match="line 1: there is no column 'sex'"):
         read_table(path, ["sex"])
+
+
+@pytest.mark.parametrize("text", ["\na,label\n1,x\n", '"' + "a" * 140_000 + '",label\n1,x\n'])
+def test_lines_that_are_no_row_are_named(tmp_path: Path, text: str) -> None:
+    """Found by fuzz/readers: an empty header was an IndexError, an endless cell a csv.Error."""
+    path = tmp_path / "odd.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"odd\.csv, line 1"):
+        read_table(path)
+
+
+def test_labels_beyond_integers_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    label = "9" * 5000
+    path.write_text(f"a,label\n1,{label}\n2,7\n")
+    assert read_table(path).labels.tolist() == [label, "7"]

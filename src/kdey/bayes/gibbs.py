@@ -126,6 +126,11 @@ def _dirichlet(parameters: Array, rng: np.random.Generator) -> Array:
     """Draw from a Dirichlet by log-gammas: tiny parameters underflow otherwise."""
     logs = np.log(rng.standard_gamma(np.where(parameters < 1, parameters + 1, parameters)))
     small = parameters < 1
-    logs[small] += np.log(1.0 - rng.random(int(small.sum()))) / parameters[small]
+    with np.errstate(over="ignore"):
+        logs[small] += np.log(1.0 - rng.random(int(small.sum()))) / parameters[small]
+    if np.isneginf(logs.max()):  # parameters so small that all but one class vanish
+        shares = parameters / parameters.max()  # a sum of the least numbers has no digits
+        only = rng.choice(len(shares), p=shares / shares.sum())
+        logs[only] = 0.0
     drawn = np.exp(logs - logs.max())
     return np.asarray(drawn / drawn.sum())

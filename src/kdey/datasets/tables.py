@@ -7,7 +7,7 @@ cell, to say which line and column is wrong.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,8 @@ def read_table(path: Path, categorical: Sequence[str] = ()) -> Table:
 def _header(path: Path, lines: list[str]) -> list[str]:
     if not lines:
         raise ValueError(f"{path}: the file is empty")
-    header = [name.strip() for name in next(csv.reader([lines[0]]))]
+    _, first = next(_parsed(path, lines[:1]))
+    header = [name.strip() for name in first] or [""]
     if header[-1] != "label":
         raise ValueError(
             f"{path}, line 1: the last column must be called label, it is {header[-1]!r}"
@@ -98,16 +99,24 @@ def _header(path: Path, lines: list[str]) -> list[str]:
 
 def _cells(path: Path, lines: Iterable[str], width: int) -> list[list[str]]:
     """Return the rows as text, each of the width of the header."""
-    reader = csv.reader(lines)
-    next(reader)
+    parsed = _parsed(path, lines)
+    next(parsed)
     rows = []
-    for row in reader:
+    for number, row in parsed:
         if len(row) != width:
-            raise ValueError(
-                f"{path}, line {reader.line_num}: {len(row)} cells, the header has {width}"
-            )
+            raise ValueError(f"{path}, line {number}: {len(row)} cells, the header has {width}")
         rows.append(row)
     return rows
+
+
+def _parsed(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the line number and the cells of each row."""
+    reader = csv.reader(lines)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error})") from error
 
 
 def _fast_numbers(path: Path, lines: list[str], header: list[str], d: int) -> Array:
@@ -152,7 +161,8 @@ def _labels(path: Path, given: list[str]) -> NDArray[Any]:
 
 def _is_integer(label: str) -> bool:
     digits = label.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and str(int(label)) == label
+    # Nineteen digits and more need not fit into an integer: they are names.
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(label)) == label
 
 
 def _split(path: Path, given: list[str]) -> NDArray[np.str_]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
+import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,17 @@ FORMAT = 1
 _MANIFEST = "manifest.json"
 #: One moment for all members, so that equal models are equal files.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
-#: What zipfile raises for bytes that are no archive, or a damaged one.
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
+#: What zipfile raises for bytes that are no archive, or a damaged one: besides its own errors those
+#: of seeking to a place that is none (OSError, ValueError), of another compression
+#: (NotImplementedError, lzma's) and of a member that wants a password (RuntimeError).
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError),
+    *(ValueError, KeyError, IndexError, TypeError, OverflowError, RuntimeError),
+)
+#: Members may promise this many bytes, or this many times those of the file where that is more: a
+#: file of zeros alone could fill the memory otherwise.
+_SMALL, _LARGEST_RATIO = 256 << 20, 100
+_LARGEST_MANIFEST = 16 << 20
 
 
 class ModelFileError(ValueError):
@@ -52,35 +64,43 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return manifest and members; anything amiss raises :class:`ModelFileError`."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = _read_manifest(path, archive)
-            return manifest, {
-                name: _read_member(path, archive, name, **expected)
-                for name, expected in manifest["members"].items()
-            }
-    except _UNREADABLE as error:
-        raise ModelFileError(
-            f"{path} is not a kdey model file, or was cut short ({error}); make one with save, or "
-            "on the command line with kdey fit"
-        ) from None
+    with _opened(path) as archive:
+        manifest = _read_manifest(path, archive)
+        _check_size(path, manifest["members"])
+        return manifest, {
+            name: _read_member(path, archive, name, **expected)
+            for name, expected in manifest["members"].items()
+        }
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return what a model file says of itself."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _read_manifest(path, archive)
-    except _UNREADABLE as error:
-        raise ModelFileError(f"{path} is not a kdey model file ({error})") from None
+    with _opened(path) as archive:
+        return _read_manifest(path, archive)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    with path.open("rb") as stream:  # a file that is not there, or not ours to read, says so itself
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                yield archive
+        except ModelFileError:
+            raise
+        except _UNREADABLE as error:
+            raise ModelFileError(
+                f"{path} is not a kdey model file, or was cut short ({error}); make one with save, "
+                "or on the command line with kdey fit"
+            ) from None
 
 
 def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
-        manifest = json.loads(archive.read(_MANIFEST))
+        with archive.open(_MANIFEST) as stream:
+            manifest = json.loads(stream.read(_LARGEST_MANIFEST))
         version, digest = int(manifest["format"]), manifest.pop("digest")
         members = manifest["members"]
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (*_UNREADABLE, AttributeError):
         raise ModelFileError(f"{path} is not a kdey model file: it has no manifest") from None
     if version > FORMAT:
         raise ModelFileError(
@@ -94,6 +114,20 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     return dict(manifest)
 
 
+def _check_size(path: Path, members: dict[str, Any]) -> None:
+    sizes = [expected["bytes"] for expected in members.values()]
+    if not all(isinstance(size, int) and size >= 0 for size in sizes):
+        raise ModelFileError(
+            f"{path} is not a kdey model file: its manifest has sizes that are none"
+        )
+    promised = sum(sizes)
+    if promised > max(_SMALL, _LARGEST_RATIO * path.stat().st_size):
+        raise ModelFileError(
+            f"{path} would unpack to {promised} bytes, many times its own size: it is not a model "
+            "that save wrote"
+        )
+
+
 def _read_member(
     path: Path, archive: zipfile.ZipFile, name: str, *, bytes: int, sha256: str
 ) -> bytes:
@@ -104,7 +138,7 @@ def _read_member(
         # No more than was promised is unpacked, whatever the archive holds.
         with archive.open(name) as stream:
             data = stream.read(bytes + 1)
-    except (KeyError, OSError, *_UNREADABLE):
+    except _UNREADABLE:
         raise damaged from None
     if len(data) != bytes or _digest(data) != sha256:
         raise damaged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import pickle
 from collections.abc import Sequence
 from os import PathLike
@@ -18,6 +19,7 @@ from kdey.persistence.archive import ModelFileError, read_archive, read_manifest
 from kdey.persistence.canonical import canonical
 from kdey.persistence.tree import Parts, decode, encode
 from kdey.persistence.trees import check_trees
+from kdey.persistence.trial import check_answers
 
 _TREE = "quantifier.json"
 #: Types of scikit-learn that hold arrays and that skops asks about.
@@ -105,10 +107,12 @@ def load(
                 for i in range(_count(members, "foreign/"))
             ],
         )
-        return decode(json.loads(members[_TREE]), parts)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
+        quantifier = decode(json.loads(members[_TREE]), parts)
+        check_answers(quantifier)
+        return quantifier
+    except (ModelFileError, ImportError):
+        raise
+    except Exception as error:  # what skops and the classes of its parts may raise has no end
         raise ModelFileError(
             f"{source} cannot be read by this kdey (it was written by "
             f"{manifest.get('kdey', 'another version')}): {error}"
@@ -131,7 +135,16 @@ def _array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def _array(data: bytes) -> NDArray[Any]:
-    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):
+        raise ValueError(f"an array of format {version}, which save does not write")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    # NumPy makes room for what the header promises before it looks for it.
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise ValueError("an array whose header does not match its bytes")
+    stream.seek(0)
+    array: NDArray[Any] = np.load(stream, allow_pickle=False)
     return array
 
 

@@ -54,9 +54,10 @@ class TableFile:
         arrow = _arrow()
         try:
             made = self._parquet().read() if self.kind == "parquet" else self._csv(texts)
+            names = made.column_names  # decoded here: arrow itself takes any bytes for a name
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise TableError(f"{self.name}: {_one_line(error)}") from error
-        self._check(made.column_names)
+        self._check(names)
         if made.num_rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
         return nw.from_native(made, eager_only=True)
@@ -82,7 +83,7 @@ class TableFile:
             for batch in file.iter_batches(BATCH, columns=wanted):
                 rows += batch.num_rows
                 yield nw.from_native(arrow.Table.from_batches([batch]), eager_only=True)
-        except (arrow.ArrowException, OSError) as error:
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise TableError(f"{self.name}: {_one_line(error)}") from error
         if rows == 0:
             raise TableError(f"{self.name}: the table has no rows")

@@ -1,0 +1,16 @@
+"""Tables whose column names are no text: found by fuzz/readers/fuzz_text.py."""
+
+from pathlib import Path
+
+import pytest
+
+from kdey.tables.reading import TableError, TableFile
+
+pytest.importorskip("pyarrow")
+
+
+def test_a_name_that_is_not_utf8_is_told_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_bytes(b"\xff1,b\n1,2\n")
+    with pytest.raises(TableError, match=r"odd\.csv"):
+        TableFile.open(str(path)).read()
