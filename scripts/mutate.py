@@ -4,7 +4,7 @@
 (see ``mutations.py``) and runs, for each, the tests that reach the changed lines, the quickest
 first, up to the first failure (see ``mutant_runs.py``). Survivors must be explained in
 ``mutation_survivors.toml``; the run fails where one is not, or where less than ``ENOUGH`` of all
-mutants is killed. Results are kept in ``build/mutation.json``.
+mutants is killed. Results are kept in ``build/mutation.json``; one process, half an hour.
 
 ``--only TEXT`` tries the mutants whose name holds TEXT, ``--survivors`` those not yet killed,
 ``--new`` those not yet tried, ``--report FILE`` none: it writes what is known as Markdown.
@@ -16,6 +16,7 @@ import argparse
 import importlib
 import json
 import os
+import random
 import sys
 import tomllib
 from collections import Counter
@@ -42,6 +43,8 @@ def main() -> int:
     if options.report is None:
         known = {} if not (options.only or options.survivors or options.new) else known
         wanted = [m for m in everything if chosen(m, options, known)]
+        # In a random order, so that a run that is stopped has tried a fair part of them.
+        random.Random(0).shuffle(wanted)
         prepare()
         session = Session(lambda plugin: try_all(plugin, wanted, known))
         if status := pytest.main([*OPTIONS, "-s", *TESTS], plugins=[session]):
