@@ -29,7 +29,10 @@ from mutations import Mutant, mutants
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ("kdey/problems", "kdey/solvers", "kdey/metrics")
-TESTS = ("tests/problems", "tests/solvers", "tests/test_metrics.py", "tests/test_scorer.py")
+TESTS = (
+    *("tests/problems", "tests/solvers", "tests/test_metrics.py", "tests/test_metric_registry.py"),
+    "tests/test_scorer.py",
+)
 KEPT = ROOT / "build" / "mutation.json"
 EXPLAINED = Path(__file__).with_name("mutation_survivors.toml")
 ENOUGH = 0.9

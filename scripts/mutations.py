@@ -247,6 +247,10 @@ def _acts(node: ast.stmt) -> bool:
 def _within(place: _Place, new: ast.AST) -> str:
     """Show a constant with what is around it."""
     around = place.parent
+    if isinstance(around, ast.arguments):
+        optional = around.kwonlyargs if place.field == "kw_defaults" else around.args[::-1]
+        at = place.index if place.field == "kw_defaults" else len(around.defaults) - 1 - place.index
+        return f"{optional[at].arg}={_text(place.node)} -> {_text(new)}"
     if not isinstance(around, ast.expr | ast.keyword | ast.Assign | ast.AnnAssign):
         return ""
     before = _text(around)
