@@ -22,7 +22,6 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from coverage import Coverage
 from mutations import Mutant
@@ -62,7 +61,12 @@ class Session:
         self.work = work
         self.items: dict[str, Any] = {}
         self.functions: list[FunctionType] = []
+        self.failed: Any = None
         self.reach = Reach()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Keep the last failure."""
+        self.failed = report if report.failed else self.failed
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Take the place of pytest's loop over the tests."""
@@ -77,9 +81,9 @@ class Session:
         for name, item in self.items.items():
             coverage.switch_context(name)
             begun = _clock()
-            failed = [r.longreprtext for r in runtestprotocol(item, log=False) if r.failed]
-            if failed:
-                raise SystemExit(f"{name} fails without any mutant:\n{failed[0]}")
+            self._run(item, None)
+            if self.failed is not None:
+                raise SystemExit(f"{name} fails by itself:\n{self.failed.longreprtext}")
             self.reach.seconds[name] = _clock() - begun
         coverage.stop()
         data = coverage.get_data()
@@ -88,6 +92,8 @@ class Session:
             self.reach.lines[name] = data.contexts_by_lineno(file)
         functions = (o for o in gc.get_objects() if isinstance(o, FunctionType))
         self.functions = [f for f in functions if (f.__module__ or "").startswith("kdey.")]
+        # What is here now is not looked at again by the collector, nor copied by it in a fork.
+        gc.freeze()
 
     def attempt(self, mutant: Mutant) -> tuple[str, str]:
         """Return killed, timeout, survived or not reached; and the test that killed."""
@@ -113,9 +119,13 @@ class Session:
         _replace(mutant, self.functions)
         items = [self.items[test] for test in tests]
         for item, following in zip(items, [*items[1:], None], strict=True):
-            if any(r.failed for r in runtestprotocol(item, log=False, nextitem=following)):
+            self._run(item, following)
+            if self.failed is not None:
                 return str(item.nodeid)
         return ""
+
+    def _run(self, item: Any, following: Any) -> None:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
     def _import_again(self, mutant: Mutant, tests: list[str]) -> str:
         for name, module in list(sys.modules.items()):

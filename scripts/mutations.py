@@ -5,7 +5,8 @@ one), strings, branches (always, never), calls with an opposite (``max`` and ``m
 that can be left out (``abs``), keyword arguments, and statements with an effect of their own. Left
 alone are annotations, decorators, documentation, the text of errors and warnings, ``__all__``, type
 aliases, and what would die without a test worth the name (an ``axis`` that the array does not
-have, an unknown word for ``errstate``, a function that returns nothing).
+have, an unknown word for ``errstate``, a function that returns nothing) or cannot die (the
+``strict`` of a ``zip`` of equal lengths).
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def _replacements(place: _Place) -> Iterator[tuple[Any, str]]:
     if isinstance(node, ast.stmt):
         yield from _statements(place)
     elif isinstance(node, ast.Constant):
-        if isinstance(place.parent, ast.keyword) and place.parent.arg in KEPT_WORDS:
+        if isinstance(place.parent, ast.keyword) and _kept(place.parent):
             return
         for value in _constants(node.value):
             new = ast.copy_location(ast.Constant(value), node)
@@ -189,6 +190,11 @@ def _replacements(place: _Place) -> Iterator[tuple[Any, str]]:
         yield node.orelse, ""
     elif isinstance(node, ast.Call):
         yield from _calls(node)
+
+
+def _kept(keyword: ast.keyword) -> bool:
+    """Whether the constant of a keyword stays: a flag goes with its keyword, see ``_calls``."""
+    return keyword.arg in KEPT_WORDS or isinstance(keyword.value.value, bool)
 
 
 def _constants(value: object) -> Iterator[object]:
@@ -210,7 +216,7 @@ def _calls(node: ast.Call) -> Iterator[tuple[Any, str]]:
     if name == "copy" and not node.args and isinstance(node.func, ast.Attribute):
         yield node.func.value, ""
     for i, keyword in enumerate(node.keywords):
-        if keyword.arg is not None:
+        if keyword.arg not in (None, "strict"):
             fewer = _with(node, keywords=[*node.keywords[:i], *node.keywords[i + 1 :]])
             yield fewer, f"{_text(node)}: without {keyword.arg}"
 

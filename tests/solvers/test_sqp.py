@@ -190,3 +190,24 @@ def test_polishing_is_for_the_bags_whose_step_was_shortened():
     plain = solve_sqp(problem, polish=polish)
     assert plain.converged.all()
     assert all(n <= 3 for n in polished)
+
+
+class Misled(Along):
+    """An objective that rises although its slopes say that it falls."""
+
+    def hessian(self, x):
+        return np.tile(np.eye(2), (len(x), 1, 1))
+
+    def gap(self, x):
+        return np.ones(len(x))
+
+    def take(self, which):
+        return Misled([self.functions[b] for b in which], [self.slopes[b] for b in which])
+
+
+def test_a_bag_that_cannot_move_is_given_up_and_not_called_converged():
+    problem = Misled([lambda s: s, lambda s: 2 * s], [lambda s: -1.0] * 2)
+    solution = solve_sqp(problem, start=np.tile([0.5, 0.5], (2, 1)))
+    np.testing.assert_array_equal(solution.n_iter, [1, 1])
+    np.testing.assert_array_equal(solution.converged, [False, False])
+    np.testing.assert_array_equal(solution.prevalence, np.full((2, 2), 0.5))
