@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
-.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit fuzz sanitize clean
+.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit fuzz sanitize coverage mutation clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration needs, or with everything for development.
@@ -43,6 +43,19 @@ torch: $(SETUP)
 
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow
+
+# Lines of Python that the tests of `make test` run, and the others with their reasons. After `make
+# torch` the GPU path counts too, as far as it runs on a CPU.
+coverage: $(SETUP)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest --numprocesses 2
+	KDEY_NATIVE=0 $(BIN)/coverage run -m pytest --numprocesses 2 tests/quantifiers tests/rows
+	$(BIN)/coverage combine --quiet
+	$(BIN)/python scripts/uncovered.py
+
+# Change problems, solvers and metrics in one place at a time; a test must fail.
+mutation: $(SETUP)
+	$(BIN)/python scripts/mutate.py
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

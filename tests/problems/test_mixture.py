@@ -115,3 +115,11 @@ def test_a_density_too_small_to_divide_by_is_a_steep_slope_and_no_warning() -> N
     assert loss.gradient(corner)[0] == -np.inf
     assert np.isfinite(loss.value(corner))
     assert np.isfinite(loss.hessian(corner)).all()
+
+
+def test_a_weight_that_vanishes_beside_the_others_leaves_no_warning() -> None:
+    # 1e-320 / 1e10 is zero: the share of a row that the vertex does not explain.
+    problem = MixtureLikelihood(np.eye(2), Bags.whole(2, [1e10, 1e-320]))
+    vertex = np.array([[1.0, 0.0]])
+    assert problem.objective(vertex)[0] == 0
+    assert problem.gap(vertex)[0] == 0

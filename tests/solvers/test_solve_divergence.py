@@ -171,3 +171,23 @@ def test_multiplicative_steps_spare_newton_steps_near_the_border() -> None:
     solution = quantifier.fit(X[:900], y[:900]).solve(X[900:], bags)
     assert solution.converged.all()
     assert solution.n_iter.mean() < 5
+
+
+def test_bags_of_every_kind_side_by_side(path):
+    m = np.array([[0.5, 0.0, 0.2], [0.5, 0.4, 0.3], [0.0, 0.6, 0.5]])
+    q = np.array([[0.3, 0.3, 0.4], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0], [0.2, 0.5, 0.3]])
+    # All classes may be present; one alone; none (infinite everywhere); all.
+    with pytest.warns(ConvergenceWarning, match=r"1 bag\(s\).*infinite everywhere"):
+        solution = solve_divergence(Divergence(m, q, "reverse-kl"))
+    np.testing.assert_array_equal(solution.converged, [True, True, False, True])
+    np.testing.assert_array_equal(solution.prevalence[1:3], [[0, 1, 0], [1 / 3, 1 / 3, 1 / 3]])
+    np.testing.assert_array_equal(np.isnan(solution.gap), [False, False, True, False])
+    for b in (0, 1, 3):
+        alone = solve_divergence(Divergence(m, q[b : b + 1], "reverse-kl"))
+        np.testing.assert_allclose(solution.prevalence[b], alone.prevalence[0], atol=1e-9)
+        np.testing.assert_allclose(solution.objective[b], alone.objective[0], rtol=1e-9)
+        assert solution.n_iter[b] == alone.n_iter[0]
+    start = np.tile([0.2, 0.3, 0.5], (4, 1))
+    with pytest.warns(ConvergenceWarning, match="infinite everywhere"):
+        warm = solve_divergence(Divergence(m, q, "reverse-kl"), start=start)
+    np.testing.assert_allclose(warm.prevalence, solution.prevalence, atol=1e-5)

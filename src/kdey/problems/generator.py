@@ -26,7 +26,7 @@ class Generator:
     ----------
     name : str
     code : int
-        How the native solver knows it (``losses.hpp``).
+        How the native solver knows it (``separable_kernels.hpp``).
     value, first, second : callable
         phi and its first two derivatives in p. At p = 0 < q a derivative may be infinite, which
         is its limit; at p = q = 0 it is the limit p -> 0 of phi(., 0).

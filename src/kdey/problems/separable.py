@@ -35,8 +35,8 @@ class SeparableLoss:
     def value(self, prevalence: Array) -> float:
         """Return the loss; inf where a limit of phi is."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            phi = self.generator.value(self.rows @ prevalence, self.targets)
-        return float(np.sum(np.where(self.weights > 0, self.weights * phi, 0.0)))
+            terms = self.weights * self.generator.value(self.rows @ prevalence, self.targets)
+        return float(np.sum(np.where(self.weights > 0, terms, 0.0)))
 
     def gradient(self, prevalence: Array) -> Array:
         """Return R' (v phi'), shape (k,); entries may be infinite at the border."""
