@@ -1,4 +1,6 @@
-"""An hour of random work with flat memory: ``python scripts/soak.py --minutes 60 --out FILE.jsonl``.
+"""An hour of random work with flat memory.
+
+``python scripts/soak.py --minutes 60 --out FILE.jsonl`` (``make soak``)
 
 Random fits, predictions, intervals, searches, model files, reports, pictures, group tables and
 commands (``soak_operations.py``) run one after the other in this process, on the native core and,
@@ -109,6 +111,7 @@ def main() -> int:
     """Run, write, and return 0 where all is well."""
     asked = arguments()
     import matplotlib
+
     from soak_operations import perform
 
     matplotlib.use("agg")

@@ -73,9 +73,7 @@ def measure(seconds: float, operations: int) -> Reading:
     """Return a reading of this process; what is free but kept by malloc is given back first."""
     gc.collect()
     _trim()
-    status = dict(
-        line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
-    )
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     memory = int(status["VmRSS"].split()[0]) / 1024
     files = len(os.listdir("/proc/self/fd"))
     return Reading(round(seconds, 1), operations, round(memory, 2), files, int(status["Threads"]))

@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 from click.testing import CliRunner
 from sklearn.base import clone
+from tests.quantifiers import methods
 
 import kdey
 from kdey import native
-from tests.quantifiers import methods
 
 NUMPY_SHARE = 0.1
 LETTERS = np.array(list("abcdef"))
@@ -108,7 +108,12 @@ def estimate(case: Case) -> None:
     options: dict[str, Any] = {"random_state": case.seed(), "n_replicates": 40}
     options["method"] = str(case.rng.choice(["auto", "bootstrap"]))
     options["target"] = str(case.rng.choice(["population", "bag"]))
-    made = q.estimate_bags(case.pool, case.bags(), **options)
+    try:
+        made = q.estimate_bags(case.pool, case.bags(), **options)
+    except ValueError as error:
+        if "target='bag'" not in str(error):  # not every method has it, and says so
+            raise
+        return
     right(made.estimate)
     one = q.estimate(case.pool, confidence=0.8, **options)
     if not ((one.low <= one.estimate) & (one.estimate <= one.high)).all():
@@ -145,7 +150,7 @@ def search(case: Case) -> None:
 
 
 def save_and_load(case: Case) -> None:
-    """A model file, or a pickle, gives the same answer."""
+    """Write a model file or a pickle; read back it gives the same answer."""
     q = case.fitted()
     if case.rng.random() < 0.5:
         path = kdey.save(q, case.folder / "model.kdey")
@@ -157,13 +162,13 @@ def save_and_load(case: Case) -> None:
 
 
 def report(case: Case) -> None:
-    """A page on an estimate."""
+    """Write a page on an estimate."""
     q = case.fitted()
     kdey.write_report(case.folder / "report.html", q.estimate(case.pool), quantifier=q)
 
 
 def plot(case: Case) -> None:
-    """A picture of an estimate, or of an evaluation."""
+    """Draw an estimate, or an evaluation."""
     import matplotlib.pyplot as plt
 
     from kdey.plots import DiagonalDisplay, IntervalsDisplay
@@ -204,7 +209,13 @@ def command_line(case: Case) -> None:
     asked = str(case.rng.choice(["estimate", "report", "inspect"]))
     then: list[Any] = [asked, model]
     if asked != "inspect":
-        then += [folder / "new.csv", "--by", "shop", "-o", folder / f"{asked}.{'csv' if asked == 'estimate' else 'html'}"]
+        then += [
+            folder / "new.csv",
+            "--by",
+            "shop",
+            "-o",
+            folder / f"{asked}.{'csv' if asked == 'estimate' else 'html'}",
+        ]
     for words in (fit, then):
         done = CliRunner().invoke(command, [str(word) for word in words])
         if done.exit_code:
