@@ -61,7 +61,8 @@ test-quapy:
 	$(VENV)-quapy/bin/python -m pytest tests/interop
 
 # The whole fast suite with every requirement at its lower bound, on the oldest Python; and with
-# what pip finds today, on the newest. Each in an environment of its own.
+# what pip finds today, on the newest. Each in an environment of its own. Old packages make use of
+# what newer ones below them deprecate, which is not ours to mend.
 OLDEST ?= python3.11
 NEWEST ?= python3.13
 WORKERS ?= 2
@@ -71,7 +72,7 @@ test-oldest:
 	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade pip packaging
 	$(VENV)-oldest/bin/python scripts/versions.py > $(VENV)-oldest/constraints.txt
 	$(VENV)-oldest/bin/python -m pip install --quiet --constraint $(VENV)-oldest/constraints.txt --editable ".[test]"
-	$(VENV)-oldest/bin/python -m pytest --numprocesses $(WORKERS)
+	$(VENV)-oldest/bin/python -m pytest -W ignore::DeprecationWarning --numprocesses $(WORKERS)
 
 test-newest:
 	$(NEWEST) -m venv --clear $(VENV)-newest

@@ -55,7 +55,9 @@ def _no_processes() -> bool:
 
     The workers of ``multiprocessing.Pool`` are such. joblib takes one job there, with a warning.
     """
-    return bool(current_process().daemon) and not get_active_backend()[0].uses_threads
+    return bool(current_process().daemon) and not getattr(
+        get_active_backend()[0], "supports_sharedmem", False
+    )
 
 
 class _BlasLimit:

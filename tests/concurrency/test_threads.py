@@ -18,14 +18,14 @@ import kdey
 
 from .cases import ROUTES, answers, data, fit_and_answer, quantifiers, route, same
 
-N_THREADS = 6
+N_THREADS = 4
 
 
 @pytest.fixture(autouse=True)
 def eager_switches() -> Iterator[None]:
-    """Let the interpreter switch threads a thousand times as often as it does by itself."""
+    """Let the interpreter switch threads fifty times as often as it does by itself."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(5e-6)
+    sys.setswitchinterval(1e-4)
     yield
     sys.setswitchinterval(before)
 
