@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing import current_process
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs, parallel_config
-from joblib.parallel import get_active_backend
+from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
@@ -38,7 +38,10 @@ def run_jobs(jobs: Sequence[Callable[[], T]], n_jobs: int | None) -> list[T]:
     """
     if _in_turn(n_jobs):
         return [job() for job in jobs]
-    made: list[T] = Parallel(n_jobs=n_jobs)(delayed(job)() for job in jobs)
+    # All threads of a process share joblib's pool of workers, and may not start it at once.
+    shares_workers = isinstance(get_active_backend()[0], BACKENDS["loky"])
+    with _workers if shares_workers else nullcontext():
+        made: list[T] = Parallel(n_jobs=n_jobs)(delayed(job)() for job in jobs)
     return made
 
 
@@ -60,6 +63,27 @@ def _no_processes() -> bool:
     )
 
 
+class _Lock:
+    """A lock that a forked child finds open: the thread that held it is not there."""
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._held = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._held.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._held.release()
+
+
+_workers = _Lock()
+
+
 class _BlasLimit:
     """One BLAS thread for as long as anyone asks for it.
 
@@ -70,12 +94,7 @@ class _BlasLimit:
     def __init__(self) -> None:
         self._users = 0
         self._limits: Any = None
-        self._renew()
-        if hasattr(os, "register_at_fork"):  # a child must not wait for a thread it does not have
-            os.register_at_fork(after_in_child=self._renew)
-
-    def _renew(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = _Lock()
 
     @contextmanager
     def __call__(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 
 import kdey
@@ -90,6 +91,15 @@ def test_bare_fork_while_threads_work(used: Any) -> None:
             assert same(one.result(), expected)
 
 
+def test_threads_that_fit_by_processes(used: Any) -> None:
+    """joblib's pool of workers is one for all threads, and breaks where two start it at once."""
+    get_reusable_executor().shutdown(wait=True)
+    expected = ask(used)
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(refit, [used] * 4):
+            assert same(found, expected)
+
+
 def in_child(call: Callable[[], Any]) -> Any:
     """Return what ``call`` gives in a child made by a bare fork; a child that hangs is killed."""
     reading, writing = os.pipe()
@@ -117,12 +127,10 @@ def test_fork_while_blas_is_held() -> None:
         with one_blas_thread():
             return 7
 
-    with one_blas_thread():
-        one_blas_thread._lock.acquire()
-        try:
-            assert in_child(enter) == 7
-        finally:
-            one_blas_thread._lock.release()
+    with one_blas_thread(), ThreadPoolExecutor(1) as another:
+        another.submit(one_blas_thread._lock.__enter__).result()
+        assert in_child(enter) == 7
+        another.submit(one_blas_thread._lock.__exit__).result()
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
@@ -168,11 +176,12 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np
 from kdey import KDEyML
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 rng = np.random.default_rng(0)
-P = rng.dirichlet(np.ones(5), 4000)
-q = KDEyML(bandwidth=0.05, n_jobs=2).fit_posteriors(P, np.arange(4000) % 5)
+P = rng.dirichlet(np.ones(5), 1000)
+q = KDEyML(bandwidth=0.05, n_jobs=2).fit_posteriors(P, np.arange(1000) % 5)
 few = q.aggregate(P[:50])
-bags = [np.arange(4000)] * 400
+bags = [np.arange(1000)] * 40
 started = threading.Event()
 def interrupt():
     started.wait()
@@ -185,7 +194,7 @@ try:
         q.aggregate_bags(P, bags)
 except KeyboardInterrupt:
     assert np.array_equal(q.aggregate(P[:50]), few)
-    q.fit_posteriors(P, np.arange(4000) % 5)
+    q.fit_posteriors(P, np.arange(1000) % 5)
     assert np.array_equal(q.aggregate(P[:50]), few)
     print("usable")
 """
