@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
-.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit fuzz sanitize coverage mutation clean
+.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit fuzz sanitize coverage mutation test-oldest test-newest soak clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration needs, or with everything for development.
@@ -73,6 +73,30 @@ test-quapy:
 	$(VENV)-quapy/bin/python -m pip install --quiet --editable ".[test,bench]"
 	$(VENV)-quapy/bin/python -m pytest tests/interop
 
+# The whole fast suite with every requirement at its lower bound, on the oldest Python; and with
+# what pip finds today, on the newest. Each in an environment of its own. Old packages make use of
+# what newer ones below them deprecate, which is not ours to mend.
+OLDEST ?= python3.11
+NEWEST ?= python3.13
+WORKERS ?= 2
+
+test-oldest:
+	$(OLDEST) -m venv --clear $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade pip packaging
+	$(VENV)-oldest/bin/python scripts/versions.py > $(VENV)-oldest/constraints.txt
+	$(VENV)-oldest/bin/python -m pip install --quiet --constraint $(VENV)-oldest/constraints.txt --editable ".[test]"
+	$(VENV)-oldest/bin/python -m pytest -W ignore::DeprecationWarning --numprocesses $(WORKERS)
+
+test-newest:
+	$(NEWEST) -m venv --clear $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-newest/bin/python -m pip install --quiet --editable ".[test]"
+	$(VENV)-newest/bin/python -m pytest --numprocesses $(WORKERS)
+
+# An hour of random work in one process; fails where its memory grows (scripts/soak.py).
+soak: $(SETUP)
+	$(BIN)/python scripts/soak.py --minutes 60 --out soak.jsonl
+
 # sdist and wheel in dist/; then the same, tried in an empty environment without a compiler.
 wheel: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[release]"
@@ -105,4 +129,4 @@ native:
 	cp build/dev/_kdey.bin src/kdey/_kdey.bin
 
 clean:
-	rm -rf build dist $(VENV) $(VENV)-quapy src/kdey/_kdey.bin
+	rm -rf build dist $(VENV) $(VENV)-quapy $(VENV)-oldest $(VENV)-newest src/kdey/_kdey.bin

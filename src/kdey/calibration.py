@@ -38,6 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdey.newton import Evaluate, Minimum, projected_newton
 from kdey.simplex import check_posteriors
+from kdey.telling import warn
 from kdey.weights import check_weights
 
 Array = NDArray[np.float64]
@@ -104,7 +105,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         self.n_features_in_ = p.shape[1]
         if not found.converged:
             message = f"{type(self).__name__} did not converge in {found.n_iter} iterations"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warn(message, ConvergenceWarning, stacklevel=2)
         if found.objective <= SEPARABLE_LOSS:
             message = "P separates the classes of y without error: calibrated posteriors are 0 or 1"
             warnings.warn(message, UserWarning, stacklevel=2)

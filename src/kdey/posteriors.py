@@ -9,7 +9,10 @@ meaning); everything after this stage sees codes 0..k-1, the positions in ``clas
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -18,13 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
 from kdey.device import on_gpu, posteriors_on
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
+from kdey.threads import one_blas_thread, run_jobs
 from kdey.weights import check_weights
 
 Posteriors = NDArray[np.floating]
@@ -70,8 +72,8 @@ class _Stage:
     classes: NDArray[Any]
     weights: NDArray[np.float64] | None
     weight_parameter: str | None
-    #: BLAS threads of one fit; None leaves them alone.
-    blas_threads: int | None = None
+    #: Whether a fit is held to one BLAS thread.
+    held: bool = False
 
     def fit(self, rows: Indices | None = None) -> Any:
         """Return a fitted clone; None means all rows (``X`` is then passed on untouched)."""
@@ -80,12 +82,15 @@ class _Stage:
             X, codes = _safe_indexing(X, rows), codes[rows]
             weights = None if weights is None else weights[rows]
         extra = {} if self.weight_parameter is None else {self.weight_parameter: weights}
-        with threadpool_limits(self.blas_threads, user_api="blas"):
+        with self._blas():
             return clone(self.classifier).fit(X, self.classes[codes], **extra)
+
+    def _blas(self) -> AbstractContextManager[None]:
+        return one_blas_thread() if self.held else nullcontext()
 
     def posteriors(self, fitted: Any, rows: Indices) -> Posteriors:
         """Return the posteriors of some rows of X by a fitted classifier."""
-        with threadpool_limits(self.blas_threads, user_api="blas"):
+        with self._blas():
             return predict_posteriors(fitted, _safe_indexing(self.X, rows), self.classes)
 
 
@@ -147,8 +152,7 @@ def training_posteriors(
     weight_parameter = _weight_parameter(classifier, weights)
     # Products of matrices differ in their last bits with the number of BLAS threads, which
     # worker processes have fewer of.
-    blas_threads = None if n_jobs is None else 1
-    stage = _Stage(classifier, X, codes, classes, weights, weight_parameter, blas_threads)
+    stage = _Stage(classifier, X, codes, classes, weights, weight_parameter, n_jobs is not None)
     if cv is None:
         _check_two_classes(codes, "y")
         return stage.fit(), TrainingPosteriors(None, codes, weights)
@@ -230,9 +234,10 @@ def _fit_splits(
         fitted = stage.fit(train)
         return fitted, [stage.posteriors(fitted, test)]
     _check_two_classes(stage.codes, "y")
-    jobs = [delayed(_tested_posteriors)(stage, train, test) for train, test in splits]
+    folds = [partial(_tested_posteriors, stage, train, test) for train, test in splits]
     # The refit is one more job of the same batch, so that it does not wait for the folds.
-    fitted, *parts = Parallel(n_jobs=n_jobs)([delayed(stage.fit)(), *jobs])
+    jobs: list[Callable[[], Any]] = [stage.fit, *folds]
+    fitted, *parts = run_jobs(jobs, n_jobs)
     return fitted, parts
 
 

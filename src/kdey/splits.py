@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -31,9 +32,7 @@ def make_splits(
         cv = _stratified_folds(int(cv), codes, random_state)
     elif isinstance(cv, Real):
         return [_hold_out(float(cv), codes, random_state)]
-    with warnings.catch_warnings():
-        # Told once, with the number of classes, by the caller.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+    with _rare_classes_untold(cv, codes):
         pairs = cv.split(X, classes[codes]) if hasattr(cv, "split") else cv
         if not isinstance(pairs, Iterable):
             raise ValueError(_cv_message(cv))
@@ -41,6 +40,21 @@ def make_splits(
     if not splits:
         raise ValueError("cv holds no splits")
     return splits
+
+
+@contextmanager
+def _rare_classes_untold(cv: Any, codes: Indices) -> Iterator[None]:
+    """Mute scikit-learn on classes with fewer instances than folds: the caller tells that once.
+
+    Only where it would speak, since the filters are those of the whole process.
+    """
+    counts, n_folds = np.bincount(codes), getattr(cv, "n_splits", 0)
+    if counts[counts > 0].min(initial=len(codes)) >= n_folds:
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield
 
 
 def _stratified_folds(n_folds: int, codes: Indices, random_state: RandomState) -> Any:

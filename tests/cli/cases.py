@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from kdey.cli.group import kdey
+from ..runner import invoke
 
 FAST = ("--option", "bandwidth=0.2")
 
 
 def run(*arguments: Any, **options: Any) -> Result:
-    return CliRunner().invoke(kdey, [str(one) for one in arguments], **options)
+    return invoke(*arguments, **options)
 
 
 def rows(n: int = 120, seed: int = 0) -> list[dict[str, Any]]:

@@ -6,19 +6,19 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from kdey.cli.group import kdey
 from kdey.datasets.checking import check, place
 from kdey.datasets.download import Checksums
 from kdey.datasets.locate import cache_dir
 from kdey.datasets.registry import find
 
+from ..runner import invoke
 from .cases import SHARED, make_lequa, sparse_text, write_gz, write_letter
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(kdey, ["data", *map(str, arguments)])
+    return invoke("data", *arguments)
 
 
 def one_line(result: Result) -> str:

@@ -38,9 +38,9 @@ def datasets(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 
 
 def invoke(*args: object) -> testing.Result:
-    from kdey.cli.group import kdey
+    from .. import runner
 
-    return testing.CliRunner().invoke(kdey, ["reproduce", *map(str, args)])
+    return runner.invoke("reproduce", *args)
 
 
 def test_a_quick_run_without_data_says_what_it_runs_on(

@@ -52,11 +52,9 @@ def _write(path: Path, rows: list[list[Any]]) -> None:
 
 
 def run(*arguments: object) -> Any:
-    from click.testing import CliRunner
+    from ..runner import invoke
 
-    from kdey.cli.group import kdey
-
-    return CliRunner().invoke(kdey, ["report", *map(str, arguments)])
+    return invoke("report", *arguments)
 
 
 def test_a_report_by_site_and_day(folder: Path, tmp_path: Path) -> None:

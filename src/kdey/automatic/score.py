@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from kdey.matching import Matching
 from kdey.metrics import Metric
 from kdey.rows.references import BandwidthWarning
 from kdey.rows.together import families, rows_of_family
+from kdey.telling import muted
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +33,9 @@ class Scorer:
 
         Specs of one family (the bandwidths of a kernel) share one pass over the distances.
         """
-        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-            # What is tried out may be absurd; the errors tell.
-            warnings.simplefilter("ignore", BandwidthWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        # What is tried out may be absurd; the errors tell.
+        quiet = muted(BandwidthWarning, ConvergenceWarning)
+        with quiet, np.errstate(divide="ignore", invalid="ignore"):
             return np.concatenate([self._on(one, specs) for one in self.hold_outs], axis=1)
 
     def baseline(self) -> float:

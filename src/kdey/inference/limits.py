@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +9,7 @@ from kdey.bags import Array
 from kdey.inference.bag import SampledBags
 from kdey.inference.options import IntervalOptions, IntervalWarning
 from kdey.inference.score_interval import wilson
+from kdey.telling import warn
 
 
 def settle(
@@ -53,4 +52,4 @@ def give_up(low: Array, high: Array, bags: SampledBags, rare: NDArray[np.bool_])
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, IntervalWarning, stacklevel=6)
+    warn(message, IntervalWarning, stacklevel=6)

@@ -7,9 +7,8 @@ A candidate whose quantifier declares no stages is fitted and solved as a whole.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,7 @@ from kdey.rows.references import BandwidthWarning
 from kdey.rows.together import families, rows_of_family
 from kdey.solvers.solution import Solution
 from kdey.stages import FittedStage
+from kdey.telling import muted
 from kdey.threads import thread_count
 
 Finish = Callable[[Candidate, Score], None]
@@ -259,10 +259,6 @@ def _plan(one: Candidate, n_classes: int) -> _Planned | None:
     return _Planned(one, stage, fingerprint(stage), spec, fingerprint(spec), matching, device)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> AbstractContextManager[None]:
     """Silence what the results tell: odd bandwidths, and bags short of a certificate."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BandwidthWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+    return muted(BandwidthWarning, ConvergenceWarning)

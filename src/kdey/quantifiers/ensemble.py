@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.bags import Array, Bags
@@ -16,6 +16,7 @@ from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
+from kdey.threads import run_jobs
 
 Indices = NDArray[np.int64]
 _REDUCTIONS = ("mean", "median")
@@ -82,9 +83,12 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
         check_consistent_length(X, codes, sample_weight)
         draws = self._draw(codes)
         X = indexable(X)[0]
-        self.quantifiers_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(clone(self.quantifier), X, self.classes_[codes], sample_weight, draw)
-            for draw in draws
+        self.quantifiers_ = run_jobs(
+            [
+                partial(_fit, clone(self.quantifier), X, self.classes_[codes], sample_weight, draw)
+                for draw in draws
+            ],
+            self.n_jobs,
         )
         return self
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from kdey.bags import Bags
@@ -16,6 +16,7 @@ from kdey.matching import median_solution
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.solvers.solution import Solution
+from kdey.threads import run_jobs
 
 
 class Median(PosteriorsMixin, BaseQuantifier):
@@ -45,8 +46,8 @@ class Median(PosteriorsMixin, BaseQuantifier):
         validate_data(self, X, skip_check_array=True)
         self._start_fit(y)
         members = self._members()
-        self.quantifiers_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(member, X, y, sample_weight) for member in members
+        self.quantifiers_ = run_jobs(
+            [partial(_fit, member, X, y, sample_weight) for member in members], self.n_jobs
         )
         return self
 

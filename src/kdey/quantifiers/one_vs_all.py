@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.bags import Bags
@@ -18,6 +17,8 @@ from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
+from kdey.telling import warn
+from kdey.threads import run_jobs
 
 _NORMALISATIONS = ("l1", "softmax")
 
@@ -56,9 +57,12 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.quantifiers_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(clone(self.quantifier), X, codes == i, extra)
-            for i in range(len(self.classes_))
+        self.quantifiers_ = run_jobs(
+            [
+                partial(_fit, clone(self.quantifier), X, codes == i, extra)
+                for i in range(len(self.classes_))
+            ],
+            self.n_jobs,
         )
         return self
 
@@ -98,7 +102,7 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
             uniform = np.full_like(positive, 1.0 / positive.shape[1])
             prevalence = np.divide(positive, total, out=uniform, where=total > 0)
         if empty.any():
-            warnings.warn(
+            warn(
                 f"every class came out as absent in {empty.sum()} bags; their estimate is uniform",
                 ConvergenceWarning,
                 stacklevel=3,

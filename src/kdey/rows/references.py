@@ -6,7 +6,6 @@ Every KDEy method stands on these: the density of class i is a Gaussian at each 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from kdey.kernels import class_log_sums, resolve_bandwidth, transform
 from kdey.kernels.bandwidth import check_bandwidth
 from kdey.kernels.geometry import check_geometry
 from kdey.posteriors import TrainingPosteriors
+from kdey.telling import warn
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -137,7 +137,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
     """Warn where the densities cannot tell classes apart, or shrink to nearest neighbours."""
     spread = float(np.sqrt(points.var(axis=0, dtype=np.float64).sum()))
     if bandwidth > 2.0 * spread:
-        warnings.warn(
+        warn(
             f"bandwidth={bandwidth:g} is more than twice the spread of the training posteriors "
             f"({spread:.3g}): all class densities look alike and the estimate says little. "
             "A smaller bandwidth would help, or a classifier whose posteriors vary more.",
@@ -147,7 +147,7 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
         return
     nearest = median_nearest(points)
     if 10.0 * bandwidth < nearest:
-        warnings.warn(
+        warn(
             f"bandwidth={bandwidth:g} is less than a tenth of the typical distance between "
             f"neighbouring training posteriors ({nearest:.3g}): the densities shrink to nearest "
             "neighbours. A larger bandwidth would help, or more training instances.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
@@ -13,6 +11,7 @@ from kdey.problems.protocol import Array
 from kdey.problems.quadratic_match import QuadraticMatch
 from kdey.solvers.active_set import Counts, solve_programs
 from kdey.solvers.solution import Solution
+from kdey.telling import warn
 
 #: Largest accepted gap, relative to the size of the terms that the objective is made of.
 TOLERANCE = 1e-10
@@ -67,7 +66,7 @@ def solve_cauchy_schwarz(
 
 def warn_uninformative(count: int, why: str) -> None:
     """Warn that ``count`` bags got the uniform prevalence, and why."""
-    warnings.warn(
+    warn(
         f"{count} bag(s) carry no information ({why}): the uniform prevalence is returned for "
         "them, with converged=False and gap=NaN",
         ConvergenceWarning,

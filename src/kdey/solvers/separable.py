@@ -6,8 +6,6 @@ the NumPy path is the generic ``sqp.py``.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
@@ -20,6 +18,7 @@ from kdey.solvers.quadratic import warn_uninformative
 from kdey.solvers.solution import Solution, join
 from kdey.solvers.sqp import solve_sqp
 from kdey.solvers.start import check_start
+from kdey.telling import warn
 
 
 def solve_mixture(
@@ -174,7 +173,7 @@ def warn_stalled(solution: Solution, solvable: NDArray[np.bool_], tol: float) ->
     # Just above a tight tolerance rounding has the last word; that is not worth a warning.
     stalled = solvable & ~(solution.gap <= 10.0 * tol)
     if stalled.any():
-        warnings.warn(
+        warn(
             f"{int(stalled.sum())} bag(s) did not reach a gap of {tol:g} (largest "
             f"{np.max(solution.gap[stalled]):.3g}); raise max_iter or tol",
             ConvergenceWarning,

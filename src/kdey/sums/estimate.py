@@ -21,6 +21,7 @@ from kdey.sums.group_sums import GroupSums
 from kdey.sums.newton import Mixtures, solve_mixtures
 from kdey.sums.plan import Plan, plan_of
 from kdey.sums.source import Source
+from kdey.telling import muted
 
 #: Numbers of a row beyond which no replicate of it is summed (Monte Carlo rows).
 _WIDEST = 4_096
@@ -169,7 +170,6 @@ def _settled(
 ) -> tuple[Array, Array]:
     bags = bags_of_sizes(sizes)
     low, high = settle(estimates, low, high, bags, options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IntervalWarning)  # the limits themselves say it
+    with muted(IntervalWarning):  # the limits themselves say it
         give_up(low, high, bags, model.rare)
     return low, high
