@@ -34,26 +34,32 @@ def find_name(
         return None
     if node["reftype"] == "mod" and node["reftarget"].startswith("kdey."):
         return text  # modules have no page: the name says where to look
-    last = node["reftarget"].split(".")[-1]
-    kinds = KINDS.get(node["reftype"])
-    found = [
-        (name, entry)
-        for name, entry in env.domains["py"].objects.items()  # type: ignore[attr-defined]
-        if name.split(".")[-1] == last
+    wanted = node["reftarget"].split(".")
+    for tail in (wanted[-2:], wanted[-1:]):
+        found = _ending(env, tail, KINDS.get(node["reftype"]))
+        if len(found) == 1:
+            ((name, entry),) = found.items()
+            builder: Any = app.builder
+            return make_refnode(builder, node["refdoc"], entry.docname, entry.node_id, text, name)
+    return None
+
+
+def _ending(env: BuildEnvironment, tail: list[str], kinds: set[str] | None) -> dict[str, Any]:
+    """Return the documented objects of some kinds whose names end so, without aliases."""
+    domain: Any = env.domains["py"]
+    return {
+        name: entry
+        for name, entry in domain.objects.items()
+        if name.split(".")[-len(tail) :] == tail
         and not entry.aliased
         and (kinds is None or entry.objtype in kinds)
-    ]
-    if len(found) != 1:
-        return None
-    ((name, entry),) = found
-    builder: Any = app.builder
-    return make_refnode(builder, node["refdoc"], entry.docname, entry.node_id, text, name)
+    }
 
 
 def skip_inherited(
     app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out members that scikit-learn defines: metadata routing, ``set_output``, ``score``."""
+    """Leave out what others define: metadata routing, ``set_output``, ``score``, ``count``."""
     home = getattr(member, "__module__", None) or ""
     requests = name.startswith("set_") and name.endswith("_request")
-    return True if home.startswith("sklearn.") or requests else None
+    return True if home.startswith(("sklearn.", "collections.")) or requests else None
