@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
-.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit clean
+.PHONY: demo test test-slow test-numpy test-quapy torch lint docs bench native wheel release-check lock audit clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration needs, or with everything for development.
@@ -49,6 +49,11 @@ lint: $(SETUP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The documentation site, in build/docs: every example runs, and a warning or a dead link is an error.
+docs: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m sphinx -W --keep-going -n -q docs build/docs
+
 # Ratios against peers, all in one run on this machine (see benchmarks/README.md).
 bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
@@ -84,4 +89,5 @@ native:
 	cp build/dev/_kdey.bin src/kdey/_kdey.bin
 
 clean:
+	rm -rf docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
 	rm -rf build dist $(VENV) $(VENV)-quapy src/kdey/_kdey.bin

@@ -45,9 +45,8 @@ copybutton_prompt_is_regexp = True
 
 # Links that lead nowhere are errors: `make docs` builds with -W and -n. Names of other libraries
 # are printed as they are, since looking them up would need a network.
-nitpick_ignore_regex = [
-    ("py:.*", r"(collections|joblib|numpy|pandas|pathlib|scipy|sklearn|torch)\..*")
-]
+others = ("joblib", "numpy", "pandas", "pathlib", "scipy", "sklearn", "torch")
+nitpick_ignore_regex = [("py:.*", rf"({'|'.join(others)})\..*")]
 
 # Markdown: formulas in dollars, and links to headings as the repository's viewer makes them.
 myst_enable_extensions = ["dollarmath", "colon_fence"]

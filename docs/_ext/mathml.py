@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -17,7 +21,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def inline(translator: Any, node: nodes.math) -> None:
     """Write a formula of a line of text."""
-    translator.body.append(convert(node.astext()))
+    translator.body.append(to_mathml(node, node.astext(), "inline"))
     raise nodes.SkipNode
 
 
@@ -26,6 +30,16 @@ def block(translator: Any, node: nodes.math_block) -> None:
     text = node.astext().strip()
     if r"\\" in text and r"\begin" not in text:
         text = rf"\begin{{aligned}}{text}\end{{aligned}}"
-    formula = convert(text, display="block")
-    translator.body.append(f'<div class="math-block">{formula}</div>\n')
+    text = re.sub(r"\\(max|min)_", r"\\\1\\limits_", text)
+    translator.body.append(f'<div class="math-block">{to_mathml(node, text, "block")}</div>\n')
     raise nodes.SkipNode
+
+
+def to_mathml(node: nodes.Node, text: str, display: str) -> str:
+    """Return a formula as MathML; a command that the converter does not know is a warning."""
+    # Between a logarithm and what follows it goes a little room, unless a parenthesis does.
+    text = re.sub(r"\\log(?=\s+[^\s(])(?!\s+\\left)", r"\\log\\,", text)
+    formula = convert(text, display=display)
+    for unknown in re.findall(r">(\\[A-Za-z]+)<", formula):
+        LOGGER.warning("formula with unknown command %s", unknown, location=node)
+    return formula

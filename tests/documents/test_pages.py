@@ -29,11 +29,10 @@ NOT_RUN = {
 NEEDED = ("click", "rich", "pyarrow", "skops", "jinja2", "matplotlib", "pandas", "dask")
 
 
-@pytest.mark.parametrize(
-    "page",
-    [one for one in PAGES if one.code and one.name not in ELSEWHERE],
-    ids=lambda one: one.name,
-)
+HERE = [page for page in PAGES if page.code and page.name not in ELSEWHERE]
+
+
+@pytest.mark.parametrize("page", HERE, ids=lambda page: page.name)
 def test_blocks_run_in_order(page: Page, tmp_path: Path) -> None:
     for name in NEEDED:
         pytest.importorskip(name, reason=f"the pages need {name} (extra all)")
