@@ -52,6 +52,7 @@ lint: $(SETUP)
 # The documentation site, in build/docs: every example runs, and a warning or a dead link is an error.
 docs: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	rm -rf docs/api/generated  # a page of a name that is gone is an error
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs build/docs
 
 # Ratios against peers, all in one run on this machine (see benchmarks/README.md).
@@ -89,5 +90,5 @@ native:
 	cp build/dev/_kdey.bin src/kdey/_kdey.bin
 
 clean:
-	rm -rf docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
+	rm -rf docs/auto_examples docs/api/generated docs/api/backreferences
 	rm -rf build dist $(VENV) $(VENV)-quapy src/kdey/_kdey.bin

@@ -69,7 +69,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "show_memory": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,  # its page loads scripts from elsewhere
     "download_all_examples": False,
     "remove_config_comments": True,
 }
