@@ -1,6 +1,7 @@
 """The pages of the repository and the fenced blocks in them.
 
-A comment on the line before a fence says what to do with the block:
+A ``text`` block right after a block of code shows what that one prints. A comment on the line
+before a fence says what to do with the block:
 
 * ``<!-- not run: why -->``: it cannot run here (a cluster, an index, hours);
 * ``<!-- needs: module -->``: it runs where that module is installed, with its warnings ignored.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +27,7 @@ FENCE = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: where it stands, what it holds, and why it is not run if it is not."""
+    """One fenced block: where it stands, what it holds, what is shown as its output."""
 
     page: str
     line: int
@@ -33,6 +35,7 @@ class Block:
     text: str
     not_run: str | None = None
     needs: str | None = None
+    shows: str | None = None
 
     @property
     def where(self) -> str:
@@ -54,20 +57,33 @@ class Page:
     @cached_property
     def blocks(self) -> list[Block]:
         """All fenced blocks, in order."""
-        return [self._block(found) for found in FENCE.finditer(self.text)]
+        found = list(FENCE.finditer(self.text))
+        return [self._block(one, after) for one, after in zip_longest(found, found[1:])]
 
     @property
     def code(self) -> list[Block]:
         """The blocks to run."""
         return [one for one in self.blocks if one.language in ("python", "sh") and not one.not_run]
 
-    def _block(self, found: re.Match[str]) -> Block:
+    def _block(self, found: re.Match[str], after: re.Match[str] | None) -> Block:
         said = {found["word"]: found["rest"]} if found["word"] else {}
         line = self.text.count("\n", 0, found.start("text")) + 1
-        language = found["language"].strip()
         return Block(
-            self.name, line, language, found["text"], said.get("not run"), said.get("needs")
+            self.name,
+            line,
+            found["language"].strip(),
+            found["text"],
+            said.get("not run"),
+            said.get("needs"),
+            self._shown(found, after),
         )
+
+    def _shown(self, found: re.Match[str], after: re.Match[str] | None) -> str | None:
+        """Return what the block after ``found`` shows, where nothing but space parts them."""
+        if after is None or after["language"] != "text" or found["language"] == "text":
+            return None
+        between = self.text[found.end() : after.start()]
+        return None if between.strip() else after["text"]
 
 
 def all_pages() -> list[Page]:

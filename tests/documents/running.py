@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import kdey
 from tests.documents.pages import Block, Page
 
 BASH = shutil.which("bash")
+NUMBER = re.compile(r"(-?\b\d+(?:\.\d+)?(?:e[-+]?\d+)?\b)")
 
 
 @dataclass
@@ -46,10 +48,13 @@ def run_page(page: Page, folder: Path) -> Session:
 
 
 def run_block(block: Block, session: Session) -> str:
-    """Run one block; return what it printed."""
+    """Run one block; return what it printed, which must be what the page shows."""
     run = run_python if block.language == "python" else run_commands
     try:
-        return run(block, session)
+        printed = run(block, session)
+        if block.shows is not None:
+            assert_prints(printed, block.shows)
+        return printed
     except Exception as error:
         error.add_note(f"in the block at {block.where}")
         raise
@@ -76,6 +81,18 @@ def run_commands(block: Block, session: Session) -> str:
     if done.returncode:
         raise AssertionError(f"exit status {done.returncode}: {done.stderr}")
     return done.stdout
+
+
+def assert_prints(printed: str, shown: str, tolerance: float = 0.02) -> None:
+    """Compare what was printed with what a page shows: the same words, about the same numbers.
+
+    Other builds of the numerical libraries end their fits a little elsewhere.
+    """
+    ours, theirs = (NUMBER.split(text) for text in (printed, shown))
+    assert [part.split() for part in ours[::2]] == [part.split() for part in theirs[::2]]
+    for own, wanted in zip(ours[1::2], theirs[1::2], strict=True):
+        allowed = max(tolerance, 0.1 * abs(float(wanted)))
+        assert abs(float(own) - float(wanted)) <= allowed, f"printed {own}, shown {wanted}"
 
 
 def _environment(folder: Path) -> dict[str, str]:
