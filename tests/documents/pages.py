@@ -1,7 +1,7 @@
 """The pages of the repository and the fenced blocks in them.
 
-A ``text`` block right after a block of code shows what that one prints. A comment on the line
-before a fence says what to do with the block:
+A ``text`` block right after a block of code shows what that one prints, unless a comment between
+them says that it varies. A comment on the line before a fence says what to do with the block:
 
 * ``<!-- not run: why -->``: it cannot run here (a cluster, an index, hours);
 * ``<!-- needs: module -->``: it runs where that module is installed, with its warnings ignored.
