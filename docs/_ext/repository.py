@@ -37,7 +37,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def rewrite(app: Sphinx, doctree: nodes.document) -> None:
     """Point the links of a page that lead out of ``docs/`` to the site's own places."""
     for link in list(doctree.findall(addnodes.pending_xref)):
-        if link.get("reftype") == "myst" and link.get("refdomain") != "doc":
+        if link.get("reftype") == "myst":
             _rewrite(link)
     for link in list(doctree.findall(addnodes.download_reference)):
         page = page_of(_below_root(link["reftarget"]))
@@ -63,6 +63,9 @@ def page_of(path: str) -> str | None:
 
 
 def _below_root(target: str) -> str:
+    """Return a target as a path in the repository; MyST names pages in full, without suffix."""
+    if target.startswith(f"{ROOT}/"):
+        return f"{target.removeprefix(f'{ROOT}/')}.md"
     return re.sub(r"^/?(\.\./)*", "", target.split("#")[0])
 
 
