@@ -37,9 +37,12 @@ def block(translator: Any, node: nodes.math_block) -> None:
 
 def to_mathml(node: nodes.Node, text: str, display: str) -> str:
     """Return a formula as MathML; a command that the converter does not know is a warning."""
-    # Between a logarithm and what follows it goes a little room, unless a parenthesis does.
+    # A logarithm wants a little room on both sides, but for a parenthesis that follows it.
+    text = re.sub(r"(?<=[\w}])\s*\\log", r"\\,\\log", text)
     text = re.sub(r"\\log(?=\s+[^\s(])(?!\s+\\left)", r"\\log\\,", text)
     formula = convert(text, display=display)
+    # Bars of a norm are not to grow with what stands after them.
+    formula = re.sub("<mo>(&#x0?2016;|‖)</mo>", r'<mo stretchy="false">\1</mo>', formula)
     for unknown in re.findall(r">(\\[A-Za-z]+)<", formula):
         LOGGER.warning("formula with unknown command %s", unknown, location=node)
     return formula
