@@ -5,12 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
+DOCS := $(VENV)/.docs
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
 .PHONY: demo test test-slow test-numpy test-quapy torch lint docs bench native wheel release-check lock audit clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
-# demonstration needs, or with everything for development.
+# demonstration or the site needs, or with everything for development.
 $(INSTALLED): $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -22,6 +23,12 @@ $(SETUP): $(NATIVE)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $(INSTALLED) $(SETUP)
+
+$(DOCS): $(NATIVE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $(DOCS)
 
 demo: $(INSTALLED)
 	$(BIN)/kdey demo
@@ -50,8 +57,7 @@ lint: $(SETUP)
 	$(BIN)/mypy
 
 # The documentation site, in build/docs: every example runs, and a warning or a dead link is an error.
-docs: $(SETUP)
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+docs: $(DOCS)
 	rm -rf docs/api/generated  # a page of a name that is gone is an error
 	$(BIN)/python -m sphinx -W --keep-going -n -q docs build/docs
 
