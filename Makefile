@@ -5,12 +5,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
+DOCS := $(VENV)/.docs
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
 
-.PHONY: demo test test-slow test-numpy test-quapy torch lint bench native wheel release-check lock audit fuzz sanitize coverage mutation test-oldest test-newest soak clean
+.PHONY: demo docs test test-slow test-numpy test-quapy test-oldest test-newest torch lint coverage mutation \
+	fuzz sanitize soak bench native wheel release-check lock audit clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
-# demonstration needs, or with everything for development.
+# demonstration or the site needs, or with everything for development.
 $(INSTALLED): $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -22,6 +24,12 @@ $(SETUP): $(NATIVE)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $(INSTALLED) $(SETUP)
+
+$(DOCS): $(NATIVE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $(DOCS)
 
 demo: $(INSTALLED)
 	$(BIN)/kdey demo
@@ -61,6 +69,11 @@ lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation site, in build/docs: every example runs, and a warning or a dead link is an error.
+docs: $(DOCS)
+	rm -rf docs/api/generated  # a page of a name that is gone is an error
+	$(BIN)/python -m sphinx -W --keep-going -n -q docs build/docs
 
 # Ratios against peers, measured on this machine (half an hour), and docs/benchmarks.md made of them.
 bench: $(SETUP)
@@ -129,4 +142,5 @@ native:
 	cp build/dev/_kdey.bin src/kdey/_kdey.bin
 
 clean:
+	rm -rf docs/auto_examples docs/api/generated docs/api/backreferences
 	rm -rf build dist $(VENV) $(VENV)-quapy $(VENV)-oldest $(VENV)-newest src/kdey/_kdey.bin

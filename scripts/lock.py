@@ -1,6 +1,6 @@
 """Write ``.ci/constraints.txt``: the version of every package of the development environment.
 
-``python scripts/lock.py`` (``make lock``) asks pip what ``.[dev]`` comes to today, without
+``python scripts/lock.py`` (``make lock``) asks pip what ``.[dev,docs]`` comes to today, without
 installing it. ``.ci/run`` installs these versions, so that a change is judged on what it changes.
 """
 
@@ -20,7 +20,7 @@ def resolved() -> dict[str, str]:
     """Return the version of each package that the development environment needs."""
     command = ["pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
     done = subprocess.run(
-        [sys.executable, "-m", *command, f"{ROOT}[dev]"],
+        [sys.executable, "-m", *command, f"{ROOT}[dev,docs]"],
         stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     found = (entry["metadata"] for entry in json.loads(done.stdout)["install"])

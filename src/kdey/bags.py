@@ -32,6 +32,17 @@ class Bags:
     pool_size : int
     weights : float64 array of shape (total,) or None
         Weight of each drawn instance; None means one each. Only ratios within a bag matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import Bags
+    >>> bags = Bags.from_indices([[0, 1], [1, 2, 3]], pool_size=4)
+    >>> len(bags)
+    2
+    >>> bags.mean(np.array([[0.0], [1.0], [2.0], [3.0]]))
+    array([[0.5],
+           [2. ]])
     """
 
     indices: Indices

@@ -92,6 +92,12 @@ def project(points: ArrayLike) -> Array:
 
     Sort-based algorithm of Held, Wolfe and Crowder (1974), vectorised over rows; ``points`` has
     shape (k,) or (m, k).
+
+    Examples
+    --------
+    >>> from kdey.simplex import project
+    >>> project([0.9, 0.6])
+    array([0.65, 0.35])
     """
     v = _as_float(points, "points").astype(np.float64)
     if v.size == 0 or not np.isfinite(v).all():

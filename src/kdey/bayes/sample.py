@@ -68,6 +68,19 @@ def sample_posterior(
     random_state : int, SeedSequence or None
     n_jobs : int, optional
         Threads over chains; the draws do not depend on it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> draws = kdey.sample_posterior(q, X[1::2], random_state=0)
+    >>> draws.mean().round(1)
+    array([0.3, 0.3, 0.3])
+    >>> low, high = draws.interval(0.95)
+    >>> bool((low < 1 / 3).all() and (high > 1 / 3).all())
+    True
     """
     matching = getattr(quantifier, "matching_", None)
     points = bag_posteriors(quantifier, X, posteriors)

@@ -33,6 +33,12 @@ def adapt_posteriors(
         The :math:`\pi` above, all positive.
     prevalence : array-like of shape (k,)
         The :math:`\alpha` above, as estimated.
+
+    Examples
+    --------
+    >>> from kdey import adapt_posteriors
+    >>> adapt_posteriors([[0.5, 0.5]], [0.5, 0.5], [0.9, 0.1])
+    array([[0.9, 0.1]])
     """
     p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
     target = check_prevalence(prevalence, p.shape[1])
@@ -65,6 +71,12 @@ def importance_weights(
     Returns
     -------
     array of shape (k,), or (n,) where ``y`` is given
+
+    Examples
+    --------
+    >>> from kdey import importance_weights
+    >>> importance_weights([0.5, 0.5], [0.9, 0.1], [0, 1, 1])
+    array([1.8, 0.2, 0.2])
     """
     before = check_prevalence(training_prevalence, name="training_prevalence")
     if not (before > 0).all():

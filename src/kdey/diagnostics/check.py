@@ -85,6 +85,19 @@ def check_fit(
         Draws the null bags, and the fold model of each instance.
     n_jobs : int, optional
         Native threads.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] > 0]
+    >>> training = X[::2], y[::2]
+    >>> bool(kdey.check_fit(q, X_bag, training=training, random_state=0).rejected)
+    False
+    >>> bool(kdey.check_fit(q, X_bag - 1, training=training, random_state=0).rejected)
+    True
     """
     checker = FitChecker.fit(
         quantifier, training, bandwidth=bandwidth, n_jobs=n_jobs, held=X is not None

@@ -162,6 +162,15 @@ def identifiability(
         Of the kernel densities; default: the kernel given to the quantifier, or 0.1 on the
         plain simplex where it has none or chose its own.
     n_jobs : int, optional
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y), bag_size=200)
+    >>> report.width(500).round(1)
+    array([0.1, 0.1, 0.1])
     """
     if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
         raise ValueError(f"bag_size must be a positive integer, got {bag_size!r}")

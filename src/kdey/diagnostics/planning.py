@@ -127,6 +127,16 @@ def plan_bag_size(source: Any, width: float, *, target: str = "population") -> B
         stands for its report at the training prevalence.
     width : float in (0, 1)
     target : {"population", "bag"}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = kdey.identifiability(kdey.PACC().fit(X, y), bag_size=200)
+    >>> plan = kdey.plan_bag_size(report, width=0.3)
+    >>> plan.bag_sizes.round(-1)
+    array([40., 50., 50.])
     """
     report = _report(source)
     allowed = _allowed_variance(report, width)

@@ -63,6 +63,19 @@ def evaluate(
     -------
     results : Results
         One row per bag and method; ``results.to_frame()``, ``results.summary()``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fitted = {"PACC": kdey.PACC().fit(X[::2], y[::2]), "CC": kdey.CC().fit(X[::2], y[::2])}
+    >>> protocol = kdey.APP(n_bags=50, bag_size=60, random_state=0)
+    >>> results = kdey.evaluate(fitted, X[1::2], y[1::2], protocol, metrics="ae", verbose=False)
+    >>> results.estimated("PACC").shape
+    (50, 3)
+    >>> bool(results.errors("ae", "PACC").mean() < 0.1)
+    True
     """
     named = _named(quantifiers)
     found = _metrics(metrics)

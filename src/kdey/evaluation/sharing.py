@@ -38,6 +38,15 @@ def fit_many(
     Returns
     -------
     fitted : dict from the names to fitted clones
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fitted = kdey.fit_many({"ACC": kdey.ACC(), "PACC": kdey.PACC()}, X, y)
+    >>> fitted["ACC"].classifier_ is fitted["PACC"].classifier_
+    True
     """
     codes, classes = training_labels(y)
     stages: dict[str, FittedStage] = {}

@@ -62,7 +62,7 @@ def estimate_file(
 ) -> FileGroups:
     """Return the answers for the groups of a table, of which one batch is held at a time.
 
-    The numbers are those of :func:`~kdey.groups.frame.predict_groups` on the whole table.
+    The numbers are those of :func:`~kdey.groups.predict_groups` on the whole table.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def estimate_file(
     grouping : Grouping
     settings : GroupSettings
     scores, missing
-        See :func:`~kdey.groups.frame.predict_groups`.
+        See :func:`~kdey.groups.predict_groups`.
     on_batch, on_run : callables, optional
         Told the number of rows read after each batch, and solved after each run of groups.
     """

@@ -72,6 +72,21 @@ def predict_groups(
         One row per group and class: the keys, ``class``, ``n``, ``n_missing``, ``estimate``,
         ``low``, ``high``, ``classify_and_count`` (the naive answer), ``training_prevalence``,
         ``fit_p_value`` (NaN unless ``check_fit``) and ``status``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> new = X[1::2].assign(field=["east" if i % 3 else "west" for i in range(75)])
+    >>> table = kdey.predict_groups(q, new, "field")
+    >>> table[["field", "class", "n", "estimate"]].round(1).head(3)
+      field  class   n  estimate
+    0  east      0  50       0.3
+    1  east      1  50       0.3
+    2  east      2  50       0.3
     """
     import narwhals as nw
 

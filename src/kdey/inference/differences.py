@@ -79,6 +79,17 @@ def difference(first: Estimate, second: Estimate) -> Difference:
 
     The bags must be disjoint draws; both estimates must have the same classes, confidence,
     target and method.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> before, after = X[1::2][y[1::2] < 2], X[1::2][y[1::2] > 0]
+    >>> change = kdey.difference(q.estimate(after), q.estimate(before))
+    >>> change.low > 0  # which classes have grown for sure
+    array([False, False,  True])
     """
     _check_alike(first, second)
     one, two = first.uncertainty, second.uncertainty

@@ -24,7 +24,14 @@ from kdey.simplex import Array, check_posteriors
 
 
 def absolute_error(true: ArrayLike, estimated: ArrayLike) -> Array:
-    r"""AE: :math:`\frac1k\sum_i|\alpha_i-\hat\alpha_i|`, from 0 to 2/k."""
+    r"""AE: :math:`\frac1k\sum_i|\alpha_i-\hat\alpha_i|`, from 0 to 2/k.
+
+    Examples
+    --------
+    >>> from kdey.metrics import absolute_error
+    >>> float(absolute_error([0.2, 0.8], [0.3, 0.7]).round(3))
+    0.1
+    """
     a, b = _checked(true, estimated)
     return _array(np.abs(a - b).mean(axis=-1))
 
@@ -52,6 +59,12 @@ def relative_absolute_error(true: ArrayLike, estimated: ArrayLike, *, bag_size: 
     true, estimated : array-like of shape (..., k)
     bag_size : array-like of shape () or (...)
         Size z of each bag; :math:`\epsilon = 1/(2z)`.
+
+    Examples
+    --------
+    >>> from kdey.metrics import relative_absolute_error
+    >>> float(relative_absolute_error([0.2, 0.8], [0.3, 0.7], bag_size=100).round(3))
+    0.306
     """
     a, b = _checked(true, estimated)
     epsilon = _epsilon(bag_size, a)

@@ -33,6 +33,24 @@ class GridSearchQ(BaseSearch):
         How often to go on; then warn.
     quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
         See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = kdey.GridSearchQ(
+    ...     kdey.KDEyML(LogisticRegression(max_iter=1000), random_state=0),
+    ...     {"bandwidth": [0.05, 0.1, 0.2], "classifier__C": [0.1, 1.0]},
+    ...     protocol=kdey.APP(n_bags=50, bag_size=50, random_state=0),
+    ...     random_state=0,
+    ... )
+    >>> search = search.fit(X[::2], y[::2])
+    >>> sorted(search.best_params_)
+    ['bandwidth', 'classifier__C']
+    >>> search.predict(X[1::2]).round(1)
+    array([0.3, 0.3, 0.3])
     """  # noqa: E501
 
     def __init__(

@@ -52,6 +52,21 @@ def save(quantifier: Any, path: str | PathLike[str], *, use_pickle: bool = False
     use_pickle : bool
         Pickle the classifier, for one that skops cannot write. The file then only loads with
         ``use_pickle=True``, and only files of people you trust should be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import kdey
+    >>> P = np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]])
+    >>> q = kdey.PACC().fit_posteriors(P, ["no", "no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = kdey.save(q, Path(folder) / "model.kdey")
+    ...     again = kdey.load(path)
+    ...
+    >>> again.aggregate(P).tolist() == q.aggregate(P).tolist()
+    True
     """
     import kdey
 

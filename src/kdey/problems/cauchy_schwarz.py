@@ -113,8 +113,12 @@ class CauchySchwarz:
 
         .. math:: \log \max_i \frac{a_i / (B\alpha)_i}{a \cdot \alpha / \alpha' B \alpha}
 
-        For any beta >= 0, a.beta <= rho (B alpha).beta <= rho |alpha|_B |beta|_B, where rho is the
-        largest a_i / (B alpha)_i, so -log rho - log |alpha|_B bounds D from below (up to c). It is
+        For any beta >= 0, with rho the largest a_i / (B alpha)_i and the norm of B,
+
+        .. math:: a \cdot \beta \le \rho \, (B\alpha) \cdot \beta
+                  \le \rho \, \lVert\alpha\rVert_B \lVert\beta\rVert_B,
+
+        so minus the logarithm of rho times the norm of alpha bounds D from below (up to c). It is
         the KKT residual of the non-negative least squares form, measured by the factor that
         makes r dual feasible. A class with a_i = (B alpha)_i = 0 cannot help and is passed over.
         """

@@ -44,6 +44,18 @@ class APP:
         Seed; the bags are a function of it, the parameters and the labels.
     replace : "auto", True or False
         Whether an instance may come more than once in a bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import APP
+    >>> drawn = APP(n_bags=4, bag_size=100, random_state=0).bags(np.repeat(["a", "b", "c"], 500))
+    >>> len(drawn)
+    4
+    >>> drawn.prevalences.shape
+    (4, 3)
+    >>> drawn.sizes
+    array([100, 100, 100, 100])
     """
 
     n_bags: int = 1000

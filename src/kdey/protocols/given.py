@@ -22,6 +22,16 @@ class GroupBags:
     groups : array-like of shape (pool_size,)
         The group (day, site, author, ...) of each instance. Bags are in sorted order of the
         ids and carry them as ``names``.
+
+    Examples
+    --------
+    >>> from kdey import GroupBags
+    >>> drawn = GroupBags(["mon", "mon", "tue", "tue", "tue"]).bags([0, 1, 1, 1, 0])
+    >>> drawn.names
+    array(['mon', 'tue'], dtype='<U3')
+    >>> drawn.prevalences.round(2)
+    array([[0.5 , 0.5 ],
+           [0.33, 0.67]])
     """
 
     groups: ArrayLike

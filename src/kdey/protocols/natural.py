@@ -21,6 +21,14 @@ class NPP:
     ``replace="auto"`` draws without replacement unless the bag is larger than the pool. Other
     parameters as in :class:`kdey.protocols.APP`; bag b depends on ``random_state``, b and the
     pool alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import NPP
+    >>> drawn = NPP(n_bags=200, bag_size=100, random_state=0).bags(np.repeat([0, 1], [900, 100]))
+    >>> drawn.prevalences.mean(axis=0).round(1)
+    array([0.9, 0.1])
     """
 
     n_bags: int = 1000

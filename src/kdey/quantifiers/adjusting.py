@@ -35,6 +35,13 @@ class _Adjusting(AggregativeQuantifier):
             (or its mean posterior of class i); columns sum to one.
         classes : array-like of shape (k,), optional
             Names of the classes; default 0..k-1.
+
+        Examples
+        --------
+        >>> from kdey import ACC
+        >>> q = ACC.from_misclassification([[0.9, 0.2], [0.1, 0.8]], classes=["no", "yes"])
+        >>> q.adjust([0.55, 0.45]).round(2)
+        array([0.5, 0.5])
         """
         rates = check_posteriors(np.asarray(matrix, dtype=np.float64).T, name="matrix columns").T
         if rates.shape[0] != rates.shape[1] or len(rates) < 2:
@@ -71,6 +78,16 @@ class ACC(_Adjusting):
     with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
     decisions for class i among training instances of class j. Parameters are those of
     :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import ACC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = ACC().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     _crisp = True
@@ -83,6 +100,13 @@ class ACC(_Adjusting):
 
         This is the estimator of Rogan and Gladen (1978), kept within [0, 1]. The second of
         ``classes`` is the positive one.
+
+        Examples
+        --------
+        >>> from kdey import ACC
+        >>> test = ACC.from_rates(sensitivity=0.9, specificity=0.95)
+        >>> test.adjust([0.88, 0.12]).round(3)  # 12 % tested positive
+        array([0.918, 0.082])
         """
         for name, rate in (("sensitivity", sensitivity), ("specificity", specificity)):
             if not 0.0 <= rate <= 1.0:
@@ -95,6 +119,16 @@ class PACC(_Adjusting):
     """Probabilistic adjusted classify and count (Bella et al., 2010; BBSE-soft).
 
     As :class:`ACC`, with mean posteriors in the place of shares of decisions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import PACC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = PACC().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     _crisp = False

@@ -47,6 +47,16 @@ class CC(_Counting):
 
     Biased under label shift; the baseline that every other method corrects (Forman, 2008).
     Parameters are those of :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import CC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = CC().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     _crisp = True
@@ -56,13 +66,34 @@ class PCC(_Counting):
     """Probabilistic classify and count: the mean posterior (Bella et al., 2010).
 
     Parameters are those of :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import PCC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = PCC().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.4, 0.1])
     """
 
     _crisp = False
 
 
 class TrainingPrevalence(BaseQuantifier):
-    """Answers every bag with the training prevalence; what a method must beat to be of use."""
+    """Answers every bag with the training prevalence; what a method must beat to be of use.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import TrainingPrevalence
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = TrainingPrevalence().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.3, 0.3, 0.3])
+    """
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Count the labels ``y`` of shape (n,), weighted where weights are given."""

@@ -51,6 +51,15 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
     ----------
     quantifiers_ : list of fitted quantifiers
     member_prevalence_ : array of shape (n_members, k)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import PACC, Ensemble
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Ensemble(PACC(), n_members=3, random_state=0).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     _draws_at_fit = True

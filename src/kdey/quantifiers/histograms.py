@@ -90,6 +90,16 @@ class DM(Binned, AggregativeQuantifier):
         :class:`~kdey.quantifiers.kde.KDEy`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import DM
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = DM(random_state=0).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def __init__(
@@ -131,6 +141,16 @@ class DMx(Binned, FeatureQuantifier):
         As for :class:`DM`; bins are equally wide between a feature's training extremes.
     n_jobs : int, optional
         Threads of the native core.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import DMx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = DMx().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def __init__(
@@ -175,6 +195,17 @@ class HDy(Binned, AggregativeQuantifier):
         As for :class:`DM`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import HDy
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = HDy().fit(X[::2], y[::2] == 0)
+    >>> q.classes_
+    array([False,  True])
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
     """
 
     _max_classes = 2
@@ -217,6 +248,15 @@ class HDx(Binned, FeatureQuantifier):
         As for :class:`HDy`.
     n_jobs : int, optional
         Threads of the native core.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import HDx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = HDx().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.6, 0.4])
     """
 
     _max_classes = 2

@@ -161,6 +161,20 @@ class KDEyML(KDEy):
 
     Convex; solved to a certified gap of 1e-8 in the mean log-likelihood. Parameters are those of
     :class:`KDEy`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import ExtraTreesClassifier
+    >>> from kdey import KDEyML
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = KDEyML(ExtraTreesClassifier(random_state=0), random_state=0).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    >>> estimate = q.estimate(X_bag, confidence=0.95)
+    >>> bool(estimate.low[2] == 0.0)
+    True
     """
 
     def _rows_of(self, kernel: KernelSpec) -> DensityRows:
@@ -178,6 +192,16 @@ class KDEyCS(KDEy):
     with a and B the overlaps of the class densities with the bag's and with each other. The
     divergence does not depend on the length of alpha, so its global optimum is a non-negative
     least squares problem, solved exactly. Parameters are those of :class:`KDEy`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import KDEyCS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = KDEyCS(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
@@ -193,6 +217,16 @@ class KDEyL2(KDEy):
     .. math:: \min_{\alpha \in \Delta} \tfrac12 \alpha^\top B \alpha - a^\top \alpha
 
     with the overlaps a and B of :class:`KDEyCS`. Parameters are those of :class:`KDEy`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import KDEyL2
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = KDEyL2(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
@@ -221,6 +255,16 @@ class KDEyHD(KDEy):
     classifier, cv, random_state, n_jobs, device
         See :class:`KDEy`; ``random_state`` also draws the points. The divergence "reverse-kl" is
         always solved on the host.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import KDEyHD
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = KDEyHD(bandwidth=0.1, n_points=1000, random_state=0).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     @property

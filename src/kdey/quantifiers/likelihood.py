@@ -33,6 +33,16 @@ class EMQ(AggregativeQuantifier):
         training posteriors are needed and ``cv`` has no effect.
     device : str or torch.device
         Where bags are solved, see :class:`~kdey.KDEyML`; ``solver="em"`` runs on the host.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import EMQ
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = EMQ().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def __init__(
@@ -85,6 +95,16 @@ class DIR(AggregativeQuantifier):
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
     device : str or torch.device
         Where bags are solved, see :class:`~kdey.KDEyML`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import DIR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = DIR().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def __init__(

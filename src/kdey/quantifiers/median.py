@@ -34,6 +34,15 @@ class Median(PosteriorsMixin, BaseQuantifier):
     Attributes
     ----------
     quantifiers_ : list of fitted quantifiers, one per setting
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import KDEyCS, Median
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Median(KDEyCS(), {"bandwidth": [0.05, 0.1, 0.2]}).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def __init__(self, quantifier: Any, param_grid: Any, *, n_jobs: int | None = None) -> None:

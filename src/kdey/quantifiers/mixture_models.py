@@ -28,6 +28,15 @@ class MM(AggregativeQuantifier):
         Points at which the distributions are compared, evenly spaced in [0, 1].
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import MM
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = MM().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
     """
 
     _max_classes = 2
@@ -71,6 +80,15 @@ class DyS(Binned, AggregativeQuantifier):
         As for :class:`~kdey.DM`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import DyS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = DyS().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
     """
 
     _max_classes = 2

@@ -41,6 +41,16 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
     Attributes
     ----------
     quantifiers_ : list of k fitted binary quantifiers
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from kdey import ACC, OneVsAll
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = OneVsAll(ACC(KNeighborsClassifier(9))).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
     def __init__(

@@ -105,6 +105,16 @@ def make_report(
     title : str, optional
     settings : mapping, optional
         More to tell under the settings, in words.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2])
+    >>> report = kdey.make_report(estimate, title="Iris")
+    >>> "<title>Iris" in report.html()
+    True
     """
     if isinstance(estimate, Estimates):
         if groups is not None:

@@ -20,6 +20,12 @@ def holm(p_values: ArrayLike) -> Array:
     ----------
     p_values : array-like of shape (m,)
         An empty one gives an empty result.
+
+    Examples
+    --------
+    >>> from kdey.significance import holm
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1:

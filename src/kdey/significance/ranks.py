@@ -117,6 +117,17 @@ def nemenyi(
     The critical difference is :math:`q\sqrt{k(k+1)/(6N)}`, with q the upper ``level`` point of
     the studentised range of k values over :math:`\sqrt2`. Other parameters as in
     :func:`average_ranks`; at least two methods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey.significance import nemenyi
+    >>> errors = np.array([[0.1, 0.2, 0.3]] * 8)  # 8 data sets, 3 methods
+    >>> found = nemenyi(errors)
+    >>> found.ranks
+    array([1., 2., 3.])
+    >>> round(float(found.critical_difference), 2)
+    1.17
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")

@@ -20,9 +20,12 @@ TOLERANCE = 1e-10
 def solve_least_squares(
     problem: LeastSquares, *, start: Array | None = None, n_threads: int = 1
 ) -> Solution:
-    """Minimise |M alpha - q|^2 / 2 over the simplex for every bag, exactly.
+    r"""Minimise the squared distance from the bag's mean over the simplex, for every bag, exactly.
 
-    ``converged`` tells whether the gap is below 1e-10 |q| max_i |M_i|, rounding level.
+    .. math:: \tfrac12 \lVert M\alpha - q \rVert^2
+
+    ``converged`` tells whether the gap is below :math:`10^{-10} m (m + \lVert q \rVert)` with m the
+    length of the longest template: rounding level.
     """
     gram = problem.templates.T @ problem.templates
     linear = problem.targets @ problem.templates
@@ -35,9 +38,12 @@ def solve_least_squares(
 def solve_quadratic(
     problem: QuadraticMatch, *, start: Array | None = None, n_threads: int = 1
 ) -> Solution:
-    """Minimise alpha'B alpha / 2 - t.alpha over the simplex for every bag, exactly.
+    r"""Minimise a quadratic function over the simplex, for every bag, exactly.
 
-    ``converged`` tells whether the gap is below 1e-10 (max |B| + max |t|), rounding level.
+    .. math:: \tfrac12 \alpha^\top B \alpha - t \cdot \alpha
+
+    ``converged`` tells whether the gap is below 1e-10 times the sum of the largest entries of B and
+    t, without their signs: rounding level.
     """
     x, steps = solve_programs(
         problem.gram, problem.targets, simplex=True, start=start, n_threads=n_threads

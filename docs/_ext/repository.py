@@ -1,0 +1,77 @@
+"""Links of the repository's pages, as its viewer follows them, made to work in the site too.
+
+README and the pages under ``docs/`` link to files beside ``docs/``. Those that the site has under
+another name become links to its pages, the others can be downloaded.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[2]
+
+#: Pages of the repository that lie outside ``docs/``, and where the site has them.
+PAGES = {
+    "README.md": "project/readme",
+    "ARCHITECTURE.md": "project/architecture",
+    "CONTRIBUTING.md": "project/contributing",
+    "CHANGELOG.md": "project/changelog",
+    "SECURITY.md": "project/security",
+    "benchmarks/README.md": "project/benchmarks",
+    "examples/README.md": "auto_examples/index",
+}
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Rewrite links as soon as a page is read, before downloads are collected."""
+    app.connect("doctree-read", rewrite, priority=100)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def rewrite(app: Sphinx, doctree: nodes.document) -> None:
+    """Point the links of a page that lead out of ``docs/`` to the site's own places."""
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link.get("reftype") == "myst":
+            _rewrite(link)
+    for link in list(doctree.findall(addnodes.download_reference)):
+        page = page_of(_below_root(link["reftarget"]))
+        if page is not None:
+            link.replace_self(_to_page(page, app.env.docname, link.children))
+
+
+def _rewrite(link: addnodes.pending_xref) -> None:
+    path = _below_root(link["reftarget"])
+    page = page_of(path)
+    if page is not None:
+        link.replace_self(_to_page(page, link["refdoc"], link.children))
+    elif (ROOT / path).is_file():
+        there = addnodes.download_reference("", "", reftarget=f"/../{path}", refdoc=link["refdoc"])
+        there += link.children
+        link.replace_self(there)
+
+
+def page_of(path: str) -> str | None:
+    """Return the site's page of a file of the repository, or None."""
+    example = re.fullmatch(r"examples/(plot_\w+)\.py", path)
+    return f"auto_examples/{example[1]}" if example else PAGES.get(path)
+
+
+def _below_root(target: str) -> str:
+    """Return a target as a path in the repository; MyST names pages in full, without suffix."""
+    if target.startswith(f"{ROOT}/"):
+        return f"{target.removeprefix(f'{ROOT}/')}.md"
+    return re.sub(r"^/?(\.\./)*", "", target.split("#")[0])
+
+
+def _to_page(page: str, source: str, children: Any) -> addnodes.pending_xref:
+    link = addnodes.pending_xref(
+        "", refdoc=source, refdomain="std", reftype="doc", reftarget=f"/{page}", refexplicit=True
+    )
+    link += children
+    return link
