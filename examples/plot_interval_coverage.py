@@ -31,13 +31,13 @@ def drawn(n, mix):
 
 
 # %%
-# A hundred repetitions
-# ---------------------
+# Sixty repetitions
+# -----------------
 # 300 labels, a bag of 500. The analytic interval is the default; the bootstrap is told to
 # take the templates for granted.
 
 whole, bag_only = [], []
-for _ in range(100):
+for _ in range(60):
     quantifier = PACC(LogisticRegression(), cv=5).fit(*drawn(300, [1 / 3] * 3))
     bag = drawn(500, TRUE)[0]
     whole.append(quantifier.estimate(bag))
