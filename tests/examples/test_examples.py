@@ -13,6 +13,9 @@ import pytest
 
 matplotlib = pytest.importorskip("matplotlib", reason="extra plot is not installed")
 pytest.importorskip("pandas", reason="the examples need pandas")
+pytest.importorskip("mpltern", reason="extra plot is not installed")
+
+from .method_claims import METHOD_CLAIMS  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(FOLDER.glob("plot_*.py"))
@@ -98,6 +101,7 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
     "plot_sentiment_by_week": sentiment,
     "plot_seroprevalence": seroprevalence,
     "plot_two_weeks": two_weeks,
+    **METHOD_CLAIMS,
 }
 
 
