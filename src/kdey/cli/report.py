@@ -83,14 +83,13 @@ def _truth(quantifier: Any, frame: Any, label: str | None) -> list[float] | None
     if label is None:
         return None
     from kdey.tables.layout import require
-    from kdey.tables.training import check_labels_seen
+    from kdey.tables.training import labels_seen
 
     require(frame, [label], "label column")
-    check_labels_seen(frame, label, quantifier.classes_)
-    given = [str(value) for value in frame[label].to_list() if value is not None]
-    if not given:
+    given = labels_seen(frame, label, quantifier.classes_)
+    if len(given) == 0:
         raise ValueError(f"label column {label!r} holds no labels")
-    return [given.count(str(one)) / len(given) for one in quantifier.classes_]
+    return [float((given == one).mean()) for one in quantifier.classes_]
 
 
 def _groups(
