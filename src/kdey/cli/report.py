@@ -49,7 +49,8 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     given = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
         scorer = Scorer.of(quantifier, given, options["missing"], check_fit=True)
-        points, usable = scorer.points(frame, (*grouping.names, *names([options["label"] or ""])))
+        no_features = (*grouping.names, *filter(None, [options["label"]]))
+        points, usable = scorer.points(frame, no_features)
         truth = _truth(quantifier, frame, options["label"])
         groups = _groups(quantifier, frame, points, usable, grouping, limits, options, scorer)
     except ValueError as error:
