@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import pickle
 from collections.abc import Iterable, Mapping
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ def fingerprint(*values: Any) -> str:
     """Return 32 hexadecimal digits that stand for the values.
 
     Estimators count by class and parameters (a ``FrozenEstimator`` by what it has learnt),
-    arrays, sparse matrices and frames by their contents, functions by name, random states by
-    their state, and other objects by their pickle.
+    arrays, sparse matrices and frames by their contents, functions by name, code and what they
+    hold on to, classes by name, random states by their state, and other objects by their pickle.
     """
     digest = hashlib.blake2b(digest_size=16)
     for value in values:
@@ -83,7 +84,13 @@ def _feed_object(digest: Any, value: Any) -> None:
         _feed(digest, value.get_params(deep=False))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         _feed(digest, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
-    elif hasattr(value, "__qualname__"):  # functions and classes
+    elif isinstance(value, FunctionType):
+        _feed_function(digest, value)
+    elif isinstance(value, MethodType):
+        _feed_all(digest, [value.__func__, value.__self__])
+    elif isinstance(value, ModuleType):
+        digest.update(value.__name__.encode())
+    elif hasattr(value, "__qualname__"):  # classes, and functions that are compiled
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
     elif hasattr(value, "to_numpy") and hasattr(value, "columns"):  # data frames
         names = [str(name) for name in getattr(value, "column_names", value.columns)]
@@ -92,6 +99,24 @@ def _feed_object(digest: Any, value: Any) -> None:
         _feed_array(digest, np.asarray(value))
     else:
         _feed_pickle(digest, value)
+
+
+def _feed_function(digest: Any, value: FunctionType) -> None:
+    """Add name, code and what is bound to it: all lambdas of a place have the same name."""
+    digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+    _feed_code(digest, value.__code__)
+    _feed_all(digest, [value.__defaults__, value.__kwdefaults__])
+    for cell in value.__closure__ or ():
+        held = cell.cell_contents
+        # A function may hold on to itself: of those inside, the code is enough.
+        _feed_code(digest, held.__code__) if isinstance(held, FunctionType) else _feed(digest, held)
+
+
+def _feed_code(digest: Any, code: CodeType) -> None:
+    digest.update(code.co_code)
+    _feed_all(digest, code.co_names)
+    for constant in code.co_consts:
+        _feed_code(digest, constant) if isinstance(constant, CodeType) else _feed(digest, constant)
 
 
 def _feed_pickle(digest: Any, value: Any) -> None:

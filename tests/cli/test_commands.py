@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 from numpy.testing import assert_allclose
 from sklearn.compose import ColumnTransformer
 
 import kdey
+from kdey.cli.methods import CLASSIFIERS
 
 from .cases import rows, run, without, write
 
@@ -132,3 +134,24 @@ def test_default_method_chooses_its_own_bandwidth(tmp_path: Path) -> None:
     q = kdey.load(tmp_path / "m.kdey")
     assert q.bandwidth == "auto"
     assert "tuning: Chosen" in run("inspect", tmp_path / "m.kdey").stdout
+
+
+SMALL = {
+    "extra-trees": "n_estimators=5",
+    "random-forest": "n_estimators=5",
+    "boosting": "max_iter=3",
+}
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_classifier_makes_a_model_that_can_be_used(tmp_path: Path, name: str) -> None:
+    labelled = write(tmp_path / "l.csv", without(rows(), "shop", "day"))
+    new = write(tmp_path / "n.csv", without(rows(seed=1), "shop", "day", "kind"))
+    model, few = tmp_path / "m.kdey", ["--no-fold-models", "--method", "pacc"]
+    if name in SMALL:
+        few += ["--classifier-option", SMALL[name]]
+    done = run("fit", labelled, "--label", "kind", "--classifier", name, "-o", model, *few)
+    assert done.exit_code == 0, done.output
+    done = run("estimate", model, new, "--format", "csv")
+    assert done.exit_code == 0, done.output
+    assert done.output.count("ok") == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import narwhals as nw
@@ -14,6 +16,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from kdey.tables.layout import TableLayout, learn_layout, missing_in, numbers
+from kdey.tables.training import labels_seen
+
+#: The command has the name of its module.
+report = import_module("kdey.cli.report")
 
 
 def series(values: Any) -> Any:
@@ -64,3 +70,32 @@ def test_identifiers_and_dates_are_no_features() -> None:
     dates = nw.from_native(pl.DataFrame({"d": [dt.date(2024, 1, 1)] * 3}))
     with pytest.raises(ValueError, match="--ignore d"):
         learn_layout(dates, "y", ("d",))
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([1.0, 0.0, None, 1.0, float("nan"), 1.0], [0, 1]),  # whole numbers with gaps, as floats
+        ([1, 0, None, 1, None, 1], [0, 1]),
+        (["1", "0", None, "1", "", "1"], [0, 1]),
+        ([1, 0, None, 1, None, 1], ["0", "1"]),
+        (["b", "a", None, "b", "", "b"], ["a", "b"]),
+        ([True, False, None, True, None, True], [False, True]),
+    ],
+)
+def test_known_labels_are_told_as_training_wrote_them(values: list, classes: list) -> None:
+    frame = nw.from_native(pa.table({"y": pa.array(values)}), eager_only=True)
+    seen = labels_seen(frame, "y", np.array(classes))
+    assert seen.tolist() == [classes[1], classes[0], classes[1], classes[1]]
+    told = report._truth(SimpleNamespace(classes_=np.array(classes)), frame, "y")
+    assert told == [0.25, 0.75]
+
+
+def test_labels_that_training_lacks_are_named() -> None:
+    frame = nw.from_native(pa.table({"y": [0.0, None, 7.0]}), eager_only=True)
+    with pytest.raises(ValueError, match="has the class 7 in row 3"):
+        labels_seen(frame, "y", np.array([0, 1]))
+    empty = nw.from_native(pa.table({"y": pa.array([None, None])}), eager_only=True)
+    assert len(labels_seen(empty, "y", np.array([0, 1]))) == 0
+    with pytest.raises(ValueError, match="holds no labels"):
+        report._truth(SimpleNamespace(classes_=np.array([0, 1])), empty, "y")

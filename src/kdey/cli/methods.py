@@ -31,7 +31,12 @@ CLASSIFIERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "random-forest": ("sklearn.ensemble", "RandomForestClassifier", {"n_estimators": 300}),
     "boosting": ("sklearn.ensemble", "HistGradientBoostingClassifier", {}),
     "naive-bayes": ("sklearn.naive_bayes", "GaussianNB", {}),
-    "neighbours": ("sklearn.neighbors", "KNeighborsClassifier", {"n_neighbors": 15}),
+    # Trees of neighbours are compiled objects, which no model file is trusted with.
+    "neighbours": (
+        "sklearn.neighbors",
+        "KNeighborsClassifier",
+        {"n_neighbors": 15, "algorithm": "brute"},
+    ),
 }
 
 method_option = click.option(

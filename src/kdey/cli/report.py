@@ -49,7 +49,8 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     given = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
         scorer = Scorer.of(quantifier, given, options["missing"], check_fit=True)
-        points, usable = scorer.points(frame, (*grouping.names, *names([options["label"] or ""])))
+        no_features = (*grouping.names, *filter(None, [options["label"]]))
+        points, usable = scorer.points(frame, no_features)
         truth = _truth(quantifier, frame, options["label"])
         groups = _groups(quantifier, frame, points, usable, grouping, limits, options, scorer)
     except ValueError as error:
@@ -83,14 +84,13 @@ def _truth(quantifier: Any, frame: Any, label: str | None) -> list[float] | None
     if label is None:
         return None
     from kdey.tables.layout import require
-    from kdey.tables.training import check_labels_seen
+    from kdey.tables.training import labels_seen
 
     require(frame, [label], "label column")
-    check_labels_seen(frame, label, quantifier.classes_)
-    given = [str(value) for value in frame[label].to_list() if value is not None]
-    if not given:
+    given = labels_seen(frame, label, quantifier.classes_)
+    if len(given) == 0:
         raise ValueError(f"label column {label!r} holds no labels")
-    return [given.count(str(one)) / len(given) for one in quantifier.classes_]
+    return [float((given == one).mean()) for one in quantifier.classes_]
 
 
 def _groups(

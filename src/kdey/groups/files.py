@@ -16,7 +16,7 @@ from kdey.groups.settings import GroupSettings
 from kdey.groups.stream import GroupStream
 from kdey.tables.layout import TableLayout
 from kdey.tables.reading import TableError, TableFile
-from kdey.tables.training import check_labels_seen
+from kdey.tables.training import labels_seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def estimate_file(
             points, usable = scorer.points(frame, grouping.names, first)
             stream.add(points, grouping.encode(frame, keys), usable)
             if layout is not None and layout.label in frame.columns:
-                check_labels_seen(frame, layout.label, quantifier.classes_, first)
+                labels_seen(frame, layout.label, quantifier.classes_, first)  # or else raises
         except ValueError as error:
             raise TableError(f"{file.name}: {error}") from error
         first += len(frame)

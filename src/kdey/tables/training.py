@@ -103,14 +103,17 @@ def check_known(y: NDArray[Any], classes: NDArray[Any], label: str, first: int =
         )
 
 
-def check_labels_seen(frame: Any, label: str, classes: NDArray[Any], first: int = 1) -> None:
-    """Raise where a table that need not be labelled has a label that training lacks."""
+def labels_seen(frame: Any, label: str, classes: NDArray[Any], first: int = 1) -> NDArray[Any]:
+    """Return the labels of a table that need not have any, as ``classes`` writes them.
+
+    Raises where one of them is not among ``classes``.
+    """
     gone, known = missing_in(frame[label]), np.asarray(classes)
-    if gone.all():
-        return
     y = np.full(len(gone), known[0], dtype=object)
-    y[~gone] = _as(known, _labels(frame[label].filter((~gone).tolist())))
-    check_known(y, known.astype(object), label, first)
+    if not gone.all():
+        y[~gone] = _as(known, _labels(frame[label].filter((~gone).tolist())))
+        check_known(y, known.astype(object), label, first)
+    return y[~gone]
 
 
 def _word(label: Any) -> Any:

@@ -1,0 +1,109 @@
+"""Fingerprints: what means the same is the same, and what does not is not."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import FunctionTransformer
+
+import kdey
+from kdey.fingerprint import fingerprint
+from tests.evaluation.cases import blobs
+
+
+def power(exponent: float) -> Any:
+    return lambda x: x**exponent
+
+
+def itself() -> Any:
+    def count(n: int) -> int:
+        return 0 if n == 0 else 1 + count(n - 1)
+
+    return count
+
+
+class Scaled:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, x: Any) -> Any:
+        return self.factor * x
+
+    def apply(self, x: Any) -> Any:
+        return self.factor * x
+
+
+MEANINGS = [
+    lambda: lambda x: x,
+    lambda: lambda x: x + 1,
+    lambda: lambda x: x + 2,
+    lambda: lambda x, y=1: x,
+    lambda: lambda x, y=2: x,
+    lambda: lambda x, *, y=2: x,
+    lambda: lambda x: math.sin(x),
+    lambda: lambda x: math.cos(x),
+    lambda: lambda x: [y + 1 for y in x],
+    lambda: lambda x: [y + 2 for y in x],
+    lambda: power(1.0),
+    lambda: power(2.0),
+    itself,
+    lambda: Scaled(1.0).apply,
+    lambda: Scaled(2.0).apply,
+    lambda: Scaled(2.0),
+    lambda: partial(np.add, 1),
+    lambda: partial(np.add, 2),
+    lambda: np.add,
+    lambda: np.sin,
+    lambda: math,
+    lambda: Scaled,
+    lambda: LogisticRegression(C=1.0),
+    lambda: LogisticRegression(C=2.0),
+    lambda: FunctionTransformer(lambda x: x),
+    lambda: FunctionTransformer(lambda x: -x),
+]
+
+
+def test_the_same_meaning_has_the_same_fingerprint_and_no_other_has() -> None:
+    found = [fingerprint(make()) for make in MEANINGS]
+    assert len(set(found)) == len(MEANINGS)
+    assert [fingerprint(make()) for make in MEANINGS] == found
+
+
+def test_fingerprints_are_those_of_the_next_process() -> None:
+    program = "from tests.test_fingerprint import *; print(*[fingerprint(m()) for m in MEANINGS])"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"}
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env
+    ).stdout
+    assert found.split() == [fingerprint(make()) for make in MEANINGS]
+
+
+def test_what_cannot_be_told_apart_is_refused() -> None:
+    with pytest.raises(TypeError, match="must be picklable"):
+        fingerprint(threading.Lock())
+
+
+def test_a_search_over_functions_scores_each_of_them() -> None:
+    X, y = blobs(150, seed=1)
+    keep = np.isin(y, ["a", "b"])
+
+    def distance(sign: float) -> Any:
+        return lambda p, q: sign * np.abs(p - q).sum(axis=1)
+
+    search = kdey.GridSearchQ(
+        kdey.DyS(LogisticRegression(), cv=3),
+        {"dissimilarity": [distance(1.0), distance(-1.0)]},
+        protocol=kdey.APP(20, 50),
+        refit=False,
+    ).fit(X[keep], y[keep])
+    near, far = search.cv_results_["mean_test_score"]
+    assert near > far + 0.1
