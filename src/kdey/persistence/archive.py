@@ -117,7 +117,7 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
 def _check_size(path: Path, members: dict[str, Any]) -> None:
     sizes = [expected["bytes"] for expected in members.values()]
     if not all(isinstance(size, int) and size >= 0 for size in sizes):
-        raise ModelFileError(f"{path} is not a kdey model file: its manifest has sizes that are none")
+        raise ModelFileError(f"{path} is not a kdey model file: it gives sizes that are none")
     promised = sum(sizes)
     if promised > max(_SMALL, _LARGEST_RATIO * path.stat().st_size):
         raise ModelFileError(
