@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing and campaigns of generated problems (README.md)."""

@@ -24,11 +24,10 @@ fi
 
 status=0
 for target in $targets; do
-    corpus=build/fuzz-corpus/$target log=$build-$target.log seeds=fuzz/corpus/$target
+    corpus=build/fuzz-corpus/$target log=$build-$target.log
     mkdir -p "$corpus"
-    options=(-max_total_time="$seconds" -seed="$seed" -max_len=512 -timeout=30 -rss_limit_mb=4096
+    options=(-max_total_time="$seconds" -seed="$seed" -max_len=512 -timeout=60 -report_slow_units=60 -rss_limit_mb=4096
         -use_counters=0 -entropic=0 -print_final_stats=1 -artifact_prefix="$found/$target-")
-    [[ -d $seeds ]] && options+=("$seeds")
     if [[ " $native " == *" $target "* ]]; then
         run=("$build/fuzz/native/fuzz_$target")
     else

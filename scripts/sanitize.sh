@@ -6,7 +6,7 @@
 # address: the tests of the core with AddressSanitizer and UndefinedBehaviorSanitizer, once per
 # instruction set that this machine has. thread: every threaded entry from several callers at once
 # with ThreadSanitizer, likewise, and those of the tests that are about threads. leak: the harnesses
-# of fuzz/native over their committed inputs with LeakSanitizer (needs Clang; left out without).
+# of fuzz/native for a few seconds each with LeakSanitizer (needs Clang; left out without).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3} cxx=${CXX:-g++}

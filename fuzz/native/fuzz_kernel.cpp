@@ -93,6 +93,20 @@ std::vector<long double> slow_sums(const Sums& s, int64_t h, int64_t j, long dou
   return out;
 }
 
+// For a look at a case that was kept: FUZZ_PRINT=1 build/fuzz/... FILE.
+void print(const Sums& s, int64_t h, int64_t j, int64_t i, double found, long double wanted) {
+  std::fprintf(stderr, "range %d, double %d, isa %d, h %g, dim %ld, class %ld: %.17g (%.17Lg)\n",
+               static_cast<int>(s.range), s.double_mode, kdey_isa(), s.bandwidths[h],
+               static_cast<long>(s.dim), static_cast<long>(i), found, wanted);
+  for (int64_t d = 0; d < s.dim; ++d) std::fprintf(stderr, " %.17Lg", s.queries.at(j * s.dim + d));
+  for (int64_t r = s.offsets[i]; r < s.offsets[i + 1]; ++r) {
+    std::fprintf(stderr, "\n%.17g:", s.weight(r));
+    for (int64_t d = 0; d < s.dim; ++d)
+      std::fprintf(stderr, " %.17Lg", s.references.at(r * s.dim + d));
+  }
+  std::fprintf(stderr, "\n");
+}
+
 void check_row(const Sums& s, int64_t h, int64_t j, const double* found) {
   long double farthest = 0;
   const std::vector<long double> wanted = slow_sums(s, h, j, &farthest);
@@ -105,6 +119,7 @@ void check_row(const Sums& s, int64_t h, int64_t j, const double* found) {
     if (wanted[i] == -INFINITY) require(found[i] == -INFINITY, "an empty class is -inf");
     if (top == -INFINITY || lost > allowed / 10) continue;
     const long double error = std::exp(found[i] - top) - std::exp(wanted[i] - top);
+    if (std::getenv("FUZZ_PRINT") && std::fabs(error) > allowed) print(s, h, j, i, found[i], wanted[i]);
     require(std::fabs(error) <= allowed, "a sum is as exact as promised");
   }
 }

@@ -1,0 +1,1 @@
+"""Fuzzers of the readers of files."""

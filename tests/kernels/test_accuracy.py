@@ -169,3 +169,20 @@ def test_coordinates_that_are_all_alike(n_classes):
         for h in range(len(bandwidths)):
             found = class_log_sums(x, y, offsets, bandwidths[h])
             assert worst_error(found, oracle[h : h + 1]) < 1e-4
+
+
+@needs_native
+@pytest.mark.parametrize("weights", [None, [2.0, 0.5]])
+@pytest.mark.parametrize("precision", ["mixed", "double"])
+def test_bandwidths_whose_scale_float32_cannot_hold(weights, precision):
+    """Found by fuzz/native: zero distance times an infinite scale was NaN, and the sum -inf."""
+    points = np.array([[0.25], [0.5]])
+    offsets, h = np.array([0, 1, 2]), [1e-17, 1e-19, 1e-30, 1e-50]
+    for chosen in (h, *([one] for one in h)):
+        sums = class_log_sums(points, points, offsets, chosen, weights=weights, precision=precision)
+        for at_h in sums:
+            np.testing.assert_allclose(
+                np.diag(at_h), np.log([1.0, 1.0] if weights is None else weights), atol=1e-4
+            )
+            assert np.isneginf(at_h[0, 1])
+            assert np.isneginf(at_h[1, 0])

@@ -117,7 +117,9 @@ def test_more_than_a_model_can_be(model: Path) -> None:
     assert "sizes that are none" in said
 
 
-@pytest.mark.parametrize("tree", ["[" * 100_000, '{"list": [' * 5_000 + "1" + "]}" * 5_000, "", "{"])
+@pytest.mark.parametrize(
+    "tree", ["[" * 100_000, '{"list": [' * 5_000 + "1" + "]}" * 5_000, "", "{"]
+)
 def test_a_tree_without_end(model: Path, tree: str) -> None:
     refused(with_tree(model, tree))
 

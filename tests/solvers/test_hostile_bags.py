@@ -21,7 +21,7 @@ def call(indices, offsets):
     return found
 
 
-def test_a_start_that_leaves_a_row_next_to_nothing(path):
+def test_a_start_that_leaves_a_row_next_to_nothing(needs_native):
     """A mixture of 1e-200 is no zero, but its curvature was infinite and the answer NaN."""
     rows = np.array([[1.0, 1e-200], [1.0, 0.5], [1e-200, 1.0]])
     problem = MixtureLikelihood(rows, Bags.whole(3))

@@ -22,7 +22,7 @@ def check_answers(quantifier: Any) -> None:
     if getattr(quantifier, "device", None) not in (None, "cpu", "auto"):
         return  # making a device ready takes seconds
     try:
-        if hasattr(quantifier, "aggregate"):
+        if _takes_posteriors(quantifier):
             quantifier.aggregate(_corners(len(quantifier.classes_)))
         else:
             quantifier.predict(np.zeros((2, int(quantifier.n_features_in_))))
@@ -30,6 +30,12 @@ def check_answers(quantifier: Any) -> None:
         raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
     except Exception:  # said again, with its own words, when a bag is asked for
         return
+
+
+def _takes_posteriors(quantifier: Any) -> bool:
+    """Return whether a quantifier, or what it wraps, works on posteriors rather than features."""
+    members = getattr(quantifier, "quantifiers_", None)
+    return _takes_posteriors(members[0]) if members else hasattr(quantifier, "aggregate")
 
 
 def _corners(n_classes: int) -> NDArray[np.float64]:

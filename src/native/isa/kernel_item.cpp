@@ -6,6 +6,9 @@ namespace kdey {
 namespace KDEY_ISA {
 namespace {
 
+// Beyond this a scale is infinite in float32, and infinity times the distance of a point to itself
+// is no number: such bandwidths (below 1e-18) are left to float64.
+constexpr double kLargestScale = 1e36;
 constexpr double kLog2e = 1.44269504088896340736, kLn2 = 0.693147180559945309417;
 
 template <class T>
@@ -88,7 +91,8 @@ void look_into(const Item& it, int q, int b) {
   for (int h = 0; h < it.problem.n_bandwidths; ++h)
     worst = it.problem.scale[h] > worst ? it.problem.scale[h] : worst;
   double error = it.dot_unit * worst * (double{it.norm2(q)[b]} + it.chunk.radius2[b]);
-  if (it.problem.double_mode || !(error < 1.0))  // a shift need not be closer than that
+  // A shift need not be closer than that.
+  if (it.problem.double_mode || worst > kLargestScale || !(error < 1.0))
     raise_shift_double(it, q, b);
   else if (it.chunk.log_weight)
     raise_shift_single<true>(it, q, b);
@@ -171,7 +175,7 @@ void choose_modes(const Item& it, int q) {
       VD reach2 = largest(above + kReachBits, VD{}) * inverse;
       VD length2 = widen(norm2 + b) + widen(chunk.radius2 + b);
       VD found = exact_enough(it, scale, length2, widen(chunk.weight_span + b), allowed, reach2);
-      if (always_double) found = every(kDouble);
+      if (always_double || scale > kLargestScale) found = every(kDouble);
       store(mode + b, largest(matters ? found : VD{}, load<VD>(mode + b)));
     }
   }
