@@ -37,7 +37,7 @@ def draw(readings: list[dict[str, Any]]) -> Any:
     for name, colour in (("files", "#CC79A7"), ("threads", "#E69F00")):
         low.step(at, [one[name] for one in readings], where="post", color=colour, label=name)
     low.set(xlabel="minutes", ylabel="open", ylim=(0, None), xlim=(0, None))
-    low.legend(frameon=False, ncols=2, loc="lower right")
+    low.legend(frameon=False, ncols=2, loc="center right")
     for ax in (top, middle, low):
         ax.spines[["top", "right"]].set_visible(False)
     return fig

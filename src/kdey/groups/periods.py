@@ -43,7 +43,7 @@ def truncate(times: NDArray[Any], every: str) -> NDArray[np.datetime64]:
     with np.errstate(over="ignore"):  # NaT is the smallest integer; it is put back below
         floored = origin + (steps - steps % length).astype(f"timedelta64[{name}]")
     out = floored.astype("datetime64[us]")
-    out[np.isnat(times)] = np.datetime64("NaT")
+    out[np.isnat(times)] = np.datetime64("NaT", "us")
     return np.asarray(out)
 
 
