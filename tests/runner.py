@@ -9,12 +9,22 @@ from click.testing import CliRunner, Result
 
 from kdey.cli.group import kdey
 
-#: click before 8.2 mixes the streams unless told.
-_APART: dict[str, Any] = (
-    {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
-)
+#: click before 8.2 mixes the streams unless told, and then has nothing that holds both.
+_OLD = "mix_stderr" in signature(CliRunner).parameters
+
+
+class _BothStreams(Result):
+    """A result of an older click, with ``output`` as newer ones have it."""
+
+    @property
+    def output(self) -> str:
+        return str(self.stdout + self.stderr)
 
 
 def invoke(*arguments: Any, **options: Any) -> Result:
     """Return what ``kdey ARGUMENTS`` did."""
-    return CliRunner(**_APART).invoke(kdey, [str(one) for one in arguments], **options)
+    apart: dict[str, Any] = {"mix_stderr": False} if _OLD else {}
+    result = CliRunner(**apart).invoke(kdey, [str(one) for one in arguments], **options)
+    if _OLD:
+        result.__class__ = _BothStreams
+    return result

@@ -88,9 +88,9 @@ class Bags:
     def from_matrix(cls, weights: ArrayLike | sp.sparray | sp.spmatrix) -> Bags:
         """Return bags from a weight matrix of shape (n_bags, pool_size), dense or sparse."""
         given: Any = weights if sp.issparse(weights) else np.asarray(weights)
+        if given.ndim != 2:  # older SciPy would take a vector for one bag
+            raise ValueError(f"weights must have shape (n_bags, pool_size), got {given.shape}")
         matrix = sp.csr_array(given, copy=True)  # the caller's own must keep its zeros
-        if matrix.ndim != 2:
-            raise ValueError(f"weights must have shape (n_bags, pool_size), got {matrix.shape}")
         matrix.eliminate_zeros()
         n_bags, pool_size = matrix.shape
         splits = matrix.indptr[1:-1]

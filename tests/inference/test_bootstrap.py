@@ -13,6 +13,7 @@ from kdey.inference.bootstrap import bootstrap_limits
 from kdey.inference.resampling import (
     TrainingReplicates,
     bag_counts,
+    bag_generator,
     counted_bags,
     drawn_shares,
 )
@@ -166,3 +167,14 @@ def test_seeds_and_threads() -> None:
     np.testing.assert_allclose(first.draws, two.estimate_posteriors(points, **options).draws)
     other = one.estimate_posteriors(points, random_state=1, **options)
     assert (first.draws != other.draws).any()
+
+
+def test_replicates_do_not_hang_on_the_last_digits() -> None:
+    """Processors and the NumPy path differ there; the seed of a bag must not."""
+    estimate = np.array([0.12341, 0.30002, 0.57657])
+    first, again, other = (
+        bag_generator(3, estimate + shift).random() for shift in (0.0, 1e-7, 1e-3)
+    )
+    assert first == again
+    assert first != other
+    assert first != bag_generator(4, estimate).random()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn._loss._loss import CyHalfMultinomialLoss
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
@@ -75,6 +76,8 @@ QUANTIFIERS = {
 
 @pytest.mark.parametrize("name", QUANTIFIERS)
 def test_loaded_predicts_the_same_bits(name: str, tmp_path: Path) -> None:
+    if name == "boosting" and not CyHalfMultinomialLoss.__module__.startswith("sklearn"):
+        pytest.skip("before 1.8 scikit-learn gives this type a name that no one can trust")
     X, y = blobs(150, seed=1)
     labels = np.array(["<b>", "é", "zwölf"])[np.unique(y, return_inverse=True)[1]]
     quantifier = QUANTIFIERS[name].fit(X, labels)

@@ -1,8 +1,8 @@
 """Everything that gives numbers, once, from fixed seeds: run in a fresh process, file out.
 
-``python -m tests.reproducibility.everything OUT.npz [N_JOBS [CHUNK]]``. The settings that must
-not matter (hash seed, threads, chunks) and those that may in the last digits (instruction set,
-NumPy route) are set from outside.
+``python -m tests.reproducibility.everything OUT.npz PARTS [N_JOBS [CHUNK]]``, PARTS being "points"
+(prevalences of every method) or "all". The settings that must not matter (hash seed, threads,
+chunks) and those that may in the last digits (instruction set, NumPy route) are set from outside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 import kdey
+from kdey import native
 
 from ..evaluation.cases import blobs
 from ..quantifiers.methods import classifier
@@ -72,23 +73,20 @@ def seeded(quantifier: Any, n_jobs: int | None) -> Any:
     return made.set_params(**seeds, **dict.fromkeys(own, n_jobs))
 
 
-def of_one(quantifier: Any, k: int, n_jobs: int | None) -> Numbers:
-    """Return prevalences, certificates and limits of one method on bags of many sizes."""
+def of_one(quantifier: Any, k: int, n_jobs: int | None, limits: bool) -> Numbers:
+    """Return prevalences, and limits if wanted, of one method on bags of many sizes."""
     X, y = blobs(150, k)
     pool = blobs(200, k, seed=1)[0]
     rng = np.random.default_rng(2)
     bags = [rng.integers(0, 200, size) for size in (1, 2, 17, 60, 200)]
     q = seeded(quantifier, n_jobs).fit(X, y)
-    solution, limits = q.solve(pool, bags), q.estimate_bags(pool, bags[2:])
-    drawn = q.estimate_bags(
-        pool, bags[2:4], method="bootstrap", n_replicates=30, random_state=5, target="bag"
-    )
-    return {
-        "prevalence": solution.prevalence,
-        "predict": q.predict(pool),
-        "analytic": np.stack([limits.low, limits.high]),
-        "bootstrap": np.stack([drawn.low, drawn.high]),
-    }
+    made = {"prevalence": q.predict_bags(pool, bags), "predict": q.predict(pool)}
+    if limits:
+        few = {"n_replicates": 20, "random_state": 5}
+        for how in ("auto", "bootstrap"):
+            found = q.estimate_bags(pool, bags[2:4], method=how, **few)
+            made[how] = np.stack([found.low, found.high])
+    return made
 
 
 def of_searches(n_jobs: int | None) -> Numbers:
@@ -150,22 +148,21 @@ def of_groups(n_jobs: int | None) -> Numbers:
     }
 
 
-def everything(n_jobs: int | None, chunk: int | None) -> dict[str, np.ndarray]:
+def everything(parts: str, n_jobs: int | None, chunk: int | None) -> Numbers:
     """Return all numbers by name."""
-    parts: dict[str, Numbers] = {
-        **{name: of_one(q, 3, n_jobs) for name, q in multiclass().items()},
-        **{name: of_one(q, 2, n_jobs) for name, q in binary().items()},
-        "searches": of_searches(n_jobs),
+    full = parts == "all"
+    made: dict[str, Numbers] = {
+        **{name: of_one(q, 3, n_jobs, full) for name, q in multiclass().items()},
+        **{name: of_one(q, 2, n_jobs, full) for name, q in binary().items()},
         "evaluation": of_evaluation(n_jobs, chunk),
-        "groups": of_groups(n_jobs),
     }
-    if kdey.native.available():  # type: ignore[attr-defined]
-        parts["automatic"] = of_automatic(n_jobs)
-    return {f"{part}: {name}": value for part, own in parts.items() for name, value in own.items()}
+    if full:
+        made |= {"searches": of_searches(n_jobs), "groups": of_groups(n_jobs)}
+    if full and native.available():  # in NumPy it takes seconds
+        made["automatic"] = of_automatic(n_jobs)
+    return {f"{part}: {name}": value for part, own in made.items() for name, value in own.items()}
 
 
 if __name__ == "__main__":
-    import kdey.native
-
-    n_jobs, chunk = (int(word) if word else None for word in [*sys.argv[2:], "", ""][:2])
-    np.savez(sys.argv[1], **everything(n_jobs, chunk))
+    n_jobs, chunk = (int(word) if word else None for word in [*sys.argv[3:], "", ""][:2])
+    np.savez(sys.argv[1], **everything(sys.argv[2], n_jobs, chunk))  # type: ignore[arg-type]

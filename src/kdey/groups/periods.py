@@ -37,13 +37,14 @@ def truncate(times: NDArray[Any], every: str) -> NDArray[np.datetime64]:
     count, unit = parse_period(every)
     name, length = _UNITS[unit]
     length *= count
-    whole = times.astype(f"datetime64[{name}]")
     origin: Any = _MONDAY if unit == "w" else np.zeros((), f"datetime64[{name}]")
+    # As a number NaT is the smallest of all, and overflows: another time stands in for it.
+    missing = np.isnat(times)
+    whole = np.where(missing, origin, times.astype(f"datetime64[{name}]"))
     steps = (whole - origin).astype(np.int64)
-    with np.errstate(over="ignore"):  # NaT is the smallest integer; it is put back below
-        floored = origin + (steps - steps % length).astype(f"timedelta64[{name}]")
+    floored = origin + (steps - steps % length).astype(f"timedelta64[{name}]")
     out = floored.astype("datetime64[us]")
-    out[np.isnat(times)] = np.datetime64("NaT")
+    out[missing] = np.datetime64("NaT", "us")
     return np.asarray(out)
 
 

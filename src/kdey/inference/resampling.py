@@ -16,8 +16,13 @@ Indices = NDArray[np.int64]
 
 
 def bag_generator(seed: int, estimate: Array) -> np.random.Generator:
-    """Return a generator of a bag's own: two bags must not be resampled in step."""
-    return np.random.default_rng([seed, 1, zlib.crc32(np.ascontiguousarray(estimate).tobytes())])
+    """Return a generator of a bag's own: two bags must not be resampled in step.
+
+    It is made of digits of the estimate on which processors and the NumPy path agree, so that a
+    seed gives the same replicates on all of them.
+    """
+    digits = np.rint(estimate * 1e4).astype(np.int64)
+    return np.random.default_rng([seed, 1, zlib.crc32(digits.tobytes())])
 
 
 def bag_counts(bag: Sampled, n: int, rng: np.random.Generator) -> Indices:
