@@ -100,6 +100,15 @@ def test_bad_log_rows_are_refused(bad):
         MixtureLikelihood.from_log_rows([[0.0, bad]], Bags.whole(1))
     with pytest.raises(ValueError, match="log_rows must have shape"):
         MixtureLikelihood.from_log_rows([0.0, 1.0], Bags.whole(1))
+    with pytest.raises(ValueError, match="log_rows must have shape"):
+        MixtureLikelihood.from_log_rows(np.zeros((0, 2)), Bags.whole(1))
+    with pytest.raises(ValueError, match="log_rows contains NaN"):
+        MixtureLikelihood.from_log_rows([[0.0, 1.0], [0.0, bad]], Bags.whole(2))
+
+
+def test_one_row_of_one_class_is_a_problem_too():
+    problem = MixtureLikelihood.from_log_rows([[-3.0]], Bags.whole(1))
+    np.testing.assert_allclose(problem.objective(np.ones((1, 1))), [3.0])
 
 
 def test_the_given_rows_are_never_changed():

@@ -79,7 +79,7 @@ def test_ternary_search_reaches_borders_exactly(target):
     assert search.objective[0] <= 1e-8
 
 
-@pytest.mark.parametrize("tol", [0.0, -1.0, 2.0, np.nan])
+@pytest.mark.parametrize("tol", [0.0, -1.0, 1.0, 1.5, 2.0, np.nan])
 def test_bad_tolerance_is_refused(tol):
     with pytest.raises(ValueError, match="tol must lie"):
         ternary_search(lambda x: x[:, 0], 1, tol=tol)

@@ -191,3 +191,6 @@ def test_bags_of_every_kind_side_by_side(path):
     with pytest.warns(ConvergenceWarning, match="infinite everywhere"):
         warm = solve_divergence(Divergence(m, q, "reverse-kl"), start=start)
     np.testing.assert_allclose(warm.prevalence, solution.prevalence, atol=1e-5)
+    with pytest.warns(ConvergenceWarning, match="infinite everywhere"):
+        again = solve_divergence(Divergence(m, q, "reverse-kl"), start=solution.prevalence)
+    np.testing.assert_array_equal(again.n_iter[[0, 3]], 0)

@@ -205,6 +205,15 @@ def test_bag_without_information_is_uniform_and_said_so(path):
     assert solution.gap[1] <= TOL
 
 
+def test_no_bag_with_information_at_all(path):
+    problem = MixtureLikelihood(np.zeros((2, 3)), Bags.from_indices([[0], [1, 0]], 2))
+    said = r"^2 bag\(s\) carry no information \(every row is zero\)"
+    with pytest.warns(ConvergenceWarning, match=said):
+        solution = solve_mixture(problem)
+    np.testing.assert_array_equal(solution.prevalence, 1 / 3)
+    np.testing.assert_array_equal(solution.n_iter, [0, 0])
+
+
 def test_too_few_iterations_warn_and_still_certify(path):
     problem = make_mixture("tiny weights", 2, 400, 30)
     with pytest.warns(ConvergenceWarning, match="did not reach a gap"):

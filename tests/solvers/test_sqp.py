@@ -100,6 +100,11 @@ def test_slopes_are_exact_where_gradients_are_nearly_equal():
     gradient = np.array([[1e16 + 2, 1e16, 1e16]])
     step = np.array([[0.3, -0.1, -0.2 + 1e-9]])
     np.testing.assert_allclose(sqp._slope(gradient, step), [0.6], rtol=1e-15)
+    # Each bag is taken relative to its own least entry.
+    far = np.array([[1e16 + 2, 1e16, 1e16], [1.0, 2.0, 3.0]])
+    np.testing.assert_allclose(
+        sqp._slope(far, np.tile(step, (2, 1))), [0.6, -0.5 + 2e-9], rtol=1e-9
+    )
     endless = np.array([[np.inf, 1.0, 3.0]])
     np.testing.assert_array_equal(sqp._slope(endless, np.array([[0.0, -0.5, 0.5]])), [1.0])
 

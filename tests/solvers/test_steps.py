@@ -38,6 +38,7 @@ def test_ternary_search_takes_a_third_off_per_step(tol, steps):
 
     found = ternary_search(objective, 1, tol=tol)
     np.testing.assert_array_equal(found.n_iter, [steps])
+    assert found.n_iter.dtype == np.int64
     np.testing.assert_allclose(asked[:2], [[1 / 3], [2 / 3]])
     assert len(asked) == 2 * steps + 3
     assert abs(found.prevalence[0, 1] - 0.3) <= max(tol, 1e-7)
@@ -63,6 +64,7 @@ def test_classes_that_look_alike_share_evenly():
     solution = solve_cdf_distance(problem)
     np.testing.assert_array_equal(solution.prevalence, np.full((3, 2), 0.5))
     np.testing.assert_array_equal(solution.n_iter, [1, 1, 1])
+    assert solution.n_iter.dtype == np.int64
 
 
 def test_weighted_median_is_the_first_to_hold_half_the_weight():
@@ -147,6 +149,7 @@ def test_em_leaves_the_others_alone_where_one_bag_says_nothing():
         solution.prevalence, [[0.5, 0.5], alone.prevalence[0], [0.5, 0.5]]
     )
     np.testing.assert_array_equal(solution.n_iter, [0, alone.n_iter[0], 0])
+    assert (solution.n_iter.dtype, solution.converged.dtype) == (np.int64, np.bool_)
     np.testing.assert_array_equal(solution.converged, [False, True, False])
 
 

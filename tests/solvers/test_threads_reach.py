@@ -52,6 +52,14 @@ CALLS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "programs"])
+def test_solutions_have_the_types_they_say(name, path):
+    solution = CALLS[name](1)
+    types = [str(values.dtype) for values in vars(solution).values()]
+    assert types == ["float64", "float64", "float64", "int64", "bool"]
+
+
 @pytest.fixture
 def calls(needs_native, monkeypatch):
     made = []
