@@ -1,7 +1,8 @@
 """Numbers that the front page and the method guide quote stand in the pages they name.
 
-A line of a table with a cell of evidence and a link in its last cell quotes: every number of the
-evidence must be found in the file behind the link, or, for a script, in what it prints.
+A line of a table with a link in its last cell quotes: every number beside the link, or where there
+is nothing beside it in the cell before, must be found in the file behind the link, or, for a
+script, in what it prints.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ def quotes(page: str) -> list[tuple[str, Path]]:
     """Return the evidence of each line of a page's tables, with the file that it comes from."""
     found = []
     for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
-        *_, evidence, source = ["", "", *line.strip("|").split("|")]
-        link = re.search(r"\]\(([^)#]+)\)", source)
+        *_, before, last = ["", "", *line.strip("|").split("|")]
+        link = re.search(r"\]\(([^)#]+)\)", last)
         if line.startswith("|") and link:
-            found.append((evidence, (DOCS / link[1]).resolve()))
+            beside = re.sub(r"\(?\[[^]]*\]\([^)]*\)\)?", "", last).strip()
+            found.append((beside or before, (DOCS / link[1]).resolve()))
     return found
 
 
