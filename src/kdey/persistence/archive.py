@@ -107,18 +107,28 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
             f"{path} has format {version}, and this kdey reads up to {FORMAT}: it was written by "
             f"kdey {manifest.get('kdey', 'of a later version')}; update kdey to read it"
         )
-    if digest != _manifest_digest(manifest) or not isinstance(members, dict):
+    if digest != _manifest_digest(manifest):
         raise ModelFileError(
             f"{path} was changed since it was written: its manifest does not match"
         )
+    if not _is_table(members):
+        raise ModelFileError(f"{path} is not a kdey model file: it gives sizes that are none")
     return dict(manifest)
 
 
+def _is_table(members: Any) -> bool:
+    """Whether this tells a length and a checksum of each member, and nothing else."""
+    return isinstance(members, dict) and all(
+        isinstance(told, dict)
+        and told.keys() == {"bytes", "sha256"}
+        and type(told["bytes"]) is int
+        and told["bytes"] >= 0  # a negative length would unpack all there is
+        for told in members.values()
+    )
+
+
 def _check_size(path: Path, members: dict[str, Any]) -> None:
-    sizes = [expected["bytes"] for expected in members.values()]
-    if not all(isinstance(size, int) and size >= 0 for size in sizes):
-        raise ModelFileError(f"{path} is not a kdey model file: it gives sizes that are none")
-    promised = sum(sizes)
+    promised = sum(expected["bytes"] for expected in members.values())
     if promised > max(_SMALL, _LARGEST_RATIO * path.stat().st_size):
         raise ModelFileError(
             f"{path} would unpack to {promised} bytes, many times its own size: it is not a model "
