@@ -14,8 +14,9 @@ from kdey import EMQ, PACC, FitChecker, HDx, KDEyML, check_fit
 from kdey.diagnostics.check import p_values
 from kdey.diagnostics.densities import FLOOR, TrainingDensities, default_kernel
 from kdey.diagnostics.embedding import Embedding
+from kdey.diagnostics.folds import fold_models
 from kdey.diagnostics.null import null_positions
-from kdey.posteriors import TrainingPosteriors
+from kdey.posteriors import TrainingPosteriors, predict_posteriors
 
 from .cases import draw, outsiders
 
@@ -198,6 +199,19 @@ def test_fold_models_are_those_of_training(data, classifier, weighted) -> None:
     for fold, model in enumerate(checker.models.models):
         own = training.folds == fold
         again = model.predict_proba(X[training.instances[own]])
+        np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)
+
+
+def test_a_fold_that_leaves_one_class_has_a_model_too() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(41) == 0, "rare", "often")
+    X = rng.normal(size=(41, 2)) + 3.0 * (y == "rare")[:, None]
+    with pytest.warns(UserWarning, match="posterior zero"):
+        made = PACC(LogisticRegression(), cv=4).fit(X, y)
+    training = made.training_
+    for fold, model in enumerate(fold_models(made, X, y).models):
+        own = training.folds == fold
+        again = predict_posteriors(model, X[training.instances[own]], made.classes_)
         np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)
 
 

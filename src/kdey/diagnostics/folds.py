@@ -98,6 +98,10 @@ def _without(
     instances = _instances(training)
     tested = instances[training.folds == fold]
     rows = np.setdiff1d(np.arange(len(labels)), tested)
+    if len(np.unique(labels[rows])) == 1:  # where training posteriors were all that class, too
+        from sklearn.dummy import DummyClassifier
+
+        return DummyClassifier().fit(_safe_indexing(X, rows), labels[rows])
     unfitted, extra = clone(quantifier.classifier_), {}
     parameter = None if training.weights is None else find_weight_parameter(unfitted)
     if parameter is not None:
