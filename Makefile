@@ -127,9 +127,10 @@ audit: $(SETUP)
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/python -m pip_audit --no-deps --requirement .ci/constraints.txt
 
-# The native core and the file readers fuzzed, a minute for each target (needs Clang and atheris, see
+# The native core and the file readers fuzzed, a minute for each target (needs Clang, see
 # fuzz/README.md); the core's tests under sanitizers.
 fuzz: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable ".[fuzz]"
 	PYTHON=$(abspath $(BIN))/python PATH="$(abspath $(BIN)):$$PATH" scripts/fuzz.sh
 
 sanitize: $(SETUP)
