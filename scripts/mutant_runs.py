@@ -46,11 +46,15 @@ class Reach:
     def tests(self, mutant: Mutant) -> list[str]:
         """Return the tests that reach a mutant, the quickest first.
 
-        What runs on import is reached by every test of the file, after those of the line itself.
+        What runs on import may show in any test of a file that has one which runs a line of the
+        module: these come after the tests of the changed line itself.
         """
         by_line = self.lines.get(mutant.file, {})
         near = {test for line in mutant.lines for test in by_line.get(line, [])}
-        far = {test for tests in by_line.values() for test in tests} if mutant.imported else near
+        if not mutant.imported:
+            return sorted(near, key=lambda test: (self.seconds[test], test))
+        files = {test.split("::")[0] for tests in by_line.values() for test in tests}
+        far = [test for test in self.seconds if test.split("::")[0] in files]
         return sorted(far, key=lambda test: (test not in near, self.seconds[test], test))
 
 

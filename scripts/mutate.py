@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import random
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -107,10 +108,12 @@ def try_all(session: Session, wanted: list[Mutant], known: dict[str, str]) -> No
             KEPT.write_text(json.dumps(known, indent=0))
 
 
-def reasons() -> dict[str, str]:
-    """Return why each known survivor survives, by its key."""
-    groups = tomllib.loads(EXPLAINED.read_text())["group"] if EXPLAINED.exists() else []
-    return {key: group["why"] for group in groups for key in group["mutants"]}
+def reason(mutant: Mutant) -> str:
+    """Return why a survivor survives: the first group with a pattern that its key matches."""
+    for group in tomllib.loads(EXPLAINED.read_text())["group"]:
+        if any(re.search(pattern, mutant.key) for pattern in group["mutants"]):
+            return str(group["why"])
+    return ""
 
 
 def judge(known: dict[str, str], survivors: list[Mutant]) -> int:
@@ -120,7 +123,7 @@ def judge(known: dict[str, str], survivors: list[Mutant]) -> int:
         f"{len(known)} mutants, {len(survivors)} survive: {share:.1%} killed",
         Counter(known.values()),
     )
-    unexplained = [m for m in survivors if m.key not in reasons()]
+    unexplained = [m for m in survivors if not reason(m)]
     for mutant in unexplained:
         print(f"not explained: line {mutant.line}: {mutant.key}")
     return int(share < ENOUGH or bool(unexplained))
@@ -134,12 +137,12 @@ def report(known: dict[str, str], survivors: list[Mutant]) -> str:
         alive = sum(m.file.startswith(target) for m in survivors)
         share = 1 - alive / max(total, 1)
         lines.append(f"| `{target}` | {total} | {total - alive} | {alive} | {share:.1%} |")
-    why = reasons()
-    for reason in dict.fromkeys(why.values()):
-        mine = [m for m in survivors if why.get(m.key) == reason]
-        if mine:
-            lines += ["", f"**{reason}**", ""]
-            lines += [f"* `{m.file}:{m.line}` {m.scope}: `{m.change}`" for m in mine]
+    groups: dict[str, list[Mutant]] = {}
+    for mutant in survivors:
+        groups.setdefault(reason(mutant) or "Not explained", []).append(mutant)
+    for why, mine in groups.items():
+        lines += ["", f"**{why}**", ""]
+        lines += [f"* `{m.file}:{m.line}` {m.scope}: `{m.change}`" for m in mine]
     return "\n".join([*lines, ""])
 
 

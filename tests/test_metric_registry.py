@@ -97,6 +97,10 @@ def test_the_widest_move_of_ordered_classes_is_one():
     assert normalised_match_distance([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]) == 0.5
 
 
+def test_normalised_error_of_an_even_truth():
+    assert METRICS["nae"]([0.5, 0.5], [0.2, 0.8]) == pytest.approx(0.6)
+
+
 def test_shapes_are_told():
     with pytest.raises(ValueError, match=r"got shapes \(3, 2\) and \(2, 2\)"):
         METRICS["ae"].function([[0.5, 0.5]] * 3, [[0.5, 0.5]] * 2)

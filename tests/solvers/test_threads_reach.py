@@ -111,3 +111,14 @@ def test_starts_reach_it(solve, problem, calls):
 
 def _numbers(arguments):
     return [a for a in arguments if isinstance(a, int | float)]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_programs_of_any_layout_and_precision_arrive_as_doubles(own, calls):
+    gram = np.tile(M.T @ M, (2, 1, 1)) if own else M.T @ M
+    arrays = [np.asfortranarray(a, dtype=np.float32) for a in (gram, Q @ M, np.full((2, 3), 1 / 3))]
+    solve_programs(arrays[0], arrays[1], simplex=True, start=arrays[2])
+    (_, arguments), *_ = calls
+    passed = [a for a in arguments if isinstance(a, np.ndarray)]
+    assert all(a.flags.c_contiguous for a in passed)
+    assert [str(a.dtype) for a in passed] == ["float64"] * 4 + ["int64"]

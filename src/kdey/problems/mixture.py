@@ -102,8 +102,7 @@ class MixtureLikelihood:
     def loss(self, bag: int) -> SeparableLoss:
         """Return the loss of one bag on its informative rows, for the rows as held."""
         indices, weights = self._instances(bag)
-        with np.errstate(invalid="ignore"):
-            shares = weights / weights.sum()
+        shares = weights / weights.sum()
         return SeparableLoss(self.rows[indices], shares, np.zeros(len(indices)), NEGATIVE_LOG)
 
     def objective(self, prevalences: Array) -> Array:
