@@ -55,7 +55,7 @@ print(f"mean error of new bags: {chosen:.4f} automatic, {errors.min():.4f} best 
 # where it is too small, and several times as much where it is too large. The automatic choice is
 # below every one of them: no single geometry is as good as the average.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
 TuningDisplay.from_tuning(tuning, ax=left)
 left.set(ylim=(0.011, 0.3))
 left.set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])

@@ -56,9 +56,10 @@ print(results.summary("pandas")[["method", "ae"]].round(3).to_string(index=False
 # What to read off
 # ----------------
 # The dashed diagonal is the truth. Counting meets it once, near the prevalence of training
-# (dotted); with no large digit in the bag both counts still report some, and with nothing
-# else they miss many. Posteriors counted (PCC) are flatter yet than decisions. PACC and KDEy-ML
-# follow the diagonal. Bands are one standard deviation over bags: what correcting costs.
+# (dotted); with no large digit in the bag both counts still report some, and with nothing else
+# they miss many. Posteriors counted (PCC) are flatter yet than decisions. PACC and KDEy-ML follow
+# the diagonal, up to a few points that are the same in every bag: the chance in 750 training
+# images. Bands are one standard deviation over bags, and wider: what correcting costs.
 
 display = DiagonalDisplay.from_results(results, label="large", n_bins=21)
 display.ax_.axvline(training, color="#999999", linestyle=":", linewidth=1)
