@@ -11,6 +11,9 @@ namespace {
 // Share of the uniform prevalence blended into a start that explains some row not at all, or
 // into a point where the steps got stuck.
 constexpr double kBlend = 1e-3;
+// A mixture below this share of a likelihood's row counts as not explained: its curvature is so
+// large that no step could be made from there.
+constexpr double kFaint = 1e-100;
 constexpr int kHalvings = 60;
 constexpr int64_t kRestarts = 3;
 // A Newton step shortened below this is helped by an exchange between two classes.
@@ -81,7 +84,8 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
     }
   }
   std::copy(x_, x_ + k_, x);
-  return {gap(), iteration};
+  // A slope that is no number certifies nothing.
+  return {std::isnan(gap()) ? std::numeric_limits<double>::infinity() : gap(), iteration};
 }
 
 void SeparableSolver::approach(const SeparableProblem& problem, double* x) {
@@ -122,7 +126,8 @@ void SeparableSolver::begin(const SeparableProblem& problem, const double* x) {
     kernels_.pull(problem.rows, n, k_, slope_, mass_);
   }
   kernels_.mix(problem.rows, n, k_, x_, p_);
-  if (*std::min_element(p_, p_ + n) > 0) return;
+  const double faint = problem.loss == kNegativeLog ? kFaint : 0;
+  if (*std::min_element(p_, p_ + n) > faint) return;
   blend(x_);
   kernels_.mix(problem.rows, n, k_, x_, p_);
 }
@@ -137,7 +142,7 @@ void SeparableSolver::gradient(const SeparableProblem& problem, const double* p,
 double SeparableSolver::gap() const {
   double lowest = *std::min_element(g_, g_ + k_), gap = 0;
   for (int64_t i = 0; i < k_; ++i)
-    if (x_[i] > 0) gap += x_[i] * (g_[i] - lowest);
+    if (x_[i] != 0) gap += x_[i] * (g_[i] - lowest);  // NaN, should there be one, is passed on
   return gap;
 }
 
@@ -215,6 +220,7 @@ double SeparableSolver::search(const SeparableProblem& problem) {
 }
 
 void SeparableSolver::move(const SeparableProblem& problem, double t) {
+  if (t == 0) return;  // z may be no point at all, and 0 times NaN is NaN
   if (t == 1) {
     std::swap(x_, z_);
     std::swap(p_, end_);
@@ -284,9 +290,14 @@ void SeparableSolver::multiply(const SeparableProblem& problem) {
     sum += half_[i] = x_[i] > 0 ? x_[i] * factor : 0.0;
   }
   if (!(sum > 0) || !std::isfinite(sum)) return;  // a bag so far away that it has no digit left
-  for (int64_t i = 0; i < k_; ++i) x_[i] = half_[i] / sum;
-  kernels_.mix(problem.rows, problem.n, k_, x_, p_);
-  gradient(problem, p_, g_);
+  for (int64_t i = 0; i < k_; ++i) half_[i] /= sum;
+  kernels_.mix(problem.rows, problem.n, k_, half_, middle_);
+  gradient(problem, middle_, trial_);
+  // A prevalence that underflows can leave a row without its only class, and nothing leads back.
+  if (!std::all_of(trial_, trial_ + k_, [](double value) { return std::isfinite(value); })) return;
+  std::swap(x_, half_);
+  std::swap(p_, middle_);
+  std::swap(g_, trial_);
 }
 
 // The l of `multiply`: Newton's method on 1/sqrt of the sum, which is nearly straight, from below.

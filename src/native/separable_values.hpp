@@ -10,11 +10,14 @@ namespace kdey {
 // a log(a / b), zero at a = 0, infinite at b = 0 < a.
 inline double relative_entropy(double a, double b) {
   if (a == 0) return 0;
-  return b > 0 ? a * std::log(a / b) : std::numeric_limits<double>::infinity();
+  if (b == 0) return std::numeric_limits<double>::infinity();
+  const double ratio = a / b;
+  return a * (ratio > 0 && std::isfinite(ratio) ? std::log(ratio) : std::log(a) - std::log(b));
 }
 
 inline double topsoe(double p, double q) {
-  return relative_entropy(p, (p + q) / 2) + relative_entropy(q, (p + q) / 2);
+  // Twice both, since half of the smallest number there is would be none.
+  return (relative_entropy(2 * p, p + q) + relative_entropy(2 * q, p + q)) / 2;
 }
 
 inline double loss_at(int64_t loss, double p, double q) {

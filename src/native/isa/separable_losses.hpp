@@ -11,34 +11,38 @@ namespace kdey {
 namespace KDEY_ISA {
 namespace {
 
+// Second derivatives come with their weight, divided by p once more at the end: the curvature of a
+// row of weight 1e-190 at p = 1e-190 is a number, its square root's inverse is not.
 struct NegativeLog {
   static double first(double p, double) { return -1 / p; }
-  static double second(double p, double) { return 1 / p / p; }
+  static double second(double v, double p, double) { return v / p / p; }
 };
 
 struct Hellinger {
   static double first(double p, double q) { return q > 0 ? 1 - __builtin_sqrt(q / p) : 1.0; }
-  static double second(double p, double q) { return q > 0 ? 0.5 * __builtin_sqrt(q / p) / p : 0.0; }
+  static double second(double v, double p, double q) {
+    return q > 0 ? 0.5 * v * __builtin_sqrt(q / p) / p : 0.0;
+  }
 };
 
 struct Topsoe {
   static double first(double p, double q) { return log(q > 0 ? 2 * p / (p + q) : 2.0); }
-  static double second(double p, double q) { return q > 0 ? q / p / (p + q) : 0.0; }
+  static double second(double v, double p, double q) { return q > 0 ? v * (q / (p + q)) / p : 0.0; }
 };
 
 struct JensenShannon {
   static double first(double p, double q) { return 0.5 * Topsoe::first(p, q); }
-  static double second(double p, double q) { return 0.5 * Topsoe::second(p, q); }
+  static double second(double v, double p, double q) { return 0.5 * Topsoe::second(v, p, q); }
 };
 
 struct Kl {
   static double first(double p, double q) { return q > 0 ? 1 - q / p : 1.0; }
-  static double second(double p, double q) { return q > 0 ? q / p / p : 0.0; }
+  static double second(double v, double p, double q) { return q > 0 ? v * (q / p) / p : 0.0; }
 };
 
 struct ReverseKl {
   static double first(double p, double q) { return log(p / q); }
-  static double second(double p, double) { return 1 / p; }
+  static double second(double v, double p, double) { return v / p; }
 };
 
 struct Chi2 {
@@ -46,9 +50,9 @@ struct Chi2 {
     double share = q > 0 ? q / (p + q) : 0.0;
     return 1 - 4 * share * share;
   }
-  static double second(double p, double q) {
+  static double second(double v, double p, double q) {
     double share = q > 0 ? q / (p + q) : 0.0;
-    return q > 0 ? 8 * share * share / (p + q) : 0.0;
+    return q > 0 ? 8 * v * share * share / (p + q) : 0.0;
   }
 };
 
@@ -59,7 +63,7 @@ void all_first(int64_t n, const double* v, const double* p, const double* q, dou
 
 template <class L>
 void all_second(int64_t n, const double* v, const double* p, const double* q, double* out) {
-  for (int64_t j = 0; j < n; ++j) out[j] = v[j] * L::second(p[j], q[j]);
+  for (int64_t j = 0; j < n; ++j) out[j] = L::second(v[j], p[j], q[j]);
 }
 
 typedef void (*Map)(int64_t, const double*, const double*, const double*, double*);
