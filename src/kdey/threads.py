@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from joblib import effective_n_jobs
 
 
@@ -9,6 +11,7 @@ def thread_count(n_jobs: int | None) -> int:
     """Return the number of native threads for ``n_jobs`` (None: 1, -1: all cores)."""
     if n_jobs is None:
         return 1
-    if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+    whole = isinstance(n_jobs, Integral | float) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs % 1 != 0 or n_jobs == 0:
         raise ValueError(f"n_jobs must be a non-zero integer or None, got {n_jobs!r}")
     return max(1, int(effective_n_jobs(n_jobs)))

@@ -15,6 +15,7 @@ from kdey.diagnostics.influence import Influence, features_of, influence, tangen
 from kdey.fitted import training_of
 from kdey.frames import make_frame
 from kdey.posteriors import TrainingPosteriors
+from kdey.scalars import check_count, check_share
 from kdey.simplex import check_prevalence
 from kdey.threads import thread_count
 
@@ -162,8 +163,7 @@ def identifiability(
         plain simplex where it has none or chose its own.
     n_jobs : int, optional
     """
-    if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
-        raise ValueError(f"bag_size must be a positive integer, got {bag_size!r}")
+    check_count(bag_size, "bag_size")
     z_score(confidence)
     training = training_of(quantifier)
     classes = np.asarray(quantifier.classes_)
@@ -187,9 +187,7 @@ def identifiability(
 
 def z_score(confidence: float) -> float:
     """Return the normal quantile of a two-sided confidence, or raise."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
-    return float(ndtri(0.5 + 0.5 * confidence))
+    return float(ndtri(0.5 + 0.5 * check_share(confidence, "confidence")))
 
 
 def _within_simplex(covariance: Array) -> Array:

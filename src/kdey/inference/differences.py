@@ -80,6 +80,9 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     The bags must be disjoint draws; both estimates must have the same classes, confidence,
     target and method.
     """
+    for name, given in (("first", first), ("second", second)):
+        if not isinstance(given, Estimate):
+            raise TypeError(f"{name} must be an Estimate, got {given!r}")
     _check_alike(first, second)
     one, two = first.uncertainty, second.uncertainty
     shared = _model(one) is not None and _model(one) is _model(two)
