@@ -49,6 +49,13 @@ torch: $(SETUP)
 	$(BIN)/python -m pip install --quiet --no-index torch
 	$(BIN)/python -m pip install --quiet triton
 
+# Generated problems by the million, and inputs of quantifiers (docs/hardening.md, a quarter of an hour);
+# a stopped run goes on from its totals in fuzz/results.
+.PHONY: campaign
+campaign: $(SETUP)
+	$(BIN)/python -m fuzz.campaigns solvers --problems 1000000
+	$(BIN)/python -m fuzz.campaigns estimators --problems 110000
+
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow
 

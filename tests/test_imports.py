@@ -15,7 +15,7 @@ ROOT = Path(kdey.__file__).parent
 #: Lowest first. A module may import from its own layer's name and from lower layers; two names of
 #: one layer must not import each other. A new module or folder is placed here.
 LAYERS = (
-    ("simplex", "weights", "labels", "threads", "native", "telling"),
+    ("simplex", "weights", "scalars", "labels", "threads", "native", "telling"),
     ("frames", "fingerprint", "appending", "writing"),
     ("bags", "device"),
     ("kernels",),

@@ -6,7 +6,7 @@ that the work per instance is done once per pool whatever the number of bags.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -67,6 +67,8 @@ class Bags:
         weights: Iterable[ArrayLike] | None = None,
     ) -> Bags:
         """Return bags from one array of pool positions per bag (and of weights, if given)."""
+        if not isinstance(bags, Iterable) or isinstance(bags, str | bytes | Mapping):
+            raise TypeError(f"bags must be a sequence of index arrays, got {bags!r}")
         rows = [_check_indices(bag, pool_size, number) for number, bag in enumerate(bags)]
         if not rows:
             raise ValueError("bags is empty: at least one bag is needed")
@@ -88,8 +90,11 @@ class Bags:
     def from_matrix(cls, weights: ArrayLike | sp.sparray | sp.spmatrix) -> Bags:
         """Return bags from a weight matrix of shape (n_bags, pool_size), dense or sparse."""
         given: Any = weights if sp.issparse(weights) else np.asarray(weights)
-        if given.ndim != 2:  # older SciPy would take a vector for one bag
-            raise ValueError(f"weights must have shape (n_bags, pool_size), got {given.shape}")
+        if given.dtype.kind not in "biuf" or given.ndim != 2:
+            raise ValueError(
+                "weights must be a matrix of numbers of shape (n_bags, pool_size), got "
+                f"{given.dtype} of shape {given.shape}"
+            )
         matrix = sp.csr_array(given, copy=True)  # the caller's own must keep its zeros
         matrix.eliminate_zeros()
         n_bags, pool_size = matrix.shape

@@ -71,7 +71,14 @@ def projected_newton(
     enough : float
         Also stop once the objective is this low: for an infimum that is known but not attained.
     """
-    point = np.maximum(start, lower)
+    # Far out, or where curvature is all but gone, values overflow: no such step is taken.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _iterate(evaluate, np.maximum(start, lower), lower, tol, max_iter, enough)
+
+
+def _iterate(
+    evaluate: Evaluate, point: Array, lower: Array, tol: float, max_iter: int, enough: float
+) -> Minimum:
     state = evaluate(point)
     for n_iter in range(1, max_iter + 1):
         direction = _direction(point, state[1], state[2], lower)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from multiprocessing import current_process
+from numbers import Integral
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs, parallel_config
@@ -21,7 +22,8 @@ def thread_count(n_jobs: int | None) -> int:
     """Return the number of native threads for ``n_jobs`` (None: 1, -1: all cores)."""
     if n_jobs is None:
         return 1
-    if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+    whole = isinstance(n_jobs, Integral | float) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs % 1 != 0 or n_jobs == 0:
         raise ValueError(f"n_jobs must be a non-zero integer or None, got {n_jobs!r}")
     if _no_processes():
         # joblib would say that it can start no processes here; threads can be.

@@ -16,7 +16,8 @@ inline double relative_entropy(double a, double b) {
 }
 
 inline double topsoe(double p, double q) {
-  return relative_entropy(p, (p + q) / 2) + relative_entropy(q, (p + q) / 2);
+  // Twice both, since half of the smallest number there is would be none.
+  return (relative_entropy(2 * p, p + q) + relative_entropy(2 * q, p + q)) / 2;
 }
 
 inline double loss_at(int64_t loss, double p, double q) {

@@ -131,7 +131,7 @@ def test_a_bounded_cache_forgets(data: Any) -> None:
     search.fit(X, y)
     search.fit(X, y)
     assert CountingClassifier.calls["fit"] == 4 * 4
-    with pytest.raises(ValueError, match="at least one entry"):
+    with pytest.raises(ValueError, match="max_stages must be an integer of at least 1"):
         kdey.StageCache(0)
 
 

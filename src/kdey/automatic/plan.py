@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils import check_random_state
 
 from kdey.metrics import Metric, get_metric
-from kdey.protocols.parameters import check_count
+from kdey.scalars import check_count
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from kdey.bayes.gibbs import Array, Chains, gibbs_sweeps
 from kdey.fitted import bag_posteriors
 from kdey.matching import AverageOf, MaximiseLikelihood
 from kdey.problems import MixtureLikelihood
+from kdey.scalars import check_count, check_positive
 from kdey.threads import thread_count
 from kdey.weights import check_weights
 
@@ -179,12 +180,9 @@ def _instance_counts(sample_weight: ArrayLike, size: int) -> Array:
 
 
 def _check_effort(min_ess: float, n_chains: int, max_sweeps: int) -> None:
-    if not min_ess > 0:
-        raise ValueError(f"min_ess must be positive, got {min_ess!r}")
-    for name, value, least in (("n_chains", n_chains, 2), ("max_sweeps", max_sweeps, 20)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    check_positive(min_ess, "min_ess")
+    check_count(n_chains, "n_chains", least=2)
+    check_count(max_sweeps, "max_sweeps", least=20)
 
 
 def _seed(random_state: Any) -> np.random.SeedSequence:

@@ -143,6 +143,7 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """Return the corrected posteriors of X, shape (m, k)."""
+        check_is_fitted(self)
         made = predict_posteriors(self.classifier, X, self.classes_)
         return adapt_posteriors(made, self.training_prevalence, self.prevalence)
 

@@ -38,6 +38,7 @@ from kdey.diagnostics.null import null_positions
 from kdey.diagnostics.outlying import local_p_values, unknown_share
 from kdey.diagnostics.result import FitCheck
 from kdey.fitted import bag_posteriors, training_of
+from kdey.scalars import check_count, check_share
 from kdey.threads import thread_count
 from kdey.weights import check_weights
 
@@ -264,7 +265,5 @@ def _shares(values: Array) -> Array:
 
 
 def _check_effort(n_null: int, level: float) -> None:
-    if isinstance(n_null, bool) or not isinstance(n_null, int | np.integer) or n_null < 19:
-        raise ValueError(f"n_null must be an integer of at least 19, got {n_null!r}")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be in (0, 1), got {level!r}")
+    check_count(n_null, "n_null", least=19)
+    check_share(level, "level")

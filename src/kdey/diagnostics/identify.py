@@ -16,6 +16,7 @@ from kdey.fitted import training_of
 from kdey.frames import make_frame
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.references import reference_order
+from kdey.scalars import check_count, check_share
 from kdey.simplex import check_prevalence
 from kdey.threads import thread_count
 
@@ -172,8 +173,7 @@ def identifiability(
     >>> report.width(500).round(1)
     array([0.1, 0.1, 0.1])
     """
-    if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
-        raise ValueError(f"bag_size must be a positive integer, got {bag_size!r}")
+    check_count(bag_size, "bag_size")
     z_score(confidence)
     training = training_of(quantifier)
     classes = np.asarray(quantifier.classes_)
@@ -197,9 +197,7 @@ def identifiability(
 
 def z_score(confidence: float) -> float:
     """Return the normal quantile of a two-sided confidence, or raise."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
-    return float(ndtri(0.5 + 0.5 * confidence))
+    return float(ndtri(0.5 + 0.5 * check_share(confidence, "confidence")))
 
 
 def _within_simplex(covariance: Array) -> Array:

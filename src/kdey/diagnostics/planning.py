@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.frames import make_frame
+from kdey.scalars import check_share
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -199,9 +200,9 @@ def _add_labels(report: Identifiability, from_bag: Array, counts: Array) -> None
 
 
 def _allowed_variance(report: Identifiability, width: float) -> float:
-    if not 0.0 < width < 1.0:
-        raise ValueError(f"width must be in (0, 1), got {width!r}")
-    return float((width / (2.0 * z_score(report.confidence))) ** 2)
+    # A confidence next to zero has a quantile of zero: any spread will do.
+    quantile = max(z_score(report.confidence), 1e-100)
+    return float((check_share(width, "width") / (2.0 * quantile)) ** 2)
 
 
 def _round_up(numbers: Array) -> Array:

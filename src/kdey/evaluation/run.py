@@ -18,7 +18,9 @@ from kdey.matching import concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.progress import Progress, progress
 from kdey.protocols import APP, BagProtocol, LabelledBags
+from kdey.protocols.parameters import check_protocol
 from kdey.quantifiers.pool import BagSolver, PoolWork
+from kdey.scalars import check_count
 from kdey.solvers.solution import Solution
 
 #: Drawn instances per batch of bags: bounds memory and paces the progress, not the result.
@@ -80,6 +82,8 @@ def evaluate(
     named = _named(quantifiers)
     found = _metrics(metrics)
     classes = _common_classes(named)
+    if protocol is not None:
+        check_protocol(protocol)
     labelled = (APP() if protocol is None else protocol).bags(y, classes)  # type: ignore[arg-type]
     if labelled.bags.pool_size != _num_samples(X):
         raise ValueError(
@@ -181,8 +185,8 @@ def _common_classes(named: Mapping[str, Any]) -> NDArray[Any]:
 
 def _batches(bags: Bags, chunk_size: int | None) -> Iterator[slice]:
     """Cut the bags into runs of ``chunk_size``, or of about ``BATCH`` drawn instances."""
-    if chunk_size is not None and (int(chunk_size) != chunk_size or chunk_size < 1):
-        raise ValueError(f"chunk_size must be a positive integer, got {chunk_size!r}")
+    if chunk_size is not None:
+        check_count(chunk_size, "chunk_size")
     start = 0
     while start < len(bags):
         if chunk_size is None:

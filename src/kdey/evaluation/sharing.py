@@ -48,10 +48,14 @@ def fit_many(
     >>> fitted["ACC"].classifier_ is fitted["PACC"].classifier_
     True
     """
+    if not isinstance(quantifiers, Mapping):
+        raise TypeError(f"quantifiers must map names to quantifiers, got {quantifiers!r}")
     codes, classes = training_labels(y)
     stages: dict[str, FittedStage] = {}
     fitted = {}
     for name, quantifier in quantifiers.items():
+        if not hasattr(quantifier, "fit") or isinstance(quantifier, type):
+            raise TypeError(f"quantifiers must hold quantifiers, but {name!r} is {quantifier!r}")
         made = clone(quantifier)
         stage = getattr(made, "_classifier_stage", lambda: None)()
         if stage is None:

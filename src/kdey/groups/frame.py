@@ -93,6 +93,8 @@ def predict_groups(
     check_is_fitted(quantifier, "classes_")
     wanted = IntervalOptions(confidence, target, method, **options)
     settings = GroupSettings(wanted, min_size, check_fit, level)
+    if not isinstance(by, Sequence):
+        raise TypeError(f"by must be the name of a column, or a list of them, got {by!r}")
     grouping = Grouping((by,) if isinstance(by, str) else tuple(by), time, every)
     check_key_names(grouping.names)
     table = nw.from_native(frame, eager_only=True)

@@ -146,7 +146,10 @@ def linearised(
 def _inside(centre: Array, sizes: Array) -> Array:
     """Return moment estimates moved into the simplex, with no class absent."""
     inside = np.maximum(centre, 0.0)
-    return smoothed(inside / inside.sum(axis=1, keepdims=True), sizes)
+    total = inside.sum(axis=1, keepdims=True)
+    # Templates all but alike can send every class below zero: then nothing is known of the mix.
+    uniform = np.full_like(inside, 1.0 / inside.shape[1])
+    return smoothed(np.divide(inside, total, out=uniform, where=total > 0), sizes)
 
 
 def _each(moments: Sequence[Moments], name: str) -> Array:

@@ -153,7 +153,7 @@ def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threa
         n_threads=n_threads,
     )[0]
     mass = np.tile(np.exp(references.log_mass), (len(picks), 1))
-    taken = np.ones(len(picks)) if w is None else w[picks]
+    taken = np.ones(len(picks)) if references.weights is None else references.weights[own]
     mass[np.arange(len(picks)), labels[picks]] -= np.where(lone, 0.0, taken)
     return np.asarray(sums - np.log(mass))
 

@@ -91,6 +91,9 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     >>> change.low > 0  # which classes have grown for sure
     array([False, False,  True])
     """
+    for name, given in (("first", first), ("second", second)):
+        if not isinstance(given, Estimate):
+            raise TypeError(f"{name} must be an Estimate, got {given!r}")
     _check_alike(first, second)
     one, two = first.uncertainty, second.uncertainty
     shared = _model(one) is not None and _model(one) is _model(two)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+from kdey.scalars import check_count
 from kdey.solvers.solution import Solution
 from kdey.stages import FittedStage
 
@@ -29,9 +30,9 @@ class StageCache:
     """
 
     def __init__(self, max_stages: int = 64, max_solutions: int = 10_000) -> None:
-        self._stages: _Recent[FittedStage] = _Recent(max_stages)
-        self._posteriors: _Recent[Any] = _Recent(max_stages)
-        self._solutions: _Recent[Solution] = _Recent(max_solutions)
+        self._stages: _Recent[FittedStage] = _Recent(max_stages, "max_stages")
+        self._posteriors: _Recent[Any] = _Recent(max_stages, "max_stages")
+        self._solutions: _Recent[Solution] = _Recent(max_solutions, "max_solutions")
 
     def stage(self, key: str, make: Callable[[], FittedStage]) -> FittedStage:
         """Return the fitted stage known by ``key``, made where it is not."""
@@ -66,9 +67,8 @@ class StageCache:
 class _Recent(OrderedDict[str, T]):
     """A mapping that keeps the ``limit`` entries used last."""
 
-    def __init__(self, limit: int) -> None:
-        if limit < 1:
-            raise ValueError(f"a cache must hold at least one entry, got {limit!r}")
+    def __init__(self, limit: int, name: str = "limit") -> None:
+        check_count(limit, name)
         super().__init__()
         self._limit = limit
 

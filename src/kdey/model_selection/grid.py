@@ -17,6 +17,7 @@ from kdey.model_selection.candidates import check_names, grid_dicts, summary_lin
 from kdey.model_selection.data import Score
 from kdey.model_selection.edges import Edge, GridEdgeWarning, find_edges
 from kdey.model_selection.search import BaseSearch
+from kdey.scalars import check_count
 
 
 class GridSearchQ(BaseSearch):
@@ -176,10 +177,14 @@ class RandomSearchQ(BaseSearch):
 
     def _settings(self) -> list[dict[str, Any]]:
         given = self.param_distributions
+        if not isinstance(given, Mapping) and not (isinstance(given, list | tuple) and given):
+            raise ValueError(
+                f"param_distributions must be a mapping, or a list of some, got {given!r}"
+            )
         for one in [given] if isinstance(given, Mapping) else given:
             check_names(self.quantifier, one)
         rng = check_random_state(self.random_state)
-        return list(ParameterSampler(given, self.n_iter, random_state=rng))
+        return list(ParameterSampler(given, check_count(self.n_iter, "n_iter"), random_state=rng))
 
 
 def _product(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:

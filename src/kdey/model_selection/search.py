@@ -23,6 +23,7 @@ from kdey.model_selection.scoring import Scoring
 from kdey.model_selection.split import joined, split_off
 from kdey.progress import progress
 from kdey.protocols import APP, BagProtocol
+from kdey.protocols.parameters import check_protocol
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.weights import check_weights
@@ -139,6 +140,8 @@ class BaseSearch(BaseQuantifier):
         return 1
 
     def _metrics(self) -> list[Metric]:
+        if self.protocol is not None:
+            check_protocol(self.protocol)
         if isinstance(self.error_score, str) and self.error_score != "raise":
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}")
         several = isinstance(self.scoring, Sequence) and not isinstance(self.scoring, str)

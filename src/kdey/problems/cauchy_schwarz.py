@@ -65,7 +65,7 @@ class CauchySchwarz:
         cls, gram: Array, targets: ArrayLike, log_self: Array | None = None
     ) -> CauchySchwarz:
         """Return the problem of inner products ``targets`` >= 0, shape (n_bags, k)."""
-        a = check_non_negative(targets, "targets", (None, None))
+        a = check_non_negative(targets, "targets", (None, None), largest=np.inf)
         with np.errstate(divide="ignore"):
             return cls(gram, np.log(a), log_self)  # type: ignore[arg-type]
 
@@ -124,7 +124,7 @@ class CauchySchwarz:
         """
         match, norm = self._products(prevalences)
         a, smooth = self.scaled_targets, prevalences @ self.gram
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             rho = np.where(a > 0, a / smooth, 0.0).max(axis=1)
             bound = np.log(rho) + np.log(norm) - np.log(match)
         return np.where(self.is_informative, np.maximum(bound, 0.0), np.nan)

@@ -52,10 +52,11 @@ def resolve_dissimilarity(dissimilarity: str | DissimilarityFunction) -> Dissimi
     """
     if callable(dissimilarity):
         return dissimilarity
-    if dissimilarity in DISSIMILARITIES:
-        return DISSIMILARITIES[dissimilarity]
-    if dissimilarity in GENERATORS:
-        value = GENERATORS[dissimilarity].value
+    name: object = dissimilarity
+    if isinstance(name, str) and name in DISSIMILARITIES:
+        return DISSIMILARITIES[name]
+    if isinstance(name, str) and name in GENERATORS:
+        value = GENERATORS[name].value
         return lambda p, q: np.asarray(value(p, q).sum(axis=1))
     names = sorted([*DISSIMILARITIES, *GENERATORS])
     raise ValueError(f"dissimilarity must be one of {names} or a callable, got {dissimilarity!r}")

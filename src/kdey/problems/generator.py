@@ -64,8 +64,9 @@ def _topsoe() -> Generator:
 
 
 def _topsoe_value(p: Array, q: Array) -> Array:
-    middle = (p + q) / 2
-    return np.asarray(rel_entr(p, middle) + rel_entr(q, middle), dtype=np.float64)
+    # Twice both, since half of the smallest number there is would be none.
+    total = p + q
+    return np.asarray((rel_entr(2 * p, total) + rel_entr(2 * q, total)) / 2, dtype=np.float64)
 
 
 def _topsoe_first(p: Array, q: Array) -> Array:
@@ -137,6 +138,6 @@ def resolve_generator(generator: str | Generator) -> Generator:
     """Return the generator of that name, or ``generator`` itself."""
     if isinstance(generator, Generator):
         return generator
-    if generator not in GENERATORS:
+    if not isinstance(generator, str) or generator not in GENERATORS:
         raise ValueError(f"divergence must be one of {sorted(GENERATORS)}, got {generator!r}")
     return GENERATORS[generator]

@@ -43,9 +43,11 @@ class HistogramCauchySchwarz:
         object.__setattr__(self, "templates", templates)
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "_grams", np.einsum("cbi,cbj->cij", templates, templates))
-        norms = np.sqrt((targets**2).sum(axis=2))[:, :, None]
-        # a_c / |q_c|: all that f needs of a bag.
-        pulls = np.matmul((targets / norms).transpose(1, 0, 2), templates).transpose(1, 0, 2)
+        # a_c / |q_c|: all that f needs of a bag. Relative to its largest bin a histogram of any
+        # size has a square.
+        relative = targets / targets.max(axis=2, keepdims=True)
+        norms = np.sqrt((relative**2).sum(axis=2))[:, :, None]
+        pulls = np.matmul((relative / norms).transpose(1, 0, 2), templates).transpose(1, 0, 2)
         object.__setattr__(self, "_pulls", np.ascontiguousarray(pulls))
 
     @property

@@ -68,10 +68,11 @@ class MeanHellinger:
     def hessian(self, prevalences: Array) -> Array:
         """Return the convex part of the Hessian (the roots linearised), shape (n_bags, k, k)."""
         p = self._mixtures(prevalences)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             # A floor under the root bounds this model only; objective and gradient have none.
             weight = 0.125 / np.maximum(np.sqrt(self._squares(p)), 1e-6) / p.shape[1]
             curve = np.where(p > 0, self._ratio(p) / p, 0.0) * weight[:, :, None]
+        curve[~np.isfinite(curve)] = 0.0
         flat = self._flat
         scaled = np.sqrt(curve.reshape(len(p), -1))[:, :, None] * flat
         return np.asarray(scaled.transpose(0, 2, 1) @ scaled)

@@ -46,7 +46,8 @@ class MixtureLikelihood:
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        rows = check_non_negative(self.rows, "rows", (None, None))
+        # Rows are held relative to their largest entry, so any finite size will do.
+        rows = check_non_negative(self.rows, "rows", (None, None), largest=np.inf)
         if len(rows) != self.bags.pool_size:
             raise ValueError(
                 f"rows has {len(rows)} rows, but bags were made for a pool of "

@@ -13,6 +13,9 @@ Indices = NDArray[np.int64]
 Self = TypeVar("Self", bound="Problem")
 Checked = TypeVar("Checked")
 
+#: Largest accepted size of an entry: products of three still fit into a double.
+LARGEST = 1e100
+
 
 class Problem(Protocol):
     """The data of B bags over k classes, and an objective on the simplex for each of them.
@@ -68,8 +71,13 @@ def with_fields(problem: Checked, **fields: Any) -> Checked:
     return made
 
 
-def check_array(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> Array:
-    """Return ``values`` as a finite, C-contiguous float64 array of ``shape`` (None: any)."""
+def check_array(
+    values: ArrayLike, name: str, shape: tuple[int | None, ...], largest: float = LARGEST
+) -> Array:
+    """Return ``values`` as a finite, C-contiguous float64 array of ``shape`` (None: any).
+
+    Entries beyond ``largest`` in size are refused.
+    """
     array = np.ascontiguousarray(values, dtype=np.float64)
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
@@ -81,12 +89,16 @@ def check_array(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> 
         raise ValueError(f"{name} is empty, shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity")
+    if np.abs(array).max() > largest:
+        raise ValueError(f"{name} has values beyond {largest:g}, whose products overflow: rescale")
     return array
 
 
-def check_non_negative(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> Array:
+def check_non_negative(
+    values: ArrayLike, name: str, shape: tuple[int | None, ...], largest: float = LARGEST
+) -> Array:
     """Return ``values`` as :func:`check_array` does, refusing negative entries."""
-    array = check_array(values, name, shape)
+    array = check_array(values, name, shape, largest)
     if array.min() < 0:
         raise ValueError(f"{name} contains negative values (lowest {array.min():.3g})")
     return array

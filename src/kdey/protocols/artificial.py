@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 from kdey.labels import encode_labels
 from kdey.protocols.draw import Pool, Replace, bag_generators, draw_bags, round_counts
 from kdey.protocols.labels import LabelledBags
-from kdey.protocols.parameters import check_count, check_draws, check_fits
+from kdey.protocols.parameters import check_draws, check_fits
+from kdey.scalars import check_count
 from kdey.simplex import Array, sample_uniform
 
 #: Number of classes, number of the bag and its generator to a prevalence of shape (k,).
@@ -90,7 +91,10 @@ class DirichletProtocol:
 
     def __post_init__(self) -> None:
         check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
-        values = np.asarray(self.concentration, dtype=np.float64)
+        try:
+            values = np.asarray(self.concentration, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.zeros(0)
         if values.ndim > 1 or values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
             raise ValueError(
                 "concentration must be a positive number or one per class, "

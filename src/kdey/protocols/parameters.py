@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
-import numpy as np
+from kdey.scalars import check_count
 
 
 def check_draws(n_bags: Any, bag_size: Any, random_state: Any, replace: Any) -> None:
@@ -17,6 +16,12 @@ def check_draws(n_bags: Any, bag_size: Any, random_state: Any, replace: Any) -> 
         raise ValueError(f'replace must be "auto", True or False, got {replace!r}')
 
 
+def check_protocol(protocol: Any) -> None:
+    """Raise unless ``protocol`` can give bags."""
+    if isinstance(protocol, type) or not callable(getattr(protocol, "bags", None)):
+        raise TypeError(f"protocol must have a method bags, such as APP(), got {protocol!r}")
+
+
 def check_fits(bag_size: int, pool_size: int, replace: Any) -> None:
     """Raise where a bag without replacement would be larger than the pool."""
     if replace is False and bag_size > pool_size:
@@ -24,14 +29,3 @@ def check_fits(bag_size: int, pool_size: int, replace: Any) -> None:
             f"bag_size={bag_size} is larger than the pool of {pool_size} instances "
             "and replace=False"
         )
-
-
-def check_count(value: Any, name: str, least: int = 1) -> int:
-    """Return ``value`` as an int of at least ``least``, or raise naming the parameter."""
-    try:
-        number = index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, (bool, np.bool_)) or number < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return number

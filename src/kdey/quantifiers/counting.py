@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.matching import Mean, exact_solution
 from kdey.quantifiers.base import BaseQuantifier
+from kdey.quantifiers.failing import unfitted_on_failure
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.posterior import PosteriorRows
@@ -95,6 +96,7 @@ class TrainingPrevalence(BaseQuantifier):
     array([0.3, 0.3, 0.3])
     """
 
+    @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Count the labels ``y`` of shape (n,), weighted where weights are given."""
         validate_data(self, X, skip_check_array=True)

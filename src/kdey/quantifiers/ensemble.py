@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.bags import Array, Bags
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.quantifiers.failing import unfitted_on_failure
 from kdey.quantifiers.pool import BagSolver, PoolWork
+from kdey.scalars import check_choice
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
 from kdey.threads import run_jobs
@@ -85,6 +87,7 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the training bags and fit one clone of the quantifier on each."""
         validate_data(self, X, skip_check_array=True)
@@ -101,6 +104,7 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
         )
         return self
 
+    @unfitted_on_failure
     def fit_posteriors(
         self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -139,10 +143,8 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
         ]
 
     def _check_parameters(self) -> None:
-        if self.reduction not in _REDUCTIONS:
-            raise ValueError(f"reduction must be one of {_REDUCTIONS}, got {self.reduction!r}")
-        if self.selection not in _SELECTIONS:
-            raise ValueError(f"selection must be one of {_SELECTIONS}, got {self.selection!r}")
+        check_choice(self.reduction, "reduction", _REDUCTIONS)
+        check_choice(self.selection, "selection", _SELECTIONS)
         for name in ("n_members", "min_per_class", "size"):
             value = getattr(self, name)
             optional = name == "size" and value is None

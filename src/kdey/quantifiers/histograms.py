@@ -19,6 +19,7 @@ from kdey.problems.generator import GENERATORS
 from kdey.quantifiers.rowwise import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.stack import StackedSpec
+from kdey.scalars import check_choice
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
 HDY_BINS = tuple(range(10, 120, 10))
@@ -29,11 +30,9 @@ _NOT_CONVEX = ("cauchy-schwarz", "mean-hellinger")
 
 def histogram_matching(divergence: str) -> Matching:
     """Return the matching of histograms for a divergence by name."""
+    check_choice(divergence, "divergence", [*GENERATORS, *_NOT_CONVEX])
     if divergence in _NOT_CONVEX:
         return MatchHistograms(divergence)
-    if divergence not in GENERATORS:
-        names = [*GENERATORS, *_NOT_CONVEX]
-        raise ValueError(f"divergence must be one of {names}, got {divergence!r}")
     return MatchDivergence(divergence)
 
 

@@ -8,6 +8,7 @@ from kdey.matching import ExpectationMaximisation, MaximiseLikelihood
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.density import DirichletRows
 from kdey.rows.posterior import RatioRows
+from kdey.scalars import check_choice
 
 
 class EMQ(AggregativeQuantifier):
@@ -74,8 +75,7 @@ class EMQ(AggregativeQuantifier):
 
     def _matching(self) -> MaximiseLikelihood:
         makers = {"exact": MaximiseLikelihood, "em": ExpectationMaximisation}
-        if self.solver not in makers:
-            raise ValueError(f"solver must be one of {list(makers)}, got {self.solver!r}")
+        check_choice(self.solver, "solver", makers)
         options = {} if self.tol is None else {"tol": self.tol}
         return makers[self.solver](log_rows=False, max_iter=self.max_iter, **options)
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from kdey.bags import Bags
 from kdey.matching import median_solution
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.quantifiers.failing import unfitted_on_failure
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.solvers.solution import Solution
 from kdey.threads import run_jobs
@@ -50,6 +51,7 @@ class Median(PosteriorsMixin, BaseQuantifier):
         self.param_grid = param_grid
         self.n_jobs = n_jobs
 
+    @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier per setting."""
         validate_data(self, X, skip_check_array=True)
@@ -60,6 +62,7 @@ class Median(PosteriorsMixin, BaseQuantifier):
         )
         return self
 
+    @unfitted_on_failure
     def fit_posteriors(
         self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:

@@ -8,6 +8,7 @@ from kdey.matching import MatchBinary, MatchCdf, Matching
 from kdey.quantifiers.histograms import Binned
 from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.histogram import HistogramSpec
+from kdey.scalars import check_choice
 
 _CRITERIA = {"ks": "max", "pp-area": "l1"}
 
@@ -59,8 +60,7 @@ class MM(AggregativeQuantifier):
         return HistogramSpec(self.n_bins, cumulative=True, channels="positive")
 
     def _matching(self) -> Matching:
-        if self.criterion not in _CRITERIA:
-            raise ValueError(f"criterion must be one of {list(_CRITERIA)}, got {self.criterion!r}")
+        check_choice(self.criterion, "criterion", _CRITERIA)
         return MatchCdf(_CRITERIA[self.criterion])
 
 

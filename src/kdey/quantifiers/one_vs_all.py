@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey.bags import Bags
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.quantifiers.failing import unfitted_on_failure
 from kdey.quantifiers.pool import BagSolver, PoolWork
+from kdey.scalars import check_choice
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 from kdey.telling import warn
@@ -60,6 +62,7 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         self.normalisation = normalisation
         self.n_jobs = n_jobs
 
+    @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier (and its classifier) per class."""
         self._check_normalisation()
@@ -76,6 +79,7 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         )
         return self
 
+    @unfitted_on_failure
     def fit_posteriors(
         self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -123,10 +127,7 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         return Solution(prevalence, unknown, unknown, n_iter, converged)
 
     def _check_normalisation(self) -> None:
-        if self.normalisation not in _NORMALISATIONS:
-            raise ValueError(
-                f"normalisation must be one of {_NORMALISATIONS}, got {self.normalisation!r}"
-            )
+        check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
 
 
 def _fit(quantifier: Any, X: Any, y: NDArray[np.bool_], extra: dict[str, Any]) -> Any:

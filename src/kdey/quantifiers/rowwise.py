@@ -31,6 +31,7 @@ from kdey.inference import Estimates, FittedModel, IntervalOptions, estimate_poi
 from kdey.matching import Matching
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, checked_bags
+from kdey.quantifiers.failing import unfitted_on_failure
 from kdey.quantifiers.pool import BagSolver, PoolWork
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
@@ -139,6 +140,7 @@ class RowQuantifier(BaseQuantifier):
 class FeatureQuantifier(RowQuantifier):
     """A row quantifier on the features themselves: no classifier (HDx, DMx)."""
 
+    @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Make the class templates from the features.
 
@@ -204,6 +206,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     def _needs_posteriors(self) -> bool:
         return True
 
+    @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier and make the class templates from its training posteriors.
 
@@ -222,6 +225,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         stage = self._classifier_stage()
         return self._adopt(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
 
+    @unfitted_on_failure
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
         self._row_spec(), self._matching()
@@ -238,6 +242,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self._forget("fold_classifiers_")  # of an earlier fit
         return self._fit_rows(self.training_)
 
+    @unfitted_on_failure
     def fit_posteriors(
         self,
         posteriors: ArrayLike,

@@ -116,6 +116,8 @@ def make_report(
     >>> "<title>Iris" in report.html()
     True
     """
+    if not isinstance(estimate, Estimate | Estimates | None):
+        raise TypeError(f"estimate must be an Estimate or Estimates, got {estimate!r}")
     if isinstance(estimate, Estimates):
         if groups is not None:
             raise ValueError("give estimates of several bags or groups, not both")
@@ -126,7 +128,10 @@ def make_report(
         raise ValueError("a report needs an estimate or groups")
     shares = None
     if truth is not None:
-        shares = np.asarray(truth, dtype=np.float64)
+        try:
+            shares = np.asarray(truth, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"truth must be numbers: {error}") from error
         if estimate is None or shares.shape != estimate.estimate.shape:
             raise ValueError("truth must hold one share for each class of estimate")
     return Report(

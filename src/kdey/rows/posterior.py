@@ -96,4 +96,5 @@ class RatioRows:
         p = training.required()
         calibrator.fit(p, training.labels, sample_weight=w)
         prior = np.average(calibrator.transform(p), axis=0, weights=w)
-        return RatioMap(np.asarray(prior, dtype=np.float64), calibrator)
+        # A calibrator that failed (and said so) may call a class impossible: no 0 / 0 for it.
+        return RatioMap(np.maximum(prior, np.finfo(np.float64).tiny), calibrator)

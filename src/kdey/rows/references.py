@@ -76,6 +76,8 @@ class KernelSpec:
         weights = None if training.weights is None else training.weights[order]
         offsets = offsets_of(counts)
         points = np.ascontiguousarray(points[order])
+        if weights is not None:
+            weights = _levelled(weights, offsets)
         h = resolve_bandwidth(self.bandwidth, points, offsets, weights)
         return ClassReferences(points, offsets, weights, h, self)
 
@@ -167,3 +169,13 @@ def median_nearest(points: Floats) -> float:
         points[picks], points, [0, len(points)], [h], exclude=picks, precision="double"
     )[0, :, 0]
     return float(np.median(np.sqrt(np.maximum(-2.0 * h * h * sums, 0.0))))
+
+
+def _levelled(weights: Array, offsets: NDArray[np.int64]) -> Array:
+    """Return the weights over their class's mean: only ratios within a class matter.
+
+    The kernel sums are exact to what counts beside the largest class, so a class that weighs a
+    billionth of another would be left out where it is the only one that explains a point.
+    """
+    mean = np.add.reduceat(weights, offsets[:-1]) / np.diff(offsets)
+    return np.asarray(weights / np.repeat(mean, np.diff(offsets)))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kdey import native
 
@@ -63,15 +63,40 @@ def solve_programs(
     shared = gram.ndim == 2
     if gram.shape[-2:] != (k, k) or not (shared or len(gram) == n):
         raise ValueError(f"gram must have shape ({k}, {k}) or ({n}, {k}, {k}), got {gram.shape}")
-    if native.available():
-        return _solve_native(gram, linear, simplex, start, passes, n_threads)
+    solve = _solve_native if native.available() else _solve_numpy
+    x, steps = solve(gram, linear, simplex, start, passes, n_threads)
+    return _on_simplex(x, gram, linear) if simplex else x, steps
+
+
+def _on_simplex(x: Array, gram: Array, linear: Array) -> Array:
+    """Return ``x`` with the best vertex for programs whose solution has no digit left.
+
+    Where the terms of c are 1e16 times those of Q, or Q is at the edge of underflow, the condition
+    that x sums to one drowns in rounding. What is left to choose from are the vertices.
+    """
+    with np.errstate(invalid="ignore"):
+        lost = ~(np.abs(x.sum(axis=1) - 1.0) < 0.5)
+    if lost.any():
+        diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
+        values = (diagonal / 2 - linear)[lost]
+        x[lost] = np.eye(x.shape[1])[values.argmin(axis=1)]
+    return x
+
+
+def _solve_numpy(
+    gram: Array, linear: Array, simplex: bool, start: Array | None, passes: int, n_threads: int
+) -> tuple[Array, Counts]:
+    n, k = linear.shape
+    shared = gram.ndim == 2
     x, uniform = np.empty((n, k)), np.full(k, 1 / k)
     steps = np.empty(n, dtype=np.int64)
     for b in range(n):
         first = None if start is None else start[b]
         around = uniform if shared or first is None else first
-        program = _Program.of(gram if shared else gram[b], linear[b], simplex, around)
-        x[b], steps[b] = _solve_one(program, first, passes)
+        # What is infinite or no number here is so in the solution, where the callers look.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            program = _Program.of(gram if shared else gram[b], linear[b], simplex, around)
+            x[b], steps[b] = _solve_one(program, first, passes)
     return x, steps
 
 
@@ -86,7 +111,7 @@ def _solve_native(
     stride = 0 if gram.ndim == 2 else k * k
     native.call(
         "kdey_solve_programs",
-        *(grams, stride, linear, first, n, k, int(simplex), passes, n_threads, x, steps),
+        *(grams, stride, linear, first, n, k, int(simplex), int(passes), int(n_threads), x, steps),
     )
     return x, steps
 
@@ -170,7 +195,9 @@ def _solve_free(program: _Program, linear: Array, free: NDArray[np.bool_]) -> tu
     z = np.zeros(len(linear))
     if not free.any():
         return z, 0.0
-    factor = cho_factor(program.ridged[np.ix_(free, free)], lower=True, check_finite=False)
+    factor = _factor(program.ridged[np.ix_(free, free)])
+    if factor is None:
+        return np.where(free, np.nan, 0.0), 0.0
     z[free] = cho_solve(factor, linear[free], check_finite=False)
     if program.level == 0:
         return z, 0.0
@@ -178,6 +205,21 @@ def _solve_free(program: _Program, linear: Array, free: NDArray[np.bool_]) -> tu
     ones[free] = cho_solve(factor, np.ones(int(free.sum())), check_finite=False)
     shift = (1.0 - z.sum()) / ones.sum()
     return z + shift * ones, float(shift)
+
+
+def _factor(gram: Array) -> tuple[Array, bool] | None:
+    """Return the Cholesky factor of ``gram``, its diagonal raised where rounding asks for it.
+
+    None where nothing helps: the matrix holds infinities.
+    """
+    own = np.diag(np.diag(gram))
+    for raised in (0.0, 1e-12, 1e-9, 1e-6):
+        try:
+            found: tuple[Array, bool] = cho_factor(gram + raised * own, lower=True)
+        except (LinAlgError, ValueError):
+            continue
+        return found
+    return None
 
 
 def _most_negative(

@@ -10,6 +10,9 @@ from kdey.solvers.quadratic import warn_uninformative
 from kdey.solvers.solution import Solution
 from kdey.solvers.start import check_start
 
+#: Mixtures below this have no inverse; such a row counts as not explained.
+FAINT = 1e-290
+
 
 def solve_mixture_em(
     problem: MixtureLikelihood,
@@ -33,7 +36,8 @@ def solve_mixture_em(
     max_iter : int
     start : array of shape (n_bags, k), optional
         Starting prevalences (the literature starts from the training ones); uniform if None.
-        A class that starts at zero stays there.
+        A class that starts at zero stays there; a start that gives every row of a bag a density
+        of zero is returned, not converged and with an infinite gap.
     """
     x = check_start(start, problem.n_bags, problem.n_classes)
     informative = problem.is_informative
@@ -56,8 +60,10 @@ def _iterate(
     for iteration in range(1, max_iter + 1):
         mixture = rows @ x
         # A row that no class of positive prevalence explains says nothing about those left.
-        ratio = np.divide(weights, mixture, out=np.zeros_like(mixture), where=mixture > 0)
+        ratio = np.divide(weights, mixture, out=np.zeros_like(mixture), where=mixture > FAINT)
         moved = x * (ratio @ rows)
+        if not moved.any():  # the start explains no row at all, and EM cannot leave it
+            return x, iteration, False
         moved /= moved.sum()
         change = float(np.abs(moved - x).mean())
         x = moved

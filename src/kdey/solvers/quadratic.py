@@ -65,6 +65,10 @@ def solve_cauchy_schwarz(
     linear = np.where(informative[:, None], problem.scaled_targets, 0.0)
     x, steps = solve_programs(problem.gram, linear, simplex=False, start=start, n_threads=n_threads)
     x[~informative] = 1.0
+    # Inner products over 300 decades can leave no digit of the solution: the best class alone.
+    lost = ~(np.isfinite(x).all(axis=1) & (x.sum(axis=1) > 0))
+    best = (linear[lost] / np.sqrt(np.diag(problem.gram))).argmax(axis=1)
+    x[lost] = np.eye(problem.n_classes)[best]
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every class inner product is zero")
     return _certify(problem, _normalised(x), steps, np.full(len(x), TOLERANCE))

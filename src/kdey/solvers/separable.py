@@ -118,7 +118,8 @@ def _solve_mixture(
         "kdey_solve_mixture",
         *(problem.rows, problem.log_scales, problem.bags.pool_size, problem.n_classes),
         *(bags.indices, bags.offsets, bags.weights, len(bags), start),
-        *(tol, max_iter, n_threads),
+        # The C side takes a double and integers; a tol of 1 would go where an integer goes.
+        *(float(tol), int(max_iter), int(n_threads)),
         *(solution.prevalence, solution.objective, solution.gap, solution.n_iter),
     )
     np.less_equal(solution.gap, tol, out=solution.converged)
@@ -135,7 +136,8 @@ def _solve_divergence(
         "kdey_solve_divergence",
         *(problem.generator.code, problem.templates, problem.targets, problem.reference),
         *(problem.n_bags, len(problem.templates), problem.n_classes, start),
-        *(tol, max_iter, n_threads),
+        # The C side takes a double and integers; a tol of 1 would go where an integer goes.
+        *(float(tol), int(max_iter), int(n_threads)),
         *(solution.prevalence, solution.objective, solution.gap, solution.n_iter),
     )
     np.less_equal(solution.gap, tol, out=solution.converged)

@@ -8,6 +8,8 @@ from kdey.problems.protocol import Array, Problem
 
 #: Share of the uniform prevalence blended into a warm start at which the slope is infinite.
 BLEND = 1e-3
+#: Slopes beyond this count as infinite: the curvature, their square, would be.
+STEEP = 1e100
 
 
 def check_start(start: Array | None, n_bags: int, n_classes: int) -> Array:
@@ -23,10 +25,10 @@ def check_start(start: Array | None, n_bags: int, n_classes: int) -> Array:
 
 
 def interior_start(problem: Problem, start: Array | None) -> Array:
-    """Return starting prevalences at which every gradient is finite."""
+    """Return starting prevalences at which every gradient is finite and not huge."""
     x = check_start(start, problem.n_bags, problem.n_classes)
     if start is None:
         return x
-    steep = ~np.isfinite(problem.gradient(x)).all(axis=1)
+    steep = ~(np.abs(problem.gradient(x)) < STEEP).all(axis=1)
     x[steep] = (1 - BLEND) * x[steep] + BLEND / problem.n_classes
     return x
