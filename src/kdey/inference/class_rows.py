@@ -135,7 +135,7 @@ def _(
 @new_rows.register
 def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threads: int) -> Array:
     references = row_map.references
-    labels, w = training.labels, training.weights
+    labels = training.labels
     order = reference_order(training)
     position = np.full(len(labels), -1, dtype=np.int64)
     position[order] = np.arange(len(order))
