@@ -61,6 +61,9 @@ for name, drawn in draws.items():
 # the truth. With 6,000 labels the bar spans what the draws span. With 60 labels the draws are as
 # sure of themselves as with 6,000, and wrong: all of them lie above the truth, which the bar,
 # three times as wide, holds. The prior moves the draws towards a tenth and narrows them.
+#
+# The seed was picked to show this. Of thirty seeds 18 gave 60 labels whose draws miss the truth
+# while the limits hold it; with another the limits missed it too, as they must now and then.
 
 fig, axes = plt.subplots(3, 1, figsize=(6, 4.8), sharex=True, layout="constrained")
 for ax, (name, drawn) in zip(axes, draws.items(), strict=True):
