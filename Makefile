@@ -49,12 +49,13 @@ torch: $(SETUP)
 	$(BIN)/python -m pip install --quiet --no-index torch
 	$(BIN)/python -m pip install --quiet triton
 
-# Generated problems by the million, and inputs of quantifiers (docs/hardening.md, a quarter of an hour);
-# a stopped run goes on from its totals in fuzz/results.
+# Generated problems by the million, and inputs of quantifiers (docs/hardening.md, ten minutes); a
+# stopped run goes on from its totals in build/. Those of the runs told of are in fuzz/results.
+SEED ?= 0
 .PHONY: campaign
 campaign: $(SETUP)
-	$(BIN)/python -m fuzz.campaigns solvers --problems 1000000
-	$(BIN)/python -m fuzz.campaigns estimators --problems 110000
+	$(BIN)/python -m fuzz.campaigns solvers --problems 1000000 --seed $(SEED) --out build/campaign-solvers-$(SEED).json
+	$(BIN)/python -m fuzz.campaigns estimators --problems 110000 --seed $(SEED) --out build/campaign-estimators-$(SEED).json
 
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow

@@ -15,7 +15,7 @@ from .outcomes import Refused, answer, assert_prevalences, refused
 from .profiles import fuzzed
 
 
-@fuzzed(60)
+@fuzzed(25)
 @given(data=st.data())
 def test_bags_average_rows(data: Any) -> None:
     pool = data.draw(st.integers(1, 8))

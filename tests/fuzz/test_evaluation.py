@@ -89,7 +89,7 @@ def test_metrics(name: str, data: Any) -> None:
     assert refused(lambda: metric(odd, found, bag_size=50), "prevalence", "true", "shape", "number")
 
 
-@fuzzed(40)
+@fuzzed(20)
 @given(data=st.data())
 def test_significance(data: Any) -> None:
     value = st.sampled_from([0.0, 1.0, 1.0, 2.0, 1e300, -1e-300, np.nan, np.inf])

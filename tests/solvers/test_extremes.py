@@ -131,3 +131,11 @@ def test_entries_whose_products_overflow_are_refused(size):
     # Rows of a likelihood are held relative to their largest entry: any finite size will do.
     problem = MixtureLikelihood([[size, size / 2]], Bags.whole(1))
     np.testing.assert_allclose(solve_mixture(problem).prevalence, [[1, 0]], atol=1e-8)
+
+
+def test_cauchy_schwarz_where_match_and_norm_underflow():
+    """Infinity less infinity: the objective was NaN."""
+    problem = CauchySchwarz(np.diag([5e-324, 1.0]), np.log([[1e-300, 1.0]]))
+    at = np.array([[1e-30, 0.0]])
+    assert np.isposinf(problem.objective(at)).all()
+    assert np.isposinf(problem.gap(at)).all()

@@ -153,6 +153,8 @@ class BaseSearch(BaseQuantifier):
             self._judge = get_metric(self.refit)
             if self._judge.name not in names:
                 raise ValueError(f"refit must be a bool or one of {names}, got {self.refit!r}")
+        elif not isinstance(self.refit, bool):
+            raise ValueError(f"refit must be a bool or one of {names}, got {self.refit!r}")
         else:
             self._judge = metrics[0]
         self.scorer_ = {m.name: m for m in metrics} if several else metrics[0]

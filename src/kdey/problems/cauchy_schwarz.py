@@ -92,8 +92,9 @@ class CauchySchwarz:
     def objective(self, prevalences: Array) -> Array:
         """Return D at one prevalence per bag, shape (n_bags,); inf where a . alpha = 0."""
         match, norm = self._products(prevalences)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             value = -np.log(match) - self._largest + np.log(norm) / 2 + self.log_self / 2
+        value = np.where((match > 0) & (norm > 0), value, np.inf)  # also where both underflow
         return np.where(self.is_informative, value, np.nan)
 
     def gradient(self, prevalences: Array) -> Array:
@@ -127,6 +128,7 @@ class CauchySchwarz:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             rho = np.where(a > 0, a / smooth, 0.0).max(axis=1)
             bound = np.log(rho) + np.log(norm) - np.log(match)
+        bound = np.where((match > 0) & (norm > 0), bound, np.inf)
         return np.where(self.is_informative, np.maximum(bound, 0.0), np.nan)
 
     def take(self, which: Indices) -> CauchySchwarz:
