@@ -62,3 +62,14 @@ def test_bag_without_information():
         solution = solve_mixture_em(problem, start=[[0.2, 0.3, 0.5]])
     np.testing.assert_array_equal(solution.prevalence, 1 / 3)
     assert not solution.converged[0]
+
+
+def test_the_iteration_limit_is_how_many_are_made():
+    rows, drawn, problem = _problem(4)
+    solution = solve_mixture_em(problem, tol=0.0, max_iter=2)
+    for b, indices in enumerate(drawn):
+        x = np.full(4, 0.25)
+        for _ in range(2):
+            posterior = rows[indices] * x
+            x = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+        np.testing.assert_allclose(solution.prevalence[b], x, atol=1e-12)
