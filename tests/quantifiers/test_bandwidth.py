@@ -35,7 +35,7 @@ def test_tiny_bandwidths_warn_and_still_answer(
 ) -> None:
     p, y = posteriors(3)
     q = make(bandwidth=bandwidth, kernel=kernel, random_state=0)
-    with pytest.warns(BandwidthWarning, match=f"bandwidth={bandwidth:g} .* Choose a {word}"):
+    with pytest.warns(BandwidthWarning, match=f"bandwidth={bandwidth:g} .* A {word} bandwidth"):
         q.fit_posteriors(p, y)
     bag = posteriors(3, 60, seed=5)[0]
     with warnings.catch_warnings():
