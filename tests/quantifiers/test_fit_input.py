@@ -296,3 +296,13 @@ def test_float32_features_and_list_of_lists() -> None:
     np.testing.assert_allclose(listed, expected, atol=1e-9)
     small = X.astype(np.float32)
     np.testing.assert_allclose(q.fit(small, y).predict(small[:50]), expected, atol=1e-3)
+
+
+def test_one_vs_all_of_a_method_on_features_says_that_it_takes_no_posteriors() -> None:
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
+    fitted = kdey.OneVsAll(kdey.HDx()).fit(X, y)
+    posteriors = np.full((60, 3), 1 / 3)
+    with pytest.raises(TypeError, match="HDx.* works on features"):
+        fitted.aggregate(posteriors)
+    with pytest.raises(TypeError, match="HDx.* works on features"):
+        kdey.OneVsAll(kdey.HDx()).fit_posteriors(posteriors, y)

@@ -85,6 +85,7 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
     ) -> Self:
         """Fit one clone per class on (1 - p_i, p_i), for posteriors of shape (n, k)."""
         self._check_normalisation()
+        self._check_takes_posteriors()
         codes = self._start_fit(y)
         p = check_posteriors(posteriors, len(self.classes_))
         check_consistent_length(p, codes)
@@ -95,6 +96,7 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         return self
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        self._check_takes_posteriors()
         return self._combine(
             [
                 quantifier.solve_posteriors(_binary(posteriors, i), bags)
@@ -125,6 +127,13 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         n_iter = np.sum([part.n_iter for part in parts], axis=0)
         converged = np.all([part.converged for part in parts], axis=0) & ~empty
         return Solution(prevalence, unknown, unknown, n_iter, converged)
+
+    def _check_takes_posteriors(self) -> None:
+        if not hasattr(self.quantifier, "solve_posteriors"):
+            raise TypeError(
+                f"quantifier={type(self.quantifier).__name__}() works on features, not on "
+                "posteriors: use fit and predict"
+            )
 
     def _check_normalisation(self) -> None:
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
