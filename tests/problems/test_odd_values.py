@@ -1,0 +1,97 @@
+"""Checks and values at the edges of the problems."""
+
+import numpy as np
+import pytest
+
+from kdey.bags import Bags
+from kdey.metrics import normalised_absolute_error
+from kdey.problems import (
+    CauchySchwarz,
+    CdfDistance,
+    HistogramCauchySchwarz,
+    MeanHellinger,
+    MixtureLikelihood,
+)
+from kdey.problems.generator import GENERATORS, _ratio
+
+
+def test_a_ratio_of_zeros_is_zero_and_of_something_over_zero_infinite():
+    with np.errstate(divide="ignore"):
+        made = _ratio(np.array([0.0, 0.0, 1.0, 3.0]), np.array([0.0, 2.0, 0.0, 2.0]))
+    np.testing.assert_array_equal(made, [0.0, 0.0, np.inf, 1.5])
+
+
+@pytest.mark.parametrize("name", sorted(GENERATORS))
+def test_generators_are_quiet_where_both_densities_vanish(name):
+    zero = np.zeros(1)
+    with np.errstate(all="raise"):
+        assert GENERATORS[name].value(zero, zero)[0] == 0.0
+
+
+def test_weights_of_cumulative_distributions_are_checked_one_by_one():
+    templates, targets = np.array([[0.5, 0.2], [1.0, 1.0]]), np.array([[0.3, 1.0]])
+    with pytest.raises(ValueError, match="^weights must be non-negative"):
+        CdfDistance(templates, targets, np.array([1.0, -1.0]))
+    assert CdfDistance(templates, targets, np.array([1.0, 0.0])).convex
+
+
+def test_one_histogram_without_mass_is_enough_to_refuse():
+    full = np.full((2, 3, 2), 1 / 3)
+    empty = full.copy()
+    empty[1, :, 0] = 0.0
+    targets = np.full((2, 2, 3), 1 / 3)
+    with pytest.raises(ValueError, match="^templates holds a histogram without mass"):
+        HistogramCauchySchwarz(empty, targets)
+    bare = targets.copy()
+    bare[1, 0] = 0.0
+    with pytest.raises(ValueError, match="^targets holds a histogram without mass"):
+        HistogramCauchySchwarz(full, bare)
+
+
+def test_histograms_of_very_different_sizes_keep_their_shapes():
+    """Each is measured by its own largest bin: the square of 1e-200 beside 1 would vanish."""
+    templates = np.array([[[0.8, 0.1], [0.2, 0.9]]])
+    targets = np.array([[[1e-200, 3e-200]], [[1.0, 3.0]]])
+    problem = HistogramCauchySchwarz(templates, targets)
+    values = problem.objective(np.array([[0.3, 0.7], [0.3, 0.7]]))
+    assert np.isfinite(values).all()
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
+
+
+def test_gap_of_cauchy_schwarz_is_infinite_where_either_product_vanishes():
+    problem = CauchySchwarz.from_targets(np.eye(2), np.array([[1.0, 0.0]]))
+    assert problem.gap(np.array([[0.0, 1.0]]))[0] == np.inf  # no match, but a norm
+    assert problem.objective(np.array([[0.0, 1.0]]))[0] == np.inf
+    faint = CauchySchwarz.from_targets(1e-300 * np.eye(2), np.array([[1.0, 0.5]]))
+    nothing = np.array([[1e-100, 0.0]])  # a match, but a norm that underflows
+    assert faint.gap(nothing)[0] == np.inf
+    assert faint.objective(nothing)[0] == np.inf
+
+
+def test_mean_hellinger_counts_a_steep_bin_for_its_own_classes_alone():
+    # Class 0 has no mass in the second bin, which the bag fills: only class 1 is pulled.
+    templates = np.array([[[1.0, 0.5], [0.0, 0.5]]])
+    problem = MeanHellinger(templates, np.array([[[0.5, 0.5]]]))
+    gradient = problem.gradient(np.array([[1.0, 0.0]]))[0]
+    assert gradient[1] == -np.inf
+    assert np.isfinite(gradient[0])
+    root = np.sqrt(((1 - np.sqrt(0.5)) ** 2 + 0.5) / 2)
+    assert gradient[0] == pytest.approx(0.25 / root * (1 - np.sqrt(0.5)))
+    assert np.isfinite(problem.hessian(np.array([[1.0, 0.0]]))).all()
+
+
+def test_rows_of_the_wrong_sign_are_named():
+    with pytest.raises(ValueError, match="^rows "):
+        MixtureLikelihood([[1.0, -1.0]], Bags.whole(1))
+
+
+def test_targets_of_any_number_type_and_gram_of_any_layout():
+    gram = np.asfortranarray(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    problem = CauchySchwarz(gram, np.zeros((1, 2), dtype=np.float32))
+    assert problem.log_targets.dtype == np.float64
+    assert problem.gram.flags.c_contiguous
+
+
+def test_an_error_over_nothing_is_zero():
+    with np.errstate(all="raise"):
+        assert normalised_absolute_error([1.0], [1.0]) == 0.0

@@ -1,0 +1,123 @@
+"""Branches of the solvers that only odd problems reach, each told apart from its neighbours."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from kdey.bags import Bags
+from kdey.problems import (
+    CauchySchwarz,
+    Divergence,
+    HistogramCauchySchwarz,
+    LeastSquares,
+    MixtureLikelihood,
+    QuadraticMatch,
+)
+from kdey.solvers import (
+    solve_cauchy_schwarz,
+    solve_divergence,
+    solve_least_squares,
+    solve_mixture_em,
+    solve_nonconvex,
+    solve_quadratic,
+)
+from kdey.solvers.active_set import _factor, _on_simplex
+from kdey.solvers.quadratic import TOLERANCE
+from kdey.solvers.scalar import ternary_search
+
+
+@pytest.mark.parametrize(("short", "raised"), [(1e-13, 1e-12), (1e-10, 1e-9), (1e-7, 1e-6)])
+def test_a_matrix_that_rounding_left_indefinite_is_raised_as_little_as_helps(short, raised):
+    gram = np.array([[2.0, 2.0], [2.0, 2.0 * (1 - short)]])
+    lower, _ = _factor(gram)
+    made = np.tril(lower) @ np.tril(lower).T
+    np.testing.assert_allclose(made - gram, raised * np.diag(np.diag(gram)), atol=0.2 * raised)
+
+
+def test_a_definite_matrix_is_not_raised_and_an_infinite_one_not_at_all():
+    gram = np.array([[2.0, 1.0], [1.0, 2.0]])
+    lower, _ = _factor(gram)
+    np.testing.assert_allclose(np.tril(lower) @ np.tril(lower).T, gram, rtol=1e-15)
+    with np.errstate(invalid="ignore"):
+        assert _factor(np.array([[np.inf, 0.0], [0.0, 1.0]])) is None
+
+
+def test_where_no_digit_is_left_the_vertex_of_the_least_value_is_taken():
+    gram, linear = np.diag([4.0, 1.0]), np.array([[1.6, 0.0], [0.0, 0.0], [1.6, 0.0]])
+    x = np.array([[np.nan, np.nan], [0.0, 0.1], [0.5, 0.5]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = _on_simplex(x, gram, linear)
+    # 4/2 - 1.6 < 1/2 in the first, 4/2 > 1/2 in the second; the third is left alone.
+    np.testing.assert_array_equal(made, [[1, 0], [0, 1], [0.5, 0.5]])
+
+
+def test_a_lost_bag_of_a_batch_is_found_beside_one_that_is_not(path):
+    gram = np.diag([1.0, 1e200])
+    targets = np.array([[0.0, 1e-200], [1.0, 0.0]])
+    solved = solve_cauchy_schwarz(CauchySchwarz.from_targets(gram / 1e100, targets))
+    np.testing.assert_allclose(solved.prevalence, [[0.0, 1.0], [1.0, 0.0]], atol=1e-12)
+
+
+def test_the_tolerance_of_least_squares_is_that_of_its_longest_template(path):
+    problem = LeastSquares(np.array([[1e6, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0]]))
+    solved = solve_least_squares(problem)
+    moved = solved.prevalence + np.array([[1e-17, -1e-17]])
+    assert solved.converged.all()
+    assert problem.gap(moved)[0] <= TOLERANCE * 1e6 * (np.sqrt(2) + 1e6)
+    # Its rounding is that of 1e12: a tolerance from the shortest template would refuse it.
+    tilted = LeastSquares(np.array([[1e8, 1.0], [1.0, 1.0]]), np.array([[3e7, 0.7]]))
+    assert solve_least_squares(tilted).converged.all()
+
+
+def test_bags_without_information_are_counted_in_words(path):
+    problem = CauchySchwarz.from_targets(np.eye(2), np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]))
+    with pytest.warns(ConvergenceWarning, match=r"^2 bag\(s\) carry no information \(every class"):
+        solve_cauchy_schwarz(problem)
+    apart = Divergence(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[0.0, 1.0]]), "kl")
+    with pytest.warns(ConvergenceWarning, match=r"^1 bag\(s\) .* \(the divergence is infinite ev"):
+        solve_divergence(apart)
+    empty = MixtureLikelihood([[0.0, 0.0]], Bags.whole(1))
+    with pytest.warns(ConvergenceWarning, match=r"^1 bag\(s\) .* \(every row is zero\)"):
+        solve_mixture_em(empty)
+
+
+def test_the_warning_points_at_whoever_asked(path):
+    problem = CauchySchwarz.from_targets(np.eye(2), np.zeros((1, 2)))
+    with pytest.warns(ConvergenceWarning) as told:
+        solve_cauchy_schwarz(problem)
+    assert told[0].filename == __file__
+
+
+def test_a_start_of_ones_own_counts_in_every_chunk(monkeypatch):
+    """Two minima, and a start in the valley that the others do not lead to."""
+    from kdey.solvers import multistart
+
+    seen = []
+    real = multistart._solve_chunk
+
+    def spy(problem, start, *rest):
+        seen.append(None if start is None else start.copy())
+        return real(problem, start, *rest)
+
+    monkeypatch.setattr(multistart, "_solve_chunk", spy)
+    monkeypatch.setattr(multistart, "CHUNK", 2)
+    rng = np.random.default_rng(0)
+    templates = rng.dirichlet(np.ones(4), size=(2, 2)).transpose(0, 2, 1)
+    problem = HistogramCauchySchwarz(templates, rng.dirichlet(np.ones(4), size=(3, 2)))
+    start = rng.dirichlet(np.ones(2), size=3)
+    solve_nonconvex(problem, start=start)
+    np.testing.assert_array_equal(np.concatenate(seen), start)
+    assert [len(part) for part in seen] == [2, 1]
+
+
+def test_of_two_equal_thirds_the_left_one_is_kept():
+    flat = ternary_search(lambda x: np.zeros(len(x)), 1, tol=0.5)
+    np.testing.assert_allclose(flat.prevalence, [[1 - 2 / 9, 2 / 9]])
+
+
+def test_quadratic_tolerance_takes_numbers_without_their_signs(path):
+    problem = QuadraticMatch(np.eye(2), np.array([[-1e9, -1e9 + 1e-7]]))
+    assert solve_quadratic(problem).converged.all()
