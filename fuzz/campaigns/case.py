@@ -134,7 +134,8 @@ def _not_beaten(case: Case, solution: Solution, other: Array, name: str) -> Iter
     with np.errstate(invalid="ignore"):
         reached = np.where(np.isnan(solution.gap), 0.0, solution.gap)
         excess = solution.objective - reached - other
-        beaten = (excess > 10 * case.resolution) & ~case.silent
+        # Denormal numbers have no relative precision.
+        beaten = (excess > 10 * case.resolution + np.finfo(float).tiny) & ~case.silent
     if case.tol is None:
         return  # a local search promises no more than a descent
     if beaten.any():

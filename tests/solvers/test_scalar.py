@@ -83,3 +83,13 @@ def test_ternary_search_reaches_borders_exactly(target):
 def test_bad_tolerance_is_refused(tol):
     with pytest.raises(ValueError, match="tol must lie"):
         ternary_search(lambda x: x[:, 0], 1, tol=tol)
+
+
+def test_classes_next_to_alike_do_not_overflow():
+    """A bag far from classes that differ by next to nothing: the ratio is beyond any number."""
+    problem = CdfDistance(
+        np.array([[0.0, 1e-300], [1.0, 1.0]]), np.array([[1e10, 1.0]]), np.ones(2)
+    )
+    solved = solve_cdf_distance(problem)
+    np.testing.assert_array_equal(solved.prevalence, [[0.0, 1.0]])
+    assert solved.converged.all()

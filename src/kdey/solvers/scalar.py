@@ -69,7 +69,8 @@ def _weighted_medians(problem: CdfDistance) -> Array:
     useful = weights > 0
     if not useful.any():
         return np.full(problem.n_bags, 0.5)  # the classes look alike: every share is optimal
-    ratio = (problem.targets - problem.templates[:, 0])[:, useful] / d[useful]
+    with np.errstate(over="ignore"):  # beyond what a number holds is beyond the ends, all the same
+        ratio = (problem.targets - problem.templates[:, 0])[:, useful] / d[useful]
     order = np.argsort(ratio, axis=1)
     mass = np.cumsum(weights[useful][order], axis=1)
     middle = _first_at_least(mass, mass[:, -1:] / 2)
