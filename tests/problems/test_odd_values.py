@@ -30,7 +30,7 @@ def test_generators_are_quiet_where_both_densities_vanish(name):
 
 def test_weights_of_cumulative_distributions_are_checked_one_by_one():
     templates, targets = np.array([[0.5, 0.2], [1.0, 1.0]]), np.array([[0.3, 1.0]])
-    with pytest.raises(ValueError, match="^weights must be non-negative"):
+    with pytest.raises(ValueError, match=r"^weights must be non-negative"):
         CdfDistance(templates, targets, np.array([1.0, -1.0]))
     assert CdfDistance(templates, targets, np.array([1.0, 0.0])).convex
 
@@ -40,11 +40,11 @@ def test_one_histogram_without_mass_is_enough_to_refuse():
     empty = full.copy()
     empty[1, :, 0] = 0.0
     targets = np.full((2, 2, 3), 1 / 3)
-    with pytest.raises(ValueError, match="^templates holds a histogram without mass"):
+    with pytest.raises(ValueError, match=r"^templates holds a histogram without mass"):
         HistogramCauchySchwarz(empty, targets)
     bare = targets.copy()
     bare[1, 0] = 0.0
-    with pytest.raises(ValueError, match="^targets holds a histogram without mass"):
+    with pytest.raises(ValueError, match=r"^targets holds a histogram without mass"):
         HistogramCauchySchwarz(full, bare)
 
 
@@ -81,7 +81,7 @@ def test_mean_hellinger_counts_a_steep_bin_for_its_own_classes_alone():
 
 
 def test_rows_of_the_wrong_sign_are_named():
-    with pytest.raises(ValueError, match="^rows "):
+    with pytest.raises(ValueError, match=r"^rows "):
         MixtureLikelihood([[1.0, -1.0]], Bags.whole(1))
 
 
