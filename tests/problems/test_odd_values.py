@@ -12,7 +12,9 @@ from kdey.problems import (
     MeanHellinger,
     MixtureLikelihood,
 )
-from kdey.problems.generator import GENERATORS, _ratio
+from kdey.problems.dissimilarity import Dissimilarity
+from kdey.problems.generator import GENERATORS, NEGATIVE_LOG, _ratio
+from kdey.problems.protocol import check_gram
 
 
 def test_a_ratio_of_zeros_is_zero_and_of_something_over_zero_infinite():
@@ -95,3 +97,44 @@ def test_targets_of_any_number_type_and_gram_of_any_layout():
 def test_an_error_over_nothing_is_zero():
     with np.errstate(all="raise"):
         assert normalised_absolute_error([1.0], [1.0]) == 0.0
+
+
+def test_symmetry_is_asked_for_relative_to_the_largest_entry_without_its_sign():
+    made = check_gram(np.array([[-1.0, -1.0 + 1e-11], [-1.0, -1.0]]))
+    np.testing.assert_array_equal(made, made.T)
+    np.testing.assert_allclose(check_gram(np.array([[1.0, 1e-11], [0.0, 1.0]]))[0, 1], 5e-12)
+    with pytest.raises(ValueError, match=r"^gram must be symmetric"):
+        check_gram(np.array([[1.0, 1e-9], [0.0, 1.0]]))
+
+
+def test_inner_products_may_be_of_any_size():
+    problem = CauchySchwarz.from_targets(np.eye(2), np.array([[1e200, 1.0]]))
+    np.testing.assert_allclose(problem.scaled_targets, [[1.0, 1e-200]])
+
+
+def test_generators_know_their_names_and_the_end_of_reverse_kl():
+    assert NEGATIVE_LOG.name == "negative-log"
+    assert {name: g.name for name, g in GENERATORS.items()} == {name: name for name in GENERATORS}
+    one, zero = np.ones(1), np.zeros(1)
+    assert GENERATORS["reverse-kl"].second(one, zero)[0] == 0.0
+    assert GENERATORS["reverse-kl"].second(one, one)[0] == 1.0
+
+
+def test_dissimilarities_hold_arrays_whatever_they_were_given():
+    problem = Dissimilarity([[0.5, 0.2], [0.5, 0.8]], [[0.4, 0.6]], "l1")
+    assert problem.targets.dtype == np.float64
+    assert problem.templates.dtype == np.float64
+    np.testing.assert_allclose(problem.objective(np.array([[1.0, 0.0]])), [0.2])
+
+
+def test_log_rows_of_single_precision_are_taken_for_what_they_are():
+    logs = np.log(np.array([[0.3, 0.1], [0.2, 0.9]])).astype(np.float32)
+    single = MixtureLikelihood.from_log_rows(logs, Bags.whole(2))
+    double = MixtureLikelihood.from_log_rows(logs.astype(np.float64), Bags.whole(2))
+    np.testing.assert_array_equal(single.rows, double.rows)
+    np.testing.assert_array_equal(single.log_scales, double.log_scales)
+
+
+def test_an_em_step_leaves_out_classes_that_are_not_there():
+    problem = MixtureLikelihood([[1.0, 0.0], [0.0, 1.0]], Bags.whole(2))
+    np.testing.assert_array_equal(problem.em_step(np.array([[1.0, 0.0]])), [[1.0, 0.0]])

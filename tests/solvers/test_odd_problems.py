@@ -16,6 +16,7 @@ from kdey.problems import (
     QuadraticMatch,
 )
 from kdey.solvers import (
+    quadratic,
     solve_cauchy_schwarz,
     solve_divergence,
     solve_least_squares,
@@ -23,7 +24,7 @@ from kdey.solvers import (
     solve_nonconvex,
     solve_quadratic,
 )
-from kdey.solvers.active_set import _factor, _on_simplex
+from kdey.solvers.active_set import _factor, _most_negative, _on_simplex, _Program
 from kdey.solvers.quadratic import TOLERANCE
 from kdey.solvers.scalar import ternary_search
 
@@ -121,3 +122,39 @@ def test_of_two_equal_thirds_the_left_one_is_kept():
 def test_quadratic_tolerance_takes_numbers_without_their_signs(path):
     problem = QuadraticMatch(np.eye(2), np.array([[-1e9, -1e9 + 1e-7]]))
     assert solve_quadratic(problem).converged.all()
+
+
+def test_the_vertex_is_that_of_half_the_curvature():
+    gram, lost = np.diag([4.0, 1.0]), np.full((1, 2), np.nan)
+    # 2 - 1.4 > 1/2; with a third of the curvature it would be the other one.
+    np.testing.assert_array_equal(_on_simplex(lost, gram, np.array([[1.4, 0.0]])), [[0, 1]])
+
+
+def test_bags_whose_solution_is_infinite_or_nothing_get_their_best_class(monkeypatch):
+    found = np.array([[np.inf, 0.0], [0.0, 0.0], [1.0, 3.0]])
+    monkeypatch.setattr(quadratic, "solve_programs", lambda *_, **__: (found, np.ones(3, np.int64)))
+    targets = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 3.0]])
+    # Of a_i / sqrt(B_ii) the largest: 1 and 1 / 2, 2 and 1 / 4.
+    solved = solve_cauchy_schwarz(CauchySchwarz.from_targets(np.diag([1.0, 16.0]), targets))
+    np.testing.assert_array_equal(solved.prevalence, [[1, 0], [1, 0], [0.25, 0.75]])
+
+
+def test_tolerances_are_relative_to_templates_and_targets(monkeypatch):
+    seen = []
+    real = quadratic._certify
+    monkeypatch.setattr(
+        quadratic, "_certify", lambda *given: (seen.append(given[3]), real(*given))[1]
+    )
+    solve_least_squares(LeastSquares(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([[0.6, 0.8]])))
+    np.testing.assert_allclose(seen.pop(), [TOLERANCE * 3 * (1 + 3)])
+    solve_quadratic(QuadraticMatch(np.array([[2.0, -5.0], [-5.0, 13.0]]), np.array([[1.0, -7.0]])))
+    np.testing.assert_allclose(seen.pop(), [TOLERANCE * (13 + 7)])
+    solve_cauchy_schwarz(CauchySchwarz.from_targets(np.eye(2), np.ones((1, 2))))
+    np.testing.assert_allclose(seen.pop(), [TOLERANCE])
+
+
+def test_reduced_gradients_within_rounding_of_their_terms_let_nothing_enter():
+    program = _Program.of(np.eye(1), np.array([-1.0]), True, np.ones(1))
+    closed = np.zeros(1, dtype=bool)
+    assert _most_negative(program, np.array([-1.0]), np.zeros(1), 1.0 + 2e-15, closed) == -1
+    assert _most_negative(program, np.array([-1.0]), np.zeros(1), 1.0 + 2e-13, closed) == 0
