@@ -8,13 +8,16 @@ from kdey.metrics import normalised_absolute_error
 from kdey.problems import (
     CauchySchwarz,
     CdfDistance,
+    Divergence,
     HistogramCauchySchwarz,
+    LeastSquares,
     MeanHellinger,
     MixtureLikelihood,
+    QuadraticMatch,
 )
 from kdey.problems.dissimilarity import Dissimilarity
 from kdey.problems.generator import GENERATORS, NEGATIVE_LOG, _ratio
-from kdey.problems.protocol import check_gram
+from kdey.problems.protocol import check_gram, frank_wolfe_gap
 
 
 def test_a_ratio_of_zeros_is_zero_and_of_something_over_zero_infinite():
@@ -138,3 +141,44 @@ def test_log_rows_of_single_precision_are_taken_for_what_they_are():
 def test_an_em_step_leaves_out_classes_that_are_not_there():
     problem = MixtureLikelihood([[1.0, 0.0], [0.0, 1.0]], Bags.whole(2))
     np.testing.assert_array_equal(problem.em_step(np.array([[1.0, 0.0]])), [[1.0, 0.0]])
+
+
+def test_problems_say_whether_they_are_convex():
+    convex = (MixtureLikelihood, Divergence, LeastSquares, QuadraticMatch, CdfDistance)
+    assert [problem.convex for problem in convex] == [True] * 5
+    other = (CauchySchwarz, HistogramCauchySchwarz, MeanHellinger)
+    assert [problem.convex for problem in other] == [False] * 3
+
+
+def test_one_infinite_slope_makes_the_gap_infinite():
+    x = np.array([[0.5, 0.5], [0.5, 0.5]])
+    slopes = np.array([[-np.inf, 1.0], [-1.0, 1.0]])
+    np.testing.assert_array_equal(frank_wolfe_gap(x, slopes), [np.inf, 1.0])
+
+
+def test_curvature_of_mean_hellinger_by_loops():
+    rng = np.random.default_rng(3)
+    templates = rng.dirichlet(np.ones(4), size=(3, 2)).transpose(0, 2, 1)
+    targets, x = rng.dirichlet(np.ones(4), size=(1, 3)), np.array([0.3, 0.7])
+    expected = np.zeros((2, 2))
+    for c in range(3):
+        p, q = templates[c] @ x, targets[0, c]
+        root = np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum() / 2)
+        for b in range(4):
+            curve = 0.125 * np.sqrt(q[b] / p[b]) / p[b] / root / 3
+            expected += curve * np.outer(templates[c, b], templates[c, b])
+    found = MeanHellinger(templates, targets).hessian(x[None])[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_bin_that_no_class_fills_moves_nothing():
+    templates = np.array([[[0.7, 0.1], [0.3, 0.9], [0.0, 0.0]]])
+    problem = MeanHellinger(templates, np.array([[[0.3, 0.5, 0.2]]]))
+    x, step = np.array([[0.4, 0.6]]), 1e-6
+    slopes = problem.gradient(x)[0]
+    assert np.isfinite(slopes).all()
+    for i in range(2):
+        moved = np.tile(x, (2, 1))
+        moved[:, i] += [step, -step]
+        high, low = (problem.objective(moved[[j]])[0] for j in range(2))
+        assert slopes[i] == pytest.approx((high - low) / (2 * step), abs=1e-7)

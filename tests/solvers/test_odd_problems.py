@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kdey.bags import Bags
 from kdey.problems import (
     CauchySchwarz,
+    CdfDistance,
     Divergence,
     HistogramCauchySchwarz,
     LeastSquares,
@@ -16,8 +17,10 @@ from kdey.problems import (
     QuadraticMatch,
 )
 from kdey.solvers import (
+    active_set,
     quadratic,
     solve_cauchy_schwarz,
+    solve_cdf_distance,
     solve_divergence,
     solve_least_squares,
     solve_mixture_em,
@@ -158,3 +161,61 @@ def test_reduced_gradients_within_rounding_of_their_terms_let_nothing_enter():
     closed = np.zeros(1, dtype=bool)
     assert _most_negative(program, np.array([-1.0]), np.zeros(1), 1.0 + 2e-15, closed) == -1
     assert _most_negative(program, np.array([-1.0]), np.zeros(1), 1.0 + 2e-13, closed) == 0
+
+
+def _scripted(monkeypatch, minimisers, entering):
+    """Let the active-set loop see given minimisers and entries; return what was closed to entry."""
+    closed = []
+    minimisers, entering = iter(minimisers), iter(entering)
+    monkeypatch.setattr(active_set, "_solve_free", lambda *_: (np.array(next(minimisers)), 0.0))
+
+    def enter(program, linear, x, shift, shut):
+        closed.append(shut.tolist())
+        return next(entering)
+
+    monkeypatch.setattr(active_set, "_most_negative", enter)
+    return closed
+
+
+def test_a_class_that_enters_and_must_leave_at_once_is_barred(monkeypatch):
+    closed = _scripted(monkeypatch, [[1.0, 0.0], [1.5, -0.5], [1.0, 0.0]], [1, -1])
+    x, steps = active_set._solve_strict(None, np.zeros(2), np.array([1.0, 0.0]))
+    np.testing.assert_array_equal(x, [1.0, 0.0])
+    assert closed == [[True, False], [True, True]]
+    assert steps == 3
+
+
+def test_a_class_that_leaves_after_it_moved_may_come_back(monkeypatch):
+    script = [[1.0, 0.0], [-0.5, 1.5], [0.0, -1.0], [0.0, 0.0]]
+    closed = _scripted(monkeypatch, script, [1, -1])
+    x, steps = active_set._solve_strict(None, np.zeros(2), np.array([1.0, 0.0]))
+    np.testing.assert_array_equal(x, [0.0, 0.0])
+    assert closed == [[True, False], [False, False]]
+    assert steps == 4
+
+
+def test_unfinished_bags_are_told_to_whoever_asked(path):
+    rng = np.random.default_rng(0)
+    templates = rng.dirichlet(np.ones(30), size=6).T
+    problem = Divergence(templates, rng.dirichlet(np.ones(30), size=4), "topsoe")
+    with pytest.warns(
+        ConvergenceWarning, match=r"^4 bag\(s\) did not reach a gap of 1e-12"
+    ) as told:
+        solved = solve_divergence(problem, tol=1e-12, max_iter=1)
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(solved.n_iter, np.ones(4))
+    assert not solved.converged.any()
+
+
+def test_em_goes_on_beside_a_class_that_starts_at_nothing():
+    problem = MixtureLikelihood([[0.9, 0.1, 0.5], [0.2, 0.8, 0.5], [0.3, 0.7, 0.5]], Bags.whole(3))
+    solved = solve_mixture_em(problem, start=np.array([[0.5, 0.5, 0.0]]), tol=1e-10)
+    assert solved.converged.all()
+    assert solved.n_iter[0] > 5
+    assert solved.prevalence[0, 2] == 0.0
+
+
+def test_the_maximum_norm_is_searched_to_the_tolerance_asked_for():
+    problem = CdfDistance(np.array([[0.9, 0.2]]), np.array([[0.4]]), np.ones(1), "max")
+    coarse, fine = (solve_cdf_distance(problem, tol=tol) for tol in (1e-2, 1e-8))
+    assert coarse.n_iter[0] < fine.n_iter[0]

@@ -63,7 +63,7 @@ class MeanHellinger:
             root = np.sqrt(self._squares(p))
             weight = np.where(root > 0, 0.25 / root, 0.0) / p.shape[1]
             slope = weight[:, :, None] * (1.0 - np.where(p == self.targets, 1.0, self._ratio(p)))
-        return self._spread(np.where(self._bare, 0.0, slope))
+        return self._spread(slope)
 
     def hessian(self, prevalences: Array) -> Array:
         """Return the convex part of the Hessian (the roots linearised), shape (n_bags, k, k)."""
@@ -88,11 +88,6 @@ class MeanHellinger:
     @property
     def _flat(self) -> Array:
         return self.templates.reshape(-1, self.n_classes)
-
-    @property
-    def _bare(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-        """Bins where no class has mass: constants of f."""
-        return np.asarray(~(self.templates > 0).any(axis=2))
 
     def _mixtures(self, prevalences: Array) -> Array:
         shape = (len(prevalences), *self.templates.shape[:2])
