@@ -182,3 +182,18 @@ def test_a_bin_that_no_class_fills_moves_nothing():
         moved[:, i] += [step, -step]
         high, low = (problem.objective(moved[[j]])[0] for j in range(2))
         assert slopes[i] == pytest.approx((high - low) / (2 * step), abs=1e-7)
+
+
+def test_small_things_that_nothing_else_asks():
+    problem = CdfDistance(np.array([[0.5, 0.2]]), np.array([[0.3]]), np.ones(1))
+    assert problem.n_classes == 2
+    assert NEGATIVE_LOG.code == 0
+    assert GENERATORS["reverse-kl"].first(np.zeros(1), np.zeros(1))[0] == np.inf
+    with pytest.raises(ValueError, match=r"^reference"):
+        Divergence(np.eye(2), np.array([[0.5, 0.5]]), "hellinger", np.array([1.0, 0.0]))
+
+
+def test_errors_over_one_exactly_and_the_name_of_the_truth():
+    assert normalised_absolute_error([0.5, 0.5], [1.0, 0.0]) == 1.0
+    with pytest.raises(ValueError, match=r"^true "):
+        normalised_absolute_error([[]], [1.0])

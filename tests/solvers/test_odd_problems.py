@@ -17,7 +17,9 @@ from kdey.problems import (
     QuadraticMatch,
 )
 from kdey.solvers import (
+    Solution,
     active_set,
+    multistart,
     quadratic,
     solve_cauchy_schwarz,
     solve_cdf_distance,
@@ -96,9 +98,6 @@ def test_the_warning_points_at_whoever_asked(path):
 
 
 def test_a_start_of_ones_own_counts_in_every_chunk(monkeypatch):
-    """Two minima, and a start in the valley that the others do not lead to."""
-    from kdey.solvers import multistart
-
     seen = []
     real = multistart._solve_chunk
 
@@ -219,3 +218,31 @@ def test_the_maximum_norm_is_searched_to_the_tolerance_asked_for():
     problem = CdfDistance(np.array([[0.9, 0.2]]), np.array([[0.4]]), np.ones(1), "max")
     coarse, fine = (solve_cdf_distance(problem, tol=tol) for tol in (1e-2, 1e-8))
     assert coarse.n_iter[0] < fine.n_iter[0]
+
+
+def _two_histograms():
+    rng = np.random.default_rng(1)
+    templates = rng.dirichlet(np.ones(4), size=(2, 2)).transpose(0, 2, 1)
+    return HistogramCauchySchwarz(templates, rng.dirichlet(np.ones(4), size=(1, 2)))
+
+
+def test_starts_of_ones_own_are_checked_where_no_start_is_certified():
+    with pytest.raises(ValueError, match=r"^start must have shape"):
+        solve_nonconvex(_two_histograms(), start=np.ones((1, 3)))
+
+
+def test_of_several_starts_the_lowest_end_is_kept(monkeypatch):
+    """The ends of the four starts are scripted: the third is the lowest."""
+    values = np.array([3.0, 2.0, 1.0, 4.0])
+    ends = Solution(
+        np.stack([1 - values / 10, values / 10], axis=1),
+        values,
+        np.full(4, np.nan),
+        np.arange(1, 5),
+        np.ones(4, dtype=bool),
+    )
+    monkeypatch.setattr(multistart, "solve_sqp", lambda *_, **__: ends)
+    kept = solve_nonconvex(_two_histograms(), start=np.array([[0.5, 0.5]]))
+    np.testing.assert_allclose(kept.prevalence, [[0.9, 0.1]])
+    assert kept.objective[0] == 1.0
+    assert kept.n_iter[0] == 10
