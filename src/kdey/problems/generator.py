@@ -66,7 +66,7 @@ def _topsoe() -> Generator:
 def _topsoe_value(p: Array, q: Array) -> Array:
     # Twice both, since half of the smallest number there is would be none.
     total = p + q
-    return np.asarray((rel_entr(2 * p, total) + rel_entr(2 * q, total)) / 2, dtype=np.float64)
+    return np.asarray((_entropy(2 * p, total) + _entropy(2 * q, total)) / 2, dtype=np.float64)
 
 
 def _topsoe_first(p: Array, q: Array) -> Array:
@@ -92,7 +92,7 @@ def _kl() -> Generator:
     return Generator(
         "kl",
         4,
-        lambda p, q: np.asarray(rel_entr(q, p) - q + p, dtype=np.float64),
+        lambda p, q: np.asarray(_entropy(q, p) - q + p, dtype=np.float64),
         lambda p, q: 1.0 - _ratio(q, p),
         lambda p, q: _ratio(q, p * p),
     )
@@ -102,7 +102,7 @@ def _reverse_kl() -> Generator:
     return Generator(
         "reverse-kl",
         5,
-        lambda p, q: np.asarray(rel_entr(p, q) - p + q, dtype=np.float64),
+        lambda p, q: np.asarray(_entropy(p, q) - p + q, dtype=np.float64),
         lambda p, q: np.log(np.where(q > 0, _ratio(p, q), np.inf)),
         lambda p, q: np.where(q > 0, 1.0 / p, 0.0),
     )
@@ -116,6 +116,16 @@ def _chi2() -> Generator:
         lambda p, q: 1.0 - 4.0 * _ratio(q, p + q) ** 2,
         lambda p, q: 8.0 * _ratio(q * q, (p + q) ** 3),
     )
+
+
+def _entropy(above: Array, below: Array) -> Array:
+    """Return above log(above / below), with 0 log 0 = 0 and infinity where below alone is zero."""
+    value = np.asarray(rel_entr(above, below), dtype=np.float64)
+    lost = np.isneginf(value)  # SciPy 1.11 and some after it take the logarithm of an underflow
+    if lost.any():
+        above, below = np.broadcast_arrays(above, below)
+        value[lost] = above[lost] * (np.log(above[lost]) - np.log(below[lost]))
+    return value
 
 
 def _ratio(above: Array, below: Array) -> Array:
