@@ -31,8 +31,7 @@ from cases import (
 )
 from kdey.labels import training_labels
 from kdey.metrics import get_metric
-from kdey.posteriors import predict_posteriors
-from kdey.stages import ClassifierStage, FittedStage
+from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from printing import markdown
 
 CLASSIFIERS = ("logistic regression", "extra trees")

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from kdey import KDEyML
-from kdey.inference import IntervalOptions
-from kdey.sums import LocalSource, estimate_sums, plan_of
-from kdey.sums.likelihood import Trial
+from kdey.groups.sums import LocalSource, estimate_sums, plan_of
+from kdey.groups.sums.mixtures import Trial
+from kdey.intervals import IntervalOptions
 
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "growth.png"
 BATCH = 100_000

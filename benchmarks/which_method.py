@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kdey.experiments.store import read_results
-from kdey.experiments.tables.scores import gather
+from kdey.paper.cells import read_results
+from kdey.paper.tables.results import gather
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
 import kdey
-from kdey.fingerprint import fingerprint
+from kdey._support.fingerprint import fingerprint
 from tests.evaluation.cases import blobs
 
 

@@ -16,15 +16,7 @@ from scipy import stats
 
 from kdey.bags import Bags
 from kdey.labels import encode_labels
-from kdey.protocols import (
-    APP,
-    NPP,
-    DirichletProtocol,
-    GivenBags,
-    GridAPP,
-    GroupBags,
-    round_counts,
-)
+from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags, round_counts
 
 Y = np.repeat(["a", "b", "c"], [60, 30, 10])
 DRAWN = [

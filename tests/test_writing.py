@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdey.writing import check_writable, write_whole
+from kdey._support.files import check_writable, write_whole
 
 
 def test_an_interrupted_write_leaves_the_old_file(

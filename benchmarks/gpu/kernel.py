@@ -15,7 +15,7 @@ from setting import BANDWIDTH, limits, posteriors, require_cuda, seconds, traini
 
 from kdey.gpu.fused import DEFAULT, MANY, Shape, fused_log_sums, launch
 from kdey.gpu.layout import DeviceReferences, PaddedReferences
-from kdey.gpu.plain import plain_log_sums
+from kdey.gpu.sums import plain_log_sums
 
 N_QUERIES, N_CHECKED = 1_000_000, 2_000
 MANY_BANDWIDTHS = [0.01 * (i + 2) for i in range(20)]

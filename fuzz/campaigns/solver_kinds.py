@@ -25,7 +25,7 @@ from kdey.problems import (
     MixtureLikelihood,
     QuadraticMatch,
 )
-from kdey.problems.dissimilarity import DISSIMILARITIES, Dissimilarity
+from kdey.problems.histograms import DISSIMILARITIES, Dissimilarity
 from kdey.solvers import (
     Solution,
     solve_cauchy_schwarz,

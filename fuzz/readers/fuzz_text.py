@@ -16,12 +16,11 @@ from typing import Any
 
 import atheris
 
-with atheris.instrument_imports(include=["kdey.datasets", "kdey.tables"]):
-    from kdey.datasets.lequa_text import read_numbers, read_prevalences
-    from kdey.datasets.sparse import read_sparse
-    from kdey.datasets.tables import read_table
+with atheris.instrument_imports(include=["kdey.paper.datasets", "kdey.tables"]):
+    from kdey.paper.datasets.lequa import read_numbers, read_prevalences
+    from kdey.paper.datasets.tables import read_sparse, read_table
+    from kdey.tables.files import TableFile
     from kdey.tables.layout import learn_layout
-    from kdey.tables.reading import TableFile
 
 Reader = Callable[[Path], Any]
 

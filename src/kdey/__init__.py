@@ -9,8 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kdey._support import moved
+
 if TYPE_CHECKING:
-    from kdey.automatic import Tuning, TuningDisplay
     from kdey.bags import Bags
     from kdey.bayes import PosteriorDraws, sample_posterior
     from kdey.checks import check_quantifier
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
         plan_bag_size,
         plan_labels,
     )
-    from kdey.distributed import predict_groups
     from kdey.evaluation import Results, evaluate, fit_many
-    from kdey.inference import Difference, Estimate, Estimates, Region, difference
+    from kdey.groups.cluster import predict_groups
+    from kdey.intervals import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
@@ -38,14 +39,16 @@ if TYPE_CHECKING:
     from kdey.quantifiers.histograms import DM, DMx, HDx, HDy
     from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
     from kdey.quantifiers.likelihood import DIR, EMQ
-    from kdey.quantifiers.median import Median
     from kdey.quantifiers.mixture_models import MM, DyS
-    from kdey.quantifiers.one_vs_all import OneVsAll
+    from kdey.quantifiers.wrappers import Median, OneVsAll
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
+    from kdey.tuning import Tuning, TuningDisplay
 
 #: The one place of the version: the package's metadata are read from here.
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
+
+moved.install()
 
 #: Where each public name lives; it is imported when first asked for, so that importing kdey is
 #: quick and a tool that needs one part does not pay for the others.
@@ -58,13 +61,13 @@ _HOMES = {
     "DIR": "kdey.quantifiers.likelihood",
     "DM": "kdey.quantifiers.histograms",
     "DMx": "kdey.quantifiers.histograms",
-    "Difference": "kdey.inference",
+    "Difference": "kdey.intervals",
     "DirichletProtocol": "kdey.protocols",
     "DyS": "kdey.quantifiers.mixture_models",
     "EMQ": "kdey.quantifiers.likelihood",
     "Ensemble": "kdey.quantifiers.ensemble",
-    "Estimate": "kdey.inference",
-    "Estimates": "kdey.inference",
+    "Estimate": "kdey.intervals",
+    "Estimates": "kdey.intervals",
     "FitCheck": "kdey.diagnostics",
     "FitChecker": "kdey.diagnostics",
     "GivenBags": "kdey.protocols",
@@ -79,26 +82,26 @@ _HOMES = {
     "KDEyL2": "kdey.quantifiers.kde",
     "KDEyML": "kdey.quantifiers.kde",
     "MM": "kdey.quantifiers.mixture_models",
-    "Median": "kdey.quantifiers.median",
+    "Median": "kdey.quantifiers.wrappers",
     "NPP": "kdey.protocols",
-    "OneVsAll": "kdey.quantifiers.one_vs_all",
+    "OneVsAll": "kdey.quantifiers.wrappers",
     "OptunaSearchQ": "kdey.model_selection",
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
     "PosteriorDraws": "kdey.bayes",
     "RandomSearchQ": "kdey.model_selection",
-    "Region": "kdey.inference",
+    "Region": "kdey.intervals",
     "Report": "kdey.report",
     "Results": "kdey.evaluation",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
     "TrainingPrevalence": "kdey.quantifiers.counting",
-    "Tuning": "kdey.automatic",
-    "TuningDisplay": "kdey.automatic",
+    "Tuning": "kdey.tuning",
+    "TuningDisplay": "kdey.tuning",
     "adapt_posteriors": "kdey.diagnostics",
     "check_fit": "kdey.diagnostics",
     "check_quantifier": "kdey.checks",
-    "difference": "kdey.inference",
+    "difference": "kdey.intervals",
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
     "load": "kdey.persistence",
@@ -108,7 +111,7 @@ _HOMES = {
     "importance_weights": "kdey.diagnostics",
     "plan_bag_size": "kdey.diagnostics",
     "plan_labels": "kdey.diagnostics",
-    "predict_groups": "kdey.distributed",
+    "predict_groups": "kdey.groups.cluster",
     "sample_posterior": "kdey.bayes",
     "write_report": "kdey.report",
 }

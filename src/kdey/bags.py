@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.weights import check_weights
+from kdey._support.validation import check_weights
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -36,10 +36,10 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from kdey.newton import Evaluate, Minimum, projected_newton
+from kdey._support.newton import Evaluate, Minimum, projected_newton
+from kdey._support.validation import check_weights
+from kdey._support.warnings import warn
 from kdey.simplex import check_posteriors
-from kdey.telling import warn
-from kdey.weights import check_weights
 
 Array = NDArray[np.float64]
 

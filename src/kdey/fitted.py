@@ -1,7 +1,7 @@
 """What functions on a fitted quantifier ask of it: posteriors of a bag, posteriors of training.
 
 These functions lie below the quantifiers, so that an estimate may call them: they take anything
-that has the fitted attributes of :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+that has the fitted attributes of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 """
 
 from __future__ import annotations

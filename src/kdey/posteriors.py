@@ -4,6 +4,12 @@ Templates made from posteriors of instances the classifier was fitted on are too
 themselves, so they come from cross-validation or from a held-out part. The classifier always
 sees the user's own labels (``class_weight`` dictionaries and prefit classifiers keep their
 meaning); everything after this stage sees codes 0..k-1, the positions in ``classes``.
+
+The classifier stage as a value: what it depends on, and what it gives to later stages.
+
+Everything before the rows of a quantifier depends on a classifier, on ``cv`` and on a seed alone.
+Held apart, the stage can be fitted once and serve every quantifier and setting that agrees on
+these three.
 """
 
 from __future__ import annotations
@@ -23,11 +29,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
-from kdey.device import on_gpu, posteriors_on
+from kdey._support.device import on_gpu, posteriors_on
+from kdey._support.threads import one_blas_thread, run_jobs
+from kdey._support.validation import check_weights
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
-from kdey.threads import one_blas_thread, run_jobs
-from kdey.weights import check_weights
 
 Posteriors = NDArray[np.floating]
 
@@ -334,3 +340,48 @@ def _check_rows(X: Any, codes: ArrayLike) -> tuple[Any, Indices]:
 def _check_two_classes(codes: Indices, where: str) -> None:
     if len(np.unique(codes)) < 2:
         raise ValueError(f"{where} holds one class only; at least two are needed")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStage:
+    """A fitted classifier, and the training posteriors that templates are made from."""
+
+    classifier: Any
+    training: TrainingPosteriors
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierStage:
+    """What the classifier stage depends on; see :func:`kdey.posteriors.training_posteriors`.
+
+    Attributes
+    ----------
+    classifier : unfitted classifier
+    cv : how the training posteriors are made; None where none are needed
+    random_state : int, RandomState or None
+    """
+
+    classifier: Any
+    cv: Any
+    random_state: Any
+
+    def fit(
+        self,
+        X: Any,
+        codes: Indices,
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> FittedStage:
+        """Return the stage fitted on instances ``X`` with labels ``classes[codes]``."""
+        fitted, training = training_posteriors(
+            self.classifier,
+            X,
+            codes,
+            classes,
+            cv=self.cv,
+            sample_weight=sample_weight,
+            n_jobs=n_jobs,
+            random_state=self.random_state,
+        )
+        return FittedStage(fitted, training)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from kdey import PACC, save
-from kdey.tables import reading
+from kdey.tables import files as reading
 
 from .cases import FAST, rows, run, without, write
 

@@ -11,11 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdey import EMQ, PACC, FitChecker, HDx, KDEyML, check_fit
-from kdey.diagnostics.check import p_values
 from kdey.diagnostics.densities import FLOOR, TrainingDensities, default_kernel
-from kdey.diagnostics.embedding import Embedding
-from kdey.diagnostics.folds import fold_models
-from kdey.diagnostics.null import null_positions
+from kdey.diagnostics.fit_check import p_values
+from kdey.diagnostics.fit_statistics import Embedding, null_positions
+from kdey.diagnostics.fold_models import fold_models
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 
 from .cases import draw, outsiders

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kdey import ACC, EMQ, PACC, KDEyML, identifiability, plan_bag_size, plan_labels
-from kdey.diagnostics.influence import tangent_basis
+from kdey.diagnostics.identify import tangent_basis
 
 from .cases import draw, posteriors
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey.frames import as_column, make_frame
+from kdey._support.frames import as_column, make_frame
 from tests.evaluation.cases import blobs
 
 
@@ -70,7 +70,7 @@ def test_refuses_unknown_names(results: kdey.Results) -> None:
 
 
 def test_without_any_frame_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdey.frames.find_spec", lambda name: None)
+    monkeypatch.setattr("kdey._support.frames.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pandas, polars, pyarrow"):
         make_frame({"a": [1]})
 

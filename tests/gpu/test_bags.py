@@ -9,9 +9,8 @@ import torch
 from kdey.bags import Bags
 from kdey.gpu import bags as device_bags
 from kdey.gpu import solve
-from kdey.gpu.bags import DeviceBags
+from kdey.gpu.bags import DeviceBags, in_tiles
 from kdey.gpu.rows import LogRows
-from kdey.gpu.tiles import in_tiles
 
 
 def unequal(seed=0, pool=50, weighted=False):

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import kdey
-from kdey import device as devices
-from kdey.device import as_tensor, choose_device, device_name, on_host, posteriors_on
+from kdey._support import device as devices
+from kdey._support.device import as_tensor, choose_device, device_name, on_host, posteriors_on
 from kdey.simplex import check_posteriors
 from tests.gpu.cases import problem
 from tests.gpu.conftest import needs_cuda

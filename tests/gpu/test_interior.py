@@ -7,13 +7,12 @@ import pytest
 import torch
 
 from kdey.bags import Bags
-from kdey.gpu.generators import TENSOR_GENERATORS
 from kdey.gpu.interior import solve_interior
-from kdey.gpu.losses import DivergenceLoss, MixtureLoss
+from kdey.gpu.losses import TENSOR_GENERATORS, DivergenceLoss, MixtureLoss
 from kdey.gpu.rows import LogRows
 from kdey.gpu.solve import maximise_likelihood, solve_cauchy_schwarz, solve_quadratic
 from kdey.problems import CauchySchwarz, Divergence, MixtureLikelihood, QuadraticMatch
-from kdey.problems.generator import GENERATORS
+from kdey.problems.separable import GENERATORS
 from kdey.solvers import solve_cauchy_schwarz as host_cauchy_schwarz
 from kdey.solvers import solve_divergence, solve_mixture
 from kdey.solvers import solve_quadratic as host_quadratic

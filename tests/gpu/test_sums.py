@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from kdey.gpu import plain
+from kdey.gpu import sums as plain
 from kdey.gpu.layout import DeviceReferences
-from kdey.gpu.plain import plain_log_sums
-from kdey.gpu.sums import class_log_sums
+from kdey.gpu.sums import class_log_sums, plain_log_sums
 from tests.gpu.cases import sums
 from tests.gpu.conftest import needs_cuda
 from tests.kernels.cases import worst_error

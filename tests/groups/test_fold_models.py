@@ -10,7 +10,7 @@ import polars as pl
 from kdey import PACC
 from kdey.diagnostics import FitChecker, hold_fold_models
 from kdey.groups import Grouping, GroupSettings, Scorer, estimate_file
-from kdey.tables.reading import TableFile
+from kdey.tables.files import TableFile
 
 
 def data(n: int, seed: int) -> tuple[pl.DataFrame, np.ndarray]:

@@ -7,9 +7,9 @@ import pytest
 
 from kdey import ACC, EMQ, PCC, KDEyML
 from kdey.groups import GroupSettings, GroupStream, estimate_groups
-from kdey.groups import large as module
-from kdey.inference import IntervalOptions
-from tests.sums.cases import make_case
+from kdey.groups import solve as module
+from kdey.intervals import IntervalOptions
+from tests.groups.sums.cases import make_case
 
 BOOTSTRAP = IntervalOptions(method="bootstrap", n_replicates=20)
 CASE = make_case(3, 7, seed=4, largest=900)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kdey.tables.reading import TableError, TableFile
+from kdey.tables.files import TableError, TableFile
 
 pytest.importorskip("pyarrow")
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdey.kernels import class_log_sums, transform
-from kdey.kernels.native_sums import class_log_sums_native
-from kdey.kernels.reference import class_log_sums_numpy
+from kdey.kernels.numpy_sums import class_log_sums_numpy
+from kdey.kernels.sums import class_log_sums_native
 
 from .cases import needs_native, one_hot_pool, pool, worst_error
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kdey.kernels import class_log_sums
-from kdey.kernels.native_sums import class_log_sums_native
-from kdey.kernels.reference import class_log_sums_numpy
+from kdey.kernels.numpy_sums import class_log_sums_numpy
+from kdey.kernels.sums import class_log_sums_native
 
 from .cases import needs_native, pool, worst_error
 

@@ -9,7 +9,7 @@ import pytest
 
 import kdey
 from kdey.model_selection import GridEdgeWarning
-from kdey.model_selection.edges import find_edges
+from kdey.model_selection.grid import find_edges
 from tests.evaluation.cases import CountingClassifier, blobs
 
 PROTOCOL = kdey.APP(n_bags=15, bag_size=50)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey.model_selection.data import Score
+from kdey.model_selection.candidates import Score
 from kdey.model_selection.log import SearchLog
 from tests.evaluation.cases import CountingClassifier, blobs
 
@@ -198,7 +198,7 @@ def test_a_full_disk_loses_nothing_finished(
 def test_a_real_limit_on_the_size_of_files(tmp_path: Path) -> None:
     script = (
         "import resource, sys; from kdey.model_selection.log import SearchLog\n"
-        "from kdey.model_selection.data import Score\n"
+        "from kdey.model_selection.candidates import Score\n"
         "log = SearchLog(sys.argv[1], 'f'); n = 0\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try:\n"

@@ -24,7 +24,7 @@ from kdey.plots import (
     SimplexDisplay,
     TuningDisplay,
 )
-from kdey.plots.diagonal import binned
+from kdey.plots.errors import binned
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -166,7 +166,7 @@ def test_bias(results: Any) -> None:
         np.testing.assert_allclose(medians(boxes), np.median(errors[name], axis=0), atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::kdey.model_selection.edges.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::kdey.model_selection.grid.GridEdgeWarning")
 def test_sensitivity_of_a_search(data: tuple[Any, Any]) -> None:
     grid = {"bandwidth": [0.3, 0.01, 0.1], "kernel": ["gaussian", "aitchison"]}
     search = GridSearchQ(

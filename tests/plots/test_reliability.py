@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from kdey.report.reliability import reliability
+from kdey.report.classifier import reliability
 
 
 def drawn(n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

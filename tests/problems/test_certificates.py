@@ -14,7 +14,7 @@ from kdey.problems import (
     MixtureLikelihood,
     QuadraticMatch,
 )
-from kdey.problems.protocol import frank_wolfe_gap
+from kdey.problems.interface import frank_wolfe_gap
 
 K = 3
 

@@ -5,8 +5,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from kdey.problems.dissimilarity import DISSIMILARITIES, Dissimilarity, resolve_dissimilarity
-from kdey.problems.generator import GENERATORS
+from kdey.problems.histograms import DISSIMILARITIES, Dissimilarity, resolve_dissimilarity
+from kdey.problems.separable import GENERATORS
 
 
 def _symmetric(p, q):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from kdey.problems.generator import GENERATORS, resolve_generator
+from kdey.problems.separable import GENERATORS, resolve_generator
 
 FORMULAS = {
     "hellinger": lambda p, q: p + q - 2 * np.sqrt(p * q),

@@ -5,8 +5,7 @@ import pytest
 
 from kdey.bags import Bags
 from kdey.problems import MixtureLikelihood
-from kdey.problems.generator import NEGATIVE_LOG
-from kdey.problems.separable import SeparableLoss
+from kdey.problems.separable import NEGATIVE_LOG, SeparableLoss
 
 
 def test_objective_is_the_mean_negative_log_likelihood_of_the_rows_as_given():

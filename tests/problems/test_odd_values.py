@@ -15,9 +15,9 @@ from kdey.problems import (
     MixtureLikelihood,
     QuadraticMatch,
 )
-from kdey.problems.dissimilarity import Dissimilarity
-from kdey.problems.generator import GENERATORS, NEGATIVE_LOG, _ratio
-from kdey.problems.protocol import check_gram, frank_wolfe_gap
+from kdey.problems.histograms import Dissimilarity
+from kdey.problems.interface import check_gram, frank_wolfe_gap
+from kdey.problems.separable import GENERATORS, NEGATIVE_LOG, _ratio
 
 
 def test_a_ratio_of_zeros_is_zero_and_of_something_over_zero_infinite():

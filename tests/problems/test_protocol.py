@@ -14,7 +14,7 @@ from kdey.problems import (
     MixtureLikelihood,
     QuadraticMatch,
 )
-from kdey.problems.protocol import check_array, check_gram, check_non_negative, with_fields
+from kdey.problems.interface import check_array, check_gram, check_non_negative, with_fields
 
 
 def test_arrays_become_contiguous_float64():

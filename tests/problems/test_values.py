@@ -16,8 +16,7 @@ from kdey.problems import (
     MixtureLikelihood,
     QuadraticMatch,
 )
-from kdey.problems.generator import GENERATORS, NEGATIVE_LOG
-from kdey.problems.separable import SeparableLoss
+from kdey.problems.separable import GENERATORS, NEGATIVE_LOG, SeparableLoss
 
 RNG = np.random.default_rng(11)
 M, Q = RNG.random((6, 3)), RNG.random((2, 6))

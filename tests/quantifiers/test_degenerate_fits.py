@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 import kdey
-from kdey.inference.analytic import _inside
+from kdey.intervals.analytic import _inside
 
 
 def test_a_calibrator_that_calls_a_class_impossible() -> None:

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import kdey
-from kdey.automatic import TuningWarning
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
+from kdey.tuning import TuningWarning
 
 from .methods import binary, multiclass
 

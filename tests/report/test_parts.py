@@ -13,15 +13,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from kdey.inference.region import region_from_covariance
+from kdey.intervals.region import region_from_covariance
 from kdey.report import group_table
-from kdey.report.axes import Axis, percent, round_step, share_axis
 from kdey.report.classifier import classifier_view
-from kdey.report.figures.heat import DARKEST
+from kdey.report.figures.shares import DARKEST
 from kdey.report.figures.simplex import region_border
-from kdey.report.groups import position, text
-from kdey.report.rows import ClassRow, by_size
-from kdey.report.svg import Drawing, shortened, text_width
+from kdey.report.groups import ClassRow, by_size, position, text
+from kdey.report.svg import Axis, Drawing, percent, round_step, share_axis, shortened, text_width
 from kdey.report.words import answer, fit_meaning, groups_answer, listed
 
 from .cases import HOSTILE, fitted, group_rows, names, posteriors, weeks

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
+from kdey.rows.composite import StackedSpec
 from kdey.rows.density import DensityRows, DirichletRows
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.monte_carlo import MonteCarloSpec
 from kdey.rows.overlap import OverlapSpec
 from kdey.rows.posterior import PosteriorRows, RatioRows
 from kdey.rows.references import KernelSpec
-from kdey.rows.stack import StackedSpec
 
 from .cases import posteriors, training
 

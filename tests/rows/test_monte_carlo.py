@@ -14,7 +14,7 @@ from sklearn.neighbors import KernelDensity
 
 from kdey.bags import Bags
 from kdey.problems import Divergence
-from kdey.problems.generator import resolve_generator
+from kdey.problems.separable import resolve_generator
 from kdey.rows.monte_carlo import MonteCarloMap, MonteCarloSpec
 from kdey.rows.references import KernelSpec
 

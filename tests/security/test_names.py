@@ -19,10 +19,8 @@ import pytest
 
 import kdey
 from kdey import make_report
-from kdey.experiments.tables.html import to_html
-from kdey.experiments.tables.latex import to_latex
-from kdey.experiments.tables.markdown import to_markdown
-from kdey.experiments.tables.model import Entry, Line, Table
+from kdey.paper.tables.model import Entry, Line, Table
+from kdey.paper.tables.writers import to_html, to_latex, to_markdown
 
 #: Ways out of text, attributes, scripts, comments, templates, tables, formulas and terminals.
 HOSTILE = (
@@ -194,7 +192,7 @@ def test_plots_draw_them_as_they_are(name: str) -> None:
 def test_a_terminal_obeys_no_table(tmp_path: Path) -> None:
     click_testing = pytest.importorskip("click.testing")
     pytest.importorskip("rich"), pytest.importorskip("pyarrow"), pytest.importorskip("skops")
-    from kdey.cli.group import kdey as main
+    from kdey.cli.main import kdey as main
 
     rng = np.random.default_rng(0)
     labels = np.array(["\x1b[31mred\x07", "[bold]b[/bold]"])

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from kdey import native
-from kdey.solvers.active_set import solve_programs
+from kdey.solvers.quadratic import solve_programs
 
 
 def _value(gram, linear, x):

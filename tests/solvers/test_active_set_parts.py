@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kdey.solvers import active_set
-from kdey.solvers.active_set import (
+from kdey.solvers import quadratic as active_set
+from kdey.solvers.quadratic import (
     PROXIMAL,
     _first_point,
     _most_negative,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kdey import native
-from kdey.solvers import active_set
-from kdey.solvers.active_set import solve_programs
+from kdey.solvers import quadratic as active_set
+from kdey.solvers.quadratic import solve_programs
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 12])

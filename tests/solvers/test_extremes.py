@@ -23,7 +23,7 @@ from kdey.solvers import (
     solve_quadratic,
     solve_sqp,
 )
-from kdey.solvers.active_set import solve_programs
+from kdey.solvers.quadratic import solve_programs
 
 
 def _valid(solution):

@@ -18,8 +18,6 @@ from kdey.problems import (
 )
 from kdey.solvers import (
     Solution,
-    active_set,
-    multistart,
     quadratic,
     solve_cauchy_schwarz,
     solve_cdf_distance,
@@ -29,9 +27,14 @@ from kdey.solvers import (
     solve_nonconvex,
     solve_quadratic,
 )
-from kdey.solvers.active_set import _factor, _most_negative, _on_simplex, _Program
-from kdey.solvers.quadratic import TOLERANCE
-from kdey.solvers.scalar import ternary_search
+from kdey.solvers import (
+    nonconvex as multistart,
+)
+from kdey.solvers import (
+    quadratic as active_set,
+)
+from kdey.solvers.nonconvex import ternary_search
+from kdey.solvers.quadratic import TOLERANCE, _factor, _most_negative, _on_simplex, _Program
 
 
 @pytest.mark.parametrize(("short", "raised"), [(1e-13, 1e-12), (1e-10, 1e-9), (1e-7, 1e-6)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kdey.problems import Divergence
-from kdey.solvers.start import check_start, interior_start
+from kdey.solvers.solution import check_start, interior_start
 
 
 def test_uniform_without_a_start():

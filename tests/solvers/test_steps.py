@@ -25,7 +25,7 @@ from kdey.solvers import (
     solve_sqp,
     ternary_search,
 )
-from kdey.solvers.multistart import _starts
+from kdey.solvers.nonconvex import _starts
 
 
 @pytest.mark.parametrize(("tol", "steps"), [(1e-8, 46), (0.5, 2), (0.1, 6)])

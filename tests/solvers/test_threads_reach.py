@@ -22,7 +22,7 @@ from kdey.solvers import (
     solve_quadratic,
     solve_sqp,
 )
-from kdey.solvers.active_set import solve_programs
+from kdey.solvers.quadratic import solve_programs
 
 M, Q = np.random.default_rng(0).random((6, 3)), np.random.default_rng(1).random((2, 6))
 HIST = np.random.default_rng(2).random((2, 4, 3)), np.random.default_rng(3).random((2, 2, 4))

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey._support.threads import thread_count
+from kdey._support.validation import check_count, check_positive, check_weights
 from kdey.bags import Bags
-from kdey.bayes.convergence import effective_size, split_r_hat
-from kdey.bayes.draws import PosteriorDraws
+from kdey.bayes.draws import PosteriorDraws, effective_size, split_r_hat
 from kdey.bayes.gibbs import Array, Chains, gibbs_sweeps
 from kdey.fitted import bag_posteriors
 from kdey.matching import AverageOf, MaximiseLikelihood
 from kdey.problems import MixtureLikelihood
-from kdey.scalars import check_count, check_positive
-from kdey.threads import thread_count
-from kdey.weights import check_weights
 
 #: R-hat above this means that the chains have not found the same distribution.
 LARGEST_R_HAT = 1.05

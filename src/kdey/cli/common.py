@@ -108,8 +108,8 @@ def literal(text: str) -> Any:
 
 def deliver(table: Any, format: str | None, output: str | None) -> None:
     """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
-    from kdey.tables.writing import format_of, table_bytes
-    from kdey.writing import write_whole
+    from kdey._support.files import write_whole
+    from kdey.tables.files import format_of, table_bytes
 
     if format is None:
         drawn = output is None and sys.stdout.isatty()
@@ -163,7 +163,7 @@ def output_options(command: Command) -> Command:
 def check_output(output: str | None) -> None:
     """Raise where the output cannot be written, before any work."""
     if output is not None:
-        from kdey.writing import check_writable
+        from kdey._support.files import check_writable
 
         check_writable(output)
 
@@ -172,6 +172,6 @@ def check_table_output(options: dict[str, Any]) -> None:
     """As :func:`check_output` for ``--format`` and ``--output`` of a table."""
     check_output(options["output"])
     if options["format"] is None:
-        from kdey.tables.writing import format_of
+        from kdey.tables.files import format_of
 
         format_of(options["output"])

@@ -11,7 +11,7 @@ import click
 from kdey.cli.common import InputError
 
 if TYPE_CHECKING:
-    from kdey.datasets.registry import Entry
+    from kdey.paper.datasets.registry import Entry
 
 _DIRECTORY = click.option(
     "--data-dir",
@@ -33,8 +33,8 @@ def list_(group: str | None, data_dir: str | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from kdey.datasets.checking import place
-    from kdey.datasets.registry import GROUPS, entries
+    from kdey.paper.datasets.checking import place
+    from kdey.paper.datasets.registry import GROUPS, entries
 
     if group is not None and group not in GROUPS:
         raise click.BadParameter(f"must be one of {', '.join(GROUPS)}", param_hint="--group")
@@ -62,7 +62,7 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
     NAMES are data sets or whole groups. Checksums are recorded on the first download and compared
     afterwards. UCI files are converted into one table each; what is done is printed.
     """
-    from kdey.datasets.fetching import fetch as get
+    from kdey.paper.datasets.download import fetch as get
 
     failed = False
     for entry in _entries(names):
@@ -82,7 +82,7 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
 @_DIRECTORY
 def path(name: str, data_dir: str | None) -> None:
     """Print the paths of the files of a data set."""
-    from kdey.datasets.checking import paths
+    from kdey.paper.datasets.checking import paths
 
     (entry,) = _entries((name,), groups=False)
     with _one_line_errors():
@@ -102,9 +102,9 @@ def check(names: tuple[str, ...], data_dir: str | None) -> None:
     NAMES are data sets or whole groups; by default all that are found. The exit code is 1 if
     anything is wrong.
     """
-    from kdey.datasets.checking import check as examine
-    from kdey.datasets.checking import place
-    from kdey.datasets.registry import entries
+    from kdey.paper.datasets.checking import check as examine
+    from kdey.paper.datasets.checking import place
+    from kdey.paper.datasets.registry import entries
 
     with _one_line_errors():
         chosen = _entries(names) or [e for e in entries() if place(e, data_dir) != "missing"]
@@ -118,7 +118,7 @@ def check(names: tuple[str, ...], data_dir: str | None) -> None:
 
 def _entries(names: tuple[str, ...], groups: bool = True) -> list[Entry]:
     """Return the data sets of names and groups; an unknown one is a usage error."""
-    from kdey.datasets.registry import GROUPS, entries, find
+    from kdey.paper.datasets.registry import GROUPS, entries, find
 
     found = []
     for name in names:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
-from kdey.cli.grouped import group_options, grouping_of
+from kdey.cli.options import group_options, grouping_of
 
 
 @click.command()
@@ -47,10 +47,10 @@ def estimate(model: str, table: str, **options: Any) -> None:
 
 def _estimated(model: str, table: str, options: dict[str, Any]) -> Any:
     from kdey import load
+    from kdey._support.progress import progress
     from kdey.groups import GroupSettings, estimate_file
-    from kdey.inference import IntervalOptions
-    from kdey.progress import progress
-    from kdey.tables.reading import TableFile
+    from kdey.intervals import IntervalOptions
+    from kdey.tables.files import TableFile
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     limits = IntervalOptions(options["confidence"], options["target"])

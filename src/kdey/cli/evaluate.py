@@ -7,9 +7,16 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
-from kdey.cli.labelled import label_options, read_labelled
-from kdey.cli.methods import METHODS, make_classifier, make_method, model_options
-from kdey.cli.protocols import make_protocol, protocol_options
+from kdey.cli.options import (
+    METHODS,
+    label_options,
+    make_classifier,
+    make_method,
+    make_protocol,
+    model_options,
+    protocol_options,
+    read_labelled,
+)
 
 
 @click.command()
@@ -68,8 +75,8 @@ def _of_methods(table: str, options: dict[str, Any]) -> Any:
 
 def _of_model(table: str, options: dict[str, Any]) -> Any:
     from kdey import load
+    from kdey.tables.files import TableError, TableFile
     from kdey.tables.layout import TableLayout, require
-    from kdey.tables.reading import TableError, TableFile
     from kdey.tables.training import table_labels, usable_rows
 
     quantifier = load(options["model"])

@@ -7,9 +7,16 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_output, guarded, names, say, settings
-from kdey.cli.config import config_option
-from kdey.cli.labelled import label_options, read_labelled
-from kdey.cli.methods import fit_options, make_classifier, make_method, method_option, model_options
+from kdey.cli.main import config_option
+from kdey.cli.options import (
+    fit_options,
+    label_options,
+    make_classifier,
+    make_method,
+    method_option,
+    model_options,
+    read_labelled,
+)
 
 
 @click.command()
@@ -57,7 +64,7 @@ def fit(table: str, label: str, output: str, **options: Any) -> None:
 
 
 def _fitted(training: Any, scores: list[str], table: str, options: dict[str, Any]) -> Any:
-    from kdey.tables.reading import TableError
+    from kdey.tables.files import TableError
 
     own = settings(options["options"], "--option")
     name, seed, jobs = options["method"], options["seed"], options["jobs"]
@@ -87,7 +94,7 @@ def _hold(quantifier: Any, training: Any) -> None:
 def _fit_scores(quantifier: Any, training: Any, scores: list[str]) -> Any:
     import numpy as np
 
-    from kdey.groups.scores import bad_score, match_scores
+    from kdey.groups.scoring import bad_score, match_scores
     from kdey.tables.layout import TableLayout
 
     classes = np.unique(training.y)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_output, guarded, names, say
-from kdey.cli.grouped import group_options, grouping_of
+from kdey.cli.options import group_options, grouping_of
 
 #: Groups beyond this number are not checked for fit one by one.
 _MOST_CHECKED = 50
@@ -36,10 +36,10 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     """Return the report."""
     from kdey import load
     from kdey.groups import Scorer
-    from kdey.inference import IntervalOptions
+    from kdey.intervals import IntervalOptions
     from kdey.report import make_report
+    from kdey.tables.files import TableError, TableFile
     from kdey.tables.layout import TableLayout
-    from kdey.tables.reading import TableError, TableFile
 
     quantifier, file = load(model), TableFile.open(table)
     limits = IntervalOptions(options["confidence"])
@@ -105,7 +105,7 @@ def _groups(
 ) -> Any:
     """Return the table of groups as the report takes it; None without keys."""
     from kdey.groups import FileGroups, GroupKeys, GroupSettings, estimate_groups
-    from kdey.groups.files import key_types
+    from kdey.groups.file import key_types
 
     if not grouping.names:
         return None

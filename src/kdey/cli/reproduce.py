@@ -108,10 +108,10 @@ def sensitivity(
     """Test error of DM-HD over bins and of KDEy-ML over bandwidths (UCI multiclass)."""
 
     def work() -> None:
-        from kdey.experiments.sensitivity import run_sensitivity
-        from kdey.experiments.settings import SETTINGS
-        from kdey.experiments.sources import find_sources
-        from kdey.experiments.store import ResultsFile
+        from kdey.paper.cells import ResultsFile
+        from kdey.paper.sensitivity import run_sensitivity
+        from kdey.paper.settings import SETTINGS
+        from kdey.paper.tasks import find_sources
 
         setting = SETTINGS["multi"].quickened() if quick else SETTINGS["multi"]
         sources = find_sources(setting, datasets, _say)
@@ -142,7 +142,7 @@ def figures(results: Path, out: Path) -> None:
     """Draw all figures that the results allow; the sketches need none."""
 
     def work() -> None:
-        from kdey.experiments.figures import draw_figures
+        from kdey.paper.figures import draw_figures
 
         found = _files(results) if results.exists() else []
         for path in draw_figures(_read(found), out, _say):
@@ -163,11 +163,11 @@ def _run_setting(
     quick: bool,
     results: Path,
 ) -> None:
-    from kdey.experiments.methods import find_methods
-    from kdey.experiments.run import Run, run
-    from kdey.experiments.settings import METRICS, SETTINGS
-    from kdey.experiments.sources import find_sources
-    from kdey.experiments.store import ResultsFile
+    from kdey.paper.cells import ResultsFile
+    from kdey.paper.methods import find_methods
+    from kdey.paper.run import Run, run
+    from kdey.paper.settings import METRICS, SETTINGS
+    from kdey.paper.tasks import find_sources
 
     setting = SETTINGS[name].quickened() if quick else SETTINGS[name]
     setting = setting.with_one_classifier() if one_classifier else setting
@@ -185,8 +185,8 @@ def _run_setting(
 
 def _print_tables(path: Path) -> None:
     """Print the widest table of each metric, and the pairs."""
-    from kdey.experiments.tables import make_tables
-    from kdey.experiments.tables.terminal import print_tables
+    from kdey.paper.tables import make_tables
+    from kdey.paper.tables.writers import print_tables
 
     made = make_tables(_read([path]))
     wide = {table.name.removesuffix("-all") for table in made if table.name.endswith("-all")}
@@ -196,9 +196,9 @@ def _print_tables(path: Path) -> None:
 
 
 def _make_tables(results: Path, out: Path | None, document: Path | None, quiet: bool) -> None:
-    from kdey.experiments.settings import SETTINGS
-    from kdey.experiments.tables import make_tables, write_document, write_tables
-    from kdey.experiments.tables.terminal import print_tables
+    from kdey.paper.settings import SETTINGS
+    from kdey.paper.tables import make_tables, write_document, write_tables
+    from kdey.paper.tables.writers import print_tables
 
     found = _read(_files(results))
     made = {name: make_tables(found, name) for name in SETTINGS}
@@ -230,7 +230,7 @@ def _files(results: Path) -> list[Path]:
 
 
 def _read(paths: Sequence[Path]) -> Any:
-    from kdey.experiments.store import read_results
+    from kdey.paper.cells import read_results
 
     return read_results(*paths)
 

@@ -7,9 +7,16 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_output, deliver, guarded, literal, output_options, say
-from kdey.cli.labelled import label_options, read_labelled
-from kdey.cli.methods import make_classifier, make_method, method_option, model_options
-from kdey.cli.protocols import make_protocol, protocol_options
+from kdey.cli.options import (
+    label_options,
+    make_classifier,
+    make_method,
+    make_protocol,
+    method_option,
+    model_options,
+    protocol_options,
+    read_labelled,
+)
 
 
 @click.command()

@@ -6,13 +6,11 @@ Does the bag fit the training classes (``check_fit``), can the classes be told a
 ``importance_weights``).
 """
 
-from kdey.diagnostics.adapt import AdaptedClassifier, adapt_posteriors, importance_weights
-from kdey.diagnostics.attach import with_fit_checks
-from kdey.diagnostics.check import FitChecker, check_fit
-from kdey.diagnostics.folds import FoldModels, fold_models, hold_fold_models
+from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
+from kdey.diagnostics.fit_check import FitCheck, FitChecker, check_fit, with_fit_checks
+from kdey.diagnostics.fold_models import FoldModels, fold_models, hold_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
 from kdey.diagnostics.planning import BagPlan, LabelPlan, plan_bag_size, plan_labels
-from kdey.diagnostics.result import FitCheck
 
 __all__ = [
     "AdaptedClassifier",

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.frames import make_frame
+from kdey._support.validation import check_share
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
-from kdey.frames import make_frame
-from kdey.scalars import check_share
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.frames import make_frame
 from kdey.bags import Array
-from kdey.frames import make_frame
 from kdey.solvers.solution import Solution
 
 _PARTS = ("gap", "n_iter", "converged")
@@ -82,7 +82,7 @@ class Results:
 
         Parameters
         ----------
-        backend : see :func:`kdey.frames.make_frame`
+        backend : see :func:`kdey._support.frames.make_frame`
         by_class : bool
             One row per method, bag and class instead: ``method``, ``bag``, ``class``, ``true``,
             ``estimated``.

@@ -1,4 +1,7 @@
-"""Evaluation over a protocol: the work per instance once per pool, bags in native batches."""
+"""Fitting several quantifiers with one fit per distinct classifier stage.
+
+Evaluation over a protocol: the work per instance once per pool, bags in native batches.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,81 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from kdey._support.fingerprint import fingerprint
+from kdey._support.progress import Progress, progress
+from kdey._support.validation import check_count
 from kdey.bags import Bags
 from kdey.evaluation.results import MethodResults, Results
+from kdey.labels import training_labels
 from kdey.matching import concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
-from kdey.progress import Progress, progress
+from kdey.posteriors import FittedStage
 from kdey.protocols import APP, BagProtocol, LabelledBags
-from kdey.protocols.parameters import check_protocol
-from kdey.quantifiers.pool import BagSolver, PoolWork
-from kdey.scalars import check_count
+from kdey.protocols.draw import check_protocol
+from kdey.quantifiers.base import BagSolver, PoolWork
 from kdey.solvers.solution import Solution
+
+
+def fit_many(
+    quantifiers: Mapping[str, Any],
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    n_jobs: int | None = None,
+) -> dict[str, Any]:
+    """Fit clones of several quantifiers, each distinct classifier stage once.
+
+    Quantifiers that agree on classifier, ``cv`` and ``random_state`` get the very same fitted
+    classifier and training posteriors (so that :func:`kdey.evaluate` computes its posteriors
+    once); those without such a stage are fitted on their own.
+
+    Parameters
+    ----------
+    quantifiers : mapping from names to quantifiers
+        Unfitted; left as they are.
+    X, y, sample_weight : as for ``fit``
+    n_jobs : int, optional
+        Classifier fits run at once.
+
+    Returns
+    -------
+    fitted : dict from the names to fitted clones
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fitted = kdey.fit_many({"ACC": kdey.ACC(), "PACC": kdey.PACC()}, X, y)
+    >>> fitted["ACC"].classifier_ is fitted["PACC"].classifier_
+    True
+    """
+    if not isinstance(quantifiers, Mapping):
+        raise TypeError(f"quantifiers must map names to quantifiers, got {quantifiers!r}")
+    codes, classes = training_labels(y)
+    stages: dict[str, FittedStage] = {}
+    fitted = {}
+    for name, quantifier in quantifiers.items():
+        if not hasattr(quantifier, "fit") or isinstance(quantifier, type):
+            raise TypeError(f"quantifiers must hold quantifiers, but {name!r} is {quantifier!r}")
+        made = clone(quantifier)
+        stage = getattr(made, "_classifier_stage", lambda: None)()
+        if stage is None:
+            extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+            fitted[name] = made.fit(X, y, **extra)
+            continue
+        key = fingerprint(stage)
+        if key not in stages:
+            stages[key] = stage.fit(X, codes, classes, sample_weight, n_jobs)
+        fitted[name] = made.fit_stage(stages[key], X, y)
+    return fitted
+
 
 #: Drawn instances per batch of bags: bounds memory and paces the progress, not the result.
 BATCH = 1 << 20
@@ -59,7 +123,7 @@ def evaluate(
     chunk_size : int, optional
         Bags per batch; by default as many as hold about a million instances.
     verbose : bool or "auto"
-        Whether to show progress; see :func:`kdey.progress.progress`.
+        Whether to show progress; see :func:`kdey._support.progress.progress`.
 
     Returns
     -------

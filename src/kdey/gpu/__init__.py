@@ -1,6 +1,7 @@
 """The same estimates on a GPU, or wherever torch runs (extra ``gpu``).
 
-``device=`` of a quantifier says where (:mod:`kdey.device`). Rows are made there (``rows``: class
+``device=`` of a quantifier says where (:mod:`kdey._support.device`). Rows are made there
+(``rows``: class
 log-sums by ``sums``, which takes the Triton kernel of ``fused`` or the plain torch of ``plain``;
 ``layout`` holds the references as they want them), and bags are solved there (``solve``: the
 problems of ``losses``, all by the one interior-point method of ``interior``). ``tiles`` bounds the

@@ -1,16 +1,52 @@
-"""Bags on a device: their rows gathered in runs of about equal size."""
+r"""Work in tiles that fit the device: where memory runs out, the tile is halved.
+
+Bags on a device: their rows gathered in runs of about equal size.
+
+Mean kernels between bags and given points on a device, for Monte Carlo rows.
+
+The device's :func:`kdey.kernels.means.kernel_means`, in float64:
+
+.. math:: q_{bi} = \frac{1}{r_i} \sum_j w_{bj}
+          \exp\left(-\frac{\|x_i - u_j\|^2}{2 h^2}\right), \qquad \sum_j w_{bj} = 1
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kdey._support.device import as_tensor
 from kdey.bags import Bags
-from kdey.device import as_tensor
+
+
+def in_tiles(work: Callable[[int, int], None], total: int, tile: int) -> int:
+    """Call ``work(start, stop)`` over ``range(total)`` in tiles; return the tile that fitted.
+
+    A tile that finds no device memory is done again in halves, and later tiles are as small; the
+    error is passed on only where a tile of one does not fit. ``work`` must not leave half of its
+    effects behind when it fails.
+    """
+    start, tile = 0, max(1, tile)
+    while start < total:
+        stop = min(start + tile, total)
+        try:
+            work(start, stop)
+        except torch.OutOfMemoryError:
+            if stop - start == 1:
+                raise
+            tile = (stop - start) // 2
+        else:
+            start = stop
+            continue
+        # Outside the handler, where the failed call's tensors are no longer referred to.
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return tile
+
 
 #: Numbers (bags x longest bag x classes) held at a time.
 _NUMBERS = {"cuda": 1 << 27, "cpu": 1 << 22}
@@ -60,3 +96,49 @@ class DeviceBags:
         places = torch.where(held, places, self.offsets[bags][:, None])
         weights = held.double() if self.weights is None else self.weights[places] * held
         return self.indices[places], weights
+
+
+#: Kernel values held at a time.
+_TILE = {"cuda": 1 << 27, "cpu": 1 << 21}
+
+
+def kernel_means(
+    points: torch.Tensor,
+    log_scale: torch.Tensor,
+    instances: torch.Tensor,
+    bags: Bags,
+    bandwidth: float,
+) -> torch.Tensor:
+    """Return the mean kernel of each bag at each point over ``exp(log_scale)``, (n_bags, t).
+
+    Parameters
+    ----------
+    points : tensor of shape (t, D)
+    log_scale : tensor of shape (t,)
+    instances : tensor of shape (m, D)
+        The pool.
+    bags : Bags
+    bandwidth : float
+    """
+    used, columns = np.unique(bags.indices, return_inverse=True)
+    u = instances[as_tensor(used, instances.device)]
+    centre = u.mean(dim=0)  # small norms make exact distances
+    u = u - centre
+    norms = (u**2).sum(dim=1, keepdim=True)
+    places = as_tensor(columns.reshape(-1), u.device)
+    offsets = as_tensor(bags.offsets[:-1], u.device)
+    shares = as_tensor(bags.matrix().data, u.device)
+    out = u.new_empty((len(bags), len(points)))
+    factor = -0.5 / bandwidth**2
+
+    def work(start: int, stop: int) -> None:
+        x = points[start:stop] - centre
+        last = factor * (x**2).sum(dim=1) - log_scale[start:stop]
+        exponents = torch.addmm(last, u, x.T, alpha=-2.0 * factor).add_(factor * norms)
+        # A bag is a weighted sum of rows: what an embedding layer calls a bag, too.
+        out[:, start:stop] = torch.nn.functional.embedding_bag(
+            places, exponents.exp_(), offsets, mode="sum", per_sample_weights=shares
+        )
+
+    in_tiles(work, len(points), _TILE.get(u.device.type, 1 << 22) // len(used))
+    return out

@@ -1,16 +1,71 @@
-"""The problems of :mod:`kdey.problems` for a batch of bags on a device, as the solver needs them.
+"""Divergence generators of :mod:`kdey.problems.separable` on tensors: phi, phi', phi'' in p > 0.
+
+The problems of :mod:`kdey.problems` for a batch of bags on a device, as the solver needs them.
 
 All tensors are float64. ``x`` always has shape (B, k): row b belongs to bag b.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
 import torch
 
-from kdey.gpu.generators import TensorGenerator
+Function = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class TensorGenerator:
+    """phi(p, q) with its derivatives in p, for p > 0 and q >= 0 of equal shape."""
+
+    value: Function
+    first: Function
+    second: Function
+
+
+def _topsoe(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    both = p + q
+    return torch.xlogy(p, 2 * p / both) + torch.xlogy(q, 2 * q / both)
+
+
+def _scaled(generator: TensorGenerator, factor: float) -> TensorGenerator:
+    return TensorGenerator(
+        lambda p, q: factor * generator.value(p, q),
+        lambda p, q: factor * generator.first(p, q),
+        lambda p, q: factor * generator.second(p, q),
+    )
+
+
+_TOPSOE = TensorGenerator(
+    _topsoe,
+    lambda p, q: torch.log(2 * p / (p + q)),
+    lambda p, q: q / (p * (p + q)),
+)
+
+#: By the names of :data:`kdey.problems.separable.GENERATORS`. ``reverse-kl`` is missing: it forbids
+#: classes where a bag has no mass, which only the host's solver handles.
+TENSOR_GENERATORS: dict[str, TensorGenerator] = {
+    "hellinger": TensorGenerator(
+        lambda p, q: (p.sqrt() - q.sqrt()) ** 2,
+        lambda p, q: 1.0 - (q / p).sqrt(),
+        lambda p, q: 0.5 * q.sqrt() / (p * p.sqrt()),
+    ),
+    "topsoe": _TOPSOE,
+    "jensen-shannon": _scaled(_TOPSOE, 0.5),
+    "kl": TensorGenerator(
+        lambda p, q: torch.xlogy(q, q / p) - q + p,
+        lambda p, q: 1.0 - q / p,
+        lambda p, q: q / (p * p),
+    ),
+    "chi2": TensorGenerator(
+        lambda p, q: (p - q) ** 2 / (p + q),
+        lambda p, q: 1.0 - 4.0 * (q / (p + q)) ** 2,
+        lambda p, q: 8.0 * q * q / (p + q) ** 3,
+    ),
+}
+
 
 #: Numbers of the table of outer products held at a time.
 _OUTER = 1 << 26
@@ -39,7 +94,7 @@ class Loss(Protocol):
 
 
 def frank_wolfe_gap(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-    """Return x . g - min_i g_i, as :func:`kdey.problems.protocol.frank_wolfe_gap`."""
+    """Return x . g - min_i g_i, as :func:`kdey.problems.interface.frank_wolfe_gap`."""
     spread = gradient - gradient.amin(dim=1, keepdim=True)
     return (x * spread).sum(dim=1)
 

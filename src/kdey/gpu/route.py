@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from kdey._support.device import on_host
 from kdey.bags import Bags
-from kdey.device import on_host
 from kdey.matching import (
     AverageOf,
     MatchCauchySchwarz,
@@ -16,7 +16,7 @@ from kdey.matching import (
     MaximiseLikelihood,
 )
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.committee import CommitteeMap
+from kdey.rows.composite import CommitteeMap
 from kdey.rows.density import DensityMap
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.rows.overlap import OverlapMap
@@ -91,7 +91,7 @@ def rows_of_family_on(
     device: Any,
     n_threads: int = 1,
 ) -> Iterator[tuple[Any, Any]]:
-    """As :func:`kdey.rows.together.rows_of_family`, with the rows on ``device``.
+    """As :func:`kdey.rows.interface.rows_of_family`, with the rows on ``device``.
 
     Where ``matching`` has no route there, the rows are the host's.
     """

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import torch
 
-from kdey.device import as_tensor, on_host
+from kdey._support.device import as_tensor, on_host
 from kdey.gpu.sums import class_log_sums
-from kdey.rows.committee import CommitteeMap
+from kdey.rows.composite import CommitteeMap
 from kdey.rows.density import DensityMap
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.rows.overlap import OverlapMap

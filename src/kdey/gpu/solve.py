@@ -8,15 +8,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kdey._support.device import as_tensor
 from kdey.bags import Array, Bags
-from kdey.device import as_tensor
-from kdey.gpu.bags import DeviceBags
-from kdey.gpu.generators import TENSOR_GENERATORS
+from kdey.gpu.bags import DeviceBags, in_tiles, kernel_means
 from kdey.gpu.interior import BatchSolution, solve_interior
-from kdey.gpu.kernel_means import kernel_means
-from kdey.gpu.losses import CauchySchwarzLoss, DivergenceLoss, MixtureLoss, QuadraticLoss
+from kdey.gpu.losses import (
+    TENSOR_GENERATORS,
+    CauchySchwarzLoss,
+    DivergenceLoss,
+    MixtureLoss,
+    QuadraticLoss,
+)
 from kdey.gpu.rows import DeviceRows, LogRows, PartRows, PointRows
-from kdey.gpu.tiles import in_tiles
 from kdey.matching import (
     MatchCauchySchwarz,
     MatchDivergence,
@@ -24,7 +27,7 @@ from kdey.matching import (
     average_solution,
     concatenate,
 )
-from kdey.matching.divergences import NEGLIGIBLE
+from kdey.matching.densities import NEGLIGIBLE
 from kdey.problems import CauchySchwarz, QuadraticMatch
 from kdey.solvers import Solution
 from kdey.solvers.quadratic import TOLERANCE, warn_uninformative

@@ -9,16 +9,12 @@ arrive one by one, ``files.py`` on those of a table in a file.
 
 from __future__ import annotations
 
-from kdey.groups.answers import GroupAnswers
-from kdey.groups.batch import Grouping, Scorer
-from kdey.groups.files import FileGroups, estimate_file
+from kdey.groups.answers import GroupAnswers, GroupSettings
+from kdey.groups.file import FileGroups, GroupStream, estimate_file
 from kdey.groups.frame import predict_groups
-from kdey.groups.keys import GroupKeys
-from kdey.groups.periods import truncate
-from kdey.groups.scores import match_scores
-from kdey.groups.settings import GroupSettings
+from kdey.groups.keys import GroupKeys, truncate
+from kdey.groups.scoring import Grouping, Scorer, match_scores
 from kdey.groups.solve import estimate_groups
-from kdey.groups.stream import GroupStream
 
 __all__ = [
     "FileGroups",

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kdey._support.frames import as_column
 from kdey.bags import Indices
-from kdey.frames import as_column
-from kdey.groups.answers import COLUMNS, GroupAnswers
-from kdey.groups.batch import Grouping, Scorer
+from kdey.groups.answers import COLUMNS, GroupAnswers, GroupSettings
 from kdey.groups.keys import GroupKeys
-from kdey.groups.settings import GroupSettings
+from kdey.groups.scoring import Grouping, Scorer
 from kdey.groups.solve import estimate_groups
-from kdey.inference import IntervalOptions
+from kdey.intervals import IntervalOptions
 
 
 def predict_groups(
@@ -62,9 +61,9 @@ def predict_groups(
     missing : {"drop", "error"}
         Rows with a missing score or feature are left out and counted in ``n_missing``, or raise.
     min_size, check_fit, level
-        See :class:`~kdey.groups.settings.GroupSettings`.
+        See :class:`~kdey.groups.answers.GroupSettings`.
     confidence, target, method, **options
-        See :class:`~kdey.inference.IntervalOptions`.
+        See :class:`~kdey.intervals.IntervalOptions`.
 
     Returns
     -------

@@ -1,4 +1,9 @@
-"""From the points of groups to answers: rows once per instance, a run of groups at a time."""
+"""Groups too large to be held at once: by sums over pieces, as a cluster does it.
+
+Answers from sums: groups of which no more than a part is ever held.
+
+From the points of groups to answers: rows once per instance, a run of groups at a time.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,104 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.groups.answers import GroupAnswers
-from kdey.groups.large import estimate_large, goes_by_sums
-from kdey.groups.settings import GroupSettings
-from kdey.inference import Estimates, IntervalWarning
-from kdey.sums import SummedEstimates
+from kdey.groups.answers import GroupAnswers, GroupSettings
+from kdey.groups.sums import LocalSource, SummedEstimates, estimate_sums
+from kdey.intervals import Estimates, IntervalWarning
+
+#: Instances beyond which a group is not held at once.
+LARGE = 1 << 21
+#: Instances of a piece.
+PIECE = 1 << 18
+#: Bytes of rows that are kept between passes; beyond it every pass makes them again.
+KEPT = 1 << 29
+
+
+def goes_by_sums(quantifier: Any, size: int, settings: GroupSettings) -> bool:
+    """Whether a group of ``size`` instances is estimated piece by piece.
+
+    The numbers are the same. Limits that only a bootstrap gives, and the fit check, need the whole
+    group.
+    """
+    if size <= LARGE or settings.check_fit or settings.options.method == "bootstrap":
+        return False
+    return hasattr(quantifier, "interval_model") and quantifier.interval_model().is_analytic
+
+
+def estimate_large(
+    quantifier: Any, points: NDArray[np.floating], own: Indices, settings: GroupSettings
+) -> SummedEstimates:
+    """Return the estimate of the one group of the points at positions ``own``.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    points : array of shape (m, k), in memory or on disk
+        Posteriors.
+    own : int64 array
+    settings : GroupSettings
+    """
+
+    def pieces() -> Iterator[tuple[NDArray[np.floating], Indices, None]]:
+        for start in range(0, len(own), PIECE):
+            part = own[start : start + PIECE]
+            yield points[part], np.zeros(len(part), dtype=np.int64), None
+
+    keep = 4 * len(own) * points.shape[1] <= KEPT
+    return estimate_sums(quantifier, LocalSource(pieces, keep), settings.options)
+
+
+def check_summable(settings: GroupSettings) -> None:
+    """Raise where sums cannot give what is asked for."""
+    if settings.check_fit:
+        raise ValueError(
+            "check_fit needs all instances of a group at once: leave it out, or take the groups "
+            "in question into memory"
+        )
+
+
+def summed_answers(
+    quantifier: Any,
+    made: SummedEstimates,
+    n_groups: int,
+    missing: Indices,
+    settings: GroupSettings,
+) -> GroupAnswers:
+    """Return the answers of groups 0..n_groups - 1; those without an instance are "empty".
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    made : SummedEstimates
+    n_groups : int
+    missing : int64 array of shape (n_groups,)
+        Instances of each group that were left out.
+    settings : GroupSettings
+    """
+    k = len(quantifier.classes_)
+
+    def everywhere(values: Array) -> Array:
+        out = np.full((n_groups, k), np.nan)
+        out[made.groups] = values
+        return out
+
+    sizes = np.zeros(n_groups, dtype=np.int64)
+    sizes[made.groups] = made.sizes
+    converged = np.ones(n_groups, dtype=np.bool_)
+    converged[made.groups] = made.solution.converged
+    unchecked = np.full(n_groups, np.nan)
+    return GroupAnswers(
+        classes=np.asarray(quantifier.classes_),
+        sizes=sizes,
+        missing=missing,
+        estimate=everywhere(made.solution.prevalence),
+        low=everywhere(made.low),
+        high=everywhere(made.high),
+        classify_and_count=everywhere(made.decisions),
+        training_prevalence=np.asarray(quantifier.prevalence_),
+        fit_p_value=unchecked,
+        status=group_status(sizes, missing, unchecked, converged, settings),
+    )
+
 
 #: Instances per run of groups: bounds memory, not the result.
 RUN = 1 << 19

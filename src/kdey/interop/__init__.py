@@ -4,7 +4,6 @@ Reading (``from_quapy``) needs nothing but the object given to it; the way back 
 called, and nothing here does so before.
 """
 
-from kdey.interop.replay import Replay, from_quapy
-from kdey.interop.wrapping import to_quapy, to_quapy_protocol
+from kdey.interop.quapy import Replay, from_quapy, to_quapy, to_quapy_protocol
 
 __all__ = ["Replay", "from_quapy", "to_quapy", "to_quapy_protocol"]

@@ -21,7 +21,7 @@ MINIMUM_BANDWIDTH = 1e-3
 def check_bandwidth(bandwidth: float | str) -> None:
     """Raise unless ``bandwidth`` is a positive finite number or one of ``RULES``.
 
-    "auto" is settled before a kernel is made (:mod:`kdey.automatic`).
+    "auto" is settled before a kernel is made (:mod:`kdey.tuning`).
     """
     if isinstance(bandwidth, str):
         if bandwidth not in RULES:

@@ -1,13 +1,11 @@
 """The last stage of a quantifier: templates and rows in, prevalences out."""
 
-from kdey.matching.average import AverageOf, average_solution
-from kdey.matching.densities import MatchCauchySchwarz, MatchSquares
-from kdey.matching.divergences import MatchDivergence
+from kdey.matching.composite import AverageOf, MedianOf, average_solution, median_solution
+from kdey.matching.densities import MatchCauchySchwarz, MatchDivergence, MatchSquares
 from kdey.matching.histograms import MatchBinary, MatchCdf, MatchHistograms, MatchHistogramsBinary
 from kdey.matching.interface import Matching, concatenate, exact_solution
 from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood, check_stopping
 from kdey.matching.means import MatchMeans, Mean
-from kdey.matching.median import MedianOf, median_solution
 
 __all__ = [
     "AverageOf",

@@ -10,7 +10,7 @@ import numpy as np
 from kdey.bags import Bags
 from kdey.matching.interface import Matching
 from kdey.problems import CdfDistance, HistogramCauchySchwarz, MeanHellinger
-from kdey.problems.dissimilarity import Dissimilarity, resolve_dissimilarity
+from kdey.problems.histograms import Dissimilarity, resolve_dissimilarity
 from kdey.solvers import Solution, solve_cdf_distance, solve_nonconvex, ternary_search
 
 

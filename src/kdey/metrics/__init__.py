@@ -18,8 +18,7 @@ from kdey.metrics.errors import (
     smooth,
     squared_error,
 )
-from kdey.metrics.registry import METRICS, Metric, MetricLike, get_metric
-from kdey.metrics.scorer import Scorer, scorer
+from kdey.metrics.registry import METRICS, Metric, MetricLike, Scorer, get_metric, scorer
 
 __all__ = [
     "METRICS",

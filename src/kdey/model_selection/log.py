@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kdey.appending import AppendedFile
-from kdey.model_selection.data import Score
+from kdey._support.files import AppendedFile
+from kdey.model_selection.candidates import Score
 
 _KIND = "kdey search log 1"
 

@@ -8,11 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdey.model_selection.cache import StageCache
-from kdey.model_selection.candidates import check_names
-from kdey.model_selection.data import Score
-from kdey.model_selection.results import signed_scores
-from kdey.model_selection.search import BaseSearch
+from kdey.model_selection.candidates import Score, check_names
+from kdey.model_selection.scoring import StageCache
+from kdey.model_selection.search import BaseSearch, signed_scores
 
 
 class OptunaSearchQ(BaseSearch):

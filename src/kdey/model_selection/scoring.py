@@ -1,4 +1,6 @@
-"""Scores of candidates: a nested loop over stages, each computed once.
+"""A cache of stages that several searches share: explicit, bounded, passed in by the user.
+
+Scores of candidates: a nested loop over stages, each computed once.
 
 classifier stage (classifier, cv, seed) -> rows (all bandwidths in one pass) -> solutions -> errors.
 A candidate whose quantifier declares no stages is fitted and solved as a whole.
@@ -7,29 +9,112 @@ A candidate whose quantifier declares no stages is fitted and solved as a whole.
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey.device import choose_device, device_name, on_host
+from kdey._support.device import choose_device, device_name, on_host
+from kdey._support.fingerprint import fingerprint
+from kdey._support.threads import thread_count
+from kdey._support.validation import check_count
+from kdey._support.warnings import muted
 from kdey.evaluation.run import bag_solver
-from kdey.fingerprint import fingerprint
 from kdey.gpu import match_rows, rows_of_family_on
 from kdey.metrics import Metric
-from kdey.model_selection.cache import StageCache
-from kdey.model_selection.candidates import Candidate
-from kdey.model_selection.data import Score, Training, Validation
-from kdey.posteriors import predict_posteriors
-from kdey.quantifiers.pool import PoolWork
+from kdey.model_selection.candidates import Candidate, Score, Training, Validation
+from kdey.posteriors import FittedStage, predict_posteriors
+from kdey.quantifiers.base import PoolWork
+from kdey.rows.interface import families, rows_of_family
 from kdey.rows.references import BandwidthWarning
-from kdey.rows.together import families, rows_of_family
 from kdey.solvers.solution import Solution
-from kdey.stages import FittedStage
-from kdey.telling import muted
-from kdey.threads import thread_count
+
+T = TypeVar("T")
+
+
+class StageCache:
+    """What searches over the same data have computed already.
+
+    Hand one to several searches (``GridSearchQ(..., cache=cache)``): each distinct classifier
+    configuration is then fitted once for all of them, and a candidate that only another metric
+    looks at is not solved again. What was used longest ago is dropped first. Copies of a search
+    (``clone``) go on using the same cache.
+
+    Parameters
+    ----------
+    max_stages : int
+        Fitted classifiers to hold, with their training posteriors; and pools' posteriors.
+    max_solutions : int
+        Candidates whose estimated prevalences to hold.
+    """
+
+    def __init__(self, max_stages: int = 64, max_solutions: int = 10_000) -> None:
+        self._stages: _Recent[FittedStage] = _Recent(max_stages, "max_stages")
+        self._posteriors: _Recent[Any] = _Recent(max_stages, "max_stages")
+        self._solutions: _Recent[Solution] = _Recent(max_solutions, "max_solutions")
+
+    def stage(self, key: str, make: Callable[[], FittedStage]) -> FittedStage:
+        """Return the fitted stage known by ``key``, made where it is not."""
+        return self._stages.fetch(key, make)
+
+    def posteriors(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return the posteriors of a pool known by ``key``, made where they are not."""
+        return self._posteriors.fetch(key, make)
+
+    def solution(self, key: str) -> Solution | None:
+        """Return the solution known by ``key``, or None."""
+        found: Solution | None = self._solutions.get(key)
+        return found
+
+    def keep(self, key: str, solution: Solution) -> None:
+        """Hold a solution under ``key``."""
+        self._solutions.put(key, solution)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        for part in (self._stages, self._posteriors, self._solutions):
+            part.clear()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the cache itself: sharing is its purpose."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"StageCache({len(self._stages)} stages, {len(self._solutions)} solutions)"
+
+
+class _Recent(OrderedDict[str, T]):
+    """A mapping that keeps the ``limit`` entries used last."""
+
+    def __init__(self, limit: int, name: str = "limit") -> None:
+        check_count(limit, name)
+        super().__init__()
+        self._limit = limit
+
+    def __reduce__(self) -> Any:
+        return (_Recent, (self._limit,))  # contents stay where they are
+
+    def get(self, key: str, default: Any = None) -> Any:
+        if key not in self:
+            return default
+        self.move_to_end(key)
+        return self[key]
+
+    def put(self, key: str, value: T) -> None:
+        self[key] = value
+        self.move_to_end(key)
+        while len(self) > self._limit:
+            self.popitem(last=False)
+
+    def fetch(self, key: str, make: Callable[[], T]) -> T:
+        if key not in self:
+            self.put(key, make())
+        self.move_to_end(key)
+        return self[key]
+
 
 Finish = Callable[[Candidate, Score], None]
 

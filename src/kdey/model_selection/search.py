@@ -1,4 +1,7 @@
-"""What all searches are: quantifiers that choose their own parameters on validation bags."""
+"""Scores of candidates as scikit-learn's ``cv_results_`` and as a frame.
+
+What all searches are: quantifiers that choose their own parameters on validation bags.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,99 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from kdey import fingerprint as fp
+from kdey._support import fingerprint as fp
+from kdey._support.frames import make_frame
+from kdey._support.progress import progress
+from kdey._support.validation import check_weights
+from kdey.bags import Array
 from kdey.metrics import Metric, get_metric
-from kdey.model_selection.cache import StageCache
-from kdey.model_selection.candidates import Candidate, make_candidates
-from kdey.model_selection.data import Score, Training, Validation
+from kdey.model_selection.candidates import (
+    Candidate,
+    Score,
+    Training,
+    Validation,
+    joined,
+    make_candidates,
+    split_off,
+)
 from kdey.model_selection.log import SearchLog
-from kdey.model_selection.results import as_cv_results, as_frame, best_number
-from kdey.model_selection.scoring import Scoring
-from kdey.model_selection.split import joined, split_off
-from kdey.progress import progress
+from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
-from kdey.protocols.parameters import check_protocol
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.pool import BagSolver, PoolWork
-from kdey.weights import check_weights
+from kdey.protocols.draw import check_protocol
+from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
+
+
+def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:
+    """Return the mean score of each candidate, larger is better; failed ones ``error_score``."""
+    failed = np.nan if isinstance(error_score, str) else float(error_score)
+    return np.array(
+        [failed if one.error else metric.sign * one.means[metric.name] for one in scores]
+    )
+
+
+def best_number(scores: Sequence[Score], metric: Metric, error_score: Any) -> int:
+    """Return the position of the best candidate, the first one on ties; never a NaN."""
+    values = signed_scores(scores, metric, error_score)
+    usable = ~np.isnan(values) & np.array([not one.error for one in scores])
+    if not usable.any():
+        reason = next((one.error for one in scores if one.error), "every score is NaN")
+        raise ValueError(f"no candidate can be chosen: all {len(scores)} failed ({reason})")
+    return int(np.argmax(np.where(usable, values, -np.inf)))
+
+
+def as_cv_results(
+    settings: Sequence[dict[str, Any]],
+    scores: Sequence[Score],
+    metrics: Sequence[Metric],
+    several: bool,
+    error_score: Any,
+) -> dict[str, Any]:
+    """Return the results under scikit-learn's names, and ``error`` and ``not_converged``."""
+    out: dict[str, Any] = {
+        "mean_fit_time": np.array([one.fit_time for one in scores]),
+        "mean_score_time": np.array([one.score_time for one in scores]),
+    }
+    for name in dict.fromkeys(name for one in settings for name in one):
+        column: Any = np.ma.MaskedArray(np.empty(len(settings), dtype=object), mask=True)
+        for number, one in enumerate(settings):
+            if name in one:
+                column[number] = one[name]
+        out[f"param_{name}"] = column
+    out["params"] = list(settings)
+    for metric in metrics:
+        name = metric.name if several else "score"
+        values = signed_scores(scores, metric, error_score)
+        out[f"mean_test_{name}"] = values
+        out[f"std_test_{name}"] = np.array([one.stds[metric.name] for one in scores])
+        out[f"rank_test_{name}"] = _ranks(values)
+    out["not_converged"] = np.array([one.not_converged for one in scores])
+    out["error"] = np.array([one.error for one in scores], dtype=object)
+    return out
+
+
+def _ranks(values: Array) -> Any:
+    """Return ranks from 1 (best), equal for ties; NaN shares the last one."""
+    filled = np.where(np.isnan(values), -np.inf, values)
+    return rankdata(-filled, method="min").astype(np.int32)
+
+
+def as_frame(cv_results: dict[str, Any], backend: str | None) -> Any:
+    """Return ``cv_results_`` as a frame, best candidate first."""
+    rank = next(name for name in cv_results if name.startswith("rank_test_"))
+    order = np.argsort(cv_results[rank], kind="stable")
+    table = {}
+    for name, values in cv_results.items():
+        if name == "params":
+            continue
+        plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        table[name] = [plain[number] for number in order]
+    return make_frame(table, backend)
 
 
 class BaseSearch(BaseQuantifier):
@@ -265,7 +342,7 @@ class BaseSearch(BaseQuantifier):
 
     @property
     def results_(self) -> Any:
-        """One row per candidate as a frame, best first (see :func:`kdey.frames.make_frame`)."""
+        """One row per candidate as a data frame, best first."""
         check_is_fitted(self, "cv_results_")
         return self.to_frame()
 

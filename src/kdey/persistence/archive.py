@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kdey.writing import write_whole
+from kdey._support.files import write_whole
 
 #: Raised when a file of an earlier version can no longer be read by the code as it is.
 FORMAT = 1

@@ -1,4 +1,11 @@
-"""Save a fitted quantifier to one file, and load it."""
+"""Bytes of skops that depend on the object alone.
+
+skops names the parts of an object by their places in memory and stamps its archive with the time
+of day. Parts are numbered in order of appearance here, and time stands still, so that equal models
+give equal files.
+
+Save a fitted quantifier to one file, and load it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +13,8 @@ import io
 import json
 import math
 import pickle
+import re
+import zipfile
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -16,10 +25,38 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.persistence.archive import ModelFileError, read_archive, read_manifest, write_archive
-from kdey.persistence.canonical import canonical
-from kdey.persistence.tree import Parts, decode, encode
-from kdey.persistence.trees import check_trees
-from kdey.persistence.trial import check_answers
+from kdey.persistence.encoding import Parts, decode, encode
+from kdey.persistence.untrusted import check_answers, check_trees
+
+_SCHEMA = "schema.json"
+#: Where places in memory stand: names of parts, and the files that hold them.
+_PLACE = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
+#: The first moment that a zip archive knows.
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+def canonical(data: bytes) -> bytes:
+    """Return what ``skops.io.dumps`` gave, the same for equal objects."""
+    given = zipfile.ZipFile(io.BytesIO(data))
+    numbers: dict[str, str] = {}
+
+    def number(place: re.Match[str]) -> str:
+        return numbers.setdefault(place.group(), str(len(numbers)))
+
+    schema = _PLACE.sub(number, given.read(_SCHEMA).decode())
+    members = {_renamed(name, numbers): given.read(name) for name in given.namelist()}
+    members[_SCHEMA] = schema.encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in sorted(members):
+            archive.writestr(zipfile.ZipInfo(name, _MOMENT), members[name])
+    return out.getvalue()
+
+
+def _renamed(name: str, numbers: dict[str, str]) -> str:
+    stem, dot, suffix = name.partition(".")
+    return numbers.get(stem, stem) + dot + suffix
+
 
 _TREE = "quantifier.json"
 #: Types of scikit-learn that hold arrays and that skops asks about.

@@ -5,16 +5,13 @@ again by ``plot(ax=...)`` and keeps ``ax_`` and ``figure_``. matplotlib is neede
 ``docs/gallery`` has a picture of each.
 """
 
-from kdey.automatic import TuningDisplay
-from kdey.plots.bias import BiasDisplay
 from kdey.plots.calibration import ReliabilityDisplay
-from kdey.plots.diagonal import DiagonalDisplay
-from kdey.plots.intervals import IntervalsDisplay
+from kdey.plots.errors import BiasDisplay, DiagonalDisplay, ErrorByShiftDisplay
+from kdey.plots.intervals import IntervalsDisplay, PrevalenceOverTimeDisplay
 from kdey.plots.sensitivity import SensitivityDisplay
-from kdey.plots.shift import ErrorByShiftDisplay
 from kdey.plots.simplex import SimplexDisplay
-from kdey.plots.time import PrevalenceOverTimeDisplay
 from kdey.significance import CriticalDifferenceDisplay
+from kdey.tuning import TuningDisplay
 
 __all__ = [
     "BiasDisplay",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from kdey.fitted import training_of
 from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, plain
-from kdey.report.reliability import Reliability, reliability
+from kdey.report.classifier import Reliability, reliability
 
 
 @dataclass(eq=False)

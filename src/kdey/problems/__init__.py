@@ -6,15 +6,12 @@ Solvers live in :mod:`kdey.solvers`; a problem never knows how it is solved.
 """
 
 from kdey.problems.cauchy_schwarz import CauchySchwarz
-from kdey.problems.cdf_distance import CdfDistance
 from kdey.problems.divergence import Divergence
-from kdey.problems.generator import GENERATORS, Generator
-from kdey.problems.histogram_cauchy_schwarz import HistogramCauchySchwarz
-from kdey.problems.least_squares import LeastSquares
-from kdey.problems.mean_hellinger import MeanHellinger
+from kdey.problems.histograms import CdfDistance, HistogramCauchySchwarz, MeanHellinger
+from kdey.problems.interface import Problem
+from kdey.problems.least_squares import LeastSquares, QuadraticMatch
 from kdey.problems.mixture import MixtureLikelihood
-from kdey.problems.protocol import Problem
-from kdey.problems.quadratic_match import QuadraticMatch
+from kdey.problems.separable import GENERATORS, Generator
 
 __all__ = [
     "GENERATORS",

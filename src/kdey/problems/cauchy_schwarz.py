@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.problems.protocol import (
+from kdey.problems.interface import (
     Array,
     Indices,
     check_array,

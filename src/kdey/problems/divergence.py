@@ -7,15 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kdey.problems.generator import Generator, resolve_generator
-from kdey.problems.protocol import (
-    Array,
-    Indices,
-    check_non_negative,
-    frank_wolfe_gap,
-    with_fields,
-)
-from kdey.problems.separable import SeparableLoss
+from kdey.problems.interface import Array, Indices, check_non_negative, frank_wolfe_gap, with_fields
+from kdey.problems.separable import Generator, SeparableLoss, resolve_generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +30,7 @@ class Divergence:
     targets : array of shape (n_bags, t)
         q >= 0: the profile of each bag.
     generator : Generator
-        Or its name, see :data:`kdey.problems.generator.GENERATORS`.
+        Or its name, see :data:`kdey.problems.separable.GENERATORS`.
     reference : array of shape (t,)
         r > 0; ones where not given.
     """

@@ -1,4 +1,7 @@
-r"""Least squares on the simplex, the problem behind ACC and PACC."""
+r"""Least squares on the simplex, the problem behind ACC and PACC.
+
+Integrated squared error between densities: the problem behind KDEy-L2.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from kdey.problems.protocol import Array, Indices, check_array, frank_wolfe_gap, with_fields
+from kdey.problems.interface import (
+    Array,
+    Indices,
+    check_array,
+    check_gram,
+    frank_wolfe_gap,
+    with_fields,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,3 +77,66 @@ class LeastSquares:
 
     def _residuals(self, prevalences: Array) -> Array:
         return np.asarray(prevalences @ self.templates.T - self.targets)
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticMatch:
+    r"""A quadratic with one Gram matrix for all bags.
+
+    .. math:: f(\alpha) = \tfrac12 \alpha' B \alpha - t \cdot \alpha + c
+
+    With B_ij the inner product of the densities of classes i and j, t_i that of class i and the
+    bag, and c half the bag's squared norm, f is half the integrated squared error.
+
+    Attributes
+    ----------
+    gram : array of shape (k, k)
+        B, symmetric and positive semidefinite.
+    targets : array of shape (n_bags, k)
+    constants : array of shape (n_bags,)
+        Zero where not given: the minimiser does not depend on it.
+    """
+
+    gram: Array
+    targets: Array
+    constants: Array = None  # type: ignore[assignment]
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        gram = check_gram(self.gram)
+        targets = check_array(self.targets, "targets", (None, len(gram)))
+        given = np.zeros(len(targets)) if self.constants is None else self.constants
+        object.__setattr__(self, "gram", gram)
+        object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "constants", check_array(given, "constants", (len(targets),)))
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.targets)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return len(self.gram)
+
+    def objective(self, prevalences: Array) -> Array:
+        """Return f at one prevalence per bag, shape (n_bags,)."""
+        inner = prevalences @ self.gram / 2 - self.targets
+        return np.asarray((prevalences * inner).sum(axis=1) + self.constants)
+
+    def gradient(self, prevalences: Array) -> Array:
+        """Return B alpha - t, shape (n_bags, k)."""
+        return np.asarray(prevalences @ self.gram - self.targets)
+
+    def hessian(self, prevalences: Array) -> Array:
+        """Return B for every bag, shape (n_bags, k, k)."""
+        return np.broadcast_to(self.gram, (len(prevalences), *self.gram.shape))
+
+    def gap(self, prevalences: Array) -> Array:
+        """Return the Frank-Wolfe gap, a bound on f - min f, shape (n_bags,)."""
+        return frank_wolfe_gap(prevalences, self.gradient(prevalences))
+
+    def take(self, which: Indices) -> QuadraticMatch:
+        """Return the problem of the bags at positions ``which``."""
+        return with_fields(self, targets=self.targets[which], constants=self.constants[which])

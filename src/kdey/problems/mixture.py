@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Bags
-from kdey.problems.generator import NEGATIVE_LOG
-from kdey.problems.protocol import Array, Indices, check_non_negative, with_fields
-from kdey.problems.separable import SeparableLoss
+from kdey.problems.interface import Array, Indices, check_non_negative, with_fields
+from kdey.problems.separable import NEGATIVE_LOG, SeparableLoss
 
 
 @dataclass(frozen=True, eq=False)

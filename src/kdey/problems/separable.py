@@ -1,18 +1,160 @@
-r"""Separable losses of one bag: sum_j v_j phi(p_j, q_j) with p = R alpha.
+r"""Generators of divergences: phi(p, q), convex in p, zero at p = q, with derivatives in p.
+
+Each is written with d/dp phi(q, q) = 0, so that sums over importance-sampled points stay
+non-negative and unbiased (an f-divergence generator with f'(1) = 0). All limits at p = 0 and
+q = 0 are exact: no epsilon is added anywhere.
+
+Separable losses of one bag: sum_j v_j phi(p_j, q_j) with p = R alpha.
 
 The mixture likelihood and the divergences are of this form; this is their shared arithmetic.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from kdey.problems.generator import Generator
+from scipy.special import rel_entr
 
 Array = NDArray[np.float64]
+Function = Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """One divergence generator phi(p, q), vectorised over arrays of equal shape.
+
+    Attributes
+    ----------
+    name : str
+    code : int
+        How the native solver knows it (``separable_kernels.hpp``).
+    value, first, second : callable
+        phi and its first two derivatives in p. At p = 0 < q a derivative may be infinite, which
+        is its limit; at p = q = 0 it is the limit p -> 0 of phi(., 0).
+    """
+
+    name: str
+    code: int
+    value: Function
+    first: Function
+    second: Function
+
+
+def _negative_log() -> Generator:
+    return Generator(
+        "negative-log",
+        0,
+        lambda p, q: -np.log(p),
+        lambda p, q: -1.0 / p,
+        lambda p, q: 1.0 / (p * p),
+    )
+
+
+def _hellinger() -> Generator:
+    return Generator(
+        "hellinger",
+        1,
+        lambda p, q: (np.sqrt(p) - np.sqrt(q)) ** 2,
+        lambda p, q: 1.0 - _ratio(np.sqrt(q), np.sqrt(p)),
+        lambda p, q: 0.5 * _ratio(np.sqrt(q), p * np.sqrt(p)),
+    )
+
+
+def _topsoe() -> Generator:
+    return Generator("topsoe", 2, _topsoe_value, _topsoe_first, _topsoe_second)
+
+
+def _topsoe_value(p: Array, q: Array) -> Array:
+    # Twice both, since half of the smallest number there is would be none.
+    total = p + q
+    return np.asarray((_entropy(2 * p, total) + _entropy(2 * q, total)) / 2, dtype=np.float64)
+
+
+def _topsoe_first(p: Array, q: Array) -> Array:
+    # log(2p / (p + q)); the ratio is 2 where q = 0, whatever p.
+    return np.log(np.where(q > 0, _ratio(2 * p, p + q), 2.0))
+
+
+def _topsoe_second(p: Array, q: Array) -> Array:
+    return _ratio(q, p * (p + q))
+
+
+def _jensen_shannon() -> Generator:
+    return Generator(
+        "jensen-shannon",
+        3,
+        lambda p, q: 0.5 * _topsoe_value(p, q),
+        lambda p, q: 0.5 * _topsoe_first(p, q),
+        lambda p, q: 0.5 * _topsoe_second(p, q),
+    )
+
+
+def _kl() -> Generator:
+    return Generator(
+        "kl",
+        4,
+        lambda p, q: np.asarray(_entropy(q, p) - q + p, dtype=np.float64),
+        lambda p, q: 1.0 - _ratio(q, p),
+        lambda p, q: _ratio(q, p * p),
+    )
+
+
+def _reverse_kl() -> Generator:
+    return Generator(
+        "reverse-kl",
+        5,
+        lambda p, q: np.asarray(_entropy(p, q) - p + q, dtype=np.float64),
+        lambda p, q: np.log(np.where(q > 0, _ratio(p, q), np.inf)),
+        lambda p, q: np.where(q > 0, 1.0 / p, 0.0),
+    )
+
+
+def _chi2() -> Generator:
+    return Generator(
+        "chi2",
+        6,
+        lambda p, q: _ratio((p - q) ** 2, p + q),
+        lambda p, q: 1.0 - 4.0 * _ratio(q, p + q) ** 2,
+        lambda p, q: 8.0 * _ratio(q * q, (p + q) ** 3),
+    )
+
+
+def _entropy(above: Array, below: Array) -> Array:
+    """Return above log(above / below), with 0 log 0 = 0 and infinity where below alone is zero."""
+    value = np.asarray(rel_entr(above, below), dtype=np.float64)
+    lost = np.isneginf(value)  # SciPy 1.11 and some after it take the logarithm of an underflow
+    if lost.any():
+        above, below = np.broadcast_arrays(above, below)
+        value[lost] = above[lost] * (np.log(above[lost]) - np.log(below[lost]))
+    return value
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    """Return above / below, with 0 / 0 = 0."""
+    return np.where(above > 0, above / np.where((above > 0) | (below > 0), below, 1.0), 0.0)
+
+
+#: Divergences between densities or histograms, by name: ``hellinger`` is (sqrt p - sqrt q)^2 (on
+#: distributions twice 1 - sum sqrt(pq)); ``topsoe`` p log 2p/(p+q) + q log 2q/(p+q);
+#: ``jensen-shannon`` half of it; ``kl`` q log q/p - q + p (the bag against the mixture);
+#: ``reverse-kl`` p log p/q - p + q; ``chi2`` the symmetric (p-q)^2/(p+q).
+GENERATORS: dict[str, Generator] = {
+    g.name: g for g in (_hellinger(), _topsoe(), _jensen_shannon(), _kl(), _reverse_kl(), _chi2())
+}
+#: -log p: the loss of the mixture likelihood (no divergence: it ignores q).
+NEGATIVE_LOG = _negative_log()
+
+
+def resolve_generator(generator: str | Generator) -> Generator:
+    """Return the generator of that name, or ``generator`` itself."""
+    if isinstance(generator, Generator):
+        return generator
+    if not isinstance(generator, str) or generator not in GENERATORS:
+        raise ValueError(f"divergence must be one of {sorted(GENERATORS)}, got {generator!r}")
+    return GENERATORS[generator]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,9 @@ parameters and the labels. ``artificial`` chooses prevalences, ``natural`` leave
 ``given`` takes bags as they come; ``labels`` and ``draw`` hold what they share.
 """
 
-from kdey.protocols.artificial import APP, DirichletProtocol, GridAPP
-from kdey.protocols.draw import round_counts
+from kdey.protocols.draw import BagProtocol, LabelledBags, round_counts
+from kdey.protocols.drawn import APP, NPP, DirichletProtocol, GridAPP
 from kdey.protocols.given import GivenBags, GroupBags
-from kdey.protocols.labels import BagProtocol, LabelledBags
-from kdey.protocols.natural import NPP
 
 __all__ = [
     "APP",

@@ -1,16 +1,112 @@
-"""Drawing bags: prevalences to class counts, class counts to positions in the pool."""
+"""Bags with their true prevalences, and what a protocol is.
+
+Checks of what protocols are asked for.
+
+Drawing bags: prevalences to class counts, class counts to positions in the pool.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey._support.validation import check_count
 from kdey.bags import Bags, offsets_of
-from kdey.labels import Codes, Labels
+from kdey.labels import Codes, Labels, encode_labels
+from kdey.simplex import Array
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledBags:
+    """Bags whose prevalences are known.
+
+    Attributes
+    ----------
+    bags : Bags
+        Positions in the pool.
+    prevalences : float64 array of shape (n_bags, k)
+        True prevalences, columns in the order of ``classes``.
+    classes : array of shape (k,)
+    names : array of shape (n_bags,) or None
+        What to call the bags, where they have names (group ids).
+    """
+
+    bags: Bags
+    prevalences: Array
+    classes: Labels
+    names: Labels | None = None
+
+    def __post_init__(self) -> None:
+        # Protocols may be anybody's, and their bags go straight to the solvers.
+        object.__setattr__(self, "bags", self.bags.checked())
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return len(self.bags)
+
+    def __getitem__(self, part: slice) -> LabelledBags:
+        """Return the bags of a contiguous slice, over the same pool."""
+        names = None if self.names is None else self.names[part]
+        return LabelledBags(self.bags[part], self.prevalences[part], self.classes, names)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of instances of each bag, shape (n_bags,)."""
+        return self.bags.sizes
+
+
+class BagProtocol(Protocol):
+    """What every protocol is: labels of a pool in, bags with true prevalences out."""
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        ...
+
+
+def realised_prevalences(bags: Bags, codes: Codes, n_classes: int) -> Array:
+    """Return the share of each class in each bag (weighted as the bag is), (n_bags, k)."""
+    # Counting in whole numbers, rather than averaging indicators, gives exact shares.
+    owner = np.repeat(np.arange(len(bags)), bags.sizes)
+    cells = owner * n_classes + codes[bags.indices]
+    mass = np.bincount(cells, weights=bags.weights, minlength=len(bags) * n_classes)
+    mass = mass.reshape(len(bags), n_classes)
+    return np.asarray(mass / mass.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def whole_pool(y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+    """Return the pool labelled ``y`` as a single bag."""
+    codes, known = encode_labels(y, classes)
+    bags = Bags.whole(len(codes))
+    return LabelledBags(bags, realised_prevalences(bags, codes, len(known)), known)
+
+
+def check_draws(n_bags: Any, bag_size: Any, random_state: Any, replace: Any) -> None:
+    """Raise, naming the parameter, unless bags can be drawn with these."""
+    check_count(n_bags, "n_bags")
+    check_count(bag_size, "bag_size")
+    check_count(random_state, "random_state", least=0)
+    if not (isinstance(replace, bool) or (isinstance(replace, str) and replace == "auto")):
+        raise ValueError(f'replace must be "auto", True or False, got {replace!r}')
+
+
+def check_protocol(protocol: Any) -> None:
+    """Raise unless ``protocol`` can give bags."""
+    if isinstance(protocol, type) or not callable(getattr(protocol, "bags", None)):
+        raise TypeError(f"protocol must have a method bags, such as APP(), got {protocol!r}")
+
+
+def check_fits(bag_size: int, pool_size: int, replace: Any) -> None:
+    """Raise where a bag without replacement would be larger than the pool."""
+    if replace is False and bag_size > pool_size:
+        raise ValueError(
+            f"bag_size={bag_size} is larger than the pool of {pool_size} instances "
+            "and replace=False"
+        )
+
 
 Replace: TypeAlias = Literal["auto"] | bool
 Counts = NDArray[np.int64]

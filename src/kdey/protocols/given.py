@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from kdey.bags import Bags, BagsLike, as_bags, offsets_of
 from kdey.labels import Labels, check_classes, encode_labels, group_codes
-from kdey.protocols.labels import LabelledBags, realised_prevalences
+from kdey.protocols.draw import LabelledBags, realised_prevalences
 from kdey.simplex import SUM_TOLERANCE, Array, check_posteriors
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from kdey.bags import Array
 from kdey.matching import MatchMeans
 from kdey.problems.least_squares import LeastSquares
-from kdey.quantifiers.rowwise import AggregativeQuantifier
+from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.posterior import PosteriorMap, PosteriorRows
 from kdey.simplex import check_posteriors
 
@@ -77,7 +77,7 @@ class ACC(_Adjusting):
 
     with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
     decisions for class i among training instances of class j. Parameters are those of
-    :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+    :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------

@@ -1,10 +1,17 @@
-"""What every quantifier is: a scikit-learn estimator from bags to prevalences."""
+"""The work per instance on one pool, shared by the quantifiers that need the same of it.
+
+What is left of a quantifier whose fit fails: nothing that looks fitted.
+
+What every quantifier is: a scikit-learn estimator from bags to prevalences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,15 +19,68 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from kdey._support.threads import thread_count
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.distributed import predict_groups
 from kdey.fitted import check_aggregative
-from kdey.inference import Estimate, Estimates, IntervalOptions, estimate_solver
+from kdey.groups.cluster import predict_groups
+from kdey.intervals import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
-from kdey.quantifiers.pool import BagSolver, PoolWork
+from kdey.posteriors import ClassifierStage, Posteriors, predict_posteriors
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
-from kdey.stages import ClassifierStage
+
+#: From bags over a pool to their solutions; the work per instance is behind it already.
+BagSolver: TypeAlias = Callable[[Bags], Solution]
+
+
+@dataclass(frozen=True, eq=False)
+class PoolWork:
+    """A pool, with the posteriors that classifiers gave it.
+
+    Attributes
+    ----------
+    X : instances of the pool
+    n_jobs : int, optional
+        Native threads in the place of each quantifier's own ``n_jobs``.
+    """
+
+    X: Any
+    n_jobs: int | None = None
+    # The classifier is held beside its posteriors, so that its id stays its own.
+    _posteriors: dict[Any, tuple[Any, Posteriors]] = field(default_factory=dict, repr=False)
+
+    def posteriors(self, classifier: Any, classes: NDArray[Any]) -> Posteriors:
+        """Return the posteriors of the pool, shape (m, k), computed once per classifier object."""
+        key = (id(classifier), tuple(np.asarray(classes).tolist()))
+        if key not in self._posteriors:
+            made = predict_posteriors(classifier, self.X, classes, stay=True)
+            self._posteriors[key] = (classifier, made)
+        return self._posteriors[key][1]
+
+    def n_threads(self, own: int | None) -> int:
+        """Return the native threads of a quantifier whose own ``n_jobs`` is ``own``."""
+        return thread_count(own if self.n_jobs is None else self.n_jobs)
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def unfitted_on_failure(fit: Fit) -> Fit:
+    """Make a method ``fit`` that raises leave its quantifier unfitted.
+
+    The classes are known before the rest is made; with them, and without the rest or with that of
+    an earlier fit, predictions would fail in words of their own, or answer for other classes.
+    """
+
+    @functools.wraps(fit)
+    def run(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return fit(self, *args, **options)
+        except BaseException:
+            self.__dict__.pop("classes_", None)
+            raise
+
+    return cast(Fit, run)
 
 
 class BaseQuantifier(BaseEstimator):
@@ -54,7 +114,7 @@ class BaseQuantifier(BaseEstimator):
     def on_pool(self, pool: PoolWork) -> BagSolver:
         """Do the work per instance of a pool; return the map from bags to their solutions.
 
-        Quantifiers given the same :class:`~kdey.quantifiers.pool.PoolWork` share the posteriors
+        Quantifiers given the same :class:`~kdey.quantifiers.base.PoolWork` share the posteriors
         of a classifier that they share.
         """
         check_is_fitted(self, "classes_")
@@ -119,7 +179,7 @@ class BaseQuantifier(BaseEstimator):
             Ids of the clusters in which instances were drawn; whole clusters are then the units
             of chance.
         confidence, target, method, **options
-            See :class:`~kdey.inference.IntervalOptions`.
+            See :class:`~kdey.intervals.IntervalOptions`.
         check_fit : bool
             Whether to check that the bag looks like a mixture of the training classes; see
             :func:`kdey.check_fit`, which with the training data at hand is sharper.
@@ -151,7 +211,7 @@ class BaseQuantifier(BaseEstimator):
 
         See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
         ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
-        and Spark :func:`kdey.distributed.predict_partitioned`.
+        and Spark :func:`kdey.groups.cluster.predict_partitioned`.
         """
         return predict_groups(self, frame, by, **options)
 

@@ -9,13 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from kdey._support.validation import check_weights
 from kdey.matching import Mean, exact_solution
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.failing import unfitted_on_failure
-from kdey.quantifiers.pool import BagSolver, PoolWork
-from kdey.quantifiers.rowwise import AggregativeQuantifier
+from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, unfitted_on_failure
 from kdey.rows.posterior import PosteriorRows
-from kdey.weights import check_weights
 
 
 class _Counting(AggregativeQuantifier):
@@ -47,7 +45,7 @@ class CC(_Counting):
     """Classify and count: the share of instances that the classifier puts into each class.
 
     Biased under label shift; the baseline that every other method corrects (Forman, 2008).
-    Parameters are those of :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -66,7 +64,7 @@ class CC(_Counting):
 class PCC(_Counting):
     """Probabilistic classify and count: the mean posterior (Bella et al., 2010).
 
-    Parameters are those of :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------

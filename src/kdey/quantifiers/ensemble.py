@@ -11,14 +11,18 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from kdey._support.threads import run_jobs
+from kdey._support.validation import check_choice
 from kdey.bags import Array, Bags
-from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
-from kdey.quantifiers.failing import unfitted_on_failure
-from kdey.quantifiers.pool import BagSolver, PoolWork
-from kdey.scalars import check_choice
+from kdey.quantifiers.base import (
+    BagSolver,
+    BaseQuantifier,
+    PoolWork,
+    PosteriorsMixin,
+    unfitted_on_failure,
+)
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
-from kdey.threads import run_jobs
 
 Indices = NDArray[np.int64]
 _REDUCTIONS = ("mean", "median")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from kdey.automatic.bins import AutomaticBins
-from kdey.automatic.hold_outs import Effort
-from kdey.automatic.plan import TuningPlan
+from kdey._support.validation import check_choice
 from kdey.matching import (
     MatchDivergence,
     MatchHistograms,
@@ -15,11 +13,13 @@ from kdey.matching import (
     MedianOf,
 )
 from kdey.posteriors import TrainingPosteriors
-from kdey.problems.generator import GENERATORS
-from kdey.quantifiers.rowwise import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
+from kdey.problems.separable import GENERATORS
+from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
+from kdey.rows.composite import StackedSpec
 from kdey.rows.histogram import HistogramSpec
-from kdey.rows.stack import StackedSpec
-from kdey.scalars import check_choice
+from kdey.tuning.bins import AutomaticBins
+from kdey.tuning.hold_outs import Effort
+from kdey.tuning.search import TuningPlan
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
 HDY_BINS = tuple(range(10, 120, 10))
@@ -88,7 +88,7 @@ class DM(Binned, AggregativeQuantifier):
         The error and the size of bags that an automatic choice is made for; see
         :class:`~kdey.quantifiers.kde.KDEy`.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class HDy(Binned, AggregativeQuantifier):
     tune_for, tune_bag_size
         As for :class:`DM`.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------

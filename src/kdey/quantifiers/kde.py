@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from kdey.automatic.kernel import AutomaticKernel, geometries
-from kdey.automatic.plan import TuningPlan
 from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.kernels.bandwidth import RULES
 from kdey.kernels.geometry import KERNELS
@@ -23,11 +21,13 @@ from kdey.matching import (
     MaximiseLikelihood,
 )
 from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.rowwise import AggregativeQuantifier
+from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.density import DensityRows
 from kdey.rows.monte_carlo import MonteCarloSpec
 from kdey.rows.overlap import OverlapSpec
 from kdey.rows.references import KernelSpec
+from kdey.tuning.kernel import AutomaticKernel, geometries
+from kdey.tuning.search import TuningPlan
 
 
 class KDEy(AggregativeQuantifier):
@@ -59,8 +59,8 @@ class KDEy(AggregativeQuantifier):
     precision : {"mixed", "double"}
         Of the kernel sums; see :func:`kdey.kernels.class_log_sums`.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`; ``random_state`` also seeds
-        the automatic choice, which is the same every time where it is None.
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; ``random_state`` also
+        seeds the automatic choice, which is the same every time where it is None.
     device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
         Where rows are made and bags solved: the native core, a GPU (extra ``gpu``), or, with
         "auto", a GPU where there is one and enough to do. Posteriors that are tensors on a GPU are
@@ -70,7 +70,7 @@ class KDEy(AggregativeQuantifier):
     Attributes
     ----------
     bandwidth_, kernel_, shrinkage_ : what is in use; of several geometries the heaviest's
-    tuning_ : :class:`~kdey.automatic.Tuning`, or None where nothing was chosen
+    tuning_ : :class:`~kdey.tuning.Tuning`, or None where nothing was chosen
     """
 
     def __init__(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdey._support.validation import check_choice
 from kdey.matching import ExpectationMaximisation, MaximiseLikelihood
-from kdey.quantifiers.rowwise import AggregativeQuantifier
+from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.density import DirichletRows
 from kdey.rows.posterior import RatioRows
-from kdey.scalars import check_choice
 
 
 class EMQ(AggregativeQuantifier):
@@ -30,7 +30,7 @@ class EMQ(AggregativeQuantifier):
         prevalences change by less on average (default 1e-4).
     max_iter : int, optional
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`. Without calibration no
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`. Without calibration no
         training posteriors are needed and ``cv`` has no effect.
     device : str or torch.device
         Where bags are solved, see :class:`~kdey.KDEyML`; ``solver="em"`` runs on the host.
@@ -92,7 +92,7 @@ class DIR(AggregativeQuantifier):
     shrinkage : float
         Posteriors become (1 - s) p + s / k first, which keeps exact zeros finite.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
     device : str or torch.device
         Where bags are solved, see :class:`~kdey.KDEyML`.
 

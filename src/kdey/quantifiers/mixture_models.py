@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kdey._support.validation import check_choice
 from kdey.matching import MatchBinary, MatchCdf, Matching
+from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.histograms import Binned
-from kdey.quantifiers.rowwise import AggregativeQuantifier
 from kdey.rows.histogram import HistogramSpec
-from kdey.scalars import check_choice
 
 _CRITERIA = {"ks": "max", "pp-area": "l1"}
 
@@ -28,7 +28,7 @@ class MM(AggregativeQuantifier):
     n_bins : int
         Points at which the distributions are compared, evenly spaced in [0, 1].
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class DyS(Binned, AggregativeQuantifier):
     ----------
     dissimilarity : str or callable
         "topsoe", "hellinger", "prob-symm", "l1", "l2", "ordinal" or another name of
-        :mod:`kdey.problems.dissimilarity`, or a function of two arrays of shape (n_bags, n_bins).
+        :mod:`kdey.problems.histograms`, or a function of two arrays of shape (n_bags, n_bins).
     n_bins : int or "auto"
     tune_for, tune_bag_size
         As for :class:`~kdey.DM`.
     classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.rowwise.AggregativeQuantifier`.
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------

@@ -1,30 +1,35 @@
-"""From a report to its page: sections with figures, tables and files, put into a template."""
+"""Files inside the page: CSV and JSON as data addresses.
+
+From a report to its page: sections with figures, tables and files, put into a template.
+"""
 
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from kdey.diagnostics import FitCheck
-from kdey.report.axes import percent
 from kdey.report.classifier import ClassifierView, classifier_view
-from kdey.report.downloads import Download, csv_download, json_download
-from kdey.report.figures.fit import fit_figure
-from kdey.report.figures.groups import MOST_GROUPS, MOST_PANELS, groups_figure
-from kdey.report.figures.heat import heat_figure
-from kdey.report.figures.prevalence import prevalence_figure
-from kdey.report.figures.reliability import reliability_figure
+from kdey.report.figures.fit import fit_figure, reliability_figure
+from kdey.report.figures.shares import (
+    MOST_GROUPS,
+    MOST_PANELS,
+    groups_figure,
+    heat_figure,
+    prevalence_figure,
+)
 from kdey.report.figures.simplex import posteriors_figure, prevalence_triangle
 from kdey.report.figures.time import MOST_CLASSES, MOST_SERIES, time_figure
-from kdey.report.groups import GroupTable
-from kdey.report.page import Report, bag_posteriors
-from kdey.report.rows import ClassRow, estimate_rows
-from kdey.report.settings import settings_of
-from kdey.report.svg import Drawing
+from kdey.report.groups import ClassRow, GroupTable, estimate_rows
+from kdey.report.page import Report, bag_posteriors, settings_of
+from kdey.report.svg import Drawing, percent
 from kdey.report.tables import (
     MOST_ROWS,
     Table,
@@ -35,6 +40,43 @@ from kdey.report.tables import (
     prevalence_table,
 )
 from kdey.report.words import answer, fit_meaning, groups_answer
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that the page carries.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        Media type.
+    data : bytes
+    """
+
+    name: str
+    kind: str
+    data: bytes
+
+    @property
+    def address(self) -> str:
+        """The file as a data address."""
+        return f"data:{self.kind};base64,{base64.b64encode(self.data).decode('ascii')}"
+
+
+def csv_download(name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Download:
+    """Return a table as CSV (RFC 4180); None is an empty field."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream)
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return Download(name, "text/csv;charset=utf-8", stream.getvalue().encode("utf-8", "replace"))
+
+
+def json_download(name: str, value: Any) -> Download:
+    """Return plain values as JSON."""
+    text = json.dumps(value, allow_nan=False, default=str, ensure_ascii=False)
+    return Download(name, "application/json", text.encode("utf-8", "replace"))
 
 
 @dataclass(frozen=True)

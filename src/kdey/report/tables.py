@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdey.report.axes import percent
-from kdey.report.groups import GroupTable, text
-from kdey.report.rows import ClassRow
+from kdey.report.groups import ClassRow, GroupTable, text
+from kdey.report.svg import percent
 
 #: Rows of groups shown on the page; all are in the file to download.
 MOST_ROWS = 1000

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kdey.diagnostics import FitCheck
-from kdey.inference import Estimate
-from kdey.report.axes import percent
-from kdey.report.groups import Group, GroupTable
-from kdey.report.rows import ClassRow, by_size
+from kdey.intervals import Estimate
+from kdey.report.groups import ClassRow, Group, GroupTable, by_size
+from kdey.report.svg import percent
 
 #: Classes told by name; the rest are told together.
 _NAMED = 3

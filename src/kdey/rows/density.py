@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.dirichlet_fit import dirichlet_log_density, fit_dirichlet, shrink_zeros
+from kdey.rows.dirichlet import dirichlet_log_density, fit_dirichlet, shrink_zeros
 from kdey.rows.interface import Array, ArrayRows
 from kdey.rows.references import ClassReferences, KernelSpec
 

@@ -23,9 +23,9 @@ from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from kdey.bags import Bags
+from kdey.kernels.means import kernel_means
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array
-from kdey.rows.kernel_means import kernel_means
 from kdey.rows.references import ClassReferences, Floats, KernelSpec
 
 #: Numbers held at a time (bags x reference points) when many bags are evaluated.

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.warnings import warn
 from kdey.bags import offsets_of
 from kdey.kernels import class_log_sums, resolve_bandwidth, transform
 from kdey.kernels.bandwidth import check_bandwidth
 from kdey.kernels.geometry import check_geometry
 from kdey.posteriors import TrainingPosteriors
-from kdey.telling import warn
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]

@@ -5,13 +5,13 @@ methods over many data sets (Friedman, Nemenyi), ``diagram`` draws that comparis
 adjusts for many tests (Holm).
 """
 
-from kdey.significance.correction import holm
 from kdey.significance.diagram import CriticalDifferenceDisplay
 from kdey.significance.pairs import (
     LEVELS,
     BestComparison,
     PairTest,
     compare_to_best,
+    holm,
     pooled_wilcoxon,
     wilcoxon,
 )

@@ -1,18 +1,97 @@
-"""Wilcoxon signed-rank tests between methods that met the same bags."""
+"""Correction of p-values for making several tests.
+
+Errors of several methods as a named table.
+
+Wilcoxon signed-rank tests between methods that met the same bags.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from kdey.significance.correction import holm
-from kdey.significance.tables import Errors, check_errors, method_rows
 from kdey.simplex import Array
+
+
+def holm(p_values: ArrayLike) -> Array:
+    r"""Return p-values adjusted by Holm's step-down method, in the given order.
+
+    With :math:`p_{(1)}\le\dots\le p_{(m)}` the adjusted values are
+    :math:`\max_{j\le i}\min(1,(m-j+1)\,p_{(j)})`. Rejecting where they are at most a level keeps
+    the chance of any false rejection among the m tests below it, whatever their dependence
+    (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+
+    Parameters
+    ----------
+    p_values : array-like of shape (m,)
+        An empty one gives an empty result.
+
+    Examples
+    --------
+    >>> from kdey.significance import holm
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1:
+        raise ValueError(f"p_values must be a vector, got shape {p.shape}")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("p_values must lie between 0 and 1")
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(p[order] * np.arange(len(p), 0, -1), 1.0)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(steps)
+    return adjusted
+
+
+#: Errors by method name, or an array with one method per row (or column; the caller says which).
+Errors: TypeAlias = "Mapping[str, ArrayLike] | ArrayLike"
+
+
+def method_rows(errors: Errors, names: Sequence[str] | None = None) -> tuple[Array, list[str]]:
+    """Return errors as (n_methods, n) with the methods' names.
+
+    Parameters
+    ----------
+    errors : mapping of name to n errors, or array-like of shape (n_methods, n)
+    names : sequence of str, optional
+        Names of the rows of an array; by default "0", "1", ...
+    """
+    if not isinstance(errors, Mapping):
+        rows = check_errors(errors, 2, "errors")
+        return rows, _check_names(names, len(rows))
+    if names is not None:
+        raise ValueError("names must not be given with a mapping, which has names of its own")
+    if not errors:
+        raise ValueError("errors is empty: at least one method is needed")
+    parts = {name: check_errors(part, 1, f"errors[{name!r}]") for name, part in errors.items()}
+    lengths = {name: len(part) for name, part in parts.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"errors must have one entry per bag for every method, got {lengths}")
+    return np.stack(list(parts.values())), [str(name) for name in parts]
+
+
+def check_errors(values: ArrayLike, ndim: int, name: str) -> Array:
+    """Return a non-empty float64 array of ``ndim`` axes without NaN or infinity, or raise."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != ndim or array.size == 0:
+        raise ValueError(f"{name} must be a non-empty array of {ndim} axes, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return array
+
+
+def _check_names(names: Sequence[str] | None, n_methods: int) -> list[str]:
+    given = [str(number) for number in range(n_methods)] if names is None else list(names)
+    if len(given) != n_methods or len(set(given)) != n_methods:
+        raise ValueError(f"names must be {n_methods} distinct names, got {given}")
+    return given
+
 
 #: The paper's marks: "†" for 0.005 < p < 0.05, "‡" for p >= 0.05.
 LEVELS = (0.05, 0.005)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from kdey.significance.tables import Errors, method_rows
+from kdey.significance.pairs import Errors, method_rows
 from kdey.simplex import Array
 
 

@@ -6,9 +6,8 @@ one), ``sqp`` (any problem), ``separable`` (its native twin for likelihoods and 
 """
 
 from kdey.solvers.em import solve_mixture_em
-from kdey.solvers.multistart import solve_nonconvex
+from kdey.solvers.nonconvex import solve_cdf_distance, solve_nonconvex, ternary_search
 from kdey.solvers.quadratic import solve_cauchy_schwarz, solve_least_squares, solve_quadratic
-from kdey.solvers.scalar import solve_cdf_distance, ternary_search
 from kdey.solvers.separable import solve_divergence, solve_mixture
 from kdey.solvers.solution import Solution
 from kdey.solvers.sqp import solve_sqp

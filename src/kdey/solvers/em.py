@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from kdey.problems.interface import Array
 from kdey.problems.mixture import MixtureLikelihood
-from kdey.problems.protocol import Array
 from kdey.solvers.quadratic import warn_uninformative
-from kdey.solvers.solution import Solution
-from kdey.solvers.start import check_start
+from kdey.solvers.solution import Solution, check_start
 
 #: Mixtures below this have no inverse; such a row counts as not explained.
 FAINT = 1e-290

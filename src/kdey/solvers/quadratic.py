@@ -1,17 +1,245 @@
-"""Solvers of the quadratic problems, exact by the active-set method of ``active_set.py``."""
+r"""Exact active-set solution of small convex quadratic programs, many at once.
+
+.. math:: \min_x \tfrac12 x'Qx - c \cdot x \quad \text{over } x \ge 0
+          \text{ or over the simplex}
+
+A primal active-set method (Lawson and Hanson, 1974): solve on the classes in play, step until one
+of them reaches zero and leaves, let the class with the most negative reduced gradient enter, until
+none is left. Q may be singular (duplicated classes): each pass adds a proximal term
+delta/2 sum_i Q_ii (x_i - y_i)^2 around the last iterate y, which makes the program strictly
+convex and vanishes at the solution, so a few passes reach rounding level.
+
+Solvers of the quadratic problems, exact by the active-set method of ``active_set.py``.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
+from kdey import native
+from kdey._support.warnings import warn
 from kdey.problems.cauchy_schwarz import CauchySchwarz
-from kdey.problems.least_squares import LeastSquares
-from kdey.problems.protocol import Array
-from kdey.problems.quadratic_match import QuadraticMatch
-from kdey.solvers.active_set import Counts, solve_programs
+from kdey.problems.interface import Array
+from kdey.problems.least_squares import LeastSquares, QuadraticMatch
 from kdey.solvers.solution import Solution
-from kdey.telling import warn
+
+Counts = NDArray[np.int64]
+
+#: Proximal weight relative to the diagonal: far above rounding (k times 2e-16), far below any
+#: curvature that moves an objective by 1e-10. The native twin holds the same number.
+PROXIMAL = 1e-11
+#: Reduced gradients within this of zero, relative to the terms they are made of, are rounding.
+ROUNDING = 1e-14
+#: Passes after which the proximal term has vanished.
+PASSES = 4
+
+
+def solve_programs(
+    gram: Array,
+    linear: Array,
+    *,
+    simplex: bool,
+    start: Array | None = None,
+    passes: int = PASSES,
+    n_threads: int = 1,
+) -> tuple[Array, Counts]:
+    """Solve B programs; return the minimisers (B, k) and the active-set steps taken (B,).
+
+    Parameters
+    ----------
+    gram : array of shape (k, k) or (B, k, k)
+        Q, symmetric positive semidefinite: one for all, or one each.
+    linear : array of shape (B, k)
+        c. Over x >= 0 the program must be bounded (c in the range of Q).
+    simplex : bool
+        Whether x must also sum to one.
+    start : array of shape (B, k), optional
+        Feasible starting points; also the first centre of the proximal term.
+    passes : int
+        Proximal passes; one is enough inside an outer iteration.
+    n_threads : int
+        Native threads over the programs; the result does not depend on it.
+    """
+    linear = np.ascontiguousarray(linear, dtype=np.float64)
+    n, k = linear.shape
+    shared = gram.ndim == 2
+    if gram.shape[-2:] != (k, k) or not (shared or len(gram) == n):
+        raise ValueError(f"gram must have shape ({k}, {k}) or ({n}, {k}, {k}), got {gram.shape}")
+    solve = _solve_native if native.available() else _solve_numpy
+    x, steps = solve(gram, linear, simplex, start, passes, n_threads)
+    return _on_simplex(x, gram, linear) if simplex else x, steps
+
+
+def _on_simplex(x: Array, gram: Array, linear: Array) -> Array:
+    """Return ``x`` with the best vertex for programs whose solution has no digit left.
+
+    Where the terms of c are 1e16 times those of Q, or Q is at the edge of underflow, the condition
+    that x sums to one drowns in rounding. What is left to choose from are the vertices.
+    """
+    with np.errstate(invalid="ignore"):
+        lost = ~(np.abs(x.sum(axis=1) - 1.0) < 0.5)
+    if lost.any():
+        diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
+        values = (diagonal / 2 - linear)[lost]
+        x[lost] = np.eye(x.shape[1])[values.argmin(axis=1)]
+    return x
+
+
+def _solve_numpy(
+    gram: Array, linear: Array, simplex: bool, start: Array | None, passes: int, n_threads: int
+) -> tuple[Array, Counts]:
+    n, k = linear.shape
+    shared = gram.ndim == 2
+    x, uniform = np.empty((n, k)), np.full(k, 1 / k)
+    steps = np.empty(n, dtype=np.int64)
+    for b in range(n):
+        first = None if start is None else start[b]
+        around = uniform if shared or first is None else first
+        # What is infinite or no number here is so in the solution, where the callers look.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            program = _Program.of(gram if shared else gram[b], linear[b], simplex, around)
+            x[b], steps[b] = _solve_one(program, first, passes)
+    return x, steps
+
+
+def _solve_native(
+    gram: Array, linear: Array, simplex: bool, start: Array | None, passes: int, n_threads: int
+) -> tuple[Array, Counts]:
+    n, k = linear.shape
+    x = np.empty((n, k))
+    steps = np.empty(n, dtype=np.int64)
+    grams = np.ascontiguousarray(gram, dtype=np.float64)
+    first = None if start is None else np.ascontiguousarray(start, dtype=np.float64)
+    stride = 0 if gram.ndim == 2 else k * k
+    native.call(
+        "kdey_solve_programs",
+        *(grams, stride, linear, first, n, k, int(simplex), int(passes), int(n_threads), x, steps),
+    )
+    return x, steps
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """One program with its proximal term folded in: Q + delta diag Q, c unchanged."""
+
+    gram: Array
+    ridged: Array
+    linear: Array
+    diagonal: Array
+    level: float
+
+    @classmethod
+    def of(cls, gram: Array, linear: Array, simplex: bool, around: Array) -> _Program:
+        largest = float(np.diag(gram).max())
+        largest = largest if largest > 0 else 1.0
+        # On the simplex Q + m 11' has the same minimisers for any m; this one fits Q's scale.
+        natural = float(around @ gram @ around)
+        level = (natural if natural > 0 else largest) if simplex else 0.0
+        raised = gram + level
+        diagonal = np.diag(raised).copy()
+        diagonal[diagonal <= 0] = largest
+        return cls(gram, raised + np.diag(PROXIMAL * diagonal), linear, diagonal, level)
+
+
+def _solve_one(program: _Program, start: Array | None, passes: int) -> tuple[Array, int]:
+    x = _first_point(program) if start is None else start.copy()
+    steps = 0
+    for _ in range(passes):
+        linear = program.linear + PROXIMAL * program.diagonal * x
+        moved, taken = _solve_strict(program, linear, x)
+        steps += taken
+        settled = np.abs(moved - x).max() <= 1e-15 * np.abs(moved).max()
+        x = moved
+        if settled:
+            break
+    return x, steps
+
+
+def _first_point(program: _Program) -> Array:
+    k = len(program.linear)
+    x = np.full(k, 1 / k)
+    if program.level == 0:
+        curve, slope = float(x @ program.gram @ x), float(program.linear @ x)
+        x *= slope / curve if slope > 0 and curve > 0 else 0.0
+    return x
+
+
+def _solve_strict(program: _Program, linear: Array, x: Array) -> tuple[Array, int]:
+    """Minimise the strictly convex pass by the active-set method, from a feasible ``x``."""
+    free = x > 0
+    barred = np.zeros(len(x), dtype=np.bool_)
+    limit = 10 * len(x) + 50
+    entered = -1
+    for steps in range(1, limit + 1):
+        z, shift = _solve_free(program, linear, free)
+        out = free & (z <= 0)
+        if out.any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                reach = np.where(out, x / (x - z), np.inf)
+            t = min(1.0, float(np.nanmin(reach)))
+            x = np.where(free, x + t * (z - x), 0.0)
+            leaving = out & ((reach <= t) | (x <= 0))
+            if entered >= 0 and leaving[entered] and t == 0:
+                barred[entered] = True
+            x[leaving] = 0.0
+            free &= ~leaving
+            continue
+        x = np.where(free, z, 0.0)
+        entered = _most_negative(program, linear, x, shift, free | barred)
+        if entered < 0:
+            return x, steps
+        free[entered] = True
+    return x, limit
+
+
+def _solve_free(program: _Program, linear: Array, free: NDArray[np.bool_]) -> tuple[Array, float]:
+    """Return the minimiser over the free classes alone, and the simplex multiplier."""
+    z = np.zeros(len(linear))
+    if not free.any():
+        return z, 0.0
+    factor = _factor(program.ridged[np.ix_(free, free)])
+    if factor is None:
+        return np.where(free, np.nan, 0.0), 0.0
+    z[free] = cho_solve(factor, linear[free], check_finite=False)
+    if program.level == 0:
+        return z, 0.0
+    ones = np.zeros(len(linear))
+    ones[free] = cho_solve(factor, np.ones(int(free.sum())), check_finite=False)
+    shift = (1.0 - z.sum()) / ones.sum()
+    return z + shift * ones, float(shift)
+
+
+def _factor(gram: Array) -> tuple[Array, bool] | None:
+    """Return the Cholesky factor of ``gram``, its diagonal raised where rounding asks for it.
+
+    None where nothing helps: the matrix holds infinities.
+    """
+    own = np.diag(np.diag(gram))
+    for raised in (0.0, 1e-12, 1e-9, 1e-6):
+        try:
+            found: tuple[Array, bool] = cho_factor(gram + raised * own, lower=True)
+        except (LinAlgError, ValueError):
+            continue
+        return found
+    return None
+
+
+def _most_negative(
+    program: _Program, linear: Array, x: Array, shift: float, closed: NDArray[np.bool_]
+) -> int:
+    """Return the class outside ``closed`` that should enter, or -1."""
+    push = linear + shift
+    reduced = program.ridged @ x - push
+    size = np.abs(program.ridged) @ x + np.abs(linear) + abs(shift)
+    score = np.where(closed | (reduced >= -ROUNDING * size), 0.0, reduced)
+    score /= np.sqrt(program.diagonal)
+    return int(np.argmin(score)) if score.min() < 0 else -1
+
 
 #: Largest accepted gap, relative to the size of the terms that the objective is made of.
 TOLERANCE = 1e-10

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey import native
+from kdey._support.warnings import warn
 from kdey.problems.divergence import Divergence
+from kdey.problems.interface import Array, with_fields
 from kdey.problems.mixture import MixtureLikelihood
-from kdey.problems.protocol import Array, with_fields
 from kdey.solvers.quadratic import warn_uninformative
-from kdey.solvers.solution import Solution, join
+from kdey.solvers.solution import Solution, check_start, join
 from kdey.solvers.sqp import solve_sqp
-from kdey.solvers.start import check_start
-from kdey.telling import warn
 
 
 def solve_mixture(

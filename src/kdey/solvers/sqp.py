@@ -15,10 +15,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.problems.protocol import Array, Indices, Problem
-from kdey.solvers.active_set import solve_programs
-from kdey.solvers.solution import Solution
-from kdey.solvers.start import interior_start
+from kdey.problems.interface import Array, Indices, Problem
+from kdey.solvers.quadratic import solve_programs
+from kdey.solvers.solution import Solution, interior_start
 
 P = TypeVar("P", bound=Problem)
 

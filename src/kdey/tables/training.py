@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.tables.layout import (
-    TableLayout,
-    is_number,
-    learn_layout,
-    missing_in,
-    numbers,
-    require,
-)
+from kdey.tables.layout import TableLayout, is_number, learn_layout, missing_in, numbers, require
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from kdey.bags import Array
-from kdey.inference import Estimate
-from kdey.inference.region import Region
+from kdey.intervals import Estimate
+from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
-from kdey.report.axes import percent
-from kdey.report.rows import ClassRow
-from kdey.report.svg import Drawing, shortened
+from kdey.report.groups import ClassRow
+from kdey.report.svg import Drawing, percent, shortened
 
 #: Bandwidth of the shading, cells along a side, levels of shade, points drawn.
 _BANDWIDTH, _STEPS, _LEVELS, _MOST_POINTS = 0.06, 28, 6, 250

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kdey.report.axes import Axis, draw_up, percent, share_axis
-from kdey.report.groups import Group, GroupTable, position, text
-from kdey.report.rows import ClassRow
-from kdey.report.svg import Drawing, shortened, text_width
+from kdey.report.groups import ClassRow, Group, GroupTable, position, text
+from kdey.report.svg import Axis, Drawing, draw_up, percent, share_axis, shortened, text_width
 
 #: Classes and series drawn; the others stand in the table.
 MOST_CLASSES, MOST_SERIES = 9, 6
@@ -27,7 +25,7 @@ def time_figure(table: GroupTable, name: str = "time") -> Drawing:
     tall = _TOP + _TALL + _BOTTOM
     width = columns * (_LEFT + _PANEL + _GAP)
     drawing = Drawing(
-        name, width, legend + lines * tall, "Prevalence over time", _told(table, classes)
+        name, width, legend + lines * tall, "Prevalence over time", _describe_series(table, classes)
     )
     if legend:
         _legend(drawing, list(series), width)
@@ -139,7 +137,7 @@ def _peak(table: GroupTable, label: str) -> float:
     return max(found, default=1.0)
 
 
-def _told(table: GroupTable, classes: Sequence[str]) -> str:
+def _describe_series(table: GroupTable, classes: Sequence[str]) -> str:
     first, last = table.groups[0], table.groups[-1]
     parts = [
         f"{label} {percent(first.by_class[label].estimate)} to "

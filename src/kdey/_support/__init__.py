@@ -1,0 +1,1 @@
+"""What every room needs and none is about: files, threads, warnings, validation."""

@@ -1,0 +1,262 @@
+"""Modules that 0.1.0 had elsewhere: the old names import, with a warning that gives the new one.
+
+The old names work in 0.2 and 0.3 and go with 0.4.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+#: Modules under ``kdey`` in 0.1.0, and where their contents are now.
+MOVED = {
+    "appending": "_support.files",
+    "automatic": "tuning",
+    "automatic.bins": "tuning.bins",
+    "automatic.display": "tuning.result",
+    "automatic.hold_outs": "tuning.hold_outs",
+    "automatic.kernel": "tuning.kernel",
+    "automatic.parts": "tuning.hold_outs",
+    "automatic.plan": "tuning.search",
+    "automatic.score": "tuning.search",
+    "automatic.search": "tuning.search",
+    "automatic.tuning": "tuning.result",
+    "bayes.convergence": "bayes.draws",
+    "cli.config": "cli.main",
+    "cli.group": "cli.main",
+    "cli.grouped": "cli.options",
+    "cli.labelled": "cli.options",
+    "cli.methods": "cli.options",
+    "cli.protocols": "cli.options",
+    "datasets.bagged": "paper.datasets.data",
+    "datasets.bundled": "paper.datasets.loading",
+    "datasets.checking": "paper.datasets.checking",
+    "datasets.conversion": "paper.datasets.conversion",
+    "datasets.data": "paper.datasets.data",
+    "datasets.download": "paper.datasets.download",
+    "datasets.fetching": "paper.datasets.download",
+    "datasets.homes": "paper.datasets.registry",
+    "datasets.lequa": "paper.datasets.lequa",
+    "datasets.lequa_text": "paper.datasets.lequa",
+    "datasets.loading": "paper.datasets.loading",
+    "datasets.locate": "paper.datasets.locate",
+    "datasets.preparation": "paper.datasets.loading",
+    "datasets.recipes": "paper.datasets.recipes",
+    "datasets.registry": "paper.datasets.registry",
+    "datasets.scaling": "paper.datasets.data",
+    "datasets.sparse": "paper.datasets.tables",
+    "datasets.synthetic": "paper.datasets.lequa",
+    "datasets.tables": "paper.datasets.tables",
+    "datasets.text": "paper.datasets.tables",
+    "datasets.tree": "paper.datasets.locate",
+    "demo": "cli.demo",
+    "device": "_support.device",
+    "diagnostics.adapt": "diagnostics.adaptation",
+    "diagnostics.attach": "diagnostics.fit_check",
+    "diagnostics.check": "diagnostics.fit_check",
+    "diagnostics.embedding": "diagnostics.fit_statistics",
+    "diagnostics.folds": "diagnostics.fold_models",
+    "diagnostics.influence": "diagnostics.identify",
+    "diagnostics.null": "diagnostics.fit_statistics",
+    "diagnostics.outlying": "diagnostics.fit_statistics",
+    "diagnostics.result": "diagnostics.fit_check",
+    "distributed": "groups.cluster",
+    "distributed.dask_source": "groups.cluster.dask_source",
+    "distributed.fits": "groups.cluster.dask_source",
+    "distributed.frames": "groups.cluster.frames",
+    "distributed.partition": "groups.cluster.partition",
+    "distributed.spark": "groups.cluster.spark_source",
+    "evaluation.sharing": "evaluation.run",
+    "experiments": "paper",
+    "experiments.arrays": "paper.cells",
+    "experiments.cells": "paper.cells",
+    "experiments.figures": "paper.figures",
+    "experiments.figures.draw": "paper.figures.results",
+    "experiments.figures.mixture": "paper.figures.sketches",
+    "experiments.figures.representation": "paper.figures.sketches",
+    "experiments.figures.sensitivity": "paper.figures.results",
+    "experiments.figures.shift": "paper.figures.results",
+    "experiments.lequa": "paper.tasks",
+    "experiments.methods": "paper.methods",
+    "experiments.pace": "paper.run",
+    "experiments.published": "paper.published",
+    "experiments.run": "paper.run",
+    "experiments.selection": "paper.selection",
+    "experiments.sensitivity": "paper.sensitivity",
+    "experiments.settings": "paper.settings",
+    "experiments.sources": "paper.tasks",
+    "experiments.store": "paper.cells",
+    "experiments.tables": "paper.tables",
+    "experiments.tables.csvtable": "paper.tables.writers",
+    "experiments.tables.differences": "paper.tables.results",
+    "experiments.tables.html": "paper.tables.writers",
+    "experiments.tables.latex": "paper.tables.writers",
+    "experiments.tables.make": "paper.tables.results",
+    "experiments.tables.markdown": "paper.tables.writers",
+    "experiments.tables.model": "paper.tables.model",
+    "experiments.tables.pairs": "paper.tables.results",
+    "experiments.tables.results": "paper.tables.results",
+    "experiments.tables.scores": "paper.tables.results",
+    "experiments.tables.terminal": "paper.tables.writers",
+    "experiments.tables.write": "paper.tables.writers",
+    "experiments.task": "paper.tasks",
+    "fingerprint": "_support.fingerprint",
+    "frames": "_support.frames",
+    "gpu.generators": "gpu.losses",
+    "gpu.kernel_means": "gpu.bags",
+    "gpu.plain": "gpu.sums",
+    "gpu.tiles": "gpu.bags",
+    "groups.batch": "groups.scoring",
+    "groups.files": "groups.file",
+    "groups.large": "groups.solve",
+    "groups.periods": "groups.keys",
+    "groups.scores": "groups.scoring",
+    "groups.settings": "groups.answers",
+    "groups.stream": "groups.file",
+    "groups.summed": "groups.solve",
+    "inference": "intervals",
+    "inference.analytic": "intervals.analytic",
+    "inference.bag": "intervals.sampled_bags",
+    "inference.bootstrap": "intervals.bootstrap",
+    "inference.class_rows": "intervals.class_rows",
+    "inference.differences": "intervals.differences",
+    "inference.display": "intervals.estimate",
+    "inference.estimate": "intervals.estimate",
+    "inference.estimates": "intervals.estimate",
+    "inference.limits": "intervals.score_interval",
+    "inference.model": "intervals.model",
+    "inference.moments": "intervals.moments",
+    "inference.options": "intervals.options",
+    "inference.parts": "intervals.class_rows",
+    "inference.region": "intervals.region",
+    "inference.resampling": "intervals.replicates",
+    "inference.resolving": "intervals.replicates",
+    "inference.run": "intervals.run",
+    "inference.score_interval": "intervals.score_interval",
+    "inference.uncertainty": "intervals.region",
+    "interop.replay": "interop.quapy",
+    "interop.wrapping": "interop.quapy",
+    "kernels.native_sums": "kernels.sums",
+    "kernels.reference": "kernels.numpy_sums",
+    "matching.average": "matching.composite",
+    "matching.divergences": "matching.densities",
+    "matching.median": "matching.composite",
+    "metrics.scorer": "metrics.registry",
+    "model_selection.cache": "model_selection.scoring",
+    "model_selection.data": "model_selection.candidates",
+    "model_selection.edges": "model_selection.grid",
+    "model_selection.results": "model_selection.search",
+    "model_selection.split": "model_selection.candidates",
+    "newton": "_support.newton",
+    "persistence.canonical": "persistence.model_file",
+    "persistence.tree": "persistence.encoding",
+    "persistence.trees": "persistence.untrusted",
+    "persistence.trial": "persistence.untrusted",
+    "plots.bias": "plots.errors",
+    "plots.diagonal": "plots.errors",
+    "plots.shift": "plots.errors",
+    "plots.time": "plots.intervals",
+    "problems.cdf_distance": "problems.histograms",
+    "problems.dissimilarity": "problems.histograms",
+    "problems.generator": "problems.separable",
+    "problems.histogram_cauchy_schwarz": "problems.histograms",
+    "problems.mean_hellinger": "problems.histograms",
+    "problems.protocol": "problems.interface",
+    "problems.quadratic_match": "problems.least_squares",
+    "progress": "_support.progress",
+    "protocols.artificial": "protocols.drawn",
+    "protocols.labels": "protocols.draw",
+    "protocols.natural": "protocols.drawn",
+    "protocols.parameters": "protocols.draw",
+    "quantifiers.failing": "quantifiers.base",
+    "quantifiers.median": "quantifiers.wrappers",
+    "quantifiers.one_vs_all": "quantifiers.wrappers",
+    "quantifiers.pool": "quantifiers.base",
+    "quantifiers.rowwise": "quantifiers.aggregative",
+    "report.axes": "report.svg",
+    "report.downloads": "report.render",
+    "report.figures.groups": "report.figures.shares",
+    "report.figures.heat": "report.figures.shares",
+    "report.figures.prevalence": "report.figures.shares",
+    "report.figures.reliability": "report.figures.fit",
+    "report.reliability": "report.classifier",
+    "report.rows": "report.groups",
+    "report.settings": "report.page",
+    "rows.committee": "rows.composite",
+    "rows.dirichlet_fit": "rows.dirichlet",
+    "rows.kernel_means": "kernels.means",
+    "rows.stack": "rows.composite",
+    "rows.together": "rows.interface",
+    "scalars": "_support.validation",
+    "significance.correction": "significance.pairs",
+    "significance.tables": "significance.pairs",
+    "solvers.active_set": "solvers.quadratic",
+    "solvers.multistart": "solvers.nonconvex",
+    "solvers.scalar": "solvers.nonconvex",
+    "solvers.start": "solvers.solution",
+    "stages": "posteriors",
+    "sums": "groups.sums",
+    "sums.analytic": "groups.sums.limits",
+    "sums.batch": "groups.sums.source",
+    "sums.bootstrap": "groups.sums.bootstrap",
+    "sums.em": "groups.sums.mixtures",
+    "sums.estimate": "groups.sums.estimate",
+    "sums.finish": "groups.sums.means",
+    "sums.group_sums": "groups.sums.source",
+    "sums.keyed": "groups.sums.bootstrap",
+    "sums.likelihood": "groups.sums.mixtures",
+    "sums.newton": "groups.sums.mixtures",
+    "sums.plan": "groups.sums.source",
+    "sums.replicates": "groups.sums.bootstrap",
+    "sums.soft": "groups.sums.limits",
+    "sums.source": "groups.sums.source",
+    "tables.reading": "tables.files",
+    "tables.writing": "tables.files",
+    "telling": "_support.warnings",
+    "threads": "_support.threads",
+    "weights": "_support.validation",
+    "writing": "_support.files",
+}
+
+
+class _MovedLoader(Loader):
+    """Puts the module at its new place under its old name."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave the making of an empty module to Python; it is replaced below."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Warn, and replace the empty module by the one that is wanted."""
+        name = module.__name__
+        new = f"kdey.{MOVED[name.removeprefix('kdey.')]}"
+        warnings.warn(
+            f"{name} is now {new}; the old name goes with kdey 0.4",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        sys.modules[name] = import_module(new)
+
+
+class MovedFinder(MetaPathFinder):
+    """Finds the modules of :data:`MOVED`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how to load a module that has moved; None for all others."""
+        if not fullname.startswith("kdey.") or fullname.removeprefix("kdey.") not in MOVED:
+            return None
+        return ModuleSpec(fullname, _MovedLoader())
+
+
+def install() -> None:
+    """Let Python ask :class:`MovedFinder` first, once."""
+    # An old package is an alias of a new one, in whose folder Python would look for its modules and
+    # load them a second time: hence first.
+    if not any(isinstance(finder, MovedFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, MovedFinder())

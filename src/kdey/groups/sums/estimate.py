@@ -1,0 +1,172 @@
+"""Estimates of groups from sums over any source of data."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kdey._support.warnings import muted
+from kdey.bags import Array, Indices
+from kdey.groups.sums.bootstrap import likelihood_draws, limits_of_draws, moment_draws
+from kdey.groups.sums.limits import bags_of_sizes, feature_limits, likelihood_limits
+from kdey.groups.sums.means import mean_rows, solve_means
+from kdey.groups.sums.mixtures import Mixtures, iterate_mixtures, solve_mixtures
+from kdey.groups.sums.source import GroupSums, Plan, Source, plan_of
+from kdey.intervals import FittedModel, IntervalOptions, IntervalWarning
+from kdey.intervals.score_interval import give_up, settle
+from kdey.matching import AverageOf, ExpectationMaximisation, average_solution
+from kdey.solvers.solution import Solution
+
+#: Numbers of a row beyond which no replicate of it is summed (Monte Carlo rows).
+_WIDEST = 4_096
+
+
+@dataclass(frozen=True, eq=False)
+class SummedEstimates:
+    """Estimates of the groups that have instances.
+
+    Attributes
+    ----------
+    groups : int64 array of shape (g,)
+        Their numbers, ascending.
+    sizes : array of shape (g,)
+    solution : Solution
+    low, high : arrays of shape (g, k)
+        NaN where the method has no analytic limits and rows have no keys.
+    decisions : array of shape (g, k)
+        Shares of the classifier's decisions; NaN where there are none.
+    """
+
+    groups: Indices
+    sizes: Array
+    solution: Solution
+    low: Array
+    high: Array
+    decisions: Array
+
+
+def estimate_sums(
+    quantifier: Any, source: Source, options: IntervalOptions, *, keyed: bool = False
+) -> SummedEstimates:
+    """Return the estimates of all groups of a source, with limits.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+        Given by rows and a matching; on posteriors or on features.
+    source : Source
+    options : IntervalOptions
+        ``method="auto"`` is analytic where the method has it, else a bootstrap if ``keyed``.
+    keyed : bool
+        Whether the source knows the key of every row, which a bootstrap needs.
+    """
+    plan, model = plan_of(quantifier), quantifier.interval_model()
+    how = _how(model, plan, options, keyed)
+    first = source.first(plan, hold=plan.kind == "likelihood" or how == "bootstrap")
+    if len(first) == 0:
+        raise ValueError("there is no row with scores or features to estimate from")
+    if plan.kind == "likelihood":
+        solution, low, high = _likelihood(source, model, plan, first, options, how)
+    else:
+        solution, low, high = _moments(source, model, plan, first, options, how)
+    sizes = first.sums["n"]
+    if how != "none":
+        low, high = _settled(solution.prevalence, low, high, sizes, model, options)
+    unknown = np.full(solution.prevalence.shape, np.nan)
+    counted = first.sums["decisions"] / sizes[:, None] if plan.on_posteriors else unknown
+    return SummedEstimates(first.groups, sizes, solution, low, high, counted)
+
+
+def _how(model: FittedModel, plan: Plan, options: IntervalOptions, keyed: bool) -> str:
+    """Return "analytic", "bootstrap" or "none"."""
+    if options.method != "bootstrap" and model.is_analytic:
+        return "analytic"
+    if options.method == "analytic":
+        raise ValueError("method='analytic' is for ACC, PACC, EMQ, DIR and KDEy-ML")
+    if options.target == "bag":
+        raise ValueError("target='bag' has only analytic limits here: use target='population'")
+    wide = max(len(row_map.templates) for row_map in plan.row_maps) > _WIDEST
+    if keyed and not wide:
+        return "bootstrap"
+    reason = "rows of this method are too wide to resample" if wide else "rows have no key"
+    if options.method == "bootstrap":
+        raise ValueError(f"method='bootstrap' cannot be: {reason}; name the column of keys, key=")
+    warnings.warn(
+        f"no limits: this method has no analytic ones, and {reason}", IntervalWarning, stacklevel=4
+    )
+    return "none"
+
+
+def _likelihood(
+    source: Source,
+    model: FittedModel,
+    plan: Plan,
+    first: GroupSums,
+    options: IntervalOptions,
+    how: str,
+) -> tuple[Solution, Array, Array]:
+    groups, sizes = first.groups, first.sums["n"]
+    n_groups, n_members = int(groups[-1]) + 1, len(plan.row_maps)
+    given = Mixtures.of(first, n_groups, n_members)
+    solved = _solve(source, model, given, n_groups)
+    parts = [_take(solved, groups + member * n_groups) for member in range(n_members)]
+    several = isinstance(model.matching, AverageOf)
+    solution = average_solution(parts, model.row_map.weights) if several else parts[0]
+    if how == "analytic":
+        made = likelihood_limits(source, model, groups, sizes, solution.prevalence, options)
+        return solution, *made
+    members = np.array([part.prevalence for part in parts])
+    draws = likelihood_draws(source, model, groups, sizes, members, options)
+    return solution, *limits_of_draws(solution.prevalence, draws, options)
+
+
+def _solve(source: Source, model: FittedModel, given: Mixtures, n_groups: int) -> Solution:
+    matching = model.single
+    rounds = {} if matching.max_iter is None else {"max_iter": matching.max_iter}
+    if isinstance(matching, ExpectationMaximisation):
+        prior = model.row_map.prior / model.row_map.prior.sum()
+        rounds = {"max_iter": 1_000} | rounds
+        return iterate_mixtures(source, given, n_groups, prior, tol=matching.tol, **rounds)
+    return solve_mixtures(source, given, n_groups, tol=matching.tol, **rounds)
+
+
+def _take(solution: Solution, which: Indices) -> Solution:
+    return Solution(*(values[which] for values in vars(solution).values()))
+
+
+def _moments(
+    source: Source,
+    model: FittedModel,
+    plan: Plan,
+    first: GroupSums,
+    options: IntervalOptions,
+    how: str,
+) -> tuple[Solution, Array, Array]:
+    means = mean_rows(plan, first)
+    solution = solve_means(model, means)
+    estimates = solution.prevalence
+    if how == "analytic":
+        return solution, *feature_limits(model, means[0].array, first.sums["n"], options)
+    if how == "bootstrap":
+        draws = moment_draws(source, model, plan, estimates, options)
+        return solution, *limits_of_draws(estimates, draws, options)
+    unknown = np.full(estimates.shape, np.nan)
+    return solution, unknown, unknown.copy()
+
+
+def _settled(
+    estimates: Array,
+    low: Array,
+    high: Array,
+    sizes: Array,
+    model: FittedModel,
+    options: IntervalOptions,
+) -> tuple[Array, Array]:
+    bags = bags_of_sizes(sizes)
+    low, high = settle(estimates, low, high, bags, options)
+    with muted(IntervalWarning):  # the limits themselves say it
+        give_up(low, high, bags, model.rare)
+    return low, high

@@ -1,0 +1,200 @@
+r"""Moments of groups whose classes are soft parts of the group itself, from sums.
+
+What :func:`kdey.intervals.moments.bag_moments` does with the rows of a bag. With phi the posteriors
+adapted to the estimate, the first pass gives the sums of :math:`\phi_i \phi_l`, hence T; the second
+those of :math:`\phi_l z_i^p` for p = 1..4 and of :math:`\phi_l z_i z_l`, with
+:math:`z = T^{-1} \phi`.
+
+Analytic limits of groups from sums: the moment equation needs one mean per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.groups.sums.mixtures import Trial
+from kdey.groups.sums.source import GroupedRows, GroupSums, Source
+from kdey.intervals import FittedModel, IntervalOptions
+from kdey.intervals.analytic import Linearised, analytic_limits, linearise_features, linearised
+from kdey.intervals.class_rows import TINY
+from kdey.intervals.moments import Moments, invert, moments_of, smoothed, training_moments
+from kdey.intervals.sampled_bags import SampledBags
+
+#: Rows whose powers are made at a time.
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class SummedParts:
+    """Classes known by their sums alone; values that are asked about are those summed.
+
+    Attributes
+    ----------
+    counts : array of shape (k,)
+    summed : arrays of shape (k, k)
+        Means of the first four powers of z.
+    crossed : array of shape (k, k)
+        Mean of z_i z_l in class l as entry (i, l).
+    """
+
+    counts: Array
+    summed: tuple[Array, Array, Array, Array]
+    crossed: Array
+
+    def means(self, values: Array) -> Array:
+        """Return the means of z, shape (k, k)."""
+        return self.summed[0]
+
+    def powers(self, values: Array) -> tuple[Array, Array, Array, Array]:
+        """Return the means of the first four powers of z, each (k, k)."""
+        return self.summed
+
+    def products(self, z: Array) -> Array:
+        """Return the mean of z_i z_l in class l as entry (i, l)."""
+        return self.crossed
+
+    def spread_out(self, shares: Array) -> Array:
+        """Return the weights of no row: none is known."""
+        return np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class PowersOf:
+    """Sums of powers of z in each class.
+
+    Attributes
+    ----------
+    groups : int64 array of shape (g,)
+        Ascending.
+    tilt : array of shape (g, k)
+        What posteriors are adapted to.
+    inverse : array of shape (g, k, k)
+    """
+
+    groups: Indices
+    tilt: Array
+    inverse: Array
+
+    def __call__(self, part: GroupedRows) -> GroupSums:
+        """Return ``powers`` (g, 4, k, k) and ``products`` (g, k, k) of a part of the data."""
+        k = self.tilt.shape[1]
+        powers, products = np.zeros((len(part.groups), 4, k, k)), np.zeros((len(part.groups), k, k))
+        place = np.searchsorted(self.groups, part.groups)
+        for number, where in enumerate(place):
+            own = slice(int(part.offsets[number]), int(part.offsets[number + 1]))
+            for start in range(own.start, own.stop, _BLOCK):
+                rows = part.rows[0][start : min(start + _BLOCK, own.stop)].astype(np.float64)
+                phi = rows * self.tilt[where]
+                phi /= phi.sum(axis=1, keepdims=True)
+                z = phi @ self.inverse[where].T
+                products[number] += z.T @ (phi * z)
+                power = np.ones_like(z)
+                for p in range(4):
+                    power *= z
+                    powers[number, p] += power.T @ phi
+        return GroupSums(part.groups, {"powers": powers, "products": products})
+
+
+def soft_moments(
+    source: Source, groups: Indices, tilt: Array, mean: Array, curve: Array, sizes: Array
+) -> list[Moments]:
+    """Return the moments of every group, by one more pass.
+
+    Parameters
+    ----------
+    source : Source
+    groups : int64 array of shape (g,)
+    tilt : array of shape (g, k)
+    mean : array of shape (g, k)
+        Means of phi.
+    curve : array of shape (g, k, k)
+        Sums of phi_i phi_l over tilt_i tilt_l.
+    sizes : array of shape (g,)
+    """
+    squares = curve * tilt[:, :, None] * tilt[:, None, :] / sizes[:, None, None]
+    mass = np.maximum(mean, TINY)
+    matrices = squares / mass[:, None, :]
+    inverse = np.array([invert(one)[0] for one in matrices])
+    sums = source.total(PowersOf(groups, tilt, inverse)).sums
+    scale = sizes[:, None] * mass
+    k = tilt.shape[1]
+    made = []
+    for g in range(len(groups)):
+        counts = 1.0 / np.maximum(np.diag(squares[g]) / (sizes[g] * mass[g] ** 2), TINY)
+        first, second, third, fourth = sums["powers"][g] / scale[g]
+        parts = SummedParts(counts, (first, second, third, fourth), sums["products"][g] / scale[g])
+        seen = np.maximum(mass[g] * sizes[g], 0.5)
+        known = np.full(k, np.inf)
+        made.append(moments_of(matrices[g], np.empty((0, k)), tilt[g], parts, known, seen))
+    return made
+
+
+#: Groups whose moments are held at a time.
+_RUN = 512
+
+
+def bags_of_sizes(sizes: Array) -> SampledBags:
+    """Return bags of which only the sizes are known: no instance of theirs can be asked for."""
+    offsets = offsets_of(sizes)
+    return SampledBags(Bags(np.empty(0, dtype=np.int64), offsets, int(offsets[-1])), None)
+
+
+def feature_limits(
+    model: FittedModel, means: Array, sizes: Array, options: IntervalOptions
+) -> tuple[Array, Array]:
+    """Return the limits of groups given by their mean rows (n_groups, k): ACC, PACC."""
+    line = linearise_features(model, means, np.empty((0, means.shape[1])), bags_of_sizes(sizes))
+    return _limits(line, model, options)
+
+
+def likelihood_limits(
+    source: Source,
+    model: FittedModel,
+    groups: Indices,
+    sizes: Array,
+    estimates: Array,
+    options: IntervalOptions,
+) -> tuple[Array, Array]:
+    """Return the limits of groups under a likelihood, by one more pass over the data.
+
+    Two where no training rows are known, and classes are soft parts of each group.
+
+    Parameters
+    ----------
+    source : Source
+    model : FittedModel
+    groups : int64 array of shape (g,)
+        Ascending numbers of the groups, all with instances.
+    sizes : array of shape (g,)
+    estimates : array of shape (g, k)
+    options : IntervalOptions
+    """
+    training = model.class_rows
+    least = np.inf if training is None else training.typical_size
+    tilt = smoothed(estimates, np.minimum(sizes, least))
+    # Problems of the first member alone: it answers for a committee.
+    trial = Trial(groups, tilt, int(groups[-1]) + 1, curved=training is None)
+    sums = source.total(trial).sums
+    mean = tilt * sums["slope"] / sizes[:, None]
+    if training is None:
+        given = soft_moments(source, groups, tilt, mean, sums["curve"], sizes)
+        return _limits(_line(given, mean, sizes), model, options)
+    low, high = np.empty(tilt.shape), np.empty(tilt.shape)
+    for start in range(0, len(groups), _RUN):
+        run = slice(start, start + _RUN)
+        moments = [training_moments(training, one) for one in tilt[run]]
+        low[run], high[run] = _limits(_line(moments, mean[run], sizes[run]), model, options)
+    return low, high
+
+
+def _line(moments: Sequence[Moments], mean: Array, sizes: Array) -> Linearised:
+    centre = np.array([one.inverse @ own for one, own in zip(moments, mean, strict=True)])
+    return linearised(centre, np.ones(centre.shape), bags_of_sizes(sizes), moments)
+
+
+def _limits(line: Linearised, model: FittedModel, options: IntervalOptions) -> tuple[Array, Array]:
+    return analytic_limits(line, options.tail(model.n_classes), options.target == "population")

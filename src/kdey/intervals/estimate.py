@@ -1,0 +1,364 @@
+"""The answer for one bag: prevalences with their limits, and what they rest on.
+
+The answers for many bags: a table, and a sequence of estimates that are made when asked for.
+
+Estimates as text and as HTML.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey._support.frames import make_frame
+from kdey.bags import Array, Bags
+from kdey.intervals.options import IntervalOptions
+from kdey.intervals.region import Analytic, Draws, Nothing, Region, Uncertainty
+from kdey.rows.posterior import one_hot_argmax
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """The classifier's decisions on a pool, counted when asked for."""
+
+    posteriors: NDArray[np.floating]
+    bags: Bags
+
+    @cached_property
+    def shares(self) -> Array:
+        """Share of decisions for each class in each bag, shape (n_bags, k)."""
+        return self.bags.mean(one_hot_argmax(self.posteriors))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """Prevalences of one bag with confidence limits.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    estimate : array of shape (k,)
+        What ``predict`` gives.
+    low, high : arrays of shape (k,)
+        Limits of each class, ``low <= estimate <= high``.
+    confidence : float
+    target : {"population", "bag"}
+    simultaneous : bool
+        Whether the limits cover all classes at once (Bonferroni).
+    training_prevalence : array of shape (k,)
+    size : int
+        Number of instances of the bag.
+    gap : float
+        Certified distance of the estimate's objective from its optimum; NaN: no certificate.
+    converged : bool
+    uncertainty : Analytic, Draws or Nothing
+        What the limits rest on.
+    decisions : Decisions or None
+        The classifier's decisions on the pool; None where the method has no classifier.
+    number : int
+        Position of the bag among those estimated together.
+    diagnostics : dict
+        ``effective_size``, ``notes``, and ``fit`` where the fit was checked.
+    """
+
+    classes: NDArray[Any]
+    estimate: Array
+    low: Array
+    high: Array
+    confidence: float
+    target: str
+    simultaneous: bool
+    training_prevalence: Array
+    size: int
+    gap: float
+    converged: bool
+    uncertainty: Uncertainty
+    decisions: Decisions | None = None
+    number: int = 0
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def classify_and_count(self) -> Array | None:
+        """Share of the classifier's decisions for each class, shape (k,), for contrast."""
+        return None if self.decisions is None else self.decisions.shares[self.number]
+
+    @property
+    def method(self) -> str:
+        """How the limits were made: "analytic", "bootstrap" or "none"."""
+        names = {Analytic: "analytic", Draws: "bootstrap", Nothing: "none"}
+        return names[type(self.uncertainty)]
+
+    @property
+    def draws(self) -> Array | None:
+        """Bootstrap draws of the target, shape (n_replicates, k)."""
+        return self.uncertainty.draws
+
+    @property
+    def corrected(self) -> Array | None:
+        """The estimate freed of smoothing and calibration bias, (k,); None for the bootstrap."""
+        return self.uncertainty.corrected if isinstance(self.uncertainty, Analytic) else None
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Covariance of the error, shape (k, k)."""
+        return self.uncertainty.covariance()
+
+    @cached_property
+    def region(self) -> Region:
+        """Joint region for all classes at the same confidence."""
+        return self.uncertainty.region(self.confidence)
+
+    def columns(self) -> dict[str, Any]:
+        """Return one vector per column of the frame."""
+        unknown = np.full(len(self.classes), np.nan)
+        counted = unknown if self.classify_and_count is None else self.classify_and_count
+        return {
+            "class": list(self.classes),
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "classify_and_count": counted,
+            "training_prevalence": self.training_prevalence,
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return one row per class as a data frame of the installed (or named) library."""
+        return make_frame(self.columns(), backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; NaN becomes None."""
+        columns = {name: _plain(values) for name, values in self.columns().items()}
+        scalars = ("confidence", "target", "method", "simultaneous", "size", "gap", "converged")
+        return {
+            **{name: _plain(getattr(self, name)) for name in scalars},
+            "classes": columns.pop("class"),
+            **columns,
+            "diagnostics": _plain(self.diagnostics),
+        }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as JSON; draws and region stay behind."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def report(self, path: str | PathLike[str], **parts: Any) -> Path:
+        """Write one self-contained HTML page on this estimate; return its path.
+
+        Give the ``quantifier`` that made it for a full report; ``parts`` as for
+        :func:`kdey.make_report`. Needs jinja2 (``pip install 'kdey[report]'``).
+        """
+        import kdey  # reports lie above estimates: found through the public names
+
+        return kdey.write_report(path, self, **parts)
+
+    def __repr__(self) -> str:
+        """Return a table of the limits."""
+        return estimate_text(self)
+
+    def _repr_html_(self) -> str:
+        return estimate_html(self)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates(Sequence[Estimate]):
+    """Estimates of many bags, in their order.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    estimate, low, high : arrays of shape (n_bags, k)
+    options : IntervalOptions
+    training_prevalence : array of shape (k,)
+    size : int array of shape (n_bags,)
+    effective_size : array of shape (n_bags,)
+    gap : array of shape (n_bags,)
+    converged : bool array of shape (n_bags,)
+    notes : sequence of n_bags lists of str
+    uncertainty_of : callable
+        From a position in ``positions`` to what that bag's limits rest on.
+    decisions : Decisions or None
+    positions : int array of shape (n_bags,)
+        Where the bags stood among those estimated together.
+    details : sequence of n_bags dicts, optional
+        What checks add to the diagnostics.
+    """
+
+    classes: NDArray[Any]
+    estimate: Array
+    low: Array
+    high: Array
+    options: IntervalOptions
+    training_prevalence: Array
+    size: NDArray[np.int64]
+    effective_size: Array
+    gap: Array
+    converged: NDArray[np.bool_]
+    notes: Sequence[list[str]]
+    uncertainty_of: Callable[[int], Uncertainty]
+    decisions: Decisions | None
+    positions: NDArray[np.int64]
+    details: Sequence[dict[str, Any]] | None = None
+
+    @cached_property
+    def items(self) -> tuple[Estimate, ...]:
+        """The estimates, one object per bag."""
+        return tuple(self._one(b) for b in range(len(self)))
+
+    def _one(self, b: int) -> Estimate:
+        position = int(self.positions[b])
+        return Estimate(
+            classes=self.classes,
+            estimate=self.estimate[b],
+            low=self.low[b],
+            high=self.high[b],
+            confidence=self.options.confidence,
+            target=self.options.target,
+            simultaneous=self.options.simultaneous,
+            training_prevalence=self.training_prevalence,
+            size=int(self.size[b]),
+            gap=float(self.gap[b]),
+            converged=bool(self.converged[b]),
+            uncertainty=self.uncertainty_of(position),
+            decisions=self.decisions,
+            number=position,
+            diagnostics={
+                "effective_size": float(self.effective_size[b]),
+                "notes": list(self.notes[b]),
+                **({} if self.details is None else self.details[b]),
+            },
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Estimate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Estimates: ...
+
+    def __getitem__(self, index: int | slice) -> Estimate | Estimates:
+        """Return one estimate, or those of a slice."""
+        if not isinstance(index, slice):
+            return self.items[index]
+        columns = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
+        cut = {name: getattr(self, name)[index] for name in (*columns, "notes", "positions")}
+        return replace(self, **cut, details=None if self.details is None else self.details[index])
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return len(self.estimate)
+
+    @property
+    def classify_and_count(self) -> Array | None:
+        """Share of the classifier's decisions for each class, shape (n_bags, k)."""
+        return None if self.decisions is None else self.decisions.shares[self.positions]
+
+    def columns(self) -> dict[str, Any]:
+        """Return one vector per column of the frame, a row per bag and class."""
+        n, k = self.estimate.shape
+        counted = self.classify_and_count
+        return {
+            "bag": np.repeat(np.arange(n), k),
+            "size": np.repeat(self.size, k),
+            "class": list(self.classes) * n,
+            "estimate": self.estimate.ravel(),
+            "low": self.low.ravel(),
+            "high": self.high.ravel(),
+            "classify_and_count": np.full(n * k, np.nan) if counted is None else counted.ravel(),
+            "training_prevalence": np.tile(self.training_prevalence, n),
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return one row per bag and class as a data frame; ``bag`` numbers the bags."""
+        return make_frame(self.columns(), backend)
+
+    def to_json(self) -> str:
+        """Return a JSON list of what :meth:`Estimate.to_dict` holds."""
+        return json.dumps([one.to_dict() for one in self.items], allow_nan=False)
+
+    def __repr__(self) -> str:
+        """Return the number of bags and the first of them."""
+        first = f"; the first: {heading(self.items[0])}" if len(self) else ""
+        return f"Estimates of {len(self)} bags{first}"
+
+    def _repr_html_(self) -> str:
+        shown = "".join(one._repr_html_() for one in self.items[:10])
+        more = f"<p>and {len(self) - 10} more bags</p>" if len(self) > 10 else ""
+        return f"<div>{shown}{more}</div>"
+
+
+#: Columns after the class, with the attribute they show.
+COLUMNS = (
+    ("estimate", "estimate"),
+    ("low", "low"),
+    ("high", "high"),
+    ("counted", "classify_and_count"),
+    ("training", "training_prevalence"),
+)
+TARGETS = {"population": "the bag's population", "bag": "this bag"}
+
+
+def heading(estimate: Estimate) -> str:
+    """Return what the limits are, in one line."""
+    level = f"{100 * estimate.confidence:g} %"
+    joint = " simultaneous" if estimate.simultaneous else ""
+    made = f"{level}{joint} {estimate.method} intervals"
+    return f"Prevalence of {TARGETS[estimate.target]}: {estimate.size:,} instances, {made}"
+
+
+def remarks(estimate: Estimate) -> list[str]:
+    """Return what a reader must know beside the numbers."""
+    told = [] if estimate.converged else ["the solver did not converge: see gap"]
+    told += [str(note) for note in estimate.diagnostics.get("notes", ())]
+    fit = estimate.diagnostics.get("fit")
+    return told if fit is None else [*told, fit["verdict"]]
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """Return a table of one line per class."""
+    names = [str(label) for label in estimate.classes]
+    width = max(5, *(len(name) for name in names))
+    lines = [heading(estimate), "class".ljust(width) + "".join(f"{n:>10}" for n, _ in COLUMNS)]
+    for name, row in zip(names, _rows(estimate), strict=True):
+        lines.append(name.ljust(width) + "".join(f"{value:>10}" for value in row))
+    return "\n".join([*lines, *(f"({remark})" for remark in remarks(estimate))])
+
+
+def estimate_html(estimate: Estimate) -> str:
+    """Return the same table as HTML, with every label escaped."""
+    head = "".join(f"<th>{name}</th>" for name in ("class", *(n for n, _ in COLUMNS)))
+    body = "".join(
+        f"<tr><th>{escape(str(label))}</th>" + "".join(f"<td>{v}</td>" for v in row) + "</tr>"
+        for label, row in zip(estimate.classes, _rows(estimate), strict=True)
+    )
+    notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(estimate))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><p>{escape(heading(estimate))}</p>{table}{notes}</div>"
+
+
+def _rows(estimate: Estimate) -> list[list[str]]:
+    k = len(estimate.classes)
+    values = [getattr(estimate, name) for _, name in COLUMNS]
+    columns = [np.full(k, np.nan) if v is None else v for v in values]
+    return [["-" if np.isnan(c[i]) else f"{c[i]:.4f}" for c in columns] for i in range(k)]

@@ -1,0 +1,126 @@
+"""A fitted row quantifier as inference sees it: its stages, and what is computed once per fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array
+from kdey.intervals.class_rows import ClassRows, class_rows
+from kdey.intervals.moments import Moments, training_moments
+from kdey.matching import AverageOf, MatchMeans, MaximiseLikelihood
+from kdey.posteriors import TrainingPosteriors
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """The stages of a fitted quantifier.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    prevalence : array of shape (k,)
+        Class prevalences of the training data.
+    row_spec, row_map, matching
+        See ``kdey.rows`` and ``kdey.matching``.
+    training : TrainingPosteriors or None
+        None where the templates were given rather than learnt.
+    on_posteriors : bool
+        Whether the points of a bag are posteriors (or features).
+    n_threads : int
+    """
+
+    classes: NDArray[Any]
+    prevalence: Array
+    row_spec: Any
+    row_map: Any
+    matching: Any
+    training: TrainingPosteriors | None
+    on_posteriors: bool
+    n_threads: int = 1
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return len(self.classes)
+
+    @property
+    def members(self) -> list[FittedModel]:
+        """The models whose estimates are averaged, heaviest first; just this one, mostly."""
+        if not isinstance(self.matching, AverageOf):
+            return [self]
+        parts = zip(self.row_spec.parts, self.row_map.parts, strict=True)
+        return [
+            replace(self, row_spec=spec, row_map=row_map, matching=self.matching.inner)
+            for spec, row_map in parts
+        ]
+
+    @property
+    def single(self) -> Any:
+        """The matching of one member."""
+        return self.matching.inner if isinstance(self.matching, AverageOf) else self.matching
+
+    @property
+    def is_likelihood(self) -> bool:
+        """Whether the prevalence maximises a mixture likelihood, or averages such maxima.
+
+        The moment equation holds for any numbers per instance, so the rows of the heaviest
+        member serve for all: its limits are right for the population whatever was averaged.
+        """
+        return isinstance(self.single, MaximiseLikelihood)
+
+    @property
+    def is_analytic(self) -> bool:
+        """Whether analytic intervals exist."""
+        if self.is_likelihood:
+            return True
+        return isinstance(self.matching, MatchMeans) and self.training is not None
+
+    @cached_property
+    def class_rows(self) -> ClassRows | None:
+        """Rows of the training instances as if they were new, computed once per fit."""
+        if self.training is None or self.training.posteriors is None:
+            return None
+        return class_rows(self.row_map, self.training, self.n_classes, self.hold, self.n_threads)
+
+    @cached_property
+    def feature_moments(self) -> Moments:
+        """Moments of rows that are features: the same for every bag."""
+        if self.class_rows is None:
+            raise ValueError("analytic intervals need training posteriors: cv must not be None")
+        return training_moments(self.class_rows, None)
+
+    @property
+    def rare(self) -> NDArray[np.bool_]:
+        """Classes with fewer than two training instances, of which no spread is known, (k,)."""
+        if self.training is None:
+            return np.zeros(self.n_classes, dtype=np.bool_)
+        w = self.training.weights
+        labels = self.training.labels if w is None else self.training.labels[w > 0]
+        return np.bincount(labels, minlength=self.n_classes) < 2
+
+    def hold(self, rows: NDArray[np.floating]) -> Array:
+        """Return rows as the analytic interval takes them: densities, or features."""
+        if not self.is_likelihood:
+            return np.asarray(rows, dtype=np.float64)
+        return densities(rows, self.single.log_rows)
+
+
+def densities(rows: NDArray[np.floating], logs: bool) -> Array:
+    """Return class densities relative to each row's largest; rows without any become ones."""
+    array = np.asarray(rows, dtype=np.float64)
+    if logs:
+        largest = array.max(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            array = np.exp(array - np.where(np.isneginf(largest), 0.0, largest))
+    else:
+        largest = array.max(axis=1, keepdims=True)
+        array = array / np.where(largest > 0, largest, 1.0)
+    empty = ~(array.max(axis=1) > 0)
+    if empty.any():
+        array[empty] = 1.0
+    return array

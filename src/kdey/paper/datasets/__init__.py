@@ -1,0 +1,27 @@
+"""The data sets of the paper, and a few more, behind one registry.
+
+``load_dataset("letter").split(seed=0)`` gives training, validation and test parts. Files are sought
+in ``$KDEY_DATA`` and in the cache that ``kdey data fetch`` fills; nothing is downloaded unasked.
+"""
+
+from __future__ import annotations
+
+from kdey.paper.datasets.data import Bagged, BagSource, Dataset, IndexBags, Part, Pool, Split
+from kdey.paper.datasets.lequa import BagFiles, load_lequa, synthetic_lequa
+from kdey.paper.datasets.loading import load_dataset
+from kdey.paper.datasets.registry import names
+
+__all__ = [
+    "BagFiles",
+    "BagSource",
+    "Bagged",
+    "Dataset",
+    "IndexBags",
+    "Part",
+    "Pool",
+    "Split",
+    "load_dataset",
+    "load_lequa",
+    "names",
+    "synthetic_lequa",
+]

@@ -1,0 +1,119 @@
+"""Where data sets are found, and whether their files are what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdey.paper.datasets.download import Checksums
+from kdey.paper.datasets.lequa import containers, load_lequa
+from kdey.paper.datasets.loading import load_dataset
+from kdey.paper.datasets.locate import (
+    PathLike,
+    Root,
+    cache_dir,
+    locate,
+    missing,
+    require,
+    roots,
+    sha256,
+)
+from kdey.paper.datasets.registry import DataFile, Entry
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong with a data set, in a sentence that names the file."""
+
+    name: str
+    problem: str
+
+
+def paths(entry: Entry, data_dir: PathLike | None = None) -> list[Path]:
+    """Return the files of a data set (for LeQua: archives, or the folder they unpack to).
+
+    The list is empty for what comes with scikit-learn. A missing file is an error, but for the
+    validation part of tweets, which may be split off.
+    """
+    where = roots(data_dir)
+    if entry.group == "lequa" and (there := containers(entry, where)):
+        return there
+    if entry.bundled and not any(locate(file, where) for file in entry.files):
+        return []
+    needed = [f for f in entry.files if f.role != "validation" or locate(f, where) is not None]
+    return [require(entry, file, where)[1] for file in needed]
+
+
+def place(entry: Entry, data_dir: PathLike | None = None) -> str:
+    """Return where a data set is found now: "directory", "cache", "bundled" or "missing"."""
+    try:
+        found = paths(entry, data_dir)
+    except FileNotFoundError:
+        return "missing"
+    cache = cache_dir()
+    if not found:
+        return "bundled"
+    return "cache" if cache is not None and found[0].is_relative_to(cache) else "directory"
+
+
+def check(entry: Entry, data_dir: PathLike | None = None) -> list[Finding]:
+    """Return what is wrong with the files of a data set; an empty list if nothing is.
+
+    Checked are the sha256, where one is known or was recorded by ``kdey data fetch``, that the
+    files can be read (columns, numbers, labels), and the numbers of rows, features and classes.
+    For LeQua: training data, prevalences, the list of bags, and the first and last bag.
+    """
+    problems = [*_checksums(entry, roots(data_dir)), *_contents(entry, data_dir)]
+    return [Finding(entry.full_name, problem) for problem in problems]
+
+
+def _checksums(entry: Entry, where: list[Root]) -> Iterator[str]:
+    cache = cache_dir()
+    record = {} if cache is None else Checksums(cache).known
+    for file in entry.files:
+        found = locate(file, where)
+        if found is None:
+            unpacked = entry.group == "lequa" and containers(entry, where)
+            if file.role != "validation" and not unpacked and not entry.bundled:
+                yield missing(entry, file, where)
+            continue
+        root, path = found
+        first = record.get(path.relative_to(root.path).as_posix()) if root.path == cache else None
+        actual = sha256(path)
+        if first is not None and actual != first:
+            yield f"{path}: sha256 is {actual}, it was {first} when it first came"
+        elif first is None and actual not in (file.sha256, _unknown(file, actual)):
+            yield f"{path}: sha256 is {actual}, that of the known copy is {file.sha256}"
+
+
+def _unknown(file: DataFile, actual: str) -> str | None:
+    """Let any checksum pass where none is known."""
+    return actual if file.sha256 is None else None
+
+
+def _contents(entry: Entry, data_dir: PathLike | None) -> Iterator[str]:
+    try:
+        if entry.group == "lequa":
+            bagged = load_lequa(entry.name, data_dir)
+            for bags in (bagged.validation, bagged.test):
+                bags.bag(0)
+                bags.bag(len(bags) - 1)
+            return
+        # Rare classes and indicators aside, the rows and classes must be those of the registry.
+        data = load_dataset(entry.full_name, data_dir)
+    except FileNotFoundError as error:
+        if entry.group == "lequa" and containers(entry, roots(data_dir)):
+            yield str(error)
+        return  # else told with the checksums
+    except ValueError as error:
+        yield str(error)
+        return
+    dropped = any("left out" in note for note in data.notes)
+    found = {"rows": len(data.y), "classes": len(data.classes)}
+    if not entry.categorical and not entry.group.startswith("tweets"):
+        found["features"] = data.X.shape[1]
+    for what, number in found.items():
+        wanted = getattr(entry, what)
+        if wanted is not None and number != wanted and not dropped:
+            yield f"{entry.full_name}: {number} {what}, expected {wanted}"

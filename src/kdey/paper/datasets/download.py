@@ -1,0 +1,296 @@
+"""Downloading one file: resumed where it broke off, tried again, checked, never half there.
+
+``kdey data fetch``: from the official homes into the cache.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
+
+from kdey._support.files import write_whole
+from kdey.paper.datasets.conversion import convert
+from kdey.paper.datasets.locate import Root, cache_dir, locate, missing, sha256
+from kdey.paper.datasets.registry import Entry, Home, find, home
+
+#: URL and the file to write; raises OSError where the connection fails.
+Downloader = Callable[[str, Path], None]
+#: What is lost of a broken connection is the last chunk.
+_CHUNK = 1 << 16
+_TIMEOUT = 60
+
+
+def download(
+    url: str,
+    target: Path,
+    known: str | None = None,
+    *,
+    downloader: Downloader | None = None,
+    retries: int = 3,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Download a file and return its sha256.
+
+    Parameters
+    ----------
+    url : str
+    target : Path
+        Exists afterwards, whole and checked, or is as it was before.
+    known : str, optional
+        The sha256 to ask for.
+    downloader : callable, optional
+        By default :func:`resume`.
+    retries : int
+        How often to try again after a failure.
+    sleep : callable
+        Waits 1, 2, 4, ... seconds between the tries.
+
+    Raises
+    ------
+    OSError
+        Names the URL, after the last try.
+    ValueError
+        Where what came does not have the sha256.
+    """
+    part = target.with_name(f"{target.name}.part")
+    for attempt in range(retries + 1):
+        try:
+            return _once(url, target, part, known, downloader or resume)
+        except (OSError, ValueError) as error:
+            if attempt == retries:
+                if isinstance(error, ValueError):
+                    raise
+                raise OSError(f"{url} could not be downloaded: {error}") from error
+            sleep(2.0**attempt)
+    raise AssertionError  # retries is never negative: the loop has returned or raised
+
+
+def _once(url: str, target: Path, part: Path, known: str | None, downloader: Downloader) -> str:
+    import pooch
+
+    def fetch(_: str, output: Any, __: Any) -> None:
+        downloader(url, part)
+        Path(output).unlink(missing_ok=True)
+        part.replace(output)
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _quiet(pooch.get_logger()):
+        try:
+            got = pooch.retrieve(
+                url, known and f"sha256:{known}", target.name, target.parent, downloader=fetch
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{url}: what came does not have the sha256 {known}: the download is corrupted, "
+                "or the file has changed at its home"
+            ) from error
+    return sha256(Path(got))
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Silence pooch, which tells people to paste checksums into code."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def resume(url: str, part: Path) -> None:
+    """Download into ``part``, going on with what is there if the server still has the same file.
+
+    The server's tag of the file (ETag or date) is kept beside the part; without one, or where it
+    has changed, the download begins again.
+    """
+    import requests
+
+    tag = part.with_name(f"{part.name}.tag")
+    there = part.stat().st_size if part.exists() and tag.exists() else 0
+    headers = {"Accept-Encoding": "identity"}
+    if there:
+        headers |= {"Range": f"bytes={there}-", "If-Range": tag.read_text()}
+    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as answer:
+        if answer.status_code == 416:  # the part is as long as the file, or longer: begin again
+            tag.unlink()
+            part.unlink()
+        answer.raise_for_status()
+        if answer.status_code != 206:
+            there = 0
+            _remember(tag, answer.headers.get("ETag") or answer.headers.get("Last-Modified"))
+        with part.open("ab" if there else "wb") as stream:
+            for chunk in answer.iter_content(_CHUNK):
+                stream.write(chunk)
+        _check_length(part.stat().st_size - there, answer.headers.get("Content-Length"))
+    tag.unlink(missing_ok=True)
+
+
+def _remember(tag: Path, value: str | None) -> None:
+    if value is None or value.startswith("W/"):  # a weak tag does not promise the same bytes
+        tag.unlink(missing_ok=True)
+    else:
+        tag.write_text(value)
+
+
+def _check_length(got: int, announced: str | None) -> None:
+    if announced is not None and got != int(announced):
+        raise OSError(f"broke off after {got} of {announced} bytes")
+
+
+class Checksums:
+    """The sha256 of every file of the cache, recorded when it first came.
+
+    Parameters
+    ----------
+    cache : Path
+        The record is ``checksums.json`` in it.
+    """
+
+    def __init__(self, cache: Path) -> None:
+        self.path = cache / "checksums.json"
+        self.known: dict[str, str] = {}
+        if self.path.exists():
+            try:
+                self.known = dict(json.loads(self.path.read_text(encoding="utf-8")))
+            except ValueError as error:
+                raise ValueError(f"{self.path}: damaged ({error}); remove it") from error
+
+    def record(self, name: str, checksum: str) -> None:
+        """Keep the checksum of a file, named by its place in the cache."""
+        self.known[name] = checksum
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self.path, json.dumps(self.known, indent=1, sort_keys=True).encode())
+
+
+Say = Callable[[str], None]
+
+
+def fetch(
+    name: str,
+    *,
+    cache: Path | None = None,
+    downloader: Downloader | None = None,
+    retries: int = 3,
+    say: Say = lambda line: None,
+) -> list[Path]:
+    """Download a data set into the cache, unless it is there, and return its files.
+
+    Checksums are compared with those of the first download. UCI text is turned into a table by a
+    stated recipe; what is done is said through ``say``.
+
+    Parameters
+    ----------
+    name : str
+        As for :func:`~kdey.paper.datasets.load_dataset`.
+    cache : Path, optional
+        By default the cache directory of the user.
+    downloader, retries
+        As for :func:`kdey.paper.datasets.download.download`.
+    say : callable
+        Takes one line on each thing done.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is nothing to download; says what to do by hand.
+    """
+    entry = find(name)
+    where = cache or cache_dir()
+    if where is None:
+        raise ModuleNotFoundError("fetching needs the extra data: pip install 'kdey[data]'")
+    if not entry.files:
+        say(f"{entry.full_name} comes with scikit-learn: nothing to fetch")
+        return []
+    there = [locate(file, [Root("the cache", where)]) for file in entry.files]
+    if all(there):
+        say(f"{entry.full_name} is in the cache")
+        return [path for _, path in filter(None, there)]
+    lives = home(entry)
+    if not lives.urls:
+        raise FileNotFoundError(missing(entry, entry.files[0], [Root("the cache", where)]))
+    get = partial(download, downloader=downloader, retries=retries)
+    return _fetch(entry, lives, where, get, say)
+
+
+def _fetch(entry: Entry, lives: Home, cache: Path, get: Callable[..., str], say: Say) -> list[Path]:
+    record, came = Checksums(cache), {}
+    folder = cache / ("lequa2022" if entry.group == "lequa" else "downloads")
+    downloads = []
+    for url in lives.urls:
+        target = folder / _file_name(url, entry)
+        key = target.relative_to(cache).as_posix()
+        say(f"downloading {url}")
+        came[key] = get(url, target, record.known.get(key))
+        downloads.append(target)
+    try:
+        made = _unpack(entry, lives, downloads, cache, say)
+    except ValueError:
+        # What came is not the data (an error page, say): it must not be taken for known.
+        for path in downloads:
+            path.unlink()
+        raise
+    for path in made:
+        came[path.relative_to(cache).as_posix()] = sha256(path)
+    for key, checksum in came.items():
+        if key not in record.known:
+            say(f"sha256 of {key} recorded: {checksum}")
+        record.record(key, checksum)
+    return made
+
+
+def _file_name(url: str, entry: Entry) -> str:
+    """Return a name for a download; many UCI files are called data.csv or the like."""
+    last = url.rpartition("/")[2]
+    return last if entry.uci is None else f"uci-{entry.uci}-{last}"
+
+
+def _unpack(entry: Entry, lives: Home, downloads: list[Path], cache: Path, say: Say) -> list[Path]:
+    """Turn the downloads into the files of the data set, and return these."""
+    if lives.recipe is not None:
+        target = cache / entry.files[0].path
+        convert(entry, lives.recipe, downloads, target)
+        say(f"converted to {entry.files[0].path}: {lives.recipe.words()}")
+        return [target]
+    if entry.group == "lequa":  # read from the archives as they are
+        for path in downloads:
+            _open(path).close()
+        return downloads
+    return _extract(entry, downloads[0], cache, say)
+
+
+def _extract(entry: Entry, archive: Path, cache: Path, say: Say) -> list[Path]:
+    """Unpack the features of all tweet sets: they come in one archive."""
+    with _open(archive) as zipped:
+        for member in zipped.namelist():
+            if member.endswith(".feature.txt") and ".." not in Path(member).parts:
+                with zipped.open(member) as stream:
+                    _copy(stream, cache / Path(member).relative_to(Path(member).anchor))
+    say(f"unpacked {archive.name}")
+    found = [locate(file, [Root("the cache", cache)]) for file in entry.files]
+    if not all(found):
+        raise ValueError(f"{archive}: does not hold the files of {entry.full_name}")
+    return [path for _, path in filter(None, found)]
+
+
+def _copy(stream: IO[bytes], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.tmp")
+    with part.open("wb") as out:
+        shutil.copyfileobj(stream, out)
+    part.replace(target)
+
+
+def _open(path: Path) -> ZipFile:
+    try:
+        return ZipFile(path)
+    except BadZipFile as error:
+        raise ValueError(f"{path}: not a whole zip file ({error})") from error

@@ -1,0 +1,131 @@
+"""The methods of the experiments: one table of quantifiers, grids and posteriors.
+
+Grids and the way to make training posteriors follow section 5.3 of the paper and its authors'
+scripts: ten folds for DM and KDEy, 40 % held out for the adjusting methods, HDy, DIR and the
+calibration of EMQ, none for EMQ itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kdey._support.fingerprint import fingerprint
+from kdey.quantifiers.adjusting import ACC, PACC
+from kdey.quantifiers.histograms import DM, HDy
+from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
+from kdey.quantifiers.likelihood import DIR, EMQ
+from kdey.quantifiers.wrappers import OneVsAll
+
+#: Grid of the logistic regression.
+CLASSIFIERS = {"C": tuple(10.0**e for e in range(-3, 4)), "class_weight": (None, "balanced")}
+BANDWIDTHS = tuple(round(0.01 * i, 2) for i in range(1, 21))
+#: Tried where the best bandwidth is the largest one, as the paper did.
+WIDER = tuple(round(0.01 * i, 2) for i in range(21, 31))
+BINS = (*range(2, 11), *range(12, 33, 2), 64)
+
+_FOLDS, _HELD_OUT = 10, 0.4
+_BINS = {"n_bins": BINS}
+#: The paper's kernel: a Gaussian on the posteriors themselves.
+_WIDTHS: dict[str, Any] = {
+    "options": {"kernel": "gaussian"},
+    "grid": {"bandwidth": BANDWIDTHS},
+    "beyond": {"bandwidth": WIDER},
+}
+#: The iterations of the literature, as the paper's EMQ: stop at a mean change of 1e-4.
+_EM = {"solver": "em"}
+
+ADJUSTMENT = "Adjustment"
+MATCHING = "Distribution matching"
+LIKELIHOOD = "Maximum likelihood"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method with all that its cells depend on.
+
+    Attributes
+    ----------
+    name, family : str
+        As in the paper's tables.
+    quantifier : class of the quantifier
+    cv : int, float or None
+        How training posteriors are made; see :func:`kdey.posteriors.training_posteriors`.
+    options : mapping from parameters of the quantifier to fixed values
+    grid : mapping from parameters to the values to choose from
+    beyond : mapping from parameters to values tried where the largest of ``grid`` is best
+    per_class : bool
+        One binary quantifier, with a classifier of its own, per class.
+    """
+
+    name: str
+    family: str
+    quantifier: Any
+    cv: int | float | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    beyond: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    per_class: bool = False
+
+    def build(self, classifier: Any, seed: int, n_jobs: int) -> Any:
+        """Return the unfitted quantifier around a classifier."""
+        own = 1 if self.per_class else n_jobs
+        made = self.quantifier(
+            classifier, cv=self.cv, random_state=seed, n_jobs=own, **self.options
+        )
+        return OneVsAll(made, n_jobs=n_jobs) if self.per_class else made
+
+    def param_grid(
+        self, classifiers: Mapping[str, tuple[Any, ...]], own: Mapping[str, tuple[Any, ...]]
+    ) -> dict[str, list[Any]]:
+        """Return a grid over a classifier's and the method's own parameters, by full names."""
+        inner = {f"classifier__{name}": values for name, values in classifiers.items()} | dict(own)
+        prefix = "quantifier__" if self.per_class else ""
+        return {prefix + name: list(values) for name, values in inner.items()}
+
+    def thinned(self, every: int = 5) -> Method:
+        """Return the method with every so many values of its grid, and none beyond."""
+        thin = {name: values[every - 1 :: every] for name, values in self.grid.items()}
+        return replace(self, grid=thin, beyond={})
+
+    @property
+    def key(self) -> str:
+        """Fingerprint of everything but the name and the family."""
+        parts = (self.quantifier, self.cv, self.options, self.grid, self.beyond, self.per_class)
+        return fingerprint(*parts)
+
+
+_ALL = (
+    Method("ACC", ADJUSTMENT, ACC, _HELD_OUT),
+    Method("PACC", ADJUSTMENT, PACC, _HELD_OUT),
+    Method("HDy", MATCHING, HDy, _HELD_OUT),
+    Method("HDy-OvA", MATCHING, HDy, _HELD_OUT, per_class=True),
+    Method("DM-T", MATCHING, DM, _FOLDS, {"divergence": "topsoe"}, _BINS),
+    Method("DM-HD", MATCHING, DM, _FOLDS, {"divergence": "hellinger"}, _BINS),
+    Method("KDEy-HD", MATCHING, KDEyHD, _FOLDS, **_WIDTHS),
+    Method("DM-CS", MATCHING, DM, _FOLDS, {"divergence": "cauchy-schwarz"}, _BINS),
+    Method("KDEy-CS", MATCHING, KDEyCS, _FOLDS, **_WIDTHS),
+    Method("KDEy-L2", MATCHING, KDEyL2, _FOLDS, **_WIDTHS),
+    Method("DIR", LIKELIHOOD, DIR, _HELD_OUT),
+    Method("EMQ", LIKELIHOOD, EMQ, None, _EM),
+    Method("EMQ-BCTS", LIKELIHOOD, EMQ, _HELD_OUT, {"calibration": "bcts", **_EM}),
+    Method("KDEy-ML", LIKELIHOOD, KDEyML, _FOLDS, **_WIDTHS),
+)
+
+#: Every method by name, in the order of the paper's tables.
+METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
+#: The columns of the paper's compact tables.
+COMPACT = ("PACC", "DM-T", "DM-HD", "KDEy-HD", "DM-CS", "KDEy-CS", "EMQ", "KDEy-ML")
+#: Each proposal of the paper with its closest rival.
+PAIRS = (("KDEy-HD", "DM-HD"), ("KDEy-CS", "DM-CS"), ("KDEy-ML", "EMQ"))
+
+
+def find_methods(names: Iterable[str], known: Iterable[str] = METHODS) -> list[Method]:
+    """Return the methods of some names, each once; unknown names are refused."""
+    allowed = list(known)
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        if name not in allowed:
+            raise ValueError(f"method {name!r} is unknown here; there are {', '.join(allowed)}")
+    return [METHODS[name] for name in wanted]

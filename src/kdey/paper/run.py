@@ -1,0 +1,327 @@
+"""How far a run is and how long it still takes.
+
+Running a setting: data sets x seeds x methods x metrics, cell by cell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from kdey._support.fingerprint import fingerprint
+from kdey.bags import Array
+from kdey.evaluation import evaluate
+from kdey.labels import training_labels
+from kdey.model_selection import StageCache
+from kdey.paper.cells import BagsRecord, Cell, CellKey, ResultsFile
+from kdey.paper.selection import Choice, choose, classifier_of, quiet
+from kdey.paper.settings import METRICS, Setting
+from kdey.paper.tasks import Source, Task
+
+
+@dataclass(eq=False)
+class Pace:
+    """Counts finished cells, weighted by what they are expected to cost.
+
+    Attributes
+    ----------
+    left : dict from the keys of open cells to their costs
+    total : int
+        Number of cells in all.
+    skipped : int
+        Cells that were not run: found in the file, or failed.
+    """
+
+    left: dict[Any, float]
+    total: int
+    skipped: int = 0
+    _spent: float = 0.0
+    _start: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, costs: Mapping[Any, float]) -> Self:
+        """Return the pace of a run with these costs by cell."""
+        return cls(dict(costs), len(costs))
+
+    def skip(self, key: Any) -> None:
+        """Take out a cell that is not run."""
+        if self.left.pop(key, None) is not None:
+            self.skipped += 1
+
+    def finish(self, key: Any, mean: float) -> str:
+        """Count a cell as finished; return a line that says so."""
+        self._spent += self.left.pop(key)
+        elapsed = time.monotonic() - self._start
+        seconds = elapsed / self._spent * sum(self.left.values())
+        done = self.total - len(self.left)
+        return f"[{done}/{self.total}] {key}: {mean:.5f} ({duration(elapsed)}, {_left(seconds)})"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words: "42 s", "3 min 05 s", "2 h 10 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _left(seconds: float) -> str:
+    return "done" if seconds == 0 else f"about {duration(seconds)} left"
+
+
+Say = Callable[[str], None]
+#: Size (rows times classes) of a data set whose bags cost as much as all else.
+_LEAST = 5000.0
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What to run.
+
+    Attributes
+    ----------
+    setting : Setting
+    sources : sequence of Source
+        The data sets.
+    methods : sequence of str
+    metrics : sequence of {"mae", "mrae"}
+    seeds : sequence of int
+        One split of every data set for each.
+    n_jobs : int
+        Classifier fits run at once, and native threads; cells do not depend on it.
+    """
+
+    setting: Setting
+    sources: Sequence[Source]
+    methods: Sequence[str]
+    metrics: Sequence[str] = tuple(METRICS)
+    seeds: Sequence[int] = (0,)
+    n_jobs: int = -1
+
+    def all_cells(self) -> Iterator[CellKey]:
+        """Yield the cells in the order in which they are run."""
+        for source, seed in self.tasks():
+            for method in self.methods:
+                yield from self.cells(source, seed, method)
+
+    def tasks(self) -> list[tuple[Source, int]]:
+        """Return pairs of a data set and a seed: all data sets under the first seed first."""
+        return [(source, seed) for seed in self.seeds for source in self.sources]
+
+    def cells(self, source: Source, seed: int, method: str) -> list[CellKey]:
+        """Return the cells that one search serves."""
+        return [
+            CellKey(self.setting.name, source.name, method, metric, seed) for metric in self.metrics
+        ]
+
+    def config(self, method: str) -> str:
+        """Return the fingerprint of what a method's cells depend on besides the data."""
+        return fingerprint(self.setting.key, self.setting.method(method).key)
+
+
+def run(plan: Run, store: ResultsFile, say: Say) -> list[str]:
+    """Run the cells that a results file has not got yet, storing each as it is finished.
+
+    Parameters
+    ----------
+    plan : Run
+    store : ResultsFile
+        Cells made with other grids, numbers of bags or data are refused, not replaced.
+    say : callable
+        Called with lines of progress.
+
+    Returns
+    -------
+    failures : list of str
+        Cells that could not be finished, and why; the others are run all the same.
+    """
+    _check_configs(plan, store)
+    pace = Pace.of({key: _cost(plan, key) for key in plan.all_cells()})
+    for key in plan.all_cells():
+        if key in store.results.cells:
+            pace.skip(key)
+    if pace.skipped:
+        say(f"{pace.skipped} of {pace.total} cells are in {store.path} already")
+    failures: list[str] = []
+    for source, seed in plan.tasks():
+        failures += _run_task(plan, source, seed, store, pace, say)
+    return failures
+
+
+def _run_task(
+    plan: Run, source: Source, seed: int, store: ResultsFile, pace: Pace, say: Say
+) -> list[str]:
+    left = {
+        method: [k for k in plan.cells(source, seed, method) if k not in store.results.cells]
+        for method in plan.methods
+    }
+    if not any(left.values()):
+        return []
+    task = source.task(plan.setting, seed)
+    _check_data(plan, task, store)
+    _store_bags(plan, task, store)
+    # One cache per task: what its methods share is released with it.
+    cache = StageCache(max_stages=256, max_solutions=1)
+    failures = []
+    for method, keys in left.items():
+        if not keys:
+            continue
+        try:
+            for cell in run_cells(plan, task, method, [k.metric for k in keys], cache):
+                store.append(cell)
+                say(pace.finish(cell.key, cell.mean))
+        except Exception as error:  # whatever it is, hours of other cells must not be lost by it
+            failures.append(f"{keys[0]}: {type(error).__name__}: {error}")
+            say(f"failed: {failures[-1]}")
+            for key in keys:
+                pace.skip(key)
+    return failures
+
+
+def run_cells(
+    plan: Run, task: Task, method: str, metrics: Sequence[str], cache: StageCache
+) -> Iterator[Cell]:
+    """Yield one method's cells on a task, each as soon as it is finished."""
+    start = time.perf_counter()
+    setting, made = plan.setting, plan.setting.method(method)
+    chosen = choose(made, task, setting, metrics, cache, plan.n_jobs)
+    search = time.perf_counter() - start
+    template = made.build(classifier_of(setting), task.seed, plan.n_jobs)
+    tested: dict[str, _Tested] = {}
+    for metric, choice in chosen.items():
+        same = fingerprint(dict(choice.params))
+        if same not in tested:
+            tested[same] = _test(template, choice, task, cache, plan.n_jobs)
+        yield _cell(plan, task, method, metric, choice, tested[same], search)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """What a chosen quantifier gave on the test bags."""
+
+    errors: dict[str, Array]
+    not_converged: int
+    fit: float
+    test: float
+
+
+def _test(template: Any, choice: Choice, task: Task, cache: StageCache, n_jobs: int) -> _Tested:
+    """Fit a choice on the development data and evaluate it on the test bags."""
+    start = time.perf_counter()
+    with quiet():
+        fitted = _refit(clone(template).set_params(**choice.params), task, cache, n_jobs)
+        fit = time.perf_counter() - start
+        start = time.perf_counter()
+        errors: dict[str, list[Array]] = {name: [] for name in METRICS}
+        stalled = 0
+        for part in task.tests():
+            found = evaluate(
+                {"chosen": fitted},
+                part.X,
+                part.y,
+                part.protocol,
+                metrics=list(METRICS.values()),
+                n_jobs=n_jobs,
+                verbose=False,
+            )
+            stalled += int((~found.methods["chosen"].solution.converged).sum())
+            for name, metric in METRICS.items():
+                errors[name].append(found.errors(metric))
+    joined = {name: np.concatenate(parts) for name, parts in errors.items()}
+    return _Tested(joined, stalled, fit, time.perf_counter() - start)
+
+
+def _refit(made: Any, task: Task, cache: StageCache, n_jobs: int) -> Any:
+    """Fit on the development data, with a classifier that other methods may have fitted."""
+    X, y = task.development.X, task.development.y
+    stage = made._classifier_stage()
+    if stage is None:
+        return made.fit(X, y)
+    codes, classes = training_labels(y)
+    key = fingerprint("development", stage, task.key)
+    fitted = cache.stage(key, lambda: stage.fit(X, codes, classes, None, n_jobs))
+    return made.fit_stage(fitted, X, y)
+
+
+def _cell(
+    plan: Run,
+    task: Task,
+    method: str,
+    metric: str,
+    choice: Choice,
+    tested: _Tested,
+    search: float,
+) -> Cell:
+    import kdey
+
+    return Cell(
+        key=CellKey(plan.setting.name, task.dataset, method, metric, task.seed),
+        config=plan.config(method),
+        data=task.key,
+        errors=tested.errors[metric],
+        params=choice.params,
+        validation=choice.error,
+        candidates=choice.candidates,
+        failed=choice.failed,
+        on_edge=choice.on_edge,
+        seconds={"search": search, "fit": tested.fit, "test": tested.test},
+        not_converged=tested.not_converged,
+        version=kdey.__version__,
+        source=task.source,
+    )
+
+
+def _store_bags(plan: Run, task: Task, store: ResultsFile) -> None:
+    if (plan.setting.name, task.dataset, task.seed) in store.results.bags:
+        return
+    store.append(
+        BagsRecord(
+            plan.setting.name,
+            task.dataset,
+            task.seed,
+            task.shift,
+            len(np.unique(task.development.y)),
+            len(task.development.y),
+            plan.setting.bag_size,
+            task.source,
+            task.notes,
+        )
+    )
+
+
+def _check_configs(plan: Run, store: ResultsFile) -> None:
+    for key in plan.all_cells():
+        stored = store.results.cells.get(key)
+        if stored is not None and stored.config != plan.config(key.method):
+            raise ValueError(
+                f"{store.path} holds a cell ({key}) made with another grid or protocol; name "
+                "another file with --results"
+            )
+
+
+def _check_data(plan: Run, task: Task, store: ResultsFile) -> None:
+    for key, cell in store.results.cells.items():
+        mine = (key.experiment, key.dataset, key.seed)
+        if mine == (plan.setting.name, task.dataset, task.seed) and cell.data != task.key:
+            raise ValueError(
+                f"{store.path} holds a cell ({key}) made from other data of that name; name "
+                "another file with --results"
+            )
+
+
+def _cost(plan: Run, key: CellKey) -> float:
+    """Return the expected cost of a cell, in units that are the same for all of a run."""
+    size = next(source.size for source in plan.sources if source.name == key.dataset)
+    method = plan.setting.method(key.method)
+    grid = method.param_grid(plan.setting.classifiers, method.grid)
+    candidates = float(np.prod([len(values) for values in grid.values()]))
+    # KDEy-HD solves at thousands of points where the others have as many rows as a bag; and
+    # however small a set is, its bags must be solved.
+    return (size + _LEAST) * candidates * (10.0 if key.method == "KDEy-HD" else 1.0)

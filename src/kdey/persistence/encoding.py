@@ -1,0 +1,160 @@
+"""A fitted quantifier as a tree of JSON values, and back.
+
+Numbers, texts, lists and dicts stay what they are; arrays and objects of other libraries are set
+aside under a number. Objects of this package are written as a class name and their fields, and
+only classes that hold data (frozen dataclasses and quantifiers) are ever made again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+Node = Any
+#: Parts of the package whose classes a model file may name.
+_HOMES = (
+    *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
+    *("rows", "tables", "tuning"),
+)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a tree refers to by number.
+
+    Attributes
+    ----------
+    arrays : list of arrays without objects
+    foreign : list of objects of other libraries (classifiers)
+    """
+
+    arrays: list[NDArray[Any]] = field(default_factory=list)
+    foreign: list[Any] = field(default_factory=list)
+
+
+def encode(value: Any, parts: Parts, where: str = "quantifier") -> Node:
+    """Return the node of a value, its arrays and foreign objects added to ``parts``."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float):
+        return value if isinstance(value, int) or math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        return _encode_array(np.asarray(value), isinstance(value, np.generic), parts, where)
+    if isinstance(value, list | tuple):
+        items = [encode(item, parts, f"{where}[{i}]") for i, item in enumerate(value)]
+        return {type(value).__name__ if type(value) in (list, tuple) else "list": items}
+    if isinstance(value, dict):
+        return {
+            "dict": [[encode(k, parts, where), encode(v, parts, where)] for k, v in value.items()]
+        }
+    return _encode_object(value, parts, where)
+
+
+def _encode_array(array: NDArray[Any], scalar: bool, parts: Parts, where: str) -> Node:
+    if array.dtype.hasobject:
+        items = [encode(item, parts, where) for item in array.ravel().tolist()]
+        return {"objects": items, "shape": list(array.shape)}
+    for number, known in enumerate(parts.arrays):
+        if known is array:
+            return {"array": number}
+    parts.arrays.append(array)
+    return {"scalar" if scalar else "array": len(parts.arrays) - 1}
+
+
+def _encode_object(value: Any, parts: Parts, where: str) -> Node:
+    kind = type(value)
+    if not kind.__module__.startswith("kdey."):
+        parts.foreign.append(value)
+        return {"foreign": len(parts.foreign) - 1}
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if isinstance(value, BaseEstimator):
+        params = value.get_params(deep=False)
+        # What is private is computed again when it is needed.
+        state = {
+            key: held
+            for key, held in vars(value).items()
+            if key not in params and not key.startswith("_")
+        }
+        return {
+            "estimator": name,
+            "params": {key: encode(held, parts, f"{where}.{key}") for key, held in params.items()},
+            "state": {key: encode(held, parts, f"{where}.{key}") for key, held in state.items()},
+        }
+    if dataclasses.is_dataclass(value):
+        held = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+        fields = {key: encode(item, parts, f"{where}.{key}") for key, item in held.items()}
+        return {"dataclass": name, "fields": fields}
+    raise TypeError(f"{where} is a {kind.__qualname__}, which a model file cannot hold")
+
+
+def decode(node: Node, parts: Parts) -> Any:
+    """Return the value of a node; raises ValueError where the node is not one of ours."""
+    if node is None or isinstance(node, bool | int | float | str):
+        return node
+    if not isinstance(node, dict) or not node:
+        raise ValueError(f"unknown entry {node!r:.60}")
+    kind = next(iter(node))
+    if kind not in _DECODERS:
+        raise ValueError(f"unknown kind of entry {kind!r:.60}")
+    return _DECODERS[kind](node, parts)
+
+
+def _decode_objects(node: Node, parts: Parts) -> NDArray[Any]:
+    array = np.empty(len(node["objects"]), dtype=object)
+    array[:] = [decode(item, parts) for item in node["objects"]]
+    return array.reshape(node["shape"])
+
+
+def _decode_estimator(node: Node, parts: Parts) -> Any:
+    made = _class_of(node["estimator"])(
+        **{key: decode(item, parts) for key, item in node["params"].items()}
+    )
+    for key, item in node["state"].items():
+        setattr(made, key, decode(item, parts))
+    return made
+
+
+def _decode_dataclass(node: Node, parts: Parts) -> Any:
+    fields = {key: decode(item, parts) for key, item in node["fields"].items()}
+    return _class_of(node["dataclass"])(**fields)
+
+
+def _class_of(name: str) -> Any:
+    """Return a class that holds data, by name; no other attribute can be reached."""
+    module, _, qualified = name.partition(":")
+    path = module.split(".")
+    if len(path) < 2 or path[0] != "kdey" or path[1] not in _HOMES or not qualified.isidentifier():
+        raise ValueError(f"a model file must not name {name!r:.80}")
+    try:
+        found = getattr(import_module(module), qualified)
+    except (ImportError, AttributeError):
+        raise ValueError(f"this version of kdey has no {name!r:.80}") from None
+    holds_data = dataclasses.is_dataclass(found) or (
+        isinstance(found, type) and issubclass(found, BaseEstimator)
+    )
+    if not (isinstance(found, type) and holds_data and found.__module__ == module):
+        raise ValueError(f"a model file must not name {name!r:.80}")
+    return found
+
+
+_DECODERS = {
+    "float": lambda node, parts: float(node["float"]),
+    "list": lambda node, parts: [decode(item, parts) for item in node["list"]],
+    "tuple": lambda node, parts: tuple(decode(item, parts) for item in node["tuple"]),
+    "dict": lambda node, parts: {
+        decode(key, parts): decode(item, parts) for key, item in node["dict"]
+    },
+    "array": lambda node, parts: parts.arrays[node["array"]],
+    "scalar": lambda node, parts: parts.arrays[node["scalar"]][()],
+    "objects": _decode_objects,
+    "foreign": lambda node, parts: parts.foreign[node["foreign"]],
+    "estimator": _decode_estimator,
+    "dataclass": _decode_dataclass,
+}

@@ -1,0 +1,243 @@
+"""Artificial prevalences: bags drawn at prevalences that the protocol chooses.
+
+A chosen prevalence becomes whole class counts by largest remainders
+(:func:`kdey.protocols.draw.round_counts`), and the prevalence recorded as true is the realised
+one, counts / bag size. Instances of a class are drawn uniformly. ``replace="auto"`` draws a class
+without replacement in every bag for which it has enough instances and with replacement in the
+others; True and False do one or the other for all. Bag b depends on ``random_state``, b and the
+pool alone, so a longer run begins with the bags of a shorter one.
+
+Natural prevalence: bags drawn from the pool as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey._support.validation import check_count
+from kdey.labels import encode_labels
+from kdey.protocols.draw import (
+    LabelledBags,
+    Pool,
+    Replace,
+    bag_generators,
+    check_draws,
+    check_fits,
+    draw_bags,
+    realised_prevalences,
+    round_counts,
+)
+from kdey.simplex import Array, sample_uniform
+
+#: Number of classes, number of the bag and its generator to a prevalence of shape (k,).
+Chooser: TypeAlias = Callable[[int, int, np.random.Generator], Array]
+
+
+@dataclass(frozen=True)
+class APP:
+    """Artificial prevalence protocol: prevalences uniform on the simplex (Kraemer sampling).
+
+    The protocol of the paper. How prevalences become bags is told in
+    :mod:`kdey.protocols.drawn`.
+
+    Parameters
+    ----------
+    n_bags : int
+    bag_size : int
+    random_state : int
+        Seed; the bags are a function of it, the parameters and the labels.
+    replace : "auto", True or False
+        Whether an instance may come more than once in a bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import APP
+    >>> drawn = APP(n_bags=4, bag_size=100, random_state=0).bags(np.repeat(["a", "b", "c"], 500))
+    >>> len(drawn)
+    4
+    >>> drawn.prevalences.shape
+    (4, 3)
+    >>> drawn.sizes
+    array([100, 100, 100, 100])
+    """
+
+    n_bags: int = 1000
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+
+    def __post_init__(self) -> None:
+        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        return _draw(self, self.n_bags, _uniform, y, classes)
+
+
+@dataclass(frozen=True)
+class DirichletProtocol:
+    """Prevalences from a Dirichlet distribution; the other parameters as in :class:`APP`.
+
+    Parameters
+    ----------
+    concentration : float or sequence of k floats
+        Positive. One number is used for every class: 1 is uniform on the simplex, less favours
+        its corners, more its centre. ``50 * prevalence`` scatters around a prevalence.
+    """
+
+    n_bags: int = 1000
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+    concentration: float | Sequence[float] = 1.0
+
+    def __post_init__(self) -> None:
+        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+        try:
+            values = np.asarray(self.concentration, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.zeros(0)
+        if values.ndim > 1 or values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
+            raise ValueError(
+                "concentration must be a positive number or one per class, "
+                f"got {self.concentration!r}"
+            )
+        # Plain numbers, so that protocols compare, hash and print as what they are.
+        object.__setattr__(
+            self, "concentration", tuple(values.tolist()) if values.ndim else float(values)
+        )
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        return _draw(self, self.n_bags, self._choose, y, classes)
+
+    def _choose(self, n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+        values = np.asarray(self.concentration, dtype=np.float64)
+        if values.ndim and len(values) != n_classes:
+            raise ValueError(
+                f"concentration has {len(values)} entries, but there are {n_classes} classes"
+            )
+        return rng.dirichlet(np.broadcast_to(values, n_classes))
+
+
+@dataclass(frozen=True)
+class GridAPP:
+    """Artificial prevalences over a regular grid of the simplex, for two or few classes.
+
+    Every prevalence whose entries are multiples of 1 / (n_prevalences - 1): 21 of them for two
+    classes by default, 0.00, 0.05, ..., 1.00. With k classes there are
+    C(n_prevalences + k - 2, k - 1). The bags run through the grid (first class rising slowest)
+    ``repeats`` times. Other parameters as in :class:`APP`.
+
+    Parameters
+    ----------
+    n_prevalences : int
+        Grid values per class, at least 2.
+    repeats : int
+        Bags per grid point.
+    max_bags : int
+        Refuse to draw more bags than this.
+    """
+
+    n_prevalences: int = 21
+    repeats: int = 10
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+    max_bags: int = 100_000
+
+    def __post_init__(self) -> None:
+        check_count(self.n_prevalences, "n_prevalences", least=2)
+        check_count(self.repeats, "repeats")
+        check_count(self.max_bags, "max_bags")
+        check_draws(1, self.bag_size, self.random_state, self.replace)
+
+    def grid(self, n_classes: int) -> Array:
+        """Return the grid's prevalences, shape (n_points, n_classes)."""
+        steps = self.n_prevalences - 1
+        n_points = comb(steps + n_classes - 1, n_classes - 1)
+        if n_points * self.repeats > self.max_bags:
+            raise ValueError(
+                f"n_prevalences={self.n_prevalences} with {n_classes} classes makes {n_points} "
+                f"grid points, {n_points * self.repeats} bags with repeats={self.repeats}: more "
+                f"than max_bags={self.max_bags}; use APP, which samples the simplex"
+            )
+        # Stars and bars: k - 1 bars among steps + k - 1 places part the steps into k counts.
+        places = combinations(range(steps + n_classes - 1), n_classes - 1)
+        bars = np.array(list(places), dtype=np.int64).reshape(n_points, n_classes - 1)
+        return (np.diff(bars, prepend=-1, append=steps + n_classes - 1) - 1) / steps
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        grid = self.grid(len(encode_labels(y, classes)[1]))
+
+        def choose(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+            return np.asarray(grid[bag % len(grid)], dtype=np.float64)
+
+        return _draw(self, self.repeats * len(grid), choose, y, classes)
+
+
+def _uniform(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+    return np.asarray(sample_uniform(n_classes, 1, rng)[0], dtype=np.float64)
+
+
+def _draw(
+    protocol: APP | DirichletProtocol | GridAPP,
+    n_bags: int,
+    choose: Chooser,
+    y: ArrayLike,
+    classes: ArrayLike | None,
+) -> LabelledBags:
+    codes, known = encode_labels(y, classes)
+    check_fits(protocol.bag_size, len(codes), protocol.replace)
+    generators = list(bag_generators(protocol.random_state, n_bags))
+    chosen = [choose(len(known), bag, rng) for bag, rng in enumerate(generators)]
+    counts = round_counts(np.stack(chosen), protocol.bag_size)
+    bags = draw_bags(Pool.from_codes(codes, known), counts, protocol.replace, generators)
+    return LabelledBags(bags, counts / protocol.bag_size, known)
+
+
+@dataclass(frozen=True)
+class NPP:
+    """Natural prevalence protocol: bags of instances drawn uniformly from the whole pool.
+
+    Prevalences scatter around the pool's as chance has it; those of each bag are recorded.
+    ``replace="auto"`` draws without replacement unless the bag is larger than the pool. Other
+    parameters as in :class:`kdey.protocols.APP`; bag b depends on ``random_state``, b and the
+    pool alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import NPP
+    >>> drawn = NPP(n_bags=200, bag_size=100, random_state=0).bags(np.repeat([0, 1], [900, 100]))
+    >>> drawn.prevalences.mean(axis=0).round(1)
+    array([0.9, 0.1])
+    """
+
+    n_bags: int = 1000
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+
+    def __post_init__(self) -> None:
+        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        codes, known = encode_labels(y, classes)
+        check_fits(self.bag_size, len(codes), self.replace)
+        # To the drawing all instances are alike: one class.
+        pool = Pool.from_codes(np.zeros_like(codes), np.array(["any"]))
+        counts = np.full((self.n_bags, 1), self.bag_size, dtype=np.int64)
+        generators = bag_generators(self.random_state, self.n_bags)
+        bags = draw_bags(pool, counts, self.replace, generators)
+        return LabelledBags(bags, realised_prevalences(bags, codes, len(known)), known)

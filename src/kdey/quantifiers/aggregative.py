@@ -1,0 +1,335 @@
+"""Quantifiers given by a row spec and a matching, on posteriors or on features.
+
+A method declares two things, each made from its parameters at ``fit``:
+
+``_row_spec()``
+    how an instance becomes a row and a class a template (``kdey.rows``);
+``_matching()``
+    which problem is solved with them, and how (``kdey.matching``).
+
+Labels, classifiers, cross-validation, pools and checks live here once.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from kdey._support.device import choose_device, device_name, on_gpu, on_host, posteriors_on
+from kdey._support.threads import thread_count
+from kdey._support.validation import check_weights
+from kdey.bags import Array, Bags, BagsLike
+from kdey.gpu import device_solver, has_route, n_pairs
+from kdey.intervals import Estimates, FittedModel, IntervalOptions, estimate_points
+from kdey.matching import Matching
+from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
+from kdey.quantifiers.base import (
+    BagSolver,
+    BaseQuantifier,
+    PoolWork,
+    PosteriorsMixin,
+    checked_bags,
+    unfitted_on_failure,
+)
+from kdey.rows.interface import RowSpec
+from kdey.simplex import check_posteriors
+from kdey.solvers.solution import Solution
+
+
+class RowQuantifier(BaseQuantifier):
+    """A quantifier given by a row spec and a matching (see the module)."""
+
+    n_jobs: int | None
+    random_state: Any
+
+    def _row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
+        raise NotImplementedError
+
+    def _matching(self) -> Matching:
+        """Return the matching made from the parameters; raises where they are invalid."""
+        raise NotImplementedError
+
+    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+        k = len(self.classes_)
+        mass = np.bincount(training.labels, weights=training.weights, minlength=k)
+        if not (mass > 0).all():
+            raise ValueError(
+                f"class {self.classes_[np.argmin(mass)]!r} has no training instance to build on: "
+                "cv and sample_weight must leave some of every class"
+            )
+        if training.weights is not None:
+            self.prevalence_ = mass / mass.sum()
+        device_name(getattr(self, "device", "cpu"))
+        matching = self._matching()
+        spec, n_threads = self._row_spec(), thread_count(self.n_jobs)
+        self.tuning_ = None
+        if hasattr(spec, "choose"):  # parameters left open are settled by the training rows
+            self.tuning_, spec = spec.choose(training, k, n_threads)
+        self.row_spec_, self.row_map_ = spec, spec.fit(training, k, n_threads)
+        self.matching_ = matching
+        self.__dict__.pop("_interval_model", None)
+        return self
+
+    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
+        """Return what the row map takes of a pool: posteriors, or features."""
+        raise NotImplementedError
+
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        return self._on_points(self._pool_points(pool), pool.n_threads(self.n_jobs))
+
+    def _estimates_on(
+        self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
+    ) -> Estimates:
+        return estimate_points(
+            self.interval_model(), on_host(self._pool_points(pool)), bags, options, clusters
+        )
+
+    def interval_model(self) -> FittedModel:
+        """Return the fitted stages as intervals take them; what they need is computed once."""
+        threads = thread_count(self.n_jobs)
+        held: FittedModel | None = getattr(self, "_interval_model", None)
+        if held is None or held.n_threads != threads:
+            held = FittedModel(
+                self.classes_,
+                self.prevalence_,
+                getattr(self, "row_spec_", None),  # absent where templates were given
+                self.row_map_,
+                self.matching_,
+                getattr(self, "training_", None),
+                isinstance(self, PosteriorsMixin),
+                threads,
+            )
+            self._interval_model = held
+        return held
+
+    def _device(self, points: Any) -> Any:
+        """Return the torch device to work on ``points`` with; None: the native core."""
+        name = getattr(self, "device", "cpu")
+        wanted = on_gpu(points) or not (isinstance(name, str) and name == "cpu")
+        if not wanted or not has_route(self.row_map_, self.matching_):
+            return None
+        return choose_device(name, n_pairs(self.row_map_, len(points)), points)
+
+    def _on_points(self, points: Any, n_threads: int) -> BagSolver:
+        device = self._device(points)
+        if device is not None:
+            return device_solver(self.row_map_, self.matching_, points, device)
+        rows = self.row_map_(on_host(points), n_threads)
+        return partial(self.matching_.match, self.row_map_, rows, n_threads=n_threads)
+
+    def _divergence_at(
+        self, points: NDArray[Any], bags: Bags, prevalence: ArrayLike | None
+    ) -> Array:
+        n_threads = thread_count(self.n_jobs)
+        rows = self.row_map_(points, n_threads)
+        if prevalence is None:
+            at = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
+        else:
+            shape = (len(bags), len(self.classes_))
+            given = np.broadcast_to(np.asarray(prevalence, dtype=np.float64), shape)
+            at = np.asarray(check_posteriors(given, name="prevalence"), dtype=np.float64)
+        return self.matching_.full_objective(self.row_map_, rows, bags, at, n_threads)
+
+
+class FeatureQuantifier(RowQuantifier):
+    """A row quantifier on the features themselves: no classifier (HDx, DMx)."""
+
+    @unfitted_on_failure
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Make the class templates from the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        """
+        points = validate_data(self, X, dtype=np.float64)
+        codes = self._start_fit(y)
+        check_consistent_length(points, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        self.training_ = TrainingPosteriors(points, codes, weights)
+        return self._fit_rows(self.training_)
+
+    def _check_points(self, X: Any) -> None:
+        validate_data(self, X, reset=False, dtype=np.float64)
+
+    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
+        points: NDArray[Any] = check_array(pool.X, dtype=np.float64)
+        return points
+
+
+class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
+    """A row quantifier on the posteriors of a classifier.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier, optional
+        Anything with ``predict_proba``; cloned, never fitted in place. A ``FrozenEstimator`` is
+        used as it is. Default: ``LogisticRegression(max_iter=1000)``.
+    cv : int, splitter, iterable of splits or float
+        How the training posteriors are made: cross-validation, or a held-out fraction; see
+        :func:`kdey.posteriors.training_posteriors`.
+    random_state : int, RandomState or None
+        Shuffles the folds, and whatever else the method draws.
+    n_jobs : int, optional
+        Classifier fits run at once, and threads of the native core.
+
+    Attributes
+    ----------
+    classifier_ : the fitted classifier; absent after ``fit_posteriors``.
+    training_ : :class:`~kdey.posteriors.TrainingPosteriors` the templates were made from.
+    row_map_ : the fitted row map, with its ``templates``.
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    #: Whether the templates are made from training posteriors (CC, PCC and EMQ need none).
+    @property
+    def _needs_posteriors(self) -> bool:
+        return True
+
+    @unfitted_on_failure
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier and make the class templates from its training posteriors.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of n instances
+            Passed on to the classifier as it is.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Used by the classifier (where it can) and by the templates.
+        """
+        self._row_spec(), self._matching()  # refuse bad parameters before any work
+        validate_data(self, X, skip_check_array=True)
+        codes = self._start_fit(y)
+        check_consistent_length(X, codes)
+        stage = self._classifier_stage()
+        return self._adopt(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
+
+    @unfitted_on_failure
+    def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
+        """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
+        self._row_spec(), self._matching()
+        validate_data(self, X, skip_check_array=True)
+        self._start_fit(y)
+        return self._adopt(stage)
+
+    def _classifier_stage(self) -> ClassifierStage:
+        cv = self.cv if self._needs_posteriors else None
+        return ClassifierStage(self._inner(), cv, self.random_state)
+
+    def _adopt(self, stage: FittedStage) -> Self:
+        self.classifier_, self.training_ = stage.classifier, stage.training
+        self._forget("fold_classifiers_")  # of an earlier fit
+        return self._fit_rows(self.training_)
+
+    @unfitted_on_failure
+    def fit_posteriors(
+        self,
+        posteriors: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Make the class templates from given posteriors: no classifier is needed or fitted.
+
+        Parameters
+        ----------
+        posteriors : array-like of shape (n, k)
+            Posteriors of labelled instances by a classifier that was not fitted on them, one
+            column per class in sorted order.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        classes : array-like of shape (k,), optional
+            The classes, sorted; by default those found in ``y``.
+        """
+        codes = self._start_fit(y, classes)
+        p = check_posteriors(posteriors, len(self.classes_))
+        check_consistent_length(p, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        self._forget_classifier()
+        self.training_ = TrainingPosteriors(p, codes, weights)
+        return self._fit_rows(self.training_)
+
+    def _inner(self) -> Any:
+        from sklearn.linear_model import LogisticRegression  # slow to import
+
+        return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
+
+    def _forget_classifier(self) -> None:
+        self._forget("classifier_", "fold_classifiers_", "n_features_in_", "feature_names_in_")
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
+        if not hasattr(self, "classifier_"):
+            raise ValueError(
+                f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
+                "use aggregate, aggregate_bags or estimate_posteriors"
+            )
+        return pool.posteriors(self.classifier_, self.classes_)
+
+    def _estimates_from(
+        self,
+        posteriors: NDArray[np.floating],
+        bags: Bags,
+        options: IntervalOptions,
+        clusters: ArrayLike | None,
+    ) -> Estimates:
+        return estimate_points(self.interval_model(), posteriors, bags, options, clusters)
+
+    def _checked_posteriors(self, posteriors: Any) -> Any:
+        device = self._device(posteriors)
+        return posteriors_on(posteriors, len(self.classes_), device)
+
+    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
+
+    def divergence_at(
+        self,
+        posteriors: ArrayLike,
+        prevalence: ArrayLike | None = None,
+        bags: BagsLike | None = None,
+    ) -> Array:
+        """Return the method's full objective, shape (n_bags,).
+
+        It includes the terms that do not depend on the prevalence and that ``solve`` leaves out
+        (the test-test term of Cauchy-Schwarz and L2).
+
+        Parameters
+        ----------
+        posteriors : array-like of shape (m, k)
+        prevalence : array-like of shape (k,) or (n_bags, k), optional
+            Where to evaluate; by default at the solution.
+        bags : see :meth:`solve`
+        """
+        check_is_fitted(self, "classes_")
+        p = check_posteriors(posteriors, len(self.classes_))
+        return self._divergence_at(p, checked_bags(bags, len(p)), prevalence)

@@ -1,0 +1,232 @@
+"""Median: one quantifier at several settings, combined by the class-wise median.
+
+One-vs-all: a multiclass quantifier from binary ones.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from kdey._support.threads import run_jobs
+from kdey._support.validation import check_choice
+from kdey._support.warnings import warn
+from kdey.bags import Bags
+from kdey.matching import median_solution
+from kdey.quantifiers.base import (
+    BagSolver,
+    BaseQuantifier,
+    PoolWork,
+    PosteriorsMixin,
+    unfitted_on_failure,
+)
+from kdey.simplex import check_posteriors
+from kdey.solvers.solution import Solution
+
+
+class Median(PosteriorsMixin, BaseQuantifier):
+    """The median of one quantifier fitted at every setting of a grid.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for every setting.
+    param_grid : dict or list of dict
+        As in scikit-learn's ``ParameterGrid``.
+    n_jobs : int, optional
+        Settings fitted at once.
+
+    Attributes
+    ----------
+    quantifiers_ : list of fitted quantifiers, one per setting
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import KDEyCS, Median
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Median(KDEyCS(), {"bandwidth": [0.05, 0.1, 0.2]}).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def __init__(self, quantifier: Any, param_grid: Any, *, n_jobs: int | None = None) -> None:
+        self.quantifier = quantifier
+        self.param_grid = param_grid
+        self.n_jobs = n_jobs
+
+    @unfitted_on_failure
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit one clone of the quantifier per setting."""
+        validate_data(self, X, skip_check_array=True)
+        self._start_fit(y)
+        members = self._members()
+        self.quantifiers_ = run_jobs(
+            [partial(_fit_member, member, X, y, sample_weight) for member in members], self.n_jobs
+        )
+        return self
+
+    @unfitted_on_failure
+    def fit_posteriors(
+        self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit one clone per setting on posteriors of shape (n, k)."""
+        self._start_fit(y)
+        self.quantifiers_ = [
+            member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
+        ]
+        return self
+
+    def _members(self) -> list[Any]:
+        settings = list(ParameterGrid(self.param_grid))
+        if not settings:
+            raise ValueError("param_grid must hold at least one setting")
+        return [clone(self.quantifier).set_params(**setting) for setting in settings]
+
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        solvers = [member.on_pool(pool) for member in self.quantifiers_]
+        return lambda bags: median_solution([solve(bags) for solve in solvers])
+
+    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        return median_solution(
+            [member.solve_posteriors(posteriors, bags) for member in self.quantifiers_]
+        )
+
+
+def _fit_member(quantifier: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Any:
+    extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return quantifier.fit(X, y, **extra)
+
+
+_NORMALISATIONS = ("l1", "softmax")
+
+
+class OneVsAll(PosteriorsMixin, BaseQuantifier):
+    """One binary quantifier per class against the rest, normalised to a prevalence.
+
+    Each binary problem merges the other classes, whose mix shifts too, so that native multiclass
+    methods do better; needed for binary-only methods such as HDy.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for every class.
+    normalisation : {"l1", "softmax"}
+        "l1" divides by the sum (uniform, with a warning, where every class came out as absent).
+    n_jobs : int, optional
+        Classes fitted at once.
+
+    Attributes
+    ----------
+    quantifiers_ : list of k fitted binary quantifiers
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from kdey import ACC, OneVsAll
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = OneVsAll(ACC(KNeighborsClassifier(9))).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def __init__(
+        self, quantifier: Any, *, normalisation: str = "l1", n_jobs: int | None = None
+    ) -> None:
+        self.quantifier = quantifier
+        self.normalisation = normalisation
+        self.n_jobs = n_jobs
+
+    @unfitted_on_failure
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit one clone of the quantifier (and its classifier) per class."""
+        self._check_normalisation()
+        validate_data(self, X, skip_check_array=True)
+        codes = self._start_fit(y)
+        check_consistent_length(X, codes)
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.quantifiers_ = run_jobs(
+            [
+                partial(_fit_one_class, clone(self.quantifier), X, codes == i, extra)
+                for i in range(len(self.classes_))
+            ],
+            self.n_jobs,
+        )
+        return self
+
+    @unfitted_on_failure
+    def fit_posteriors(
+        self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit one clone per class on (1 - p_i, p_i), for posteriors of shape (n, k)."""
+        self._check_normalisation()
+        self._check_takes_posteriors()
+        codes = self._start_fit(y)
+        p = check_posteriors(posteriors, len(self.classes_))
+        check_consistent_length(p, codes)
+        self.quantifiers_ = [
+            clone(self.quantifier).fit_posteriors(_binary(p, i), codes == i, sample_weight)
+            for i in range(len(self.classes_))
+        ]
+        return self
+
+    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        self._check_takes_posteriors()
+        return self._combine(
+            [
+                quantifier.solve_posteriors(_binary(posteriors, i), bags)
+                for i, quantifier in enumerate(self.quantifiers_)
+            ]
+        )
+
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        solvers = [quantifier.on_pool(pool) for quantifier in self.quantifiers_]
+        return lambda bags: self._combine([solve(bags) for solve in solvers])
+
+    def _combine(self, parts: list[Solution]) -> Solution:
+        positive = np.stack([part.prevalence[:, 1] for part in parts], axis=1)
+        total = positive.sum(axis=1, keepdims=True)
+        empty = total[:, 0] <= 0
+        if self.normalisation == "softmax":
+            prevalence, empty = np.asarray(softmax(positive, axis=1)), np.zeros_like(empty)
+        else:
+            uniform = np.full_like(positive, 1.0 / positive.shape[1])
+            prevalence = np.divide(positive, total, out=uniform, where=total > 0)
+        if empty.any():
+            warn(
+                f"every class came out as absent in {empty.sum()} bags; their estimate is uniform",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        unknown = np.full(len(positive), np.nan)
+        n_iter = np.sum([part.n_iter for part in parts], axis=0)
+        converged = np.all([part.converged for part in parts], axis=0) & ~empty
+        return Solution(prevalence, unknown, unknown, n_iter, converged)
+
+    def _check_takes_posteriors(self) -> None:
+        if not hasattr(self.quantifier, "solve_posteriors"):
+            raise TypeError(
+                f"quantifier={type(self.quantifier).__name__}() works on features, not on "
+                "posteriors: use fit and predict"
+            )
+
+    def _check_normalisation(self) -> None:
+        check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
+
+
+def _fit_one_class(quantifier: Any, X: Any, y: NDArray[np.bool_], extra: dict[str, Any]) -> Any:
+    return quantifier.fit(X, y, **extra)
+
+
+def _binary(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
+    positive = np.clip(posteriors[:, label], 0.0, 1.0)
+    return np.stack([1.0 - positive, positive], axis=1)

@@ -1,0 +1,100 @@
+"""The number of bins of histograms, chosen at ``fit``."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from kdey.matching import Matching
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.composite import StackedSpec
+from kdey.rows.histogram import HistogramSpec
+from kdey.tuning.hold_outs import Array, Effort, make_hold_outs
+from kdey.tuning.result import Tuning, TuningWarning, one_trial
+from kdey.tuning.search import Lattice, Scorer, TuningPlan, best_place
+
+#: Lattice places stand for 2^(place / 2) bins: 2, 3, 4, 6, 8, ... 91, 128; every second one first.
+_LOW, _HIGH, _COARSE, _STRIDES = 2, 14, (4, 6, 8, 10, 12), (1,)
+_FALLBACK = 8
+
+
+@dataclass(frozen=True)
+class AutomaticBins:
+    """Row spec of histograms whose number of bins is chosen from the training rows.
+
+    Attributes
+    ----------
+    rows : HistogramSpec
+        Its number of bins is a placeholder.
+    matching : Matching
+        How bags are matched, and so judged.
+    plan : TuningPlan
+    stacked : bool
+        Whether the matching takes stacked rows (HDy, HDx); the stack then has one part.
+    effort : Effort
+    """
+
+    rows: HistogramSpec
+    matching: Matching
+    plan: TuningPlan
+    stacked: bool = False
+    effort: Effort = field(default_factory=Effort)
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Any:
+        """Choose, and return the fitted row map of the choice."""
+        return self.choose(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
+
+    def choose(
+        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
+    ) -> tuple[Tuning, Any]:
+        """Return what was tried and chosen, and the row spec of the choice."""
+        plan, seed = self.plan, self.plan.seed()
+        parts = make_hold_outs(training, n_classes, plan.bag_size, seed, self.effort)
+        if not parts or float(np.ptp(training.required(), axis=0).max()) == 0.0:
+            return self._fall_back(seed)
+        scorer = Scorer(parts, self.matching, plan.metric, plan.bag_size, n_threads)
+
+        def errors_at(places: list[int]) -> Array:
+            return scorer.errors([self._spec(_bins(place)) for place in places])
+
+        lattice = Lattice(errors_at, _LOW, _HIGH, step=2)
+        found = lattice.refine(lattice.scan(_COARSE), _STRIDES)
+        chosen = best_place(found)
+        trials = tuple(
+            one_trial("histograms", {}, _bins(p), found[p], float(p == chosen))
+            for p in sorted(found)
+        )
+        n_bags = sum(len(part.bags) for part in parts)
+        tuning = Tuning(
+            *("n_bins", trials, plan.metric.name, plan.bag_size, n_bags, seed),
+            baseline=scorer.baseline(),
+        )
+        return tuning, self._spec(_bins(chosen))
+
+    def _spec(self, n_bins: int) -> Any:
+        spec = replace(self.rows, n_bins=n_bins)
+        return StackedSpec((spec,)) if self.stacked else spec
+
+    def _fall_back(self, seed: int) -> tuple[Tuning, Any]:
+        reason = "all training rows are equal, or no two classes are in more than one fold"
+        warnings.warn(
+            f"n_bins='auto': nothing can be learnt ({reason}); using n_bins={_FALLBACK}",
+            TuningWarning,
+            stacklevel=2,
+        )
+        trial = one_trial("histograms", {}, _FALLBACK, np.full(1, np.nan), 1.0)
+        plan = self.plan
+        tuning = Tuning(
+            *("n_bins", (trial,), plan.metric.name, plan.bag_size, 0, seed),
+            baseline=math.nan,
+            reason=reason,
+        )
+        return tuning, self._spec(_FALLBACK)
+
+
+def _bins(place: int) -> int:
+    return round(math.pow(2.0, place / 2))

@@ -1,0 +1,144 @@
+"""Groups of a Dask data frame against the same table in memory, without a cluster."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from kdey import EMQ, PACC, PCC, DMx, KDEyCS, KDEyML
+from kdey.intervals import IntervalWarning
+from tests.groups.cluster.frames import SCORES, K, assert_same, make_frame
+
+dask = pytest.importorskip("dask", reason="the extra 'dask' is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
+CASE, FRAME = make_frame()
+
+
+@pytest.fixture(autouse=True)
+def synchronous() -> Iterator[None]:
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def fitted(q):
+    return q.fit_posteriors(CASE.training, CASE.labels)
+
+
+@pytest.mark.parametrize("partitions", [1, 5, 23])
+@pytest.mark.parametrize(
+    "q", [KDEyML(bandwidth=0.1), PACC(), EMQ()], ids=lambda q: type(q).__name__
+)
+def test_the_table_of_memory(q, partitions: int) -> None:
+    q = fitted(q)
+    given = {"scores": SCORES, "time": "day", "every": "1w"}
+    made = q.predict_groups(dd.from_pandas(FRAME, npartitions=partitions), "group", **given)
+    assert_same(made, q.predict_groups(FRAME, "group", **given))
+    assert made["n_missing"].sum() == 3 * K
+    assert made["status"].str.contains("missing values").any()
+
+
+def test_wide_tables_and_no_keys() -> None:
+    q, table = fitted(KDEyML(bandwidth=0.1)), dd.from_pandas(FRAME, npartitions=4)
+    one = q.predict_groups(table, scores=SCORES)
+    assert_same(one, q.predict_groups(FRAME, scores=SCORES))
+    wide = q.predict_groups(table, "group", scores=SCORES, wide=True)
+    expected = q.predict_groups(FRAME, "group", scores=SCORES, wide=True)
+    assert list(wide.columns) == list(expected.columns)
+    np.testing.assert_allclose(wide["low[1]"], expected["low[1]"], atol=1e-6)
+
+
+def test_rows_made_again_in_every_pass() -> None:
+    q, table = fitted(KDEyML(bandwidth=0.1)), dd.from_pandas(FRAME, npartitions=4)
+    kept, again = (q.predict_groups(table, "group", scores=SCORES, keep=k) for k in (True, False))
+    pd.testing.assert_frame_equal(kept, again)
+
+
+def test_features_by_name_and_a_classifier() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(600, 3)), columns=["u", "v", "w"])
+    y = (X["u"] + rng.normal(size=600) > 0).to_numpy().astype(int)
+    table = X.assign(site=np.where(rng.random(600) < 0.4, "x", "y"), note="text")
+    table.loc[7, "v"] = np.nan
+    for q in (KDEyML(LogisticRegression(), bandwidth=0.1), DMx()):
+        q.fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IntervalWarning)
+            made = q.predict_groups(dd.from_pandas(table, npartitions=3), "site")
+        analytic = isinstance(q, KDEyML)
+        assert_same(made, q.predict_groups(table, "site"), limits=analytic)
+
+
+def test_bootstrap_limits_do_not_depend_on_the_partitions() -> None:
+    q = fitted(KDEyCS(bandwidth=0.1))
+    given = {"scores": SCORES, "key": "row", "n_replicates": 40}
+    few, many = (
+        q.predict_groups(dd.from_pandas(FRAME, npartitions=n), "group", **given) for n in (2, 11)
+    )
+    assert_same(many, few)
+    shuffled = FRAME.sample(frac=1.0, random_state=0).reset_index(drop=True)
+    assert_same(q.predict_groups(dd.from_pandas(shuffled, npartitions=4), "group", **given), few)
+    with pytest.warns(IntervalWarning, match="no key"):
+        q.predict_groups(dd.from_pandas(FRAME, npartitions=2), "group", scores=SCORES)
+
+
+def from_parts(*parts: pd.DataFrame):
+    made = [dask.delayed(part) for part in parts]
+    return dd.from_delayed(made, meta=parts[0].iloc[:0], verify_meta=False)
+
+
+def test_empty_partitions() -> None:
+    q = fitted(KDEyML(bandwidth=0.1))
+    half = len(FRAME) // 2
+    table = from_parts(FRAME.iloc[:0], FRAME[:half], FRAME.iloc[:0], FRAME[half:], FRAME.iloc[:0])
+    made = q.predict_groups(table, "group", scores=SCORES)
+    assert_same(made, q.predict_groups(FRAME, "group", scores=SCORES))
+    with pytest.raises(ValueError, match="no row"):
+        q.predict_groups(from_parts(FRAME.iloc[:0]), "group", scores=SCORES)
+
+
+def test_a_group_without_a_usable_row_is_empty() -> None:
+    q = fitted(KDEyML(bandwidth=0.1))
+    lost = FRAME.iloc[:4].assign(group="z", p_0=np.nan)
+    table = pd.concat([FRAME, lost], ignore_index=True)
+    made = q.predict_groups(from_parts(FRAME, lost), "group", scores=SCORES)
+    assert_same(made, q.predict_groups(table, "group", scores=SCORES))
+    last = made[made["group"] == "z"]
+    assert set(last["status"]) == {"empty; missing values"}
+    assert last["n_missing"].tolist() == [4] * K
+
+
+def test_a_partition_with_other_columns() -> None:
+    q = fitted(PACC())
+    other = FRAME.drop(columns="p_2").rename(columns={"row": "p2"})
+    with pytest.raises(ValueError, match=r"(?s)partition.*p_2"):
+        q.predict_groups(from_parts(FRAME, other), "group", scores=SCORES)
+    whole = FRAME[[*SCORES, "group"]]  # as they are needed: nothing is picked before
+    with pytest.raises(ValueError, match=r"partition 1: .*'p_2'"):
+        q.predict_groups(from_parts(whole, whole.drop(columns="p_2")), "group", scores=SCORES)
+
+
+def test_scores_that_are_none() -> None:
+    q = fitted(PACC())
+    bad = FRAME.copy()
+    bad.loc[bad.index[60], "p_0"] = 2.0
+    with pytest.raises(ValueError, match=r"partition 1: row \d+ has scores that sum to"):
+        q.predict_groups(from_parts(FRAME, bad), "group", scores=SCORES)
+    with pytest.raises(ValueError, match=r"partition 0: .*p_1"):
+        q.predict_groups(from_parts(FRAME), "group", scores=SCORES, missing="error")
+
+
+def test_refusals_before_any_work() -> None:
+    q, table = fitted(PCC()), dd.from_pandas(FRAME, npartitions=2)
+    with pytest.raises(ValueError, match="no column 'site'"):
+        q.predict_groups(table, "site", scores=SCORES)
+    with pytest.raises(ValueError, match="no column 'id'"):
+        q.predict_groups(table, "group", scores=SCORES, key="id")
+    with pytest.raises(ValueError, match="key and keep are for"):
+        q.predict_groups(FRAME, "group", scores=SCORES, key="row")
+    with pytest.raises(ValueError, match="check_fit needs all instances"):
+        q.predict_groups(table, "group", scores=SCORES, check_fit=True)

@@ -1,0 +1,180 @@
+"""Small files of the official formats, and a loopback server that misbehaves on request."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+
+SHARED = Path(os.environ.get("KDEY_DATA") or Path(__file__).parents[4] / "shared" / "data")
+
+
+def write_gz(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+def table_text(X: np.ndarray, y: Any, split: Any = None) -> str:
+    header = [f"f{j}" for j in range(X.shape[1])] + (["split"] if split is not None else [])
+    lines = [",".join([*header, "label"])]
+    for i, row in enumerate(X):
+        middle = [] if split is None else [split[i]]
+        lines.append(",".join([*(repr(float(v)) for v in row), *middle, str(y[i])]))
+    return "\n".join(lines) + "\n"
+
+
+def write_letter(root: Path, n: int = 200, classes: str = "ABC", seed: int = 0) -> Any:
+    """Write a small uci-multi/letter.csv.gz and return what is in it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)).round(3) * 7 + 3
+    y = np.array(list(classes))[np.arange(n) % len(classes)]
+    write_gz(root / "uci-multi" / "letter.csv.gz", table_text(X, y))
+    return X, y
+
+
+def sparse_text(n: int, seed: int, width: int = 30) -> str:
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(n):
+        columns = np.sort(rng.choice(width, size=5, replace=False)) + 1
+        cells = " ".join(f"{c}:{rng.integers(1, 4)}" for c in columns)
+        lines.append(f"{i % 3 - 1} {cells}")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Lequa:
+    """A small task in the official layout."""
+
+    X: np.ndarray
+    y: np.ndarray
+    bags: dict[str, list[np.ndarray]]
+    prevalences: dict[str, np.ndarray]
+    texts: dict[str, str]
+
+    def write(self, root: Path, task: str = "T1A") -> Path:
+        for name, text in self.texts.items():
+            path = root / "lequa2022" / task / "public" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return root / "lequa2022" / task / "public"
+
+    def write_zips(self, root: Path, task: str = "T1A") -> Path:
+        folder = root / "lequa2022"
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind in ("train_dev", "test", "test_prevalences"):
+            with ZipFile(folder / f"{task}.{kind}.zip", "w") as archive:
+                for name, text in self.texts.items():
+                    if _archive(name) == kind:
+                        archive.writestr(f"{task}/public/{name}", text)
+        return folder
+
+
+def _archive(name: str) -> str:
+    if name == "test_prevalences.txt":
+        return "test_prevalences"
+    return "test" if name.startswith("test") else "train_dev"
+
+
+def make_lequa(n_bags: int = 4, size: int = 6, d: int = 3, k: int = 2, seed: int = 0) -> Lequa:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(20, d)), np.arange(20) % k
+    columns = ",".join(map(str, range(d)))
+    texts = {"training_data.txt": _lines(f"label,{columns}", np.column_stack([y, X]), 1)}
+    bags: dict[str, list[np.ndarray]] = {}
+    prevalences: dict[str, np.ndarray] = {}
+    for part, count in (("dev", n_bags), ("test", n_bags + 1)):
+        bags[part] = [rng.normal(size=(size, d)) for _ in range(count)]
+        prevalences[part] = rng.dirichlet(np.ones(k), size=count)
+        for number, bag in enumerate(bags[part]):
+            texts[f"{part}_samples/{number}.txt"] = _lines(columns, bag, 0)
+        table = np.column_stack([np.arange(count), prevalences[part]])
+        head = "id," + ",".join(map(str, range(k)))
+        texts[f"{part}_prevalences.txt"] = _lines(head, table, 1)
+    return Lequa(X, y, bags, prevalences, texts)
+
+
+def _lines(header: str, rows: np.ndarray, integers: int) -> str:
+    cells = (
+        ",".join(str(int(v)) if j < integers else repr(float(v)) for j, v in enumerate(row))
+        for row in rows
+    )
+    return "\n".join([header, *cells]) + "\n"
+
+
+@dataclass
+class Server:
+    """Files by path, and faults to commit: one per request, first come first served."""
+
+    url: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    log: list[tuple[str, int, str | None]] = field(default_factory=list)
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        fault = self.faults.pop(0) if self.faults else ""
+        body, wanted = self.files.get(request.path), request.headers.get("Range")
+        if body is None or fault == "error":
+            return self._send(request, 404 if body is None else 503, b"no", {}, None)
+        tag = self.tags.get(request.path, '"one"')
+        headers = {"ETag": tag} if tag else {}
+        start = 0
+        if wanted and request.headers.get("If-Range") == tag:
+            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+        if start >= len(body):
+            return self._send(request, 416, b"", headers, wanted)
+        data = body[start:]
+        if fault == "corrupt":
+            data = data[:-1] + bytes([data[-1] ^ 1])
+        sent = data[: len(data) // 2] if fault == "truncate" else data
+        return self._send(request, 206 if start else 200, sent, headers, wanted, len(data))
+
+    def _send(
+        self,
+        request: BaseHTTPRequestHandler,
+        status: int,
+        data: bytes,
+        headers: dict[str, str],
+        wanted: str | None,
+        length: int | None = None,
+    ) -> None:
+        self.log.append((request.path, status, wanted))
+        request.send_response(status)
+        for key, value in headers.items():
+            request.send_header(key, value)
+        request.send_header("Content-Length", str(len(data) if length is None else length))
+        request.end_headers()
+        request.wfile.write(data)
+
+
+@contextmanager
+def serve() -> Iterator[Server]:
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state.answer(self)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        state.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield state
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,62 @@
+"""Figures are drawn from results, and their numbers are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kdey.paper.cells import Curve, Results
+from kdey.paper.figures import draw_figures
+from kdey.paper.figures.results import by_quantile, shift_figure
+from kdey.paper.figures.sketches import simplex_grid
+from kdey.paper.methods import COMPACT
+
+from .cases import drawn_results
+
+pytest.importorskip("matplotlib")
+
+
+def curves(found: Results) -> Results:
+    for method, parameter, values in (
+        ("DM-HD", "n_bins", (2.0, 8.0, 64.0)),
+        ("KDEy-ML", "bandwidth", (0.01, 0.1, 0.2)),
+    ):
+        for seed in (0, 1):
+            means = (0.02 + seed / 100, 0.01, 0.03)
+            made = Curve("digits", method, "mae", seed, "c", parameter, values, means)
+            found.curves[made.dataset, method, "mae", seed] = made
+    return found
+
+
+def test_everything_is_drawn(tmp_path: Path) -> None:
+    found = curves(drawn_results(("digits", "letter"), COMPACT))
+    said: list[str] = []
+    paths = list(draw_figures(found, tmp_path, said.append))
+    names = ("mixture", "representation", "sensitivity-mae", "shift-multi-mae", "shift-multi-mrae")
+    assert [path.stem for path in paths] == list(names)
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+    assert said == ["sensitivity-mrae: no results for it yet"]
+
+
+def test_many_data_sets_share_a_panel() -> None:
+    found = drawn_results(tuple(f"set{i}" for i in range(8)), ("EMQ", "KDEy-ML"))
+    figure = shift_figure(found, "multi", "mae")
+    assert len(figure.axes) == 1
+    assert len(figure.axes[0].get_lines()) == 2
+    assert shift_figure(found, "binary", "mae") is None
+
+
+def test_bins_of_the_shift_hold_equally_many_bags() -> None:
+    shift = np.random.default_rng(0).permutation(80)
+    np.testing.assert_allclose(by_quantile(shift.astype(float), shift, 4), [9.5, 29.5, 49.5, 69.5])
+
+
+def test_the_grid_covers_the_simplex() -> None:
+    grid = simplex_grid(10)
+    assert len(grid) == 66
+    np.testing.assert_allclose(grid.sum(axis=1), 1)
+    assert grid.min() == 0
+    assert {tuple(row) for row in np.eye(3)} <= {tuple(row) for row in grid}

@@ -1,0 +1,122 @@
+"""Given bags as tasks: in files or as positions in a pool, the same cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from kdey.model_selection import StageCache
+from kdey.paper import tasks as lequa
+from kdey.paper.run import Run, run_cells
+from kdey.paper.sensitivity import curves
+from kdey.paper.tasks import bagged_source
+from kdey.protocols import APP, GivenBags
+
+from .cases import Part, iris, tiny
+
+
+class Pool(NamedTuple):
+    X: Any
+    protocol: GivenBags
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """Bags as positions in a pool, as ``kdey.paper.datasets.IndexBags``."""
+
+    instances: Part
+    bags: Any
+    prevalences: Any
+
+    def __len__(self) -> int:
+        return len(self.bags)
+
+    def pool(self, transform: Any, n_bags: int) -> Pool:
+        return Pool(
+            transform(self.instances.X), GivenBags(self.bags[:n_bags], self.prevalences[:n_bags])
+        )
+
+
+class Filed:
+    """The same bags with instances of their own, as ``kdey.paper.datasets.BagFiles``."""
+
+    def __init__(self, inner: Indexed) -> None:
+        self.inner, self.prevalences, self.reads = inner, inner.prevalences, 0
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def bag(self, number: int) -> Any:
+        self.reads += 1
+        return self.inner.instances.X[list(self.inner.bags)[number]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.bag(number) for number in range(len(self)))
+
+
+@dataclass(frozen=True)
+class Given:
+    train: Part
+    validation: Any
+    test: Any
+    name: str = "T1"
+    classes: Any = ("a", "b", "c")
+    source: str = "made up"
+    notes: tuple[str, ...] = ()
+
+
+def given() -> Given:
+    split = iris().split(0)
+
+    def bags(part: Part, n: int) -> Indexed:
+        drawn = APP(n, 40, random_state=n).bags(part.y)
+        return Indexed(part, drawn.bags, drawn.prevalences)
+
+    return Given(split.train, bags(split.validation, 12), bags(split.test, 15))
+
+
+def cells(data: Given) -> dict[str, Any]:
+    source = bagged_source(data)
+    plan = Run(tiny("lequa"), [source], ["PACC", "KDEy-ML"], n_jobs=1)
+    task = source.task(plan.setting, 0)
+    return {
+        f"{method} {cell.key.metric}": cell
+        for method in plan.methods
+        for cell in run_cells(plan, task, method, plan.metrics, StageCache())
+    }
+
+
+def test_bags_in_files_give_the_cells_of_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lequa, "_PART", 4)
+    data = given()
+    filed = Filed(data.test)
+    one, other = cells(data), cells(Given(data.train, data.validation, filed))
+    assert one.keys() == other.keys()
+    for name, cell in one.items():
+        assert cell.errors.shape == (15,)
+        np.testing.assert_allclose(other[name].errors, cell.errors, rtol=1e-4, atol=1e-6)
+    assert filed.reads == 16  # the first bag twice: for its shape
+
+
+def test_curves_do_not_depend_on_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, data = tiny("lequa"), given()
+    found = []
+    for test in (data.test, Filed(data.test)):
+        monkeypatch.setattr(lequa, "_PART", 4)
+        task = bagged_source(Given(data.train, data.validation, test)).task(setting, 0)
+        found.append(curves(setting, setting.method("DM-HD"), task, StageCache(), 1))
+    for a, b in zip(*found, strict=True):
+        assert (a.parameter, a.values, a.metric) == (b.parameter, b.values, b.metric)
+        np.testing.assert_allclose(a.means, b.means, rtol=1e-4)
+
+
+def test_no_more_bags_than_asked_for() -> None:
+    setting = tiny("lequa", n_validation=5, n_test=6)
+    task = bagged_source(given()).task(setting, 3)
+    assert len(task.validation.labelled) == 5
+    assert [len(part.labelled) for part in task.tests()] == [6]
+    assert task.shift.shape == (6,)

@@ -1,0 +1,79 @@
+"""The table of methods is the paper's."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ParameterGrid
+
+from kdey.paper.methods import COMPACT, METHODS, PAIRS, find_methods
+from kdey.paper.published import published_results, published_values
+from kdey.paper.settings import SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("names", "own"),
+    [
+        (("ACC", "PACC", "HDy-OvA", "DIR", "EMQ", "EMQ-BCTS"), 1),
+        (("DM-T", "DM-HD", "DM-CS"), 21),
+        (("KDEy-HD", "KDEy-CS", "KDEy-ML", "KDEy-L2"), 20),
+    ],
+)
+def test_grids_have_the_papers_size(names: tuple[str, ...], own: int) -> None:
+    for name in names:
+        method = METHODS[name]
+        grid = ParameterGrid(method.param_grid(SETTINGS["multi"].classifiers, method.grid))
+        assert len(grid) == 14 * own
+        made = method.build(LogisticRegression(), 0, 1)
+        made.set_params(**grid[0])  # every name exists
+
+
+def test_posteriors_are_made_as_in_the_paper() -> None:
+    rule = {10: "DM KDEy", 0.4: "ACC PACC HDy DIR EMQ-BCTS", None: "EMQ"}
+    for method in METHODS.values():
+        (known,) = {cv for cv, names in rule.items() if _named(method.name, names)}
+        assert method.cv == known
+
+
+def _named(name: str, names: str) -> bool:
+    return name in names.split() or (name.split("-")[0] in names.split() and "EMQ" not in name)
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda s: s.name)
+def test_every_published_method_is_run(setting: object) -> None:
+    kind, group = setting.published  # type: ignore[attr-defined]
+    published = {
+        one.method for one in published_results() if (one.setting, one.group) == (kind, group)
+    }
+    assert len(published) == 12
+    assert published <= set(setting.methods)  # type: ignore[attr-defined]
+
+
+def test_published_numbers_are_complete() -> None:
+    assert len(published_values("multiclass", "UCI-multi", "mae")) == 5 * 12
+    assert len(published_values("binary", "UCI-binary", "mrae")) == 29 * 12
+    assert len(published_values("multiclass", "Tweets", "mae")) == 11 * 12
+    assert published_values("multiclass", "UCI-multi", "mae")["letter", "PACC"] == 0.0052
+
+
+def test_keys_tell_methods_apart_and_ignore_names() -> None:
+    keys = [method.key for method in METHODS.values()]
+    assert len(set(keys)) == len(keys)
+    assert METHODS["DM-T"].thinned().key != METHODS["DM-T"].key
+
+
+def test_thinned_grids_are_parts() -> None:
+    thin = METHODS["KDEy-ML"].thinned()
+    assert set(thin.grid["bandwidth"]) < set(METHODS["KDEy-ML"].grid["bandwidth"])
+    assert not thin.beyond
+    assert len(thin.grid["bandwidth"]) == 4
+
+
+def test_unknown_methods_are_refused() -> None:
+    assert [one.name for one in find_methods(["EMQ", "ACC", "EMQ"])] == ["EMQ", "ACC"]
+    with pytest.raises(ValueError, match="'HDy' is unknown here"):
+        find_methods(["HDy"], SETTINGS["multi"].methods)
+
+
+def test_named_methods_exist() -> None:
+    assert set(COMPACT) | {name for pair in PAIRS for name in pair} <= set(METHODS)
