@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from kdey.quantifiers.base import BaseQuantifier
+
 Check = Callable[[Any], None]
 #: Two routes to the same estimate may differ by rounding, and by the solver's tolerance.
 TOLERANCE = 1e-5
@@ -32,7 +34,7 @@ EXPECTED_FAILED_CHECKS = {
 }
 
 
-def check_quantifier(quantifier: Any, *, n_classes: int = 3) -> None:
+def check_quantifier(quantifier: BaseQuantifier, *, n_classes: int = 3) -> None:
     """Run every check on ``quantifier``.
 
     Parameters
@@ -46,10 +48,10 @@ def check_quantifier(quantifier: Any, *, n_classes: int = 3) -> None:
         check(quantifier)
 
 
-def quantifier_checks(quantifier: Any, *, n_classes: int = 3) -> list[Check]:
+def quantifier_checks(quantifier: BaseQuantifier, *, n_classes: int = 3) -> list[Check]:
     """Return the checks that apply to ``quantifier``, each a function of it."""
     checks = list(_CHECKS)
-    if hasattr(quantifier, "fit_posteriors"):
+    if quantifier.takes_posteriors:
         checks += _POSTERIOR_CHECKS
     return [_named(check, n_classes) for check in checks]
 
@@ -80,13 +82,13 @@ def _posteriors(n_classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]
     return p / p.sum(axis=1, keepdims=True), y
 
 
-def _seeded(quantifier: Any) -> Any:
+def _seeded(quantifier: BaseQuantifier) -> Any:
     made = clone(quantifier)
     seeds = {name: 0 for name in made.get_params() if name.endswith("random_state")}
     return made.set_params(**seeds)
 
 
-def _fitted(quantifier: Any, n_classes: int) -> tuple[Any, NDArray[np.float64]]:
+def _fitted(quantifier: BaseQuantifier, n_classes: int) -> tuple[Any, NDArray[np.float64]]:
     X, y = _data(n_classes)
     return _seeded(quantifier).fit(X, y), X
 
@@ -96,12 +98,12 @@ def _assert_close(a: Any, b: Any, sentence: str, tolerance: float = TOLERANCE) -
     assert worst <= tolerance, f"{sentence}: they differ by {worst:.3g}"
 
 
-def _template_tolerance(quantifier: Any) -> float:
+def _template_tolerance(quantifier: BaseQuantifier) -> float:
     """Return how far templates of equivalent training data may lead apart.
 
-    Methods that draw at ``fit`` (``_draws_at_fit``) draw differently from equivalent data.
+    Methods that draw at ``fit`` (``draws_at_fit``) draw differently from equivalent data.
     """
-    return 0.1 if getattr(quantifier, "_draws_at_fit", False) else 1e-4
+    return 0.1 if quantifier.draws_at_fit else 1e-4
 
 
 def _assert_prevalence(prevalence: NDArray[np.float64], k: int) -> None:
@@ -121,7 +123,7 @@ def _assert_raises(
     raise AssertionError(sentence)
 
 
-def check_returns_prevalences(quantifier: Any, *, n_classes: int) -> None:
+def check_returns_prevalences(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """One bag gives a point of the simplex, ordered as ``classes_``."""
     q, X = _fitted(quantifier, n_classes)
     assert list(q.classes_) == list(range(n_classes)), "classes_ must hold the sorted labels"
@@ -129,7 +131,7 @@ def check_returns_prevalences(quantifier: Any, *, n_classes: int) -> None:
     _assert_prevalence(q.predict(X[:1]), n_classes)
 
 
-def check_bags_equal_loop(quantifier: Any, *, n_classes: int) -> None:
+def check_bags_equal_loop(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Many bags at once give what each gives alone."""
     q, X = _fitted(quantifier, n_classes)
     rng = np.random.default_rng(3)
@@ -139,14 +141,14 @@ def check_bags_equal_loop(quantifier: Any, *, n_classes: int) -> None:
     _assert_close(together, alone, "predict_bags must agree with predict on each bag")
 
 
-def check_order_does_not_matter(quantifier: Any, *, n_classes: int) -> None:
+def check_order_does_not_matter(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Bags are multisets: their order says nothing."""
     q, X = _fitted(quantifier, n_classes)
     shuffled = X[np.random.default_rng(5).permutation(len(X))]
     _assert_close(q.predict(X), q.predict(shuffled), "the order of a bag must not matter")
 
 
-def check_repetition_equals_weight(quantifier: Any, *, n_classes: int) -> None:
+def check_repetition_equals_weight(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Weights are repetitions, and repeating a whole bag changes nothing."""
     q, X = _fitted(quantifier, n_classes)
     counts = np.random.default_rng(9).integers(0, 4, size=len(X))
@@ -157,7 +159,7 @@ def check_repetition_equals_weight(quantifier: Any, *, n_classes: int) -> None:
     _assert_close(q.predict(X), q.predict(np.tile(X, (2, 1))), "a doubled bag must not differ")
 
 
-def check_labels_are_names(quantifier: Any, *, n_classes: int) -> None:
+def check_labels_are_names(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Labels are names: strings give what integers give."""
     X, y = _data(n_classes)
     names = np.array([f"class {label}" for label in range(n_classes)])
@@ -167,7 +169,7 @@ def check_labels_are_names(quantifier: Any, *, n_classes: int) -> None:
     _assert_close(by_code.predict(X), by_name.predict(X), "names of classes must not matter")
 
 
-def check_clone_and_pickle(quantifier: Any, *, n_classes: int) -> None:
+def check_clone_and_pickle(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Clones and pickles estimate the same; fitting leaves parameters and inputs alone."""
     X, y = _data(n_classes)
     X_before, y_before = X.copy(), y.copy()
@@ -183,7 +185,7 @@ def check_clone_and_pickle(quantifier: Any, *, n_classes: int) -> None:
     _assert_close(clone(q).fit(X, y).predict(X), expected, "a clone must estimate the same", 1e-9)
 
 
-def check_refuses_bad_bags(quantifier: Any, *, n_classes: int) -> None:
+def check_refuses_bad_bags(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Unfitted use, empty bags, NaN and wrong shapes raise."""
     X, y = _data(n_classes)
     q = _seeded(quantifier)
@@ -198,7 +200,7 @@ def check_refuses_bad_bags(quantifier: Any, *, n_classes: int) -> None:
     )
 
 
-def check_refuses_bad_labels(quantifier: Any, *, n_classes: int) -> None:
+def check_refuses_bad_labels(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """One class only, and mismatched lengths, raise."""
     X, y = _data(n_classes)
     q = _seeded(quantifier)
@@ -206,7 +208,7 @@ def check_refuses_bad_labels(quantifier: Any, *, n_classes: int) -> None:
     _assert_raises(ValueError, lambda: q.fit(X, y[:-1]), "mismatched lengths must be refused")
 
 
-def check_posteriors_route(quantifier: Any, *, n_classes: int) -> None:
+def check_posteriors_route(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Posteriors in, prevalence out, one bag or many."""
     p, y = _posteriors(n_classes)
     q = _seeded(quantifier).fit_posteriors(p, y)
@@ -217,7 +219,7 @@ def check_posteriors_route(quantifier: Any, *, n_classes: int) -> None:
     _assert_close(together, alone, "aggregate_bags must agree with aggregate on each bag")
 
 
-def check_class_order(quantifier: Any, *, n_classes: int) -> None:
+def check_class_order(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Rename classes, and the answer is renamed and nothing else."""
     p, y = _posteriors(n_classes)
     order = np.random.default_rng(2).permutation(n_classes)
@@ -232,7 +234,7 @@ def check_class_order(quantifier: Any, *, n_classes: int) -> None:
     )
 
 
-def check_training_weights(quantifier: Any, *, n_classes: int) -> None:
+def check_training_weights(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """Training weights are repetitions of training instances."""
     p, y = _posteriors(n_classes)
     counts = np.random.default_rng(4).integers(1, 4, size=len(y))
@@ -248,7 +250,7 @@ def check_training_weights(quantifier: Any, *, n_classes: int) -> None:
     )
 
 
-def check_refuses_bad_posteriors(quantifier: Any, *, n_classes: int) -> None:
+def check_refuses_bad_posteriors(quantifier: BaseQuantifier, *, n_classes: int) -> None:
     """NaN, infinite, negative and unnormalised posteriors, and wrong columns, raise."""
     p, y = _posteriors(n_classes)
     q = _seeded(quantifier).fit_posteriors(p, y)

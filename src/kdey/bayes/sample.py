@@ -13,8 +13,7 @@ from kdey._support.validation import check_count, check_positive, check_weights
 from kdey.bags import Bags
 from kdey.bayes.draws import PosteriorDraws, effective_size, split_r_hat
 from kdey.bayes.gibbs import Array, Chains, gibbs_sweeps
-from kdey.fitted import bag_posteriors
-from kdey.matching import AverageOf, MaximiseLikelihood
+from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
 from kdey.problems import MixtureLikelihood
 
 #: R-hat above this means that the chains have not found the same distribution.
@@ -30,7 +29,7 @@ class SamplingWarning(UserWarning):
 
 
 def sample_posterior(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     X: Any = None,
     *,
     posteriors: ArrayLike | None = None,
@@ -81,18 +80,17 @@ def sample_posterior(
     >>> bool((low < 1 / 3).all() and (high > 1 / 3).all())
     True
     """
-    matching = getattr(quantifier, "matching_", None)
     points = bag_posteriors(quantifier, X, posteriors)
-    if isinstance(matching, AverageOf):  # one likelihood is needed: the heaviest member's
-        matching = matching.inner
-    if not isinstance(matching, MaximiseLikelihood):
+    model = fitted_stages(quantifier)
+    likelihood = model.likelihood
+    if likelihood is None:
         raise TypeError(
             "quantifier must maximise a mixture likelihood (EMQ, DIR, KDEyML), got "
             f"{type(quantifier).__name__}"
         )
     n_threads = thread_count(n_jobs)
-    logs = quantifier.row_map_(points, n_threads)
-    problem = matching.problem(quantifier.row_map_, logs, Bags.whole(len(points)))
+    row_map = model.row_map.members[0]  # one likelihood is needed: the heaviest member's
+    problem = likelihood.problem(row_map, row_map(points, n_threads), Bags.whole(len(points)))
     return sample_rows(
         problem,
         classes=quantifier.classes_,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from kdey.fitted import FittedQuantifier
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import check_posteriors, check_prevalence
 
@@ -118,15 +119,18 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
         self.prevalence = prevalence
 
     @classmethod
-    def from_quantifier(cls, quantifier: Any, prevalence: ArrayLike) -> AdaptedClassifier:
+    def from_quantifier(
+        cls, quantifier: FittedQuantifier, prevalence: ArrayLike
+    ) -> AdaptedClassifier:
         """Return the classifier of a fitted quantifier, adapted to an estimated prevalence."""
         check_is_fitted(quantifier, "classes_")
-        if not hasattr(quantifier, "classifier_"):
+        classifier = quantifier.fitted_classifier
+        if classifier is None:
             raise ValueError(f"this {type(quantifier).__name__} has no classifier to adapt")
-        own = list(quantifier.classes_)
-        columns = [own.index(label) for label in quantifier.classifier_.classes_]
-        target = check_prevalence(prevalence, len(own))[columns]
-        return cls(quantifier.classifier_, quantifier.prevalence_[columns], target)
+        labels = list(quantifier.classes_)
+        columns = [labels.index(label) for label in classifier.classes_]
+        target = check_prevalence(prevalence, len(labels))[columns]
+        return cls(classifier, quantifier.prevalence_[columns], target)
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Return self: the classifier is fitted already."""

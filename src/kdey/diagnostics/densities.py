@@ -166,7 +166,7 @@ def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
         refs.bandwidth,
         weights=refs.weights,
         exclude=np.arange(n),
-        precision=refs.spec.precision,  # type: ignore[arg-type]
+        precision=refs.spec.precision,
         n_threads=n_threads,
     )[0]
     mass = np.exp(refs.log_mass)

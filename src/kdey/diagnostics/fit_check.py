@@ -42,7 +42,7 @@ from kdey.diagnostics.densities import (
 )
 from kdey.diagnostics.fit_statistics import Embedding, local_p_values, null_positions, unknown_share
 from kdey.diagnostics.fold_models import FoldModels, fold_models, held_fold_models
-from kdey.fitted import bag_posteriors, training_of
+from kdey.fitted import FittedQuantifier, bag_posteriors, training_of
 from kdey.intervals import Estimates
 
 
@@ -149,7 +149,7 @@ N_NULL, LEVEL = 300, 0.05
 
 
 def check_fit(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     X: Any = None,
     *,
     posteriors: ArrayLike | None = None,
@@ -230,7 +230,7 @@ class FitChecker:
     n_threads : int
     """
 
-    quantifier: Any
+    quantifier: FittedQuantifier
     densities: TrainingDensities
     embedding: Embedding | None
     models: FoldModels | None
@@ -239,7 +239,7 @@ class FitChecker:
     @classmethod
     def fit(
         cls,
-        quantifier: Any,
+        quantifier: FittedQuantifier,
         training: tuple[Any, ArrayLike] | None = None,
         *,
         bandwidth: float | str = DEFAULT_BANDWIDTH,
@@ -372,7 +372,7 @@ def _check_effort(n_null: int, level: float) -> None:
 
 
 def with_fit_checks(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     estimates: Estimates,
     posteriors: NDArray[np.floating],
     bags: Bags,
@@ -390,8 +390,7 @@ def with_fit_checks(
     X : instances of the pool, optional
         For the fold models, where the quantifier holds them.
     """
-    n_jobs = getattr(quantifier, "n_jobs", None)
-    checker = FitChecker.fit(quantifier, n_jobs=n_jobs, held=X is not None)
+    checker = FitChecker.fit(quantifier, n_jobs=quantifier.n_jobs, held=X is not None)
     seed, found = estimates.options.random_state, []
     points = posteriors if checker.models is None else checker.models.posteriors(X, seed)
     for number, where in enumerate(bags):

@@ -8,7 +8,7 @@ sees that difference. Bags scored by the fold models do not have it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,11 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from kdey.fitted import training_of
+from kdey.fitted import FittedQuantifier, training_of
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
 
 Floats = NDArray[np.floating]
+Q = TypeVar("Q", bound=FittedQuantifier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class FoldModels:
         return out
 
 
-def fold_models(quantifier: Any, X: Any, y: ArrayLike) -> FoldModels:
+def fold_models(quantifier: FittedQuantifier, X: Any, y: ArrayLike) -> FoldModels:
     """Fit the models of the cross-validation folds of a fitted quantifier again.
 
     Where one model made all training posteriors (``cv`` a fraction, a ``FrozenEstimator``) it
@@ -64,36 +65,40 @@ def fold_models(quantifier: Any, X: Any, y: ArrayLike) -> FoldModels:
     X, y : what it was fitted on, in the same order
     """
     training = training_of(quantifier)
-    if not hasattr(quantifier, "classifier_"):
+    if quantifier.fitted_classifier is None:
         raise ValueError("quantifier was fitted on posteriors and has no classifier to refit")
     labels = np.asarray(y)
     _check_same(training, quantifier.classes_, X, labels)
     if training.folds is None or len(np.unique(training.folds)) == 1:
-        return FoldModels((quantifier.classifier_,), quantifier.classes_)
+        return FoldModels((quantifier.fitted_classifier,), quantifier.classes_)
     models = tuple(
         _without(quantifier, training, int(fold), X, labels) for fold in np.unique(training.folds)
     )
     return FoldModels(models, quantifier.classes_)
 
 
-def hold_fold_models(quantifier: Any, X: Any, y: ArrayLike) -> Any:
+def hold_fold_models(quantifier: Q, X: Any, y: ArrayLike) -> Q:
     """Fit the models of the folds and keep them as ``fold_classifiers_``; return the quantifier.
 
     Fit checks from instances are then as sharp as with the training data at hand, and a saved
     model carries them along. Parameters as for :func:`fold_models`.
     """
-    quantifier.fold_classifiers_ = list(fold_models(quantifier, X, y).models)
+    quantifier.keep_fold_classifiers(fold_models(quantifier, X, y).models)
     return quantifier
 
 
-def held_fold_models(quantifier: Any) -> FoldModels | None:
+def held_fold_models(quantifier: FittedQuantifier) -> FoldModels | None:
     """Return the models that :func:`hold_fold_models` kept; None: there are none."""
-    models = getattr(quantifier, "fold_classifiers_", None)
+    models = quantifier.fold_classifiers
     return None if models is None else FoldModels(tuple(models), quantifier.classes_)
 
 
 def _without(
-    quantifier: Any, training: TrainingPosteriors, fold: int, X: Any, labels: NDArray[Any]
+    quantifier: FittedQuantifier,
+    training: TrainingPosteriors,
+    fold: int,
+    X: Any,
+    labels: NDArray[Any],
 ) -> Any:
     instances = _instances(training)
     tested = instances[training.folds == fold]
@@ -102,7 +107,7 @@ def _without(
         from sklearn.dummy import DummyClassifier
 
         return DummyClassifier().fit(_safe_indexing(X, rows), labels[rows])
-    unfitted, extra = clone(quantifier.classifier_), {}
+    unfitted, extra = clone(quantifier.fitted_classifier), {}
     parameter = None if training.weights is None else find_weight_parameter(unfitted)
     if parameter is not None:
         weights = np.ones(len(labels))

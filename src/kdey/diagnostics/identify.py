@@ -36,10 +36,10 @@ from kdey._support.threads import thread_count
 from kdey._support.validation import check_count, check_share
 from kdey.diagnostics.densities import Array, TrainingDensities, default_kernel, warn_single
 from kdey.diagnostics.fit_check import DEFAULT_BANDWIDTH
-from kdey.fitted import training_of
+from kdey.fitted import FittedQuantifier, fitted_stages, training_of
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.posterior import PosteriorMap
-from kdey.rows.references import reference_order
+from kdey.rows.interface import RowMap
+from kdey.rows.references import KernelSpec, reference_order
 from kdey.simplex import check_prevalence
 
 #: Singular values below this, relative to the features, are rounding: a direction not seen.
@@ -111,14 +111,17 @@ def tangent_basis(n_classes: int) -> Array:
     return np.asarray(np.linalg.qr(start)[0])
 
 
-def features_of(row_map: Any, training: TrainingDensities, points: Any, prevalence: Array) -> Array:
+def features_of(
+    row_map: RowMap, training: TrainingDensities, points: Array, prevalence: Array
+) -> Array:
     """Return what an instance contributes under the method of ``row_map``, shape (n, k).
 
     Posteriors or decisions for ACC and PACC; density ratios for everything else, which is exact
     for KDEy-ML and stands for what the posteriors can tell elsewhere.
     """
-    if isinstance(row_map, PosteriorMap) and row_map.templates.size:
-        return np.asarray(row_map(points).array)
+    features = row_map.influence_features(points)
+    if features is not None:
+        return features
     mixed = training.held_out.rows @ prevalence
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = training.held_out.rows / mixed[:, None]
@@ -261,7 +264,7 @@ class Identifiability:
 
 
 def identifiability(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     bag_size: int = 500,
     *,
     prevalence: ArrayLike | None = None,
@@ -306,7 +309,7 @@ def identifiability(
     fitted = TrainingDensities.fit(training, len(classes), kernel, thread_count(n_jobs))
     warn_single(fitted, classes)
     points = _sorted_posteriors(training)
-    features = features_of(quantifier.row_map_, fitted, points, alpha)
+    features = features_of(fitted_stages(quantifier).row_map, fitted, points, alpha)
     return Identifiability(
         classes=classes,
         prevalence=alpha,
@@ -335,12 +338,12 @@ def _within_simplex(covariance: Array) -> Array:
     )
 
 
-def _kernel(quantifier: Any, bandwidth: float | str | None) -> Any:
-    own = getattr(quantifier.row_map_, "references", None)
+def _kernel(quantifier: FittedQuantifier, bandwidth: float | str | None) -> KernelSpec:
+    references = fitted_stages(quantifier).row_map.class_references()
     # A bandwidth chosen for small errors can be too small to judge overlap by.
-    tuned = getattr(quantifier, "tuning_", None) is not None
-    if bandwidth is None and not tuned and own is not None and hasattr(own, "spec"):
-        return own.spec
+    chosen = quantifier.tuning_record is not None
+    if bandwidth is None and not chosen and references is not None:
+        return references.spec
     return default_kernel(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
 
 

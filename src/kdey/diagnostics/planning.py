@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kdey._support.frames import make_frame
 from kdey._support.validation import check_share
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
+from kdey.fitted import FittedQuantifier
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -118,7 +119,9 @@ class LabelPlan:
         return make_frame({"class": self.classes, "extra_labels": self.extra}, backend)
 
 
-def plan_bag_size(source: Any, width: float, *, target: str = "population") -> BagPlan:
+def plan_bag_size(
+    source: Identifiability | FittedQuantifier, width: float, *, target: str = "population"
+) -> BagPlan:
     """Return the bag size at which intervals are expected to be ``width`` wide.
 
     Parameters
@@ -150,7 +153,11 @@ def plan_bag_size(source: Any, width: float, *, target: str = "population") -> B
 
 
 def plan_labels(
-    source: Any, width: float, *, bag_size: int | None = None, target: str = "population"
+    source: Identifiability | FittedQuantifier,
+    width: float,
+    *,
+    bag_size: int | None = None,
+    target: str = "population",
 ) -> LabelPlan:
     """Return how many more labels of which class make intervals ``width`` wide.
 
@@ -188,7 +195,7 @@ def plan_labels(
     )
 
 
-def _report(source: Any) -> Identifiability:
+def _report(source: Identifiability | FittedQuantifier) -> Identifiability:
     return source if isinstance(source, Identifiability) else identifiability(source)
 
 

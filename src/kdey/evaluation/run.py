@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kdey._support.fingerprint import fingerprint
@@ -27,8 +26,8 @@ from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.posteriors import FittedStage
 from kdey.protocols import APP, BagProtocol, LabelledBags
 from kdey.protocols.draw import check_protocol
-from kdey.quantifiers.base import BagSolver, PoolWork
-from kdey.solvers.solution import Solution
+from kdey.quantifiers.base import PoolWork
+from kdey.quantifiers.foreign import as_quantifier
 
 
 def fit_many(
@@ -74,16 +73,16 @@ def fit_many(
     for name, quantifier in quantifiers.items():
         if not hasattr(quantifier, "fit") or isinstance(quantifier, type):
             raise TypeError(f"quantifiers must hold quantifiers, but {name!r} is {quantifier!r}")
-        made = clone(quantifier)
-        stage = getattr(made, "_classifier_stage", lambda: None)()
-        if stage is None:
+        copy = clone(quantifier)
+        method = as_quantifier(copy).stages()
+        if method is None:
             extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-            fitted[name] = made.fit(X, y, **extra)
+            fitted[name] = copy.fit(X, y, **extra)
             continue
-        key = fingerprint(stage)
+        key = fingerprint(method.classifier)
         if key not in stages:
-            stages[key] = stage.fit(X, codes, classes, sample_weight, n_jobs)
-        fitted[name] = made.fit_stage(stages[key], X, y)
+            stages[key] = method.classifier.fit(X, codes, classes, sample_weight, n_jobs)
+        fitted[name] = copy.fit_stage(stages[key], X, y)
     return fitted
 
 
@@ -173,7 +172,7 @@ def _evaluate_one(
     shown: Progress[Any],
 ) -> MethodResults:
     start = time.perf_counter()
-    solve = bag_solver(quantifier, pool)
+    solve = as_quantifier(quantifier).on_pool(pool)
     pool_seconds = time.perf_counter() - start
     parts, seconds = [], []
     for batch in batches:
@@ -188,36 +187,6 @@ def _evaluate_one(
         for metric in metrics
     }
     return MethodResults(solution, errors, np.concatenate(seconds), pool_seconds)
-
-
-def bag_solver(quantifier: Any, pool: PoolWork) -> BagSolver:
-    """Return the map from bags to solutions of any quantifier, ours or a stranger's.
-
-    A stranger says nothing of certificates: gaps are NaN, and finite answers count as converged.
-    """
-    if hasattr(quantifier, "on_pool"):
-        solver: BagSolver = quantifier.on_pool(pool)
-        return solver
-    return lambda bags: _stranger(quantifier, pool.X, bags)
-
-
-def _stranger(quantifier: Any, X: Any, bags: Bags) -> Solution:
-    if hasattr(quantifier, "predict_bags"):
-        given = quantifier.predict_bags(X, bags)
-    elif bags.weights is not None:
-        raise ValueError(f"{type(quantifier).__name__} has no predict_bags for weighted bags")
-    else:
-        given = [quantifier.predict(_safe_indexing(X, bag)) for bag in bags]
-    prevalence = np.asarray(given, dtype=np.float64)
-    expected = (len(bags), len(quantifier.classes_))
-    if prevalence.shape != expected:
-        raise ValueError(
-            f"{type(quantifier).__name__} must return prevalences of shape {expected}, "
-            f"got {prevalence.shape}"
-        )
-    unknown = np.full(len(bags), np.nan)
-    finite = np.asarray(np.isfinite(prevalence).all(axis=1))
-    return Solution(prevalence, unknown, unknown, np.zeros(len(bags), np.int64), finite)
 
 
 def _named(quantifiers: Any) -> dict[str, Any]:

@@ -10,6 +10,6 @@ memory.
 This file and ``route`` import no torch; the others do, and are imported when there is work.
 """
 
-from kdey.gpu.route import device_solver, has_route, match_rows, n_pairs, rows_of_family_on
+from kdey.gpu.route import device_solver, match_rows, rows_of_family_on
 
-__all__ = ["device_solver", "has_route", "match_rows", "n_pairs", "rows_of_family_on"]
+__all__ = ["device_solver", "match_rows", "rows_of_family_on"]

@@ -14,43 +14,54 @@ import torch
 
 from kdey._support.device import as_tensor, on_host
 from kdey.gpu.sums import class_log_sums
-from kdey.rows.composite import CommitteeMap
-from kdey.rows.density import DensityMap
-from kdey.rows.monte_carlo import MonteCarloMap
-from kdey.rows.overlap import OverlapMap
+from kdey.rows.interface import RowMap, Rows
 from kdey.rows.references import ClassReferences
 
 
 @dataclass(frozen=True, eq=False)
-class LogRows:
+class LogRows(Rows):
     """Logarithms of non-negative rows, shape (m, k), -inf for zero."""
 
     logs: torch.Tensor
     on_device: ClassVar[bool] = True
 
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.logs)
+
 
 @dataclass(frozen=True, eq=False)
-class PointRows:
+class PointRows(Rows):
     """Instances in the kernel's geometry, shape (m, k), float64: Monte Carlo rows are streamed."""
 
     coordinates: torch.Tensor
     on_device: ClassVar[bool] = True
 
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.coordinates)
+
 
 @dataclass(frozen=True, eq=False)
-class PartRows:
+class PartRows(Rows):
     """The rows of each member of a committee."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Rows, ...]
     on_device: ClassVar[bool] = True
 
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.parts[0])
 
-DeviceRows = LogRows | PointRows | PartRows
+    @property
+    def members(self) -> tuple[Rows, ...]:
+        """The rows of each member."""
+        return self.parts
 
 
 def device_rows(
-    maps: Sequence[Any], points: Any, device: torch.device, *, log_rows: bool = True
-) -> list[DeviceRows]:
+    maps: Sequence[RowMap], points: Any, device: torch.device, *, log_rows: bool = True
+) -> list[Rows]:
     """Return the rows of ``points`` under maps of one family, in one pass over distances.
 
     Parameters
@@ -63,24 +74,24 @@ def device_rows(
         Whether the rows of a map that only the host knows are logarithms.
     """
     first = maps[0]
-    if isinstance(first, CommitteeMap):
-        made = [device_rows([part], points, device, log_rows=log_rows)[0] for part in first.parts]
-        return [PartRows(tuple(made))]
-    if isinstance(first, DensityMap):
-        widths = [one.references.bandwidth for one in maps]
-        return _kernel_rows(first.references, points, widths, device)
-    if isinstance(first, OverlapMap):
-        return _kernel_rows(first.references, points, [one.width for one in maps], device)
-    if isinstance(first, MonteCarloMap):
-        x = coordinates(first.references, as_tensor(points, device).double())
+    if first.is_composite:
+        parts = [
+            device_rows([part], points, device, log_rows=log_rows)[0] for part in first.members
+        ]
+        return [PartRows(tuple(parts))]
+    references, widths = first.class_references(), [row_map.kernel_width() for row_map in maps]
+    if references is not None and None not in widths:
+        return _kernel_rows(references, points, [width or 0.0 for width in widths], device)
+    if references is not None and first.drawn_points() is not None:
+        x = coordinates(references, as_tensor(points, device).double())
         return [PointRows(x) for _ in maps]
-    rows = as_tensor(first(on_host(points)).array, device)
+    rows = as_tensor(first(on_host(points)).each(), device)
     return [LogRows(rows if log_rows else rows.log())]
 
 
 def _kernel_rows(
     refs: ClassReferences, points: Any, widths: Sequence[float], device: torch.device
-) -> list[DeviceRows]:
+) -> list[Rows]:
     x = coordinates(refs, as_tensor(points, device))
     sums = class_log_sums(
         x,

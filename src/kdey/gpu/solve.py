@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 import torch
@@ -19,16 +19,11 @@ from kdey.gpu.losses import (
     MixtureLoss,
     QuadraticLoss,
 )
-from kdey.gpu.rows import DeviceRows, LogRows, PartRows, PointRows
-from kdey.matching import (
-    MatchCauchySchwarz,
-    MatchDivergence,
-    MaximiseLikelihood,
-    average_solution,
-    concatenate,
-)
+from kdey.gpu.rows import LogRows, PointRows
+from kdey.matching import AnyMatching, concatenate
 from kdey.matching.densities import NEGLIGIBLE
 from kdey.problems import CauchySchwarz, QuadraticMatch
+from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution
 from kdey.solvers.quadratic import TOLERANCE, warn_uninformative
 from kdey.solvers.separable import blank_solution, warn_stalled
@@ -39,22 +34,25 @@ _MAX_ITER = 100
 _PROFILES = {"cuda": 1 << 27, "cpu": 1 << 22}
 
 
-def solve_bags(matching: Any, row_map: Any, rows: DeviceRows, bags: Bags) -> Solution:
+def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -> Solution:
     """Return what ``matching.match`` returns, worked out where ``rows`` lie."""
-    if isinstance(rows, PartRows):
+    if row_map.is_composite:
         parts = [
-            solve_bags(matching.inner, part_map, part, bags)
-            for part_map, part in zip(row_map.parts, rows.parts, strict=True)
+            solve_bags(matching.member, part_map, part, bags)
+            for part_map, part in zip(row_map.members, rows.members, strict=True)
         ]
-        return average_solution(parts, row_map.weights)
-    if isinstance(rows, PointRows):
-        return _match_divergence(matching, row_map, rows, bags)
-    if isinstance(matching, MaximiseLikelihood):
-        return maximise_likelihood(rows, bags, matching.tol, matching.max_iter or _MAX_ITER)
-    targets = _log_means(rows, bags)
-    if isinstance(matching, MatchCauchySchwarz):
-        return solve_cauchy_schwarz(CauchySchwarz(row_map.templates, targets), rows.logs.device)
-    return solve_quadratic(QuadraticMatch(row_map.templates, np.exp(targets)), rows.logs.device)
+        return matching.combine(parts, row_map.shares)
+    problem = matching.device_problem(row_map)
+    assert problem is not None, "only matchings with a problem on a device come here"
+    if problem.kind == "divergence":
+        return _match_divergence(problem.divergence, row_map, cast(PointRows, rows), bags)
+    logs = cast(LogRows, rows)
+    if problem.kind == "mixture":
+        return maximise_likelihood(logs, bags, problem.tol, problem.max_iter or _MAX_ITER)
+    targets = _log_means(logs, bags)
+    if problem.kind == "cauchy-schwarz":
+        return solve_cauchy_schwarz(CauchySchwarz(row_map.templates, targets), logs.logs.device)
+    return solve_quadratic(QuadraticMatch(row_map.templates, np.exp(targets)), logs.logs.device)
 
 
 def maximise_likelihood(rows: LogRows, bags: Bags, tol: float, max_iter: int) -> Solution:
@@ -145,20 +143,20 @@ def _certified(
     return Solution(x, problem.objective(x), gap, found.n_iter.cpu().numpy(), converged)
 
 
-def _match_divergence(
-    matching: MatchDivergence, row_map: Any, rows: PointRows, bags: Bags
-) -> Solution:
+def _match_divergence(divergence: str, row_map: RowMap, rows: PointRows, bags: Bags) -> Solution:
+    drawn, references = row_map.drawn_points(), row_map.class_references()
+    assert drawn is not None, "a divergence on a device is taken at drawn points"
+    assert references is not None, "kernels have references"
     x = rows.coordinates
-    points, scale = as_tensor(row_map.points, x.device).double(), row_map.log_reference
-    log_scale = as_tensor(scale, x.device)
+    points = as_tensor(drawn.points, x.device).double()
+    log_scale = as_tensor(drawn.log_reference, x.device)
     templates = as_tensor(row_map.templates, x.device)
     step = max(1, _PROFILES.get(x.device.type, 1 << 22) // len(points))
     parts: list[Solution] = []
 
     def work(start: int, stop: int) -> None:
-        bandwidth = row_map.references.bandwidth
-        targets = kernel_means(points, log_scale, x, bags[start:stop], bandwidth)
-        parts.append(_solve_divergence(matching, templates, targets, row_map.n_terms))
+        targets = kernel_means(points, log_scale, x, bags[start:stop], references.bandwidth)
+        parts.append(_solve_divergence(divergence, templates, targets, row_map.n_terms))
 
     in_tiles(work, len(bags), step)
     solution = concatenate(parts)
@@ -171,11 +169,11 @@ _TOL = 1e-8
 
 
 def _solve_divergence(
-    matching: MatchDivergence, templates: torch.Tensor, targets: torch.Tensor, n_terms: int
+    divergence: str, templates: torch.Tensor, targets: torch.Tensor, n_terms: int
 ) -> Solution:
     targets = torch.where(targets < NEGLIGIBLE, 0.0, targets)
     shares = templates.new_full((len(templates),), 1.0 / n_terms)
-    loss = DivergenceLoss(templates, targets, shares, TENSOR_GENERATORS[matching.divergence])
+    loss = DivergenceLoss(templates, targets, shares, TENSOR_GENERATORS[divergence])
     solved = solve_interior(loss, _TOL, _MAX_ITER)
     solution = blank_solution(len(targets), templates.shape[1])
     _store(solution, np.arange(len(targets)), solved, loss.value(solved.x))

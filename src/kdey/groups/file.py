@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import GroupAnswers, GroupSettings
 from kdey.groups.frame import check_key_names
 from kdey.groups.keys import GroupKeys
@@ -88,7 +89,11 @@ class GroupStream:
             self._file.write(points.data)
 
     def answers(
-        self, quantifier: Any, n_groups: int, settings: GroupSettings, on_run: Any = None
+        self,
+        quantifier: FittedQuantifier,
+        n_groups: int,
+        settings: GroupSettings,
+        on_run: Any = None,
     ) -> GroupAnswers:
         """Return the answers of all groups; the points are given up.
 
@@ -157,7 +162,7 @@ class FileGroups:
 
 
 def estimate_file(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     file: TableFile,
     grouping: Grouping,
     settings: GroupSettings,
@@ -205,13 +210,17 @@ def estimate_file(
 
 
 def _scorer(
-    quantifier: Any, file: TableFile, scores: Sequence[str] | None, missing: str, check_fit: bool
+    quantifier: FittedQuantifier,
+    file: TableFile,
+    scores: Sequence[str] | None,
+    missing: str,
+    check_fit: bool,
 ) -> Scorer:
     """Return the scorer of a file, of which nothing but posteriors can be kept."""
     scorer = Scorer.of(quantifier, scores, missing, check_fit)
     if scorer.on_posteriors:
         return scorer
-    if hasattr(quantifier, "estimate_posteriors"):
+    if quantifier.takes_posteriors:
         raise TableError(
             f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
         )

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdey._support.frames import as_column
 from kdey.bags import Indices
+from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import COLUMNS, GroupAnswers, GroupSettings
 from kdey.groups.keys import GroupKeys
 from kdey.groups.scoring import Grouping, Scorer
@@ -19,7 +20,7 @@ from kdey.intervals import IntervalOptions
 
 
 def predict_groups(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     frame: Any,
     by: str | Sequence[str] = (),
     *,
@@ -99,7 +100,7 @@ def predict_groups(
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
-    fitted = getattr(quantifier, "best_estimator_", quantifier)
+    fitted = quantifier.answering
     keys = GroupKeys(grouping.names)
     codes = grouping.encode(table, keys)
     scorer = Scorer.of(fitted, scores, missing, check_fit)

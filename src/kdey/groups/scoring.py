@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
+from kdey.fitted import FittedQuantifier
 from kdey.groups.keys import GroupKeys, parse_period, truncate
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
@@ -92,10 +93,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
-#: Where :func:`~kdey.diagnostics.hold_fold_models` keeps the models of the folds.
-FOLDS = "fold_classifiers_"
-
-
 @dataclass(frozen=True)
 class Grouping:
     """Which columns make the groups.
@@ -153,14 +150,18 @@ class Scorer:
         for the fit check: points then have 2k columns.
     """
 
-    quantifier: Any
+    quantifier: FittedQuantifier
     scores: tuple[str, ...] = ()
     missing: str = "drop"
     folds: bool = False
 
     @classmethod
     def of(
-        cls, quantifier: Any, scores: Any = None, missing: str = "drop", check_fit: bool = False
+        cls,
+        quantifier: FittedQuantifier,
+        scores: Any = None,
+        missing: str = "drop",
+        check_fit: bool = False,
     ) -> Scorer:
         """Return the scorer of a quantifier; ``scores`` by default those it was fitted on.
 
@@ -174,8 +175,10 @@ class Scorer:
         if scores is None and layout is not None and layout.scores:
             return cls(quantifier, layout.scores, missing)
         if not scores:
-            return cls(quantifier, (), missing, check_fit and hasattr(quantifier, FOLDS))
-        if not hasattr(quantifier, "estimate_posteriors"):
+            return cls(
+                quantifier, (), missing, check_fit and quantifier.fold_classifiers is not None
+            )
+        if not quantifier.takes_posteriors:
             raise ValueError(
                 f"{type(quantifier).__name__} works on features, not on scores: leave scores out"
             )
@@ -184,8 +187,8 @@ class Scorer:
     @property
     def on_posteriors(self) -> bool:
         """Whether points are posteriors (or else instances)."""
-        own = hasattr(self.quantifier, "classifier_")
-        return bool(self.scores) or (own and hasattr(self.quantifier, "estimate_posteriors"))
+        scored = self.quantifier.fitted_classifier is not None
+        return bool(self.scores) or (scored and self.quantifier.takes_posteriors)
 
     def columns(self) -> tuple[str, ...] | None:
         """Return the columns that are needed beside the keys; None: all that are no keys."""
@@ -194,8 +197,7 @@ class Scorer:
         layout = TableLayout.of(self.quantifier)
         if layout is not None:
             return layout.features
-        names = getattr(self.quantifier, "feature_names_in_", None)
-        return None if names is None else tuple(str(name) for name in names)
+        return self.quantifier.feature_names
 
     def points(
         self, frame: Any, keys: tuple[str, ...] = (), first: int = 1
@@ -217,7 +219,7 @@ class Scorer:
         classes = self.quantifier.classes_
         if not usable.any():
             return np.empty((0, len(classes) * (2 if self.folds else 1))), usable
-        made = predict_posteriors(self.quantifier.classifier_, X, classes)
+        made = predict_posteriors(self.quantifier.fitted_classifier, X, classes)
         if self.folds:
             from kdey.diagnostics.fold_models import held_fold_models  # slow to import
 
@@ -268,7 +270,7 @@ class Scorer:
 
     def _other_columns(self, frame: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return all columns but the keys, where training told no names."""
-        wanted = getattr(self.quantifier, "n_features_in_", None)
+        wanted = self.quantifier.n_features
         if wanted is None:
             raise ValueError(
                 "this quantifier was fitted on scores: name the score columns, scores=[...]"

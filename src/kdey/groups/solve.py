@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import GroupAnswers, GroupSettings
 from kdey.groups.sums import LocalSource, SummedEstimates, estimate_sums
 from kdey.intervals import Estimates, IntervalWarning
@@ -28,7 +29,7 @@ PIECE = 1 << 18
 KEPT = 1 << 29
 
 
-def goes_by_sums(quantifier: Any, size: int, settings: GroupSettings) -> bool:
+def goes_by_sums(quantifier: FittedQuantifier, size: int, settings: GroupSettings) -> bool:
     """Whether a group of ``size`` instances is estimated piece by piece.
 
     The numbers are the same. Limits that only a bootstrap gives, and the fit check, need the whole
@@ -36,11 +37,15 @@ def goes_by_sums(quantifier: Any, size: int, settings: GroupSettings) -> bool:
     """
     if size <= LARGE or settings.check_fit or settings.options.method == "bootstrap":
         return False
-    return hasattr(quantifier, "interval_model") and quantifier.interval_model().is_analytic
+    model = quantifier.interval_model()
+    return model is not None and model.is_analytic
 
 
 def estimate_large(
-    quantifier: Any, points: NDArray[np.floating], own: Indices, settings: GroupSettings
+    quantifier: FittedQuantifier,
+    points: NDArray[np.floating],
+    own: Indices,
+    settings: GroupSettings,
 ) -> SummedEstimates:
     """Return the estimate of the one group of the points at positions ``own``.
 
@@ -72,7 +77,7 @@ def check_summable(settings: GroupSettings) -> None:
 
 
 def summed_answers(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     made: SummedEstimates,
     n_groups: int,
     missing: Indices,
@@ -122,7 +127,7 @@ _HELD = 1 << 26
 
 
 def estimate_groups(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     points: Any,
     codes: NDArray[np.integer],
     n_groups: int,
@@ -229,13 +234,17 @@ def _consecutive(sizes: Indices) -> Bags:
 
 
 def _estimates(
-    quantifier: Any, part: Any, bags: Bags, settings: GroupSettings, on_posteriors: bool
+    quantifier: FittedQuantifier,
+    part: Any,
+    bags: Bags,
+    settings: GroupSettings,
+    on_posteriors: bool,
 ) -> Estimates:
     given = vars(settings.options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IntervalWarning)  # the status and the limits say it
         if on_posteriors:
-            made: Estimates = quantifier.estimate_posteriors(part, bags, **given)
+            made = cast(Estimates, quantifier.estimate_posteriors(part, bags, **given))
         else:
             made = quantifier.estimate_bags(part, bags, **given)
     return made
@@ -251,12 +260,12 @@ def _naive(part: Any, bags: Bags, made: Estimates) -> Array | float:
     return np.asarray(counts.reshape(-1, k) / bags.sizes[:, None])
 
 
-def _checker(quantifier: Any, held: bool) -> Any:
+def _checker(quantifier: FittedQuantifier, held: bool) -> Any:
     from kdey.diagnostics import FitChecker  # slow to import
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return FitChecker.fit(quantifier, n_jobs=getattr(quantifier, "n_jobs", None), held=held)
+        return FitChecker.fit(quantifier, n_jobs=quantifier.n_jobs, held=held)
 
 
 def _fit_p_values(checker: Any, seen: Any, bags: Bags, settings: GroupSettings) -> Array:

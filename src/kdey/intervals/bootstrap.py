@@ -71,8 +71,8 @@ def draws_by(
 
 def memberships(model: FittedModel, given: BagReplicates) -> Array:
     """Return the posteriors of a bag's instances adapted to its estimate, shape (m, k)."""
-    if model.is_likelihood:
-        return _adapted(model.hold(given.rows.array), given.estimate)
+    if model.likelihood is not None:
+        return _adapted(model.hold(given.rows.each()), given.estimate)
     if not model.on_posteriors:
         raise ValueError(
             "target='bag' needs posteriors to tell which instance is of which class, and this "

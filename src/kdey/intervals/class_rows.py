@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, offsets_of
-from kdey.kernels import class_log_sums
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.composite import CommitteeMap
-from kdey.rows.density import DensityMap
+from kdey.rows.interface import RowMap
 from kdey.rows.references import reference_order
 
 TINY = np.finfo(np.float64).tiny
@@ -200,7 +198,7 @@ class ClassRows:
 
 
 def class_rows(
-    row_map: Any,
+    row_map: RowMap,
     training: TrainingPosteriors,
     n_classes: int,
     hold: Callable[[NDArray[np.floating]], Array],
@@ -219,7 +217,7 @@ def class_rows(
     """
     w = np.ones(len(training.labels)) if training.weights is None else training.weights
     picks = _picks(training, n_classes)
-    rows = hold(new_rows(row_map, training, picks, n_threads))
+    rows = hold(row_map.new_rows(training, picks, n_threads))
     labels, w = training.labels[picks], w[picks]
     counts = np.bincount(labels, minlength=n_classes)
     offsets = offsets_of(counts)
@@ -227,48 +225,6 @@ def class_rows(
     shares = (w / mass[labels]).astype(np.float32)
     thin = _spaced(offsets, max(THIN // n_classes, THIN_CLASS))
     return ClassRows(rows.astype(np.float32), offsets, shares, thin)
-
-
-@singledispatch
-def new_rows(
-    row_map: Any, training: TrainingPosteriors, picks: Indices, n_threads: int
-) -> NDArray[np.floating]:
-    """Return the rows of the training instances at ``picks``, each as if it were new."""
-    rows: NDArray[np.floating] = row_map(training.required()[picks], n_threads).array
-    return rows
-
-
-@new_rows.register
-def _(
-    row_map: CommitteeMap, training: TrainingPosteriors, picks: Indices, n_threads: int
-) -> NDArray[np.floating]:
-    return new_rows(row_map.parts[0], training, picks, n_threads)
-
-
-@new_rows.register
-def _(row_map: DensityMap, training: TrainingPosteriors, picks: Indices, n_threads: int) -> Array:
-    references = row_map.references
-    labels = training.labels
-    order = reference_order(training)
-    position = np.full(len(labels), -1, dtype=np.int64)
-    position[order] = np.arange(len(order))
-    own = position[picks]
-    lone = np.diff(references.offsets)[labels[picks]] < 2  # nothing would be left of their class
-    exclude = np.where(lone, -1, own)
-    sums = class_log_sums(
-        references.points[own],
-        references.points,
-        references.offsets,
-        [references.bandwidth],
-        weights=references.weights,
-        exclude=exclude,
-        precision=references.spec.precision,  # type: ignore[arg-type]
-        n_threads=n_threads,
-    )[0]
-    mass = np.tile(np.exp(references.log_mass), (len(picks), 1))
-    taken = np.ones(len(picks)) if references.weights is None else references.weights[own]
-    mass[np.arange(len(picks)), labels[picks]] -= np.where(lone, 0.0, taken)
-    return np.asarray(sums - np.log(mass))
 
 
 def _picks(training: TrainingPosteriors, n_classes: int) -> Indices:

@@ -22,8 +22,7 @@ from kdey._support.frames import make_frame
 from kdey.bags import Array
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.estimate import Estimate
-from kdey.intervals.model import FittedModel
-from kdey.intervals.region import Analytic, Draws, Nothing, Uncertainty
+from kdey.intervals.region import Analytic, Draws
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +95,7 @@ def difference(first: Estimate, second: Estimate) -> Difference:
             raise TypeError(f"{name} must be an Estimate, got {given!r}")
     _check_alike(first, second)
     one, two = first.uncertainty, second.uncertainty
-    shared = _model(one) is not None and _model(one) is _model(two)
+    shared = one.shared_model is not None and one.shared_model is two.shared_model
     if isinstance(one, Draws) and isinstance(two, Draws):
         low, high = _paired(one, two, shared and one.seed == two.seed, first)
     else:
@@ -116,10 +115,6 @@ def _check_alike(first: Estimate, second: Estimate) -> None:
             raise ValueError(f"both estimates must have the same {name}, got {own!r} and {other!r}")
     if not np.array_equal(first.classes, second.classes):
         raise ValueError("both estimates must have the same classes")
-
-
-def _model(uncertainty: Uncertainty) -> FittedModel | None:
-    return None if isinstance(uncertainty, Nothing) else uncertainty.model
 
 
 def _correlation(one: Analytic, two: Analytic) -> Array:

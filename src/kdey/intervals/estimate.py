@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kdey._support.frames import make_frame
 from kdey.bags import Array, Bags
 from kdey.intervals.options import IntervalOptions
-from kdey.intervals.region import Analytic, Draws, Nothing, Region, Uncertainty
+from kdey.intervals.region import Region, Uncertainty
 from kdey.rows.posterior import one_hot_argmax
 
 
@@ -60,7 +60,7 @@ class Estimate:
     gap : float
         Certified distance of the estimate's objective from its optimum; NaN: no certificate.
     converged : bool
-    uncertainty : Analytic, Draws or Nothing
+    uncertainty : Uncertainty
         What the limits rest on.
     decisions : Decisions or None
         The classifier's decisions on the pool; None where the method has no classifier.
@@ -94,18 +94,17 @@ class Estimate:
     @property
     def method(self) -> str:
         """How the limits were made: "analytic", "bootstrap" or "none"."""
-        names = {Analytic: "analytic", Draws: "bootstrap", Nothing: "none"}
-        return names[type(self.uncertainty)]
+        return self.uncertainty.method
 
     @property
     def draws(self) -> Array | None:
         """Bootstrap draws of the target, shape (n_replicates, k)."""
-        return self.uncertainty.draws
+        return self.uncertainty.bootstrap_draws()
 
     @property
     def corrected(self) -> Array | None:
         """The estimate freed of smoothing and calibration bias, (k,); None for the bootstrap."""
-        return self.uncertainty.corrected if isinstance(self.uncertainty, Analytic) else None
+        return self.uncertainty.corrected()
 
     @cached_property
     def covariance(self) -> Array:

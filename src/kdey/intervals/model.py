@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from kdey.bags import Array
 from kdey.intervals.class_rows import ClassRows, class_rows
 from kdey.intervals.moments import Moments, training_moments
-from kdey.matching import AverageOf, MatchMeans, MaximiseLikelihood
+from kdey.matching import Matching, MaximiseLikelihood
+from kdey.matching.interface import LimitsSource
 from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import RowMap, RowSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +27,10 @@ class FittedModel:
     classes : array of shape (k,)
     prevalence : array of shape (k,)
         Class prevalences of the training data.
-    row_spec, row_map, matching
-        See ``kdey.rows`` and ``kdey.matching``.
+    row_spec : RowSpec or None
+        None where the templates were given rather than learnt.
+    row_map : RowMap
+    matching : Matching
     training : TrainingPosteriors or None
         None where the templates were given rather than learnt.
     on_posteriors : bool
@@ -36,9 +40,9 @@ class FittedModel:
 
     classes: NDArray[Any]
     prevalence: Array
-    row_spec: Any
-    row_map: Any
-    matching: Any
+    row_spec: RowSpec | None
+    row_map: RowMap
+    matching: Matching[Any]
     training: TrainingPosteriors | None
     on_posteriors: bool
     n_threads: int = 1
@@ -50,40 +54,50 @@ class FittedModel:
 
     @property
     def members(self) -> list[FittedModel]:
-        """The models whose estimates are averaged, heaviest first; just this one, mostly."""
-        if not isinstance(self.matching, AverageOf):
+        """The models whose estimates a composite combines, heaviest first; or this one alone."""
+        if not self.row_map.is_composite:
             return [self]
-        parts = zip(self.row_spec.parts, self.row_map.parts, strict=True)
+        n = len(self.row_map.members)
+        specs = (None,) * n if self.row_spec is None else self.row_spec.members
         return [
-            replace(self, row_spec=spec, row_map=row_map, matching=self.matching.inner)
-            for spec, row_map in parts
+            replace(self, row_spec=spec, row_map=row_map, matching=self.matching.member)
+            for spec, row_map in zip(specs, self.row_map.members, strict=True)
         ]
 
     @property
-    def single(self) -> Any:
-        """The matching of one member."""
-        return self.matching.inner if isinstance(self.matching, AverageOf) else self.matching
-
-    @property
-    def is_likelihood(self) -> bool:
-        """Whether the prevalence maximises a mixture likelihood, or averages such maxima.
+    def likelihood(self) -> MaximiseLikelihood | None:
+        """The mixture likelihood that is maximised, by every member of an average; or None.
 
         The moment equation holds for any numbers per instance, so the rows of the heaviest
         member serve for all: its limits are right for the population whatever was averaged.
         """
-        return isinstance(self.single, MaximiseLikelihood)
+        return self.matching.likelihood
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether templates were made from training posteriors (or features) that are kept."""
+        return self.training is not None and self.training.posteriors is not None
+
+    @property
+    def limits_source(self) -> LimitsSource:
+        """Where limits come from when nothing else is asked for; see :class:`Matching`."""
+        if self.likelihood is not None:
+            return "moments"
+        source = self.matching.limits_source
+        if source == "moments":
+            return source if self.training is not None else "bootstrap"
+        derivable = self.is_learnt and self.matching.bag_summary == "mean"
+        return source if derivable else "bootstrap"
 
     @property
     def is_analytic(self) -> bool:
-        """Whether analytic intervals exist."""
-        if self.is_likelihood:
-            return True
-        return isinstance(self.matching, MatchMeans) and self.training is not None
+        """Whether limits follow from the moment equation, whatever the bag."""
+        return self.limits_source == "moments"
 
     @cached_property
     def class_rows(self) -> ClassRows | None:
         """Rows of the training instances as if they were new, computed once per fit."""
-        if self.training is None or self.training.posteriors is None:
+        if self.training is None or not self.is_learnt:
             return None
         return class_rows(self.row_map, self.training, self.n_classes, self.hold, self.n_threads)
 
@@ -105,9 +119,9 @@ class FittedModel:
 
     def hold(self, rows: NDArray[np.floating]) -> Array:
         """Return rows as the analytic interval takes them: densities, or features."""
-        if not self.is_likelihood:
+        if self.likelihood is None:
             return np.asarray(rows, dtype=np.float64)
-        return densities(rows, self.single.log_rows)
+        return densities(rows, self.likelihood.log_rows)
 
 
 def densities(rows: NDArray[np.floating], logs: bool) -> Array:

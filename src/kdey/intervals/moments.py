@@ -45,11 +45,11 @@ class Moments:
 
     Attributes
     ----------
-    inverse : array of shape (k, k)
+    inverse : array of shape (k, r)
         The inverse of T (a pseudo-inverse where classes cannot be told apart).
     spread : array of shape (k, k)
         Entry (i, l): variance of z_i within class l.
-    rows : array of shape (n', k)
+    rows : array of shape (n', r)
         Densities or features that the spread was seen on.
     prevalence : array of shape (k,) or None
         What the rows, as densities, are adapted to; None: the rows are features.
@@ -172,6 +172,22 @@ def moments_of(
     ``seen`` says how many instances of each class the spread was seen on.
     """
     inverse, confused = invert(matrix)
+    return moments_along(inverse, confused, rows, prevalence, parts, sizes, seen)
+
+
+def moments_along(
+    inverse: Array,
+    confused: NDArray[np.bool_],
+    rows: NDArray[np.floating],
+    prevalence: Array | None,
+    parts: Parts,
+    sizes: Array,
+    seen: Array,
+) -> Moments:
+    """Return the moments where the inverse (k, r) of the map from prevalences to means is known.
+
+    Parameters as in :class:`Moments` and :func:`moments_of`.
+    """
     z = _features(rows, prevalence) @ inverse.T.astype(rows.dtype)
     powers = parts.powers(z)
     spread, freedom = _spread(powers, parts.counts)

@@ -17,7 +17,7 @@ They are made when asked for: a table of a thousand groups wants limits, not a t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,23 +126,51 @@ def whole_simplex(n_classes: int, confidence: float) -> Region:
     return Region(np.zeros(k), np.zeros((k, k)), 0.0, np.ones(k), confidence)
 
 
+class Uncertainty:
+    """What the limits of one bag rest on; covariances and regions are made when asked for."""
+
+    #: How the limits were made.
+    method: ClassVar[str] = "none"
+
+    @property
+    def shared_model(self) -> FittedModel | None:
+        """The fitted model whose template errors are in the limits; None: in no one else's."""
+        return None
+
+    def bootstrap_draws(self) -> Array | None:
+        """Return bootstrap draws of the target, shape (n_replicates, k), if there are any."""
+        return None
+
+    def corrected(self) -> Array | None:
+        """Return the estimate freed of smoothing and calibration bias, shape (k,), if known."""
+        return None
+
+    def covariance(self) -> Array:
+        """Return the covariance of the error, shape (k, k)."""
+        raise NotImplementedError
+
+    def region(self, confidence: float) -> Region:
+        """Return the joint region of all classes."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class Analytic:
+class Analytic(Uncertainty):
     """A bag's place in the moment equation of a fitted model."""
 
     model: FittedModel
     line: Linearised
     number: int
     population: bool
+    method: ClassVar[str] = "analytic"
 
     @property
-    def draws(self) -> None:
-        """No draws."""
-        return None
+    def shared_model(self) -> FittedModel:
+        """The fitted model."""
+        return self.model
 
-    @property
     def corrected(self) -> Array:
-        """The moment estimate moved into the simplex, shape (k,)."""
+        """Return the moment estimate moved into the simplex, shape (k,)."""
         inside = np.maximum(self.line.centre[self.number], 0.0)
         return np.asarray(inside / inside.sum())
 
@@ -159,13 +187,23 @@ class Analytic:
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class Draws(Uncertainty):
     """Bootstrap draws around an estimate; ``model`` None: without training replicates."""
 
     model: FittedModel | None
     seed: int
     estimate: Array
     draws: Array
+    method: ClassVar[str] = "bootstrap"
+
+    @property
+    def shared_model(self) -> FittedModel | None:
+        """The fitted model, where its training data were resampled too."""
+        return self.model
+
+    def bootstrap_draws(self) -> Array:
+        """Return the draws."""
+        return self.draws
 
     def covariance(self) -> Array:
         """Return the mean square of the draws about the estimate, shape (k, k)."""
@@ -180,15 +218,10 @@ class Draws:
 
 
 @dataclass(frozen=True, eq=False)
-class Nothing:
+class Nothing(Uncertainty):
     """A bag of one unit: nothing is known of its error."""
 
     n_classes: int
-
-    @property
-    def draws(self) -> None:
-        """No draws."""
-        return None
 
     def covariance(self) -> Array:
         """Return NaN, shape (k, k)."""
@@ -197,6 +230,3 @@ class Nothing:
     def region(self, confidence: float) -> Region:
         """Return the whole simplex."""
         return whole_simplex(self.n_classes, confidence)
-
-
-Uncertainty: TypeAlias = Analytic | Draws | Nothing

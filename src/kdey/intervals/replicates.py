@@ -21,15 +21,11 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Bags, offsets_of
 from kdey.intervals.model import FittedModel
 from kdey.intervals.sampled_bags import Sampled
-from kdey.kernels.means import kernel_means
-from kdey.matching import AverageOf, ExpectationMaximisation, MatchMeans, MaximiseLikelihood
+from kdey.matching import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
 from kdey.problems import MixtureLikelihood
-from kdey.rows.density import DensityMap
-from kdey.rows.posterior import PosteriorMap
-from kdey.rows.references import reference_order
+from kdey.rows.interface import DensityReplicator, Rows, TemplateReplicator
 from kdey.solvers import solve_mixture
-from kdey.solvers.quadratic import solve_programs
 
 Indices = NDArray[np.int64]
 
@@ -76,6 +72,10 @@ class TrainingReplicates:
         drawn = self._order[self._starts + shift]
         times = np.bincount(drawn, minlength=len(drawn)).astype(np.float64)
         return times if self._training.weights is None else self._weighted(times)
+
+    def many(self, numbers: range) -> Array:
+        """Return the weights of several replicates, shape (len(numbers), n)."""
+        return np.stack([self(number) for number in numbers])
 
     def _weighted(self, times: Array) -> Array:
         """Return counts times weights; a class that lost all its weight keeps its own."""
@@ -143,7 +143,7 @@ class BagReplicates:
 
     bag: Sampled
     points: NDArray[Any]
-    rows: Any
+    rows: Rows
     estimate: Array
 
     def bags(self, counts: Indices) -> Bags:
@@ -151,157 +151,113 @@ class BagReplicates:
         return counted_bags(self.bag, counts, counts.shape[1])
 
 
-def resolver(model: FittedModel, given: BagReplicates, templates: bool, seed: int) -> Resolver:
+def resolver(model: FittedModel, bag: BagReplicates, templates: bool, seed: int) -> Resolver:
     """Return how replicates of a bag are solved; ``templates``: with training replicates."""
-    if isinstance(model.matching, AverageOf):
-        return _averaged(model, given, templates, seed)
-    likelihood = isinstance(model.matching, MaximiseLikelihood)
-    exact = likelihood and not isinstance(model.matching, ExpectationMaximisation)
-    learnt = model.training is not None and model.training.posteriors is not None
-    if not (templates and learnt):
-        return _fixed_likelihood(model, given) if exact else _fixed(model, given)
-    if exact and isinstance(model.row_map, DensityMap):
-        return _kernel_templates(model, given, seed)
-    if isinstance(model.matching, MatchMeans) and isinstance(model.row_map, PosteriorMap):
-        return _mean_templates(model, given, seed)
-    return _refitted(model, given, seed)
+    if model.row_map.is_composite:
+        return _combined(model, bag, templates, seed)
+    likelihood = model.likelihood
+    exact = None if likelihood is None or not likelihood.is_exact else likelihood
+    if not templates or model.training is None or not model.is_learnt:
+        return _fixed(model, bag) if exact is None else _fixed_likelihood(model, exact, bag)
+    replicates = TrainingReplicates(model.training, seed)
+    if exact is not None:
+        densities = model.row_map.replicate_densities(
+            bag.points, bag.rows, model.training, model.n_threads
+        )
+        if densities is not None:
+            return _replicated_densities(model, exact, bag, densities, replicates)
+    elif model.matching.takes_templates:
+        drawn = model.row_map.replicate_templates(model.training)
+        if drawn is not None:
+            return _replicated_templates(model, bag, drawn, replicates)
+    return _refitted(model, bag, replicates)
 
 
-def _averaged(model: FittedModel, given: BagReplicates, templates: bool, seed: int) -> Resolver:
+def _combined(model: FittedModel, bag: BagReplicates, templates: bool, seed: int) -> Resolver:
     members = [
-        resolver(member, replace(given, rows=rows), templates, seed)
-        for member, rows in zip(model.members, given.rows.parts, strict=True)
+        resolver(member, replace(bag, rows=rows), templates, seed)
+        for member, rows in zip(model.members, bag.rows.members, strict=True)
     ]
 
     def solve(counts: Indices, first: int) -> Array:
-        made = np.array([member(counts, first) for member in members])
-        return np.asarray(np.tensordot(model.row_map.weights, made, axes=1))
+        estimates = np.array([member(counts, first) for member in members])
+        return model.matching.combine_estimates(estimates, model.row_map.shares)
 
     return solve
 
 
-def _fixed(model: FittedModel, given: BagReplicates) -> Resolver:
+def _fixed(model: FittedModel, bag: BagReplicates) -> Resolver:
     def solve(counts: Indices, first: int) -> Array:
-        bags = given.bags(counts)
-        found = model.matching.match(model.row_map, given.rows, bags, model.n_threads)
-        return np.asarray(found.prevalence)
+        bags = bag.bags(counts)
+        return model.matching.match(model.row_map, bag.rows, bags, model.n_threads).prevalence
 
     return solve
 
 
-def _fixed_likelihood(model: FittedModel, given: BagReplicates) -> Resolver:
-    rows = model.hold(given.rows.array)
+def _fixed_likelihood(
+    model: FittedModel, likelihood: MaximiseLikelihood, bag: BagReplicates
+) -> Resolver:
+    rows = model.hold(bag.rows.each())
 
     def solve(counts: Indices, first: int) -> Array:
-        return _maximise(model, MixtureLikelihood(rows, given.bags(counts)), given.estimate)
+        problem = MixtureLikelihood(rows, bag.bags(counts))
+        return _maximise(likelihood, problem, bag.estimate, model.n_threads)
 
     return solve
 
 
-def _maximise(model: FittedModel, problem: MixtureLikelihood, estimate: Array) -> Array:
+def _maximise(
+    likelihood: MaximiseLikelihood, problem: MixtureLikelihood, estimate: Array, n_threads: int
+) -> Array:
     start = np.tile(estimate, (problem.n_bags, 1))
-    return solve_mixture(
-        problem, tol=model.matching.tol, start=start, n_threads=model.n_threads
-    ).prevalence
+    return solve_mixture(problem, tol=likelihood.tol, start=start, n_threads=n_threads).prevalence
 
 
-def _kernel_templates(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
-    refs, training = model.row_map.references, model.training
-    assert training is not None
-    x = refs.coordinates(given.points)
-    scale = given.rows.array.max(axis=1)
-    order = reference_order(training)
-    k, again = model.n_classes, TrainingReplicates(training, seed)
-
+def _replicated_densities(
+    model: FittedModel,
+    likelihood: MaximiseLikelihood,
+    bag: BagReplicates,
+    densities: DensityReplicator,
+    replicates: TrainingReplicates,
+) -> Resolver:
     def solve(counts: Indices, first: int) -> Array:
         n, m = counts.shape
-        numbers = range(first, first + n)
-        drawn = np.stack([again(b)[order] for b in numbers])
-        densities = np.empty((n, m, k))
-        for i in range(k):
-            part = slice(int(refs.offsets[i]), int(refs.offsets[i + 1]))
-            bags = _dense_bags(drawn[:, part])
-            densities[:, :, i] = kernel_means(
-                x, scale, refs.points[part], bags, refs.bandwidth, model.n_threads, quick=True
-            )
-        bags = counted_bags(given.bag, counts, n * m)
-        problem = MixtureLikelihood(densities.reshape(n * m, k), bags)
-        return _maximise(model, problem, given.estimate)
+        rows = densities(replicates.many(range(first, first + n)))
+        bags = counted_bags(bag.bag, counts, n * m)
+        problem = MixtureLikelihood(rows.reshape(n * m, model.n_classes), bags)
+        return _maximise(likelihood, problem, bag.estimate, model.n_threads)
 
     return solve
 
 
-def _dense_bags(weights: Array) -> Bags:
-    """Return rows of weights (n, r), none of them all zero, as bags over r instances."""
-    replicate, position = np.nonzero(weights)
-    offsets = offsets_of(np.count_nonzero(weights, axis=1))
-    values = weights[replicate, position]
-    return Bags(position.astype(np.int64), offsets, weights.shape[1], values)
-
-
-def _mean_templates(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
-    templates = TemplateReplicates(model, seed)
-
+def _replicated_templates(
+    model: FittedModel,
+    bag: BagReplicates,
+    templates: TemplateReplicator,
+    replicates: TrainingReplicates,
+) -> Resolver:
     def solve(counts: Indices, first: int) -> Array:
-        targets = given.rows.mean(given.bags(counts))
-        return templates(range(first, first + len(counts))).match(targets)
+        targets = bag.rows.mean(bag.bags(counts))
+        drawn = templates(replicates.many(range(first, first + len(counts))))
+        return model.matching.match_templates(drawn, targets, model.n_threads)
 
     return solve
 
 
-@dataclass(frozen=True, eq=False)
-class Templates:
-    """Mean templates of n replicates, shape (n, r, k), and the Gram matrix of each."""
-
-    templates: Array
-    gram: Array
-    n_threads: int
-
-    def match(self, targets: Array) -> Array:
-        """Return the least squares prevalences of one mean row per replicate, (n, r) to (n, k)."""
-        linear = (targets[:, None, :] @ self.templates)[:, 0, :]
-        x, _ = solve_programs(self.gram, linear, simplex=True, n_threads=self.n_threads)
-        return np.asarray(x / x.sum(axis=1, keepdims=True))
-
-
-class TemplateReplicates:
-    """The templates of ACC and PACC by the number of a training replicate."""
-
-    def __init__(self, model: FittedModel, seed: int) -> None:
-        training = model.training
-        assert training is not None
-        self._rows = model.row_map(training.required()).array
-        self._owners = [np.flatnonzero(training.labels == i) for i in range(model.n_classes)]
-        self._again, self._n_threads = TrainingReplicates(training, seed), model.n_threads
-
-    def __call__(self, numbers: range) -> Templates:
-        """Return the templates of these replicates."""
-        drawn = np.stack([self._again(b) for b in numbers])
-        means = [_means(drawn[:, own], self._rows[own]) for own in self._owners]
-        templates = np.stack(means, axis=2)
-        return Templates(templates, templates.transpose(0, 2, 1) @ templates, self._n_threads)
-
-
-def _means(weights: Array, rows: Array) -> Array:
-    return np.asarray(weights @ rows / weights.sum(axis=1, keepdims=True))
-
-
-def _refitted(model: FittedModel, given: BagReplicates, seed: int) -> Resolver:
-    training = model.training
-    assert training is not None
-    again = TrainingReplicates(training, seed)
+def _refitted(model: FittedModel, bag: BagReplicates, replicates: TrainingReplicates) -> Resolver:
+    spec, training = model.row_spec, model.training
+    assert spec is not None, "templates that were given cannot be fitted again"
+    assert training is not None, "templates that were given cannot be fitted again"
 
     def solve(counts: Indices, first: int) -> Array:
         out = np.empty((len(counts), model.n_classes))
         numbers = (first + np.arange(len(counts))) % REFITS
         for number in np.unique(numbers):
-            weights = again(int(number))
-            row_map = model.row_spec.fit(
-                replace(training, weights=weights), model.n_classes, model.n_threads
-            )
-            rows = row_map(given.points, model.n_threads)
+            weighted = replace(training, weights=replicates(int(number)))
+            row_map = spec.fit(weighted, model.n_classes, model.n_threads)
+            rows = row_map(bag.points, model.n_threads)
             which = numbers == number
-            bags = given.bags(counts[which])
+            bags = bag.bags(counts[which])
             out[which] = model.matching.match(row_map, rows, bags, model.n_threads).prevalence
         return out
 

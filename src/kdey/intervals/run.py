@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
-from kdey.intervals.analytic import analytic_limits, linearise_features, linearise_likelihood
+from kdey.intervals.analytic import (
+    Linearised,
+    analytic_limits,
+    linearise_features,
+    linearise_likelihood,
+)
 from kdey.intervals.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
+from kdey.intervals.derivatives import linearise_matching
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.model import FittedModel
 from kdey.intervals.options import IntervalOptions
@@ -19,6 +25,8 @@ from kdey.intervals.replicates import BagReplicates, counted_bags
 from kdey.intervals.sampled_bags import Sampled, SampledBags, sampled_bags
 from kdey.intervals.score_interval import give_up, settle
 from kdey.matching import MaximiseLikelihood
+from kdey.matching.interface import LimitsSource
+from kdey.rows.interface import ArrayRows, Rows
 from kdey.solvers.solution import Solution
 
 #: Lower and upper limits, and what those of one bag rest on.
@@ -43,17 +51,21 @@ def estimate_points(
     clusters : array-like of shape (pool_size,), optional
         Ids of the clusters that instances were drawn in.
     """
-    analytic = _is_analytic(model, options)
+    source = _limits_source(model, options)
     drawn = sampled_bags(bags, clusters)
     rows = model.row_map(points, model.n_threads)
-    if analytic:
-        solution, made = _analytic(model, rows, bags, drawn, options)
+    limits: Limits | None = None
+    if source == "moments":
+        solution, limits = _analytic(model, rows, bags, drawn, options)
     else:
         solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
-        made = _bootstrap(model, points, drawn, solution.prevalence, options)
-    counted = Decisions(points, bags) if model.on_posteriors else None
+    if source == "derivatives":
+        limits = _by_derivatives(model, rows, drawn, solution.prevalence, options)
+    if limits is None:
+        limits = _bootstrap(model, points, drawn, solution.prevalence, options)
+    decisions = Decisions(points, bags) if model.on_posteriors else None
     return _assemble(
-        model.classes, model.prevalence, model.rare, solution, drawn, made, options, counted
+        model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
     )
 
 
@@ -76,13 +88,13 @@ def estimate_solver(
     drawn, solution = sampled_bags(bags, clusters), solve(bags)
     k = len(classes)
 
-    def draw(bag: Sampled, estimate: Array) -> Uncertainty:
+    def draw(bag: Sampled, estimate: Array) -> Draws:
         def again(counts: NDArray[np.int64], first: int) -> Array:
             made = counted_bags(bag, counts, counts.shape[1])
             indices = bag.indices[made.indices]
             return solve(Bags(indices, made.offsets, bags.pool_size, made.weights)).prevalence
 
-        given = BagReplicates(bag, np.empty((0, k)), None, estimate)
+        given = BagReplicates(bag, np.empty((0, k)), ArrayRows(np.empty((0, k))), estimate)
         draws = draws_by(again, given, options, None, k)
         return Draws(None, options.random_state, estimate, draws)
 
@@ -91,40 +103,64 @@ def estimate_solver(
     return _assemble(classes, prevalence, rare, solution, drawn, made, options, None)
 
 
-def _is_analytic(model: FittedModel, options: IntervalOptions) -> bool:
-    if options.method == "analytic" and not model.is_analytic:
+def _limits_source(model: FittedModel, options: IntervalOptions) -> LimitsSource:
+    source = model.limits_source
+    if options.method == "bootstrap":
+        return "bootstrap"
+    if options.method == "analytic" and source == "bootstrap":
         raise ValueError(
             "method='analytic' needs least squares on means or a mixture likelihood (ACC, PACC, "
             "EMQ, DIR, KDEy-ML) fitted on training data; use method='bootstrap'"
         )
-    return model.is_analytic and options.method != "bootstrap"
+    return source
 
 
 def _analytic(
-    model: FittedModel, rows: Any, bags: Bags, drawn: SampledBags, options: IntervalOptions
+    model: FittedModel, rows: Rows, bags: Bags, drawn: SampledBags, options: IntervalOptions
 ) -> tuple[Solution, Limits]:
-    population = options.target == "population"
-    if model.is_likelihood:
-        solution, held = _likelihood(model, rows, bags)
-        line = linearise_likelihood(model, held, drawn, solution.prevalence)
+    if model.likelihood is not None:
+        solution, densities = _likelihood(model, model.likelihood, rows, bags)
+        line = linearise_likelihood(model, densities, drawn, solution.prevalence)
     else:
         problem = model.matching.problem(model.row_map, rows, bags, model.n_threads)
         solution = model.matching.solve(problem, model.n_threads)
-        line = linearise_features(model, problem.targets, rows.array, drawn)
+        line = linearise_features(model, problem.targets, rows.each(), drawn)
+    return solution, _limits_of(model, line, options)
+
+
+def _limits_of(model: FittedModel, line: Linearised, options: IntervalOptions) -> Limits:
+    population = options.target == "population"
     low, high = analytic_limits(line, options.tail(model.n_classes), population)
-    return solution, (low, high, lambda number: Analytic(model, line, number, population))
+    return low, high, lambda number: Analytic(model, line, number, population)
 
 
-def _likelihood(model: FittedModel, rows: Any, bags: Bags) -> tuple[Solution, Array]:
+def _by_derivatives(
+    model: FittedModel, rows: Rows, bags: SampledBags, estimates: Array, options: IntervalOptions
+) -> Limits | None:
+    """Return limits by numerical derivatives of the matching; None where they do not exist."""
+    line = linearise_matching(model, rows.mean(bags.bags), bags, estimates, rows)
+    if line is not None:
+        return _limits_of(model, line, options)
+    if options.method == "analytic":
+        raise ValueError(
+            "method='analytic' needs a matching that gives back the prevalence of a mixture and "
+            "has derivatives there, which this one has not; use method='bootstrap'"
+        )
+    return None
+
+
+def _likelihood(
+    model: FittedModel, likelihood: MaximiseLikelihood, rows: Rows, bags: Bags
+) -> tuple[Solution, Array]:
     """Return the solution and the densities (pool_size, k), made once where one problem is."""
-    if type(model.matching) is not MaximiseLikelihood:
+    if model.row_map.is_composite or not likelihood.is_exact:
         solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
-        return solution, model.hold(rows.array)
-    problem = model.matching.problem(model.row_map, rows, bags, model.n_threads)
-    held, empty = problem.rows, problem.rows.max(axis=1) == 0
+        return solution, model.hold(rows.each())
+    problem = likelihood.problem(model.row_map, rows, bags, model.n_threads)
+    densities, empty = problem.rows, problem.rows.max(axis=1) == 0
     if empty.any():
-        held = np.where(empty[:, None], 1.0, held)
-    return model.matching.solve(problem, model.n_threads), held
+        densities = np.where(empty[:, None], 1.0, densities)
+    return likelihood.solve(problem, model.n_threads), densities
 
 
 def _bootstrap(
@@ -136,7 +172,7 @@ def _bootstrap(
 ) -> Limits:
     shared = model if options.resample_templates else None
 
-    def draw(bag: Sampled, estimate: Array) -> Uncertainty:
+    def draw(bag: Sampled, estimate: Array) -> Draws:
         own = points[bag.indices]
         given = BagReplicates(bag, own, model.row_map(own, model.n_threads), estimate)
         draws = bootstrap_draws(model, given, options)
@@ -146,7 +182,7 @@ def _bootstrap(
 
 
 def _from_draws(
-    draw: Callable[[Sampled, Array], Uncertainty],
+    draw: Callable[[Sampled, Array], Draws],
     bags: SampledBags,
     estimates: Array,
     options: IntervalOptions,
@@ -159,7 +195,6 @@ def _from_draws(
             kept.append(Nothing(estimates.shape[1]))
             continue
         made = draw(bag, estimates[number])
-        assert made.draws is not None
         limits = bootstrap_limits(estimates[number], made.draws, tail, options.interval)
         low[number], high[number] = limits
         kept.append(made)

@@ -1,14 +1,22 @@
 """The last stage of a quantifier: templates and rows in, prevalences out."""
 
-from kdey.matching.composite import AverageOf, MedianOf, average_solution, median_solution
+from kdey.matching.composite import (
+    AverageOf,
+    Composite,
+    MedianOf,
+    average_solution,
+    median_solution,
+)
 from kdey.matching.densities import MatchCauchySchwarz, MatchDivergence, MatchSquares
 from kdey.matching.histograms import MatchBinary, MatchCdf, MatchHistograms, MatchHistogramsBinary
-from kdey.matching.interface import Matching, concatenate, exact_solution
+from kdey.matching.interface import AnyMatching, Matching, concatenate, exact_solution
 from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood, check_stopping
 from kdey.matching.means import MatchMeans, Mean
 
 __all__ = [
+    "AnyMatching",
     "AverageOf",
+    "Composite",
     "ExpectationMaximisation",
     "MatchBinary",
     "MatchCauchySchwarz",

@@ -1,49 +1,114 @@
-"""The weighted average of the solutions of a committee (``kdey.rows.composite``).
-
-The median of several matchings: HDy, HDx.
-"""
+"""Composites: each member is matched on its own, and the solutions are combined."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.matching.interface import Matching
+from kdey.matching.interface import BagSummary, DeviceProblem, LimitsSource, Matching
+from kdey.matching.likelihood import MaximiseLikelihood
+from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution
 
 
 @dataclass(frozen=True)
-class AverageOf(Matching):
-    """The average of the members' solutions, by the weights of the row map.
+class Composite(Matching[Any]):
+    """Base: the matching ``inner`` on every member of a composite row map (``kdey.rows``)."""
+
+    inner: Matching[Any]
+    limits_source: ClassVar[LimitsSource] = "bootstrap"
+
+    @property
+    def member(self) -> Matching[Any]:
+        """The matching of each member."""
+        return self.inner
+
+    @property
+    def bag_summary(self) -> BagSummary:
+        """What must be known of a bag: what the members must know."""
+        return self.inner.bag_summary
+
+    def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
+        """Solve each member and combine the solutions."""
+        parts = [
+            self.inner.match(part_map, part_rows, bags, n_threads)
+            for part_map, part_rows in zip(row_map.members, rows.members, strict=True)
+        ]
+        return self.combine(parts, row_map.shares)
+
+
+@dataclass(frozen=True)
+class AverageOf(Composite):
+    """The average of the members' solutions, by the shares of the row map.
 
     Objective and gap are averaged like the prevalences: the gap is how far the members are, on
     average, above the optima of their own problems. Every member must have converged.
     """
 
-    inner: Matching
+    @property
+    def likelihood(self) -> MaximiseLikelihood | None:
+        """The likelihood that every member maximises."""
+        return self.inner.likelihood
 
-    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
-        """Solve each member and average."""
-        parts = [
-            self.inner.match(part_map, part_rows, bags, n_threads)
-            for part_map, part_rows in zip(row_map.parts, rows.parts, strict=True)
-        ]
-        return average_solution(parts, row_map.weights)
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the problem of the members, where all of them can be solved on a device."""
+        problems = [self.inner.device_problem(part) for part in row_map.members]
+        return None if None in problems else problems[0]
+
+    def combine(self, parts: Sequence[Solution], shares: Array) -> Solution:
+        """Return the weighted average of the solutions."""
+        return average_solution(parts, shares)
+
+    def combine_estimates(self, estimates: Array, shares: Array) -> Array:
+        """Return the weighted average of prevalences of shape (members, n, k)."""
+        return np.asarray(np.tensordot(shares, estimates, axes=1))
 
     def full_objective(
-        self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
+        self,
+        row_map: RowMap,
+        rows: Rows,
+        bags: Bags,
+        prevalence: NDArray[np.floating],
+        n_threads: int = 1,
     ) -> Array:
         """Return the weighted average of the members' full objectives, shape (n_bags,)."""
         parts = [
             self.inner.full_objective(part_map, part_rows, bags, prevalence, n_threads)
-            for part_map, part_rows in zip(row_map.parts, rows.parts, strict=True)
+            for part_map, part_rows in zip(row_map.members, rows.members, strict=True)
         ]
-        return np.asarray(np.tensordot(row_map.weights, np.array(parts), axes=1))
+        return np.asarray(np.tensordot(row_map.shares, np.array(parts), axes=1))
+
+
+@dataclass(frozen=True)
+class MedianOf(Composite):
+    """The class-wise median of the members' solutions: HDy, HDx."""
+
+    def combine(self, parts: Sequence[Solution], shares: Array) -> Solution:
+        """Return the median of the solutions, scaled back to a sum of one."""
+        return median_solution(parts)
+
+    def combine_estimates(self, estimates: Array, shares: Array) -> Array:
+        """Return the class-wise median of prevalences of shape (members, n, k)."""
+        return _median(estimates)
+
+    def full_objective(
+        self,
+        row_map: RowMap,
+        rows: Rows,
+        bags: Bags,
+        prevalence: NDArray[np.floating],
+        n_threads: int = 1,
+    ) -> Array:
+        """Raise: a median has no objective of its own."""
+        raise NotImplementedError(
+            "the median over several numbers of bins minimises no divergence of its own; "
+            "ask a method with one number of bins (DM, DyS)"
+        )
 
 
 def average_solution(parts: Sequence[Solution], weights: Array) -> Solution:
@@ -64,38 +129,18 @@ def average_solution(parts: Sequence[Solution], weights: Array) -> Solution:
     return Solution(prevalence, mean("objective"), mean("gap"), n_iter, converged)
 
 
-@dataclass(frozen=True)
-class MedianOf(Matching):
-    """The median of the solutions of stacked row maps (``kdey.rows.composite``): HDy, HDx."""
-
-    inner: Matching
-
-    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
-        """Solve each part and take class-wise medians, scaled back to a sum of one."""
-        parts = [
-            self.inner.match(part_map, part_rows, bags, n_threads)
-            for part_map, part_rows in zip(row_map.parts, rows.parts, strict=True)
-        ]
-        return median_solution(parts)
-
-    def full_objective(
-        self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
-    ) -> Array:
-        """Raise: a median has no objective of its own."""
-        raise NotImplementedError(
-            "the median over several numbers of bins minimises no divergence of its own; "
-            "ask a method with one number of bins (DM, DyS)"
-        )
-
-
-def median_solution(parts: list[Solution]) -> Solution:
+def median_solution(parts: Sequence[Solution]) -> Solution:
     """Return the class-wise median of several solutions, scaled back to a sum of one.
 
     The gap is NaN: a median solves no problem of its own.
     """
-    middle = np.median([part.prevalence for part in parts], axis=0)
-    middle = middle / middle.sum(axis=1, keepdims=True)
+    middle = _median(np.array([part.prevalence for part in parts]))
     unknown = np.full(len(middle), np.nan)
     n_iter = np.sum([part.n_iter for part in parts], axis=0)
     converged = np.all([part.converged for part in parts], axis=0)
     return Solution(middle, unknown, unknown, n_iter, converged)
+
+
+def _median(estimates: Array) -> Array:
+    middle = np.median(estimates, axis=0)
+    return np.asarray(middle / middle.sum(axis=1, keepdims=True))

@@ -1,29 +1,38 @@
-"""Matchings of densities in closed form: KDEy-CS, KDEy-L2.
-
-Matching by an f-divergence: KDEy-HD, DM-T, DM-HD.
-"""
+"""Matchings of densities: closed forms (KDEy-CS, KDEy-L2) and f-divergences (KDEy-HD, DM)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from kdey.bags import Bags
-from kdey.matching.interface import Matching
+from kdey.matching.interface import BagSummary, DeviceProblem, LimitsSource, Matching
 from kdey.problems import CauchySchwarz, Divergence, QuadraticMatch
 from kdey.problems.separable import resolve_generator
+from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution, solve_cauchy_schwarz, solve_divergence, solve_quadratic
 from kdey.solvers.quadratic import warn_uninformative
 
 
 @dataclass(frozen=True)
-class MatchCauchySchwarz(Matching):
+class MatchCauchySchwarz(Matching[CauchySchwarz]):
     """Cauchy-Schwarz divergence between densities: KDEy-CS."""
 
+    limits_source: ClassVar[LimitsSource] = "bootstrap"
+
+    @property
+    def bag_summary(self) -> BagSummary:
+        """The logarithm of the mean row, which small bandwidths need."""
+        return "log mean"
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the Cauchy-Schwarz problem where rows are mean kernels."""
+        return None if row_map.kernel_width() is None else DeviceProblem("cauchy-schwarz")
+
     def problem(
-        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> CauchySchwarz:
         """Return the problem; ``full`` adds the test-test term."""
         log_self = rows.log_self(bags, n_threads) if full else np.zeros(len(bags))
@@ -35,11 +44,17 @@ class MatchCauchySchwarz(Matching):
 
 
 @dataclass(frozen=True)
-class MatchSquares(Matching):
+class MatchSquares(Matching[QuadraticMatch]):
     """Integrated squared error between densities: KDEy-L2."""
 
+    limits_source: ClassVar[LimitsSource] = "bootstrap"
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the quadratic problem where rows are mean kernels."""
+        return None if row_map.kernel_width() is None else DeviceProblem("quadratic")
+
     def problem(
-        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> QuadraticMatch:
         """Return the problem; ``full`` adds the test-test term."""
         constants = np.zeros(len(bags))
@@ -54,16 +69,19 @@ class MatchSquares(Matching):
 
 #: Smallest share of a bag at a point or bin, relative to the classes', that counts.
 NEGLIGIBLE = 1e-24
+#: Divergences that only the host's solver handles: it knows what they forbid (infinite values).
+ON_HOST = ("reverse-kl",)
 
 
 @dataclass(frozen=True)
-class MatchDivergence(Matching):
+class MatchDivergence(Matching[Divergence]):
     """An f-divergence averaged over the row map's terms: KDEy-HD, DM-T, DM-HD.
 
     A term is a reference point (Monte Carlo) or a histogram (DM): ``row_map.n_terms`` of them.
     """
 
     divergence: str
+    limits_source: ClassVar[LimitsSource] = "bootstrap"
 
     def __post_init__(self) -> None:
         resolve_generator(self.divergence)
@@ -73,8 +91,16 @@ class MatchDivergence(Matching):
         """Only where the bag's profile enters without a logarithm or a quotient."""
         return self.divergence == "hellinger"
 
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the divergence problem where rows are kernels at drawn points."""
+        if row_map.drawn_points() is None or self.divergence in ON_HOST:
+            return None
+        if not row_map.templates.any(axis=1).all():
+            return None
+        return DeviceProblem("divergence", divergence=self.divergence)
+
     def problem(
-        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> Divergence:
         """Return the divergence problem."""
         templates = row_map.templates

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from kdey.bags import Bags
-from kdey.matching.interface import Matching
+from kdey.matching.interface import BagSummary, DeviceProblem, Matching
 from kdey.problems import MixtureLikelihood
+from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution, solve_mixture, solve_mixture_em
 
 
 @dataclass(frozen=True)
-class MaximiseLikelihood(Matching):
+class MaximiseLikelihood(Matching[MixtureLikelihood]):
     """Mixture likelihood of the bag, to a certified optimum: EMQ, DIR, KDEy-ML.
 
     Attributes
@@ -34,12 +35,31 @@ class MaximiseLikelihood(Matching):
     def __post_init__(self) -> None:
         check_stopping(self.tol, self.max_iter)
 
+    @property
+    def bag_summary(self) -> BagSummary:
+        """All rows of a bag: a likelihood is no function of their mean."""
+        return "rows"
+
+    @property
+    def likelihood(self) -> MaximiseLikelihood:
+        """The likelihood itself."""
+        return self
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the maximum is reached and certified."""
+        return True
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the mixture problem, whatever the rows."""
+        return DeviceProblem("mixture", tol=self.tol, max_iter=self.max_iter)
+
     def problem(
-        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> MixtureLikelihood:
         """Return the mixture problem."""
         make = MixtureLikelihood.from_log_rows if self.log_rows else MixtureLikelihood
-        return make(rows.array, bags)
+        return make(rows.each(), bags)
 
     def solve(self, problem: MixtureLikelihood, n_threads: int = 1) -> Solution:
         """Return the maximum likelihood prevalences."""
@@ -49,14 +69,24 @@ class MaximiseLikelihood(Matching):
 
 @dataclass(frozen=True)
 class ExpectationMaximisation(MaximiseLikelihood):
-    """EM as the literature runs it, from the training prevalence ``row_map.prior``."""
+    """EM as the literature runs it, from the training prevalence."""
 
     tol: float = 1e-4
 
-    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
+    @property
+    def is_exact(self) -> bool:
+        """Not so: EM stops by its own rule."""
+        return False
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return None: the iterations of EM are those of the host."""
+        return None
+
+    def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
         """Return what EM reaches by its stopping rule; the gap tells how far that is."""
         problem = self.problem(row_map, rows, bags)
-        start = np.tile(row_map.prior / row_map.prior.sum(), (len(bags), 1))
+        first = row_map.starting_prevalence()
+        start = None if first is None else np.tile(first, (len(bags), 1))
         options: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}
         return solve_mixture_em(problem, tol=self.tol, start=start, **options)
 

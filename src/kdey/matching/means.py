@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.matching.interface import Matching, exact_solution
+from kdey.matching.interface import LimitsSource, Matching, exact_solution
 from kdey.problems import LeastSquares
+from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution, solve_least_squares
+from kdey.solvers.quadratic import solve_programs
 
 
 @dataclass(frozen=True)
-class Mean(Matching):
+class Mean(Matching[LeastSquares]):
     """The mean row is the prevalence: CC and PCC."""
 
-    def match(self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1) -> Solution:
+    # Nothing is inverted, so no moment equation holds.
+    limits_source: ClassVar[LimitsSource] = "bootstrap"
+
+    def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
         """Return the mean rows, scaled to a sum of one (rows may miss it by a tolerance)."""
         means = rows.mean(bags)
         return exact_solution(means / means.sum(axis=1, keepdims=True))
 
     def full_objective(
-        self, row_map: Any, rows: Any, bags: Bags, prevalence: NDArray[Any], n_threads: int = 1
+        self,
+        row_map: RowMap,
+        rows: Rows,
+        bags: Bags,
+        prevalence: NDArray[np.floating],
+        n_threads: int = 1,
     ) -> Array:
         """Return half the squared distance from the mean row."""
         return np.asarray(0.5 * ((rows.mean(bags) - prevalence) ** 2).sum(axis=1))
 
 
 @dataclass(frozen=True)
-class MatchMeans(Matching):
+class MatchMeans(Matching[LeastSquares]):
     """Least squares between mean rows and templates: ACC, PACC."""
 
+    # Templates are class means of the rows.
+    limits_source: ClassVar[LimitsSource] = "moments"
+    takes_templates: ClassVar[bool] = True
+
     def problem(
-        self, row_map: Any, rows: Any, bags: Bags, n_threads: int = 1, full: bool = False
+        self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> LeastSquares:
         """Return the least squares problem."""
         return LeastSquares(row_map.templates, rows.mean(bags))
@@ -43,3 +57,10 @@ class MatchMeans(Matching):
     def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
         """Return the solution on the simplex."""
         return solve_least_squares(problem, n_threads=n_threads)
+
+    def match_templates(self, templates: Array, targets: Array, n_threads: int = 1) -> Array:
+        """Return the least squares prevalences of bags with templates of their own, (n, k)."""
+        gram = templates.transpose(0, 2, 1) @ templates
+        linear = (targets[:, None, :] @ templates)[:, 0, :]
+        x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
+        return np.asarray(x / x.sum(axis=1, keepdims=True))

@@ -185,7 +185,7 @@ def check_names(quantifier: Any, names: Iterable[str]) -> None:
 
 
 def _default_classifier(quantifier: Any) -> Any:
-    return quantifier._inner()
+    return quantifier.inner_estimator()
 
 
 def _with_params(quantifier: Any, params: Mapping[str, Any]) -> Any:

@@ -1,6 +1,4 @@
-"""A cache of stages that several searches share: explicit, bounded, passed in by the user.
-
-Scores of candidates: a nested loop over stages, each computed once.
+"""Scores of candidates: a nested loop over stages, each computed once and kept in a cache.
 
 classifier stage (classifier, cv, seed) -> rows (all bandwidths in one pass) -> solutions -> errors.
 A candidate whose quantifier declares no stages is fitted and solved as a whole.
@@ -10,25 +8,26 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._support.device import choose_device, device_name, on_host
+from kdey._support.device import choose_device, on_host
 from kdey._support.fingerprint import fingerprint
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_count
 from kdey._support.warnings import muted
-from kdey.evaluation.run import bag_solver
 from kdey.gpu import match_rows, rows_of_family_on
+from kdey.matching import AnyMatching
 from kdey.metrics import Metric
 from kdey.model_selection.candidates import Candidate, Score, Training, Validation
-from kdey.posteriors import FittedStage, predict_posteriors
-from kdey.quantifiers.base import PoolWork
-from kdey.rows.interface import families, rows_of_family
+from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
+from kdey.quantifiers.base import MethodStages, PoolWork
+from kdey.quantifiers.foreign import as_quantifier
+from kdey.rows.interface import RowMap, Rows, RowSpec, families, rows_of_family
 from kdey.rows.references import BandwidthWarning
 from kdey.solvers.solution import Solution
 
@@ -156,7 +155,7 @@ class Scoring:
             if one.key not in finished:
                 self._run_plain(one, finish)
 
-    def fitted(self, stage: Any, training: Training) -> tuple[FittedStage, str]:
+    def fitted(self, stage: ClassifierStage, training: Training) -> tuple[FittedStage, str]:
         """Return a classifier stage fitted on ``training``, if not in the cache, and its key."""
         key = fingerprint(stage, training.key)
         return self.cache.stage(
@@ -170,7 +169,7 @@ class Scoring:
         start = time.perf_counter()
         left = [planned.candidate for planned in group if planned.candidate.key not in finished]
         try:
-            fitted, key = self.fitted(group[0].stage, self.training)
+            fitted, key = self.fitted(group[0].stages.classifier, self.training)
             pool_key = fingerprint(key, self.validation.pool_key)
             points = self.cache.posteriors(
                 pool_key,
@@ -189,9 +188,9 @@ class Scoring:
     def _families(self, group: list[_Planned], pool_size: int) -> Iterator[list[_Planned]]:
         """Yield the candidates of one stage whose rows are made together, on one device."""
         k = len(self.training.classes)
-        for device in dict.fromkeys(planned.device for planned in group):
-            here = [planned for planned in group if planned.device == device]
-            specs = {planned.spec_key: planned.spec for planned in here}
+        for device in dict.fromkeys(planned.stages.device for planned in group):
+            here = [planned for planned in group if planned.stages.device == device]
+            specs = {planned.spec_key: planned.stages.rows for planned in here}
             for family in families(list(specs.values()), pool_size, k):
                 keys = [list(specs)[i] for i in family]
                 yield [planned for planned in here if planned.spec_key in keys]
@@ -206,20 +205,20 @@ class Scoring:
         finished: set[str],
         finish: Finish,
     ) -> None:
-        specs: dict[str, Any] = {planned.spec_key: planned.spec for planned in members}
-        quick = all(planned.matching.takes_quick_rows for planned in members)
+        specs: dict[str, RowSpec] = {planned.spec_key: planned.stages.rows for planned in members}
+        quick = all(planned.stages.matching.takes_quick_rows for planned in members)
         base = fingerprint(pool_key, self.validation.bags_key, list(specs), quick)
-        if members[0].device != "cpu":
-            base = fingerprint(base, members[0].device)
+        if members[0].stages.device != "cpu":
+            base = fingerprint(base, members[0].stages.device)
         solve = self._rows(members, fitted, points, quick)
         for spec_key in specs:
             for planned in (p for p in members if p.spec_key == spec_key):
                 if planned.candidate.key in finished:
                     continue
-                key = fingerprint(base, spec_key, planned.matching)
+                key = fingerprint(base, spec_key, planned.stages.matching)
                 start = time.perf_counter()
                 try:
-                    solution = self.cache.solution(key) or solve(spec_key, planned.matching)
+                    solution = self.cache.solution(key) or solve(spec_key, planned.stages.matching)
                 except Exception as error:
                     self._failed([planned.candidate], error, finish)
                     continue
@@ -229,24 +228,24 @@ class Scoring:
 
     def _rows(
         self, members: list[_Planned], fitted: FittedStage, points: Any, quick: bool
-    ) -> Callable[[str, Any], Solution]:
+    ) -> Callable[[str, AnyMatching], Solution]:
         """Return the solver of a spec's candidates; rows are made when first asked for."""
         n_threads = thread_count(self.n_jobs)
-        specs = {planned.spec_key: planned.spec for planned in members}
+        specs = {planned.spec_key: planned.stages.rows for planned in members}
         wanted, k = list(specs.values()), len(self.training.classes)
         n_pairs = float(len(fitted.training.labels)) * len(points) * len(wanted)
 
-        def make() -> Iterator[tuple[Any, Any]]:
-            device = choose_device(members[0].device, n_pairs, points)
+        def make() -> Iterator[tuple[RowMap, Rows]]:
+            device = choose_device(members[0].stages.device, n_pairs, points)
             if device is not None:
                 inputs = (fitted.training, points, k, device, n_threads)
-                return rows_of_family_on(wanted, members[0].matching, *inputs)
+                return rows_of_family_on(wanted, members[0].stages.matching, *inputs)
             host = on_host(points)
             return rows_of_family(wanted, fitted.training, host, k, n_threads, quick=quick)
 
         stream = _Stream(specs, make)
 
-        def solve(spec_key: str, matching: Any) -> Solution:
+        def solve(spec_key: str, matching: AnyMatching) -> Solution:
             with _quiet():
                 row_map, rows = stream.at(spec_key)
                 bags = self.validation.labelled.bags
@@ -264,7 +263,8 @@ class Scoring:
                 fit_time = time.perf_counter() - start
                 start = time.perf_counter()
                 pool = PoolWork(self.validation.X, self.n_jobs)
-                solution = bag_solver(one.quantifier, pool)(self.validation.labelled.bags)
+                solve = as_quantifier(one.quantifier).on_pool(pool)
+                solution = solve(self.validation.labelled.bags)
         except Exception as error:
             self._failed([one], error, finish)
             return
@@ -297,25 +297,29 @@ class Scoring:
 class _Stream:
     """The rows of a family in the order of its specs, made on demand and held one at a time."""
 
-    def __init__(self, specs: dict[str, Any], make: Callable[[], Iterator[Any]]) -> None:
+    def __init__(
+        self, specs: Mapping[str, RowSpec], make: Callable[[], Iterator[tuple[RowMap, Rows]]]
+    ) -> None:
         self._order, self._make = list(specs), make
-        self._source: Iterator[Any] | None = None
-        self._next, self._held = 0, (None, None)
+        self._source: Iterator[tuple[RowMap, Rows]] | None = None
+        self._next = 0
+        self._current: tuple[RowMap, Rows] | None = None
         self._broken: Exception | None = None
 
-    def at(self, key: str) -> Any:
+    def at(self, key: str) -> tuple[RowMap, Rows]:
         """Return row map and rows of one spec; what failed once fails for the later ones too."""
         if self._broken is not None:
             raise self._broken
         try:
             self._source = self._source or self._make()
             while self._next <= self._order.index(key):
-                self._held = next(self._source)
+                self._current = next(self._source)
                 self._next += 1
         except Exception as error:
             self._broken = error
             raise
-        return self._held
+        assert self._current is not None, "rows are asked for in the order of the specs"
+        return self._current
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,25 +327,19 @@ class _Planned:
     """A candidate with its stages."""
 
     candidate: Candidate
-    stage: Any
+    stages: MethodStages
     stage_key: str
-    spec: Any
     spec_key: str
-    matching: Any
-    device: str
 
 
 def _plan(one: Candidate, n_classes: int) -> _Planned | None:
     """Return the candidate's stages; None where it has none. Bad parameters raise here."""
-    if not hasattr(one.quantifier, "_classifier_stage"):
+    quantifier = as_quantifier(one.quantifier)
+    quantifier.check_n_classes(n_classes)
+    stages = quantifier.stages()
+    if stages is None:
         return None
-    one.quantifier._check_n_classes(n_classes)
-    stage = one.quantifier._classifier_stage()
-    if stage is None:
-        return None
-    spec, matching = one.quantifier._row_spec(), one.quantifier._matching()
-    device = device_name(getattr(one.quantifier, "device", "cpu"))
-    return _Planned(one, stage, fingerprint(stage), spec, fingerprint(spec), matching, device)
+    return _Planned(one, stages, fingerprint(stages.classifier), fingerprint(stages.rows))
 
 
 def _quiet() -> AbstractContextManager[None]:

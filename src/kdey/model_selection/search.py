@@ -37,6 +37,7 @@ from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
+from kdey.quantifiers.foreign import as_quantifier
 
 
 def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:
@@ -330,15 +331,15 @@ class BaseSearch(BaseQuantifier):
 
     def _refit(self, scoring: Scoring, everything: Training) -> None:
         (best,) = make_candidates(self.quantifier, [self.best_params_])
-        made, y = best.quantifier, everything.classes[everything.codes]
-        stage = getattr(made, "_classifier_stage", lambda: None)()
-        if stage is None:
+        y = everything.classes[everything.codes]
+        stages = as_quantifier(best.quantifier).stages()
+        if stages is None:
             weights = everything.weights
             extra = {} if weights is None else {"sample_weight": weights}
-            self.best_estimator_ = made.fit(everything.X, y, **extra)
+            self.best_estimator_ = best.quantifier.fit(everything.X, y, **extra)
             return
-        fitted, _ = scoring.fitted(stage, everything)
-        self.best_estimator_ = made.fit_stage(fitted, everything.X, y)
+        fitted, _ = scoring.fitted(stages.classifier, everything)
+        self.best_estimator_ = best.quantifier.fit_stage(fitted, everything.X, y)
 
     @property
     def results_(self) -> Any:
@@ -351,8 +352,17 @@ class BaseSearch(BaseQuantifier):
         check_is_fitted(self, "cv_results_")
         return as_frame(self.cv_results_, backend)
 
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        if not hasattr(self, "best_estimator_"):
+    @property
+    def answering(self) -> BaseQuantifier:
+        """The best candidate, fitted on everything."""
+        best = vars(self).get("best_estimator_")
+        if best is None:
             raise AttributeError("predictions need refit=True: no estimator was kept")
-        solver: BagSolver = self.best_estimator_.on_pool(pool)
-        return solver
+        return as_quantifier(best)
+
+    def inner_estimator(self) -> Any:
+        """Return the quantifier that X is handed to."""
+        return self.quantifier
+
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        return self.answering.on_pool(pool)

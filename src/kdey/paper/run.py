@@ -241,10 +241,11 @@ def _test(template: Any, choice: Choice, task: Task, cache: StageCache, n_jobs: 
 def _refit(made: Any, task: Task, cache: StageCache, n_jobs: int) -> Any:
     """Fit on the development data, with a classifier that other methods may have fitted."""
     X, y = task.development.X, task.development.y
-    stage = made._classifier_stage()
-    if stage is None:
+    stages = made.stages()
+    if stages is None:
         return made.fit(X, y)
     codes, classes = training_labels(y)
+    stage = stages.classifier
     key = fingerprint("development", stage, task.key)
     fitted = cache.stage(key, lambda: stage.fit(X, codes, classes, None, n_jobs))
     return made.fit_stage(fitted, X, y)

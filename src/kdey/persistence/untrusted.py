@@ -9,11 +9,13 @@ A first answer of a quantifier that was just read, for parts that do not fit tog
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 
 
 def check_trees(classifier: Any) -> None:
@@ -83,29 +85,23 @@ _MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, Memory
 _OVERRUNS = (RecursionError, SystemError, NotImplementedError)
 
 
-def check_answers(quantifier: Any) -> None:
+def check_answers(quantifier: BaseQuantifier) -> None:
     """Ask ``quantifier`` for one small bag; raise ValueError where its parts do not fit together.
 
     A file with checksums that match may still hold, say, templates of other classes, or lack a
     field. Better to hear of it where the file is read than from the first bag.
     """
-    if getattr(quantifier, "device", None) not in (None, "cpu", "auto"):
+    if quantifier.device not in (None, "cpu", "auto"):
         return  # making a device ready takes seconds
     try:
-        if _takes_posteriors(quantifier):
-            quantifier.aggregate(_corners(len(quantifier.classes_)))
+        if quantifier.takes_posteriors:
+            cast(PosteriorsMixin, quantifier).aggregate(_corners(len(quantifier.classes_)))
         else:
-            quantifier.predict(np.zeros((2, int(quantifier.n_features_in_))))
+            quantifier.predict(np.zeros((2, quantifier.n_features or 1)))
     except (*_MISFITS, *_OVERRUNS) as error:
         raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
     except Exception:  # said again, with its own words, when a bag is asked for
         return
-
-
-def _takes_posteriors(quantifier: Any) -> bool:
-    """Return whether a quantifier, or what it wraps, works on posteriors rather than features."""
-    members = getattr(quantifier, "quantifiers_", None)
-    return _takes_posteriors(members[0]) if members else hasattr(quantifier, "aggregate")
 
 
 def _corners(n_classes: int) -> NDArray[np.float64]:

@@ -18,10 +18,12 @@ from kdey.simplex import check_posteriors
 class _Adjusting(AggregativeQuantifier):
     _crisp: bool
 
-    def _row_spec(self) -> PosteriorRows:
+    def row_spec(self) -> PosteriorRows:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         return PosteriorRows(crisp=self._crisp, adjusted=True)
 
-    def _matching(self) -> MatchMeans:
+    def matching(self) -> MatchMeans:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return MatchMeans()
 
     @classmethod
@@ -52,7 +54,7 @@ class _Adjusting(AggregativeQuantifier):
             raise ValueError(f"classes must have shape ({len(rates)},), got {made.classes_.shape}")
         made.prevalence_ = np.full(len(rates), np.nan)
         made.row_map_ = PosteriorMap(np.ascontiguousarray(rates, dtype=np.float64), cls._crisp)
-        made.matching_ = made._matching()
+        made.matching_ = made.matching()
         return made
 
     def adjust(self, observed: ArrayLike) -> Array:

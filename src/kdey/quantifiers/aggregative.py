@@ -2,12 +2,14 @@
 
 A method declares two things, each made from its parameters at ``fit``:
 
-``_row_spec()``
+``row_spec()``
     how an instance becomes a row and a class a template (``kdey.rows``);
-``_matching()``
+``matching()``
     which problem is solved with them, and how (``kdey.matching``).
 
-Labels, classifiers, cross-validation, pools and checks live here once.
+Labels, classifiers, cross-validation, pools and checks live here once. What other parts of the
+library ask of a quantifier is in ``kdey.fitted``, what they ask of rows and matchings in
+``kdey.rows.interface`` and ``kdey.matching.interface``; all of it has defaults.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ from kdey._support.device import choose_device, device_name, on_gpu, on_host, po
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_weights
 from kdey.bags import Array, Bags, BagsLike
-from kdey.gpu import device_solver, has_route, n_pairs
+from kdey.gpu import device_solver
 from kdey.intervals import Estimates, FittedModel, IntervalOptions, estimate_points
-from kdey.matching import Matching
+from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
     BagSolver,
     BaseQuantifier,
+    MethodStages,
     PoolWork,
     PosteriorsMixin,
     checked_bags,
@@ -48,14 +51,11 @@ from kdey.solvers.solution import Solution
 class RowQuantifier(BaseQuantifier):
     """A quantifier given by a row spec and a matching (see the module)."""
 
-    n_jobs: int | None
-    random_state: Any
-
-    def _row_spec(self) -> RowSpec:
+    def row_spec(self) -> RowSpec:
         """Return the row spec made from the parameters; raises where they are invalid."""
         raise NotImplementedError
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
         """Return the matching made from the parameters; raises where they are invalid."""
         raise NotImplementedError
 
@@ -69,12 +69,10 @@ class RowQuantifier(BaseQuantifier):
             )
         if training.weights is not None:
             self.prevalence_ = mass / mass.sum()
-        device_name(getattr(self, "device", "cpu"))
-        matching = self._matching()
-        spec, n_threads = self._row_spec(), thread_count(self.n_jobs)
-        self.tuning_ = None
-        if hasattr(spec, "choose"):  # parameters left open are settled by the training rows
-            self.tuning_, spec = spec.choose(training, k, n_threads)
+        device_name(self.device)
+        matching = self.matching()
+        spec, n_threads = self.row_spec(), thread_count(self.n_jobs)
+        self.tuning_, spec = spec.settle(training, k, n_threads)
         self.row_spec_, self.row_map_ = spec, spec.fit(training, k, n_threads)
         self.matching_ = matching
         self.__dict__.pop("_interval_model", None)
@@ -97,16 +95,16 @@ class RowQuantifier(BaseQuantifier):
     def interval_model(self) -> FittedModel:
         """Return the fitted stages as intervals take them; what they need is computed once."""
         threads = thread_count(self.n_jobs)
-        held: FittedModel | None = getattr(self, "_interval_model", None)
+        held: FittedModel | None = vars(self).get("_interval_model")
         if held is None or held.n_threads != threads:
             held = FittedModel(
                 self.classes_,
                 self.prevalence_,
-                getattr(self, "row_spec_", None),  # absent where templates were given
+                vars(self).get("row_spec_"),  # absent where templates were given
                 self.row_map_,
                 self.matching_,
-                getattr(self, "training_", None),
-                isinstance(self, PosteriorsMixin),
+                vars(self).get("training_"),
+                self.takes_posteriors,
                 threads,
             )
             self._interval_model = held
@@ -114,11 +112,10 @@ class RowQuantifier(BaseQuantifier):
 
     def _device(self, points: Any) -> Any:
         """Return the torch device to work on ``points`` with; None: the native core."""
-        name = getattr(self, "device", "cpu")
-        wanted = on_gpu(points) or not (isinstance(name, str) and name == "cpu")
-        if not wanted or not has_route(self.row_map_, self.matching_):
+        wanted = on_gpu(points) or not (isinstance(self.device, str) and self.device == "cpu")
+        if not wanted or self.matching_.device_problem(self.row_map_) is None:
             return None
-        return choose_device(name, n_pairs(self.row_map_, len(points)), points)
+        return choose_device(self.device, self.row_map_.n_pairs(len(points)), points)
 
     def _on_points(self, points: Any, n_threads: int) -> BagSolver:
         device = self._device(points)
@@ -205,9 +202,9 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    #: Whether the templates are made from training posteriors (CC, PCC and EMQ need none).
     @property
-    def _needs_posteriors(self) -> bool:
+    def needs_posteriors(self) -> bool:
+        """Whether the templates are made from training posteriors (CC, PCC and EMQ need none)."""
         return True
 
     @unfitted_on_failure
@@ -222,7 +219,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         sample_weight : array-like of shape (n,), optional
             Used by the classifier (where it can) and by the templates.
         """
-        self._row_spec(), self._matching()  # refuse bad parameters before any work
+        self.row_spec(), self.matching()  # refuse bad parameters before any work
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
@@ -232,14 +229,19 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     @unfitted_on_failure
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
-        self._row_spec(), self._matching()
+        self.row_spec(), self.matching()
         validate_data(self, X, skip_check_array=True)
         self._start_fit(y)
         return self._adopt(stage)
 
+    def stages(self) -> MethodStages:
+        """Return the stages made from the parameters; raises where they are invalid."""
+        rows, matching = self.row_spec(), self.matching()
+        return MethodStages(self._classifier_stage(), rows, matching, device_name(self.device))
+
     def _classifier_stage(self) -> ClassifierStage:
-        cv = self.cv if self._needs_posteriors else None
-        return ClassifierStage(self._inner(), cv, self.random_state)
+        cv = self.cv if self.needs_posteriors else None
+        return ClassifierStage(self.inner_estimator(), cv, self.random_state)
 
     def _adopt(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training
@@ -275,7 +277,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self.training_ = TrainingPosteriors(p, codes, weights)
         return self._fit_rows(self.training_)
 
-    def _inner(self) -> Any:
+    def inner_estimator(self) -> Any:
+        """Return the classifier that X is handed to."""
         from sklearn.linear_model import LogisticRegression  # slow to import
 
         return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
@@ -285,16 +288,15 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     def _forget(self, *names: str) -> None:
         for name in names:
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        if not hasattr(self, "classifier_"):
+        if self.fitted_classifier is None:
             raise ValueError(
                 f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
                 "use aggregate, aggregate_bags or estimate_posteriors"
             )
-        return pool.posteriors(self.classifier_, self.classes_)
+        return pool.posteriors(self.fitted_classifier, self.classes_)
 
     def _estimates_from(
         self,

@@ -1,14 +1,9 @@
-"""The work per instance on one pool, shared by the quantifiers that need the same of it.
-
-What is left of a quantifier whose fit fails: nothing that looks fitted.
-
-What every quantifier is: a scikit-learn estimator from bags to prevalences.
-"""
+"""What every quantifier is: a scikit-learn estimator from bags to prevalences."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeAlias, TypeVar, cast
@@ -21,11 +16,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from kdey._support.threads import thread_count
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.fitted import check_aggregative
+from kdey.fitted import fitted_stages
 from kdey.groups.cluster import predict_groups
-from kdey.intervals import Estimate, Estimates, IntervalOptions, estimate_solver
+from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
-from kdey.posteriors import ClassifierStage, Posteriors, predict_posteriors
+from kdey.matching import AnyMatching
+from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
+from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
@@ -62,6 +59,24 @@ class PoolWork:
         return thread_count(own if self.n_jobs is None else self.n_jobs)
 
 
+@dataclass(frozen=True, eq=False)
+class MethodStages:
+    """The stages of a method, which a search computes once for all candidates that share them.
+
+    Attributes
+    ----------
+    classifier : ClassifierStage
+    rows : RowSpec
+    matching : Matching
+    device : str
+    """
+
+    classifier: ClassifierStage
+    rows: RowSpec
+    matching: AnyMatching
+    device: str
+
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -95,21 +110,87 @@ class BaseQuantifier(BaseEstimator):
     """
 
     #: Largest number of classes the method itself handles; binary methods say 2.
-    _max_classes: int | None = None
+    max_classes: int | None = None
     #: Whether fitting draws at random beyond the folds (Monte Carlo points, training bags).
-    _draws_at_fit: bool = False
+    draws_at_fit: bool = False
+    #: Parameters that not every method has; their values mean "nothing asked for".
+    n_jobs: int | None = None
+    random_state: Any = None
+    device: Any = "cpu"
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on instances ``X`` with labels ``y``; see the class for what is learnt."""
         raise NotImplementedError
 
+    @property
+    def answering(self) -> BaseQuantifier:
+        """The quantifier that gives the answers: itself, or the best one of a search."""
+        return self
+
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether it works on posteriors, and so has ``aggregate`` and ``estimate_posteriors``."""
+        return False
+
+    @property
+    def fitted_classifier(self) -> Any | None:
+        """The one classifier that scores instances; None: there is none, or several."""
+        return vars(self).get("classifier_")
+
+    @property
+    def fold_classifiers(self) -> Sequence[Any] | None:
+        """The classifiers of the folds, where they are kept; see ``hold_fold_models``."""
+        return vars(self).get("fold_classifiers_")
+
+    def keep_fold_classifiers(self, classifiers: Sequence[Any]) -> None:
+        """Keep the classifiers of the folds beside the one fitted on everything."""
+        self.fold_classifiers_ = list(classifiers)
+
+    @property
+    def table_layout(self) -> Mapping[str, Any] | None:
+        """The columns of the table it was fitted on (``kdey.tables``); None: no table."""
+        return vars(self).get("table_")
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features it was fitted on; None: they had no names."""
+        names = vars(self).get("feature_names_in_")
+        return None if names is None else tuple(str(name) for name in names)
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of features it was fitted on; None: it was fitted on scores."""
+        return vars(self).get("n_features_in_")
+
+    @property
+    def tuning_record(self) -> TuningRecord | None:
+        """What an automatic choice at ``fit`` tried and chose; None: nothing was chosen."""
+        return vars(self).get("tuning_")
+
+    def interval_model(self) -> FittedModel | None:
+        """Return the fitted stages of a method given by rows and a matching; None for others."""
+        return None
+
+    def estimate_posteriors(
+        self, posteriors: ArrayLike, bags: BagsLike | None = None, **options: Any
+    ) -> Estimate | Estimates:
+        """Raise: only quantifiers on posteriors have it."""
+        raise TypeError(f"{type(self).__name__} works on features, not on posteriors")
+
     def _on_pool(self, pool: PoolWork) -> BagSolver:
         """Do the work per instance; return the map from bags to their solutions."""
         raise NotImplementedError
 
-    def _classifier_stage(self) -> ClassifierStage | None:
-        """Return the stage that can be fitted once for several quantifiers; None: there is none."""
+    def stages(self) -> MethodStages | None:
+        """Return the stages made from the parameters; None: the method is fitted as a whole.
+
+        Raises where parameters are invalid.
+        """
         return None
+
+    def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
+        """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
+        raise NotImplementedError(f"{type(self).__name__} is fitted as a whole")
 
     def on_pool(self, pool: PoolWork) -> BagSolver:
         """Do the work per instance of a pool; return the map from bags to their solutions.
@@ -230,7 +311,7 @@ class BaseQuantifier(BaseEstimator):
         made = self._estimates_on(pool, checked, options, clusters)
         if not check_fit:
             return made
-        check_aggregative(self)
+        fitted_stages(self)  # or else it has no posteriors to check
         from kdey.diagnostics import with_fit_checks  # slow to import
 
         return with_fit_checks(self, made, self._pool_points(pool), checked, X)
@@ -248,10 +329,10 @@ class BaseQuantifier(BaseEstimator):
     def _check_points(self, X: Any) -> None:
         if _num_samples(X) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
-        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
+        if getattr(X, "ndim", 2) == 1 and self.n_features is not None:
             raise ValueError(
                 "Expected 2D array, got 1D array instead. Reshape your data: X must have shape "
-                f"(n_instances, {self.n_features_in_})"
+                f"(n_instances, {self.n_features})"
             )
         validate_data(self, X, reset=False, skip_check_array=True)
 
@@ -259,12 +340,13 @@ class BaseQuantifier(BaseEstimator):
         """Set ``classes_`` and ``prevalence_``; return the labels as codes."""
         codes, self.classes_ = training_labels(y, classes)
         k = len(self.classes_)
-        self._check_n_classes(k)
+        self.check_n_classes(k)
         self.prevalence_ = np.bincount(codes, minlength=k) / len(codes)
         return codes
 
-    def _check_n_classes(self, k: int) -> None:
-        if self._max_classes is not None and k > self._max_classes:
+    def check_n_classes(self, k: int) -> None:
+        """Raise where the method does not handle ``k`` classes."""
+        if self.max_classes is not None and k > self.max_classes:
             raise ValueError(
                 f"{type(self).__name__} is a binary quantifier, but y has {k} classes; "
                 f"use OneVsAll({type(self).__name__}(...))"
@@ -275,21 +357,23 @@ class BaseQuantifier(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "quantifier"
         tags.target_tags.required = True
-        inner = self._inner()
+        inner = self.inner_estimator()
         if inner is not None:
             tags.input_tags = get_tags(inner).input_tags
         return tags
 
-    def _inner(self) -> Any:
-        """Return the estimator that X is handed to, which says what X may be; None: ours."""
-        return getattr(self, "quantifier", None)
+    def inner_estimator(self) -> Any:
+        """Return the estimator that X is handed to, which says what X may be; None: no other."""
+        return None
 
 
-class PosteriorsMixin:
+class PosteriorsMixin(BaseQuantifier):
     """Prevalences from given posteriors: "scores in, answer out", no classifier needed."""
 
-    classes_: NDArray[Any]
-    prevalence_: Array
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether it works on posteriors: it does."""
+        return True
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         raise NotImplementedError

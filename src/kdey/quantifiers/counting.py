@@ -31,13 +31,16 @@ class _Counting(AggregativeQuantifier):
     cv = None
 
     @property
-    def _needs_posteriors(self) -> bool:
+    def needs_posteriors(self) -> bool:
+        """Whether the templates are made from training posteriors."""
         return False
 
-    def _row_spec(self) -> PosteriorRows:
+    def row_spec(self) -> PosteriorRows:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         return PosteriorRows(crisp=self._crisp, adjusted=False)
 
-    def _matching(self) -> Mean:
+    def matching(self) -> Mean:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return Mean()
 
 

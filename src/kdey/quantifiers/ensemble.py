@@ -16,11 +16,11 @@ from kdey._support.validation import check_choice
 from kdey.bags import Array, Bags
 from kdey.quantifiers.base import (
     BagSolver,
-    BaseQuantifier,
     PoolWork,
     PosteriorsMixin,
     unfitted_on_failure,
 )
+from kdey.quantifiers.foreign import as_quantifier
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
 
@@ -29,7 +29,7 @@ _REDUCTIONS = ("mean", "median")
 _SELECTIONS = ("all", "prevalence")
 
 
-class Ensemble(PosteriorsMixin, BaseQuantifier):
+class Ensemble(PosteriorsMixin):
     """Many copies of a quantifier, each fitted on a training bag of another prevalence.
 
     Training prevalences are drawn uniformly from the simplex (Pérez-Gállego, Quevedo and
@@ -68,7 +68,7 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    _draws_at_fit = True
+    draws_at_fit = True
 
     def __init__(
         self,
@@ -90,6 +90,15 @@ class Ensemble(PosteriorsMixin, BaseQuantifier):
         self.selection = selection
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def inner_estimator(self) -> Any:
+        """Return the quantifier that X is handed to."""
+        return self.quantifier
+
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether the quantifier inside works on posteriors."""
+        return as_quantifier(self.quantifier).takes_posteriors
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from kdey._support.validation import check_choice
 from kdey.matching import (
+    AnyMatching,
     MatchDivergence,
     MatchHistograms,
     MatchHistogramsBinary,
-    Matching,
     MedianOf,
 )
 from kdey.posteriors import TrainingPosteriors
@@ -17,8 +17,8 @@ from kdey.problems.separable import GENERATORS
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.rows.composite import StackedSpec
 from kdey.rows.histogram import HistogramSpec
+from kdey.rows.interface import RowSpec, TuningEffort
 from kdey.tuning.bins import AutomaticBins
-from kdey.tuning.hold_outs import Effort
 from kdey.tuning.search import TuningPlan
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
@@ -28,7 +28,7 @@ _FEW_BAGS = 50
 _NOT_CONVEX = ("cauchy-schwarz", "mean-hellinger")
 
 
-def histogram_matching(divergence: str) -> Matching:
+def histogram_matching(divergence: str) -> AnyMatching:
     """Return the matching of histograms for a divergence by name."""
     check_choice(divergence, "divergence", [*GENERATORS, *_NOT_CONVEX])
     if divergence in _NOT_CONVEX:
@@ -48,20 +48,20 @@ class Binned(RowQuantifier):
         return isinstance(self.n_bins, str) and self.n_bins == "auto"
 
     @property
-    def _draws_at_fit(self) -> bool:  # type: ignore[override]
+    def draws_at_fit(self) -> bool:  # type: ignore[override]
+        """Whether fitting draws at random beyond the folds."""
         return self._tunes
 
     def _automatic(
         self, rows: HistogramSpec, *, stacked: bool = False, convex: bool = True
     ) -> AutomaticBins:
-        seed = getattr(self, "random_state", None)  # methods on features draw nothing else
-        plan = TuningPlan(self.tune_for, self.tune_bag_size, seed)
-        effort = Effort() if convex else Effort(bags=_FEW_BAGS)
-        return AutomaticBins(rows, self._matching(), plan, stacked, effort)
+        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+        effort = TuningEffort() if convex else TuningEffort(bags=_FEW_BAGS)
+        return AutomaticBins(rows, self.matching(), plan, stacked, effort)
 
     def _fit_rows(self, training: TrainingPosteriors) -> Self:
         super()._fit_rows(training)
-        self.n_bins_ = self.n_bins if self.tuning_ is None else int(self.tuning_.best.value)
+        self.n_bins_ = self.n_bins if self.tuning_ is None else int(self.tuning_.best_value)
         return self
 
 
@@ -121,13 +121,15 @@ class DM(Binned, AggregativeQuantifier):
         self.tune_for = tune_for
         self.tune_bag_size = tune_bag_size
 
-    def _row_spec(self) -> Any:
+    def row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         if self._tunes:
             convex = self.divergence not in _NOT_CONVEX
             return self._automatic(HistogramSpec(2, self.cdf), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf)
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return histogram_matching(self.divergence)
 
 
@@ -169,13 +171,15 @@ class DMx(Binned, FeatureQuantifier):
         self.tune_bag_size = tune_bag_size
         self.n_jobs = n_jobs
 
-    def _row_spec(self) -> Any:
+    def row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         if self._tunes:
             convex = self.divergence not in _NOT_CONVEX
             return self._automatic(HistogramSpec(2, self.cdf, "features"), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf, "features")
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return histogram_matching(self.divergence)
 
 
@@ -207,7 +211,7 @@ class HDy(Binned, AggregativeQuantifier):
     array([0.7, 0.3])
     """
 
-    _max_classes = 2
+    max_classes = 2
 
     def __init__(
         self,
@@ -225,12 +229,14 @@ class HDy(Binned, AggregativeQuantifier):
         self.tune_for = tune_for
         self.tune_bag_size = tune_bag_size
 
-    def _row_spec(self) -> Any:
+    def row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         if self._tunes:
             return self._automatic(HistogramSpec(2, channels="positive"), stacked=True)
         return _stack(self.n_bins, "positive")
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
+        """Return the matching made from the parameters; raises where they are invalid."""
         # The squared distance has the same minimiser and is convex.
         return MedianOf(MatchDivergence("hellinger"))
 
@@ -258,7 +264,7 @@ class HDx(Binned, FeatureQuantifier):
     array([0.6, 0.4])
     """
 
-    _max_classes = 2
+    max_classes = 2
 
     def __init__(
         self,
@@ -273,13 +279,15 @@ class HDx(Binned, FeatureQuantifier):
         self.tune_bag_size = tune_bag_size
         self.n_jobs = n_jobs
 
-    def _row_spec(self) -> Any:
+    def row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         if self._tunes:
             rows = HistogramSpec(2, channels="features")
             return self._automatic(rows, stacked=True, convex=False)
         return _stack(self.n_bins, "features")
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return MedianOf(MatchHistogramsBinary("mean-hellinger"))
 
 

@@ -12,20 +12,22 @@ from typing import Any, Self
 from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.kernels.bandwidth import RULES
 from kdey.kernels.geometry import KERNELS
+from kdey.kernels.sums import Precision
 from kdey.matching import (
+    AnyMatching,
     AverageOf,
     MatchCauchySchwarz,
     MatchDivergence,
-    Matching,
     MatchSquares,
     MaximiseLikelihood,
 )
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.density import DensityRows
+from kdey.rows.interface import RowSpec
 from kdey.rows.monte_carlo import MonteCarloSpec
 from kdey.rows.overlap import OverlapSpec
-from kdey.rows.references import KernelSpec
+from kdey.rows.references import KernelRowSpec, KernelSpec
 from kdey.tuning.kernel import AutomaticKernel, geometries
 from kdey.tuning.search import TuningPlan
 
@@ -83,7 +85,7 @@ class KDEy(AggregativeQuantifier):
         average: bool = True,
         tune_for: Any = "ae",
         tune_bag_size: int = 500,
-        precision: str = "mixed",
+        precision: Precision = "mixed",
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -100,7 +102,8 @@ class KDEy(AggregativeQuantifier):
         self.precision = precision
 
     @property
-    def _draws_at_fit(self) -> bool:  # type: ignore[override]
+    def draws_at_fit(self) -> bool:  # type: ignore[override]
+        """Whether fitting draws at random beyond the folds."""
         return self._tunes
 
     @property
@@ -111,15 +114,16 @@ class KDEy(AggregativeQuantifier):
     def _averages(self) -> bool:
         return self._tunes and self.kernel == "auto" and bool(self.average)
 
-    def _rows_of(self, kernel: KernelSpec) -> Any:
+    def _rows_of(self, kernel: KernelSpec) -> KernelRowSpec:
         """Return the row spec of the method for one kernel."""
         raise NotImplementedError
 
-    def _match(self) -> Matching:
+    def _match(self) -> AnyMatching:
         """Return the matching of the method for one kernel."""
         raise NotImplementedError
 
-    def _row_spec(self) -> Any:
+    def row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
         rows = self._rows_of(self._kernel_spec())
         if not self._tunes:
@@ -127,7 +131,8 @@ class KDEy(AggregativeQuantifier):
         free = geometries(self.kernel, self.shrinkage)
         return AutomaticKernel(rows, free, self._match(), plan, self._averages)
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return AverageOf(self._match()) if self._averages else self._match()
 
     def _kernel_spec(self) -> KernelSpec:
@@ -147,7 +152,8 @@ class KDEy(AggregativeQuantifier):
 
     def _fit_rows(self, training: TrainingPosteriors) -> Self:
         super()._fit_rows(training)
-        references = self.row_map_.references
+        references = self.row_map_.class_references()
+        assert references is not None, "every KDEy method has a kernel"
         self.bandwidth_ = references.bandwidth
         self.kernel_ = references.spec.kernel
         self.shrinkage_ = references.spec.shrinkage
@@ -180,7 +186,7 @@ class KDEyML(KDEy):
     def _rows_of(self, kernel: KernelSpec) -> DensityRows:
         return DensityRows(kernel)
 
-    def _match(self) -> Matching:
+    def _match(self) -> AnyMatching:
         return MaximiseLikelihood()
 
 
@@ -207,7 +213,7 @@ class KDEyCS(KDEy):
     def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
         return OverlapSpec(kernel)
 
-    def _match(self) -> Matching:
+    def _match(self) -> AnyMatching:
         return MatchCauchySchwarz()
 
 
@@ -232,7 +238,7 @@ class KDEyL2(KDEy):
     def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
         return OverlapSpec(kernel)
 
-    def _match(self) -> Matching:
+    def _match(self) -> AnyMatching:
         return MatchSquares()
 
 
@@ -268,7 +274,8 @@ class KDEyHD(KDEy):
     """
 
     @property
-    def _draws_at_fit(self) -> bool:  # type: ignore[override]
+    def draws_at_fit(self) -> bool:  # type: ignore[override]
+        """Whether fitting draws at random beyond the folds."""
         return True
 
     def __init__(
@@ -283,7 +290,7 @@ class KDEyHD(KDEy):
         average: bool = True,
         tune_for: Any = "ae",
         tune_bag_size: int = 500,
-        precision: str = "mixed",
+        precision: Precision = "mixed",
         cv: Any = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -309,5 +316,5 @@ class KDEyHD(KDEy):
     def _rows_of(self, kernel: KernelSpec) -> MonteCarloSpec:
         return MonteCarloSpec(kernel, self.n_points, self.random_state)
 
-    def _match(self) -> Matching:
+    def _match(self) -> AnyMatching:
         return MatchDivergence(self.divergence)

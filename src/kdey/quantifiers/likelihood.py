@@ -7,7 +7,7 @@ from typing import Any
 from kdey._support.validation import check_choice
 from kdey.matching import ExpectationMaximisation, MaximiseLikelihood
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.rows.density import DirichletRows
+from kdey.rows.dirichlet import DirichletRows
 from kdey.rows.posterior import RatioRows
 
 
@@ -67,13 +67,16 @@ class EMQ(AggregativeQuantifier):
         self.max_iter = max_iter
 
     @property
-    def _needs_posteriors(self) -> bool:
+    def needs_posteriors(self) -> bool:
+        """Whether the templates are made from training posteriors."""
         return self.calibration is not None
 
-    def _row_spec(self) -> RatioRows:
+    def row_spec(self) -> RatioRows:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         return RatioRows(self.calibration)
 
-    def _matching(self) -> MaximiseLikelihood:
+    def matching(self) -> MaximiseLikelihood:
+        """Return the matching made from the parameters; raises where they are invalid."""
         makers = {"exact": MaximiseLikelihood, "em": ExpectationMaximisation}
         check_choice(self.solver, "solver", makers)
         options = {} if self.tol is None else {"tol": self.tol}
@@ -121,8 +124,10 @@ class DIR(AggregativeQuantifier):
         self.device = device
         self.shrinkage = shrinkage
 
-    def _row_spec(self) -> DirichletRows:
+    def row_spec(self) -> DirichletRows:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         return DirichletRows(self.shrinkage)
 
-    def _matching(self) -> MaximiseLikelihood:
+    def matching(self) -> MaximiseLikelihood:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return MaximiseLikelihood()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kdey._support.validation import check_choice
-from kdey.matching import MatchBinary, MatchCdf, Matching
+from kdey.matching import AnyMatching, MatchBinary, MatchCdf
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.histograms import Binned
 from kdey.rows.histogram import HistogramSpec
+from kdey.rows.interface import RowSpec
 
 _CRITERIA = {"ks": "max", "pp-area": "l1"}
 
@@ -40,7 +41,7 @@ class MM(AggregativeQuantifier):
     array([0.7, 0.3])
     """
 
-    _max_classes = 2
+    max_classes = 2
 
     def __init__(
         self,
@@ -56,10 +57,12 @@ class MM(AggregativeQuantifier):
         self.criterion = criterion
         self.n_bins = n_bins
 
-    def _row_spec(self) -> HistogramSpec:
+    def row_spec(self) -> HistogramSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         return HistogramSpec(self.n_bins, cumulative=True, channels="positive")
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
+        """Return the matching made from the parameters; raises where they are invalid."""
         check_choice(self.criterion, "criterion", _CRITERIA)
         return MatchCdf(_CRITERIA[self.criterion])
 
@@ -91,7 +94,7 @@ class DyS(Binned, AggregativeQuantifier):
     array([0.7, 0.3])
     """
 
-    _max_classes = 2
+    max_classes = 2
 
     def __init__(
         self,
@@ -111,10 +114,12 @@ class DyS(Binned, AggregativeQuantifier):
         self.tune_for = tune_for
         self.tune_bag_size = tune_bag_size
 
-    def _row_spec(self) -> Any:
+    def row_spec(self) -> RowSpec:
+        """Return the row spec made from the parameters; raises where they are invalid."""
         if self._tunes:
             return self._automatic(HistogramSpec(2, channels="positive"))
         return HistogramSpec(self.n_bins, channels="positive")
 
-    def _matching(self) -> Matching:
+    def matching(self) -> AnyMatching:
+        """Return the matching made from the parameters; raises where they are invalid."""
         return MatchBinary(self.dissimilarity)

@@ -23,16 +23,16 @@ from kdey.bags import Bags
 from kdey.matching import median_solution
 from kdey.quantifiers.base import (
     BagSolver,
-    BaseQuantifier,
     PoolWork,
     PosteriorsMixin,
     unfitted_on_failure,
 )
+from kdey.quantifiers.foreign import as_quantifier
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
 
-class Median(PosteriorsMixin, BaseQuantifier):
+class Median(PosteriorsMixin):
     """The median of one quantifier fitted at every setting of a grid.
 
     Parameters
@@ -62,6 +62,15 @@ class Median(PosteriorsMixin, BaseQuantifier):
         self.quantifier = quantifier
         self.param_grid = param_grid
         self.n_jobs = n_jobs
+
+    def inner_estimator(self) -> Any:
+        """Return the quantifier that X is handed to."""
+        return self.quantifier
+
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether the quantifier inside works on posteriors."""
+        return as_quantifier(self.quantifier).takes_posteriors
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -109,7 +118,7 @@ def _fit_member(quantifier: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike 
 _NORMALISATIONS = ("l1", "softmax")
 
 
-class OneVsAll(PosteriorsMixin, BaseQuantifier):
+class OneVsAll(PosteriorsMixin):
     """One binary quantifier per class against the rest, normalised to a prevalence.
 
     Each binary problem merges the other classes, whose mix shifts too, so that native multiclass
@@ -145,6 +154,15 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         self.quantifier = quantifier
         self.normalisation = normalisation
         self.n_jobs = n_jobs
+
+    def inner_estimator(self) -> Any:
+        """Return the quantifier that X is handed to."""
+        return self.quantifier
+
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether the quantifier inside works on posteriors."""
+        return as_quantifier(self.quantifier).takes_posteriors
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -213,7 +231,7 @@ class OneVsAll(PosteriorsMixin, BaseQuantifier):
         return Solution(prevalence, unknown, unknown, n_iter, converged)
 
     def _check_takes_posteriors(self) -> None:
-        if not hasattr(self.quantifier, "solve_posteriors"):
+        if not self.takes_posteriors:
             raise TypeError(
                 f"quantifier={type(self.quantifier).__name__}() works on features, not on "
                 "posteriors: use fit and predict"

@@ -1,9 +1,7 @@
-"""Committees: several row maps of the same instances whose estimates are averaged by weight.
+"""Composites: several row maps of the same instances, whose estimates are combined.
 
-A committee answers for its heaviest member wherever one map is asked for (its ``templates``, its
-``references``, the ``array`` of its rows), so that whatever needs a single likelihood finds one.
-
-Stacked row maps: several row maps of the same instances side by side (HDy's binnings).
+The matching says how (``kdey.matching.composite``): a committee's estimates are averaged by weight,
+those of a stack enter a median.
 """
 
 from __future__ import annotations
@@ -17,60 +15,100 @@ from numpy.typing import NDArray
 
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array
+from kdey.rows.interface import Array, Indices, RowMap, Rows, RowSpec
+from kdey.rows.references import ClassReferences
 
 
 @dataclass(frozen=True, eq=False)
-class CommitteeRows:
-    """The rows of each member, heaviest first."""
+class CompositeRows(Rows):
+    """The rows of each member; where one set of rows is asked for, the first member's."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Rows, ...]
 
-    @property
-    def array(self) -> Array:
-        """The rows of the heaviest member."""
-        rows: Array = self.parts[0].array
-        return rows
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.parts[0])
 
     def mean(self, bags: Bags) -> Array:
-        """Return each bag's mean row under the heaviest member."""
-        means: Array = self.parts[0].mean(bags)
-        return means
+        """Return the mean row of each bag under the first member."""
+        return self.parts[0].mean(bags)
+
+    def each(self) -> Array:
+        """Return the rows of the first member one by one."""
+        return self.parts[0].each()
+
+    @property
+    def members(self) -> tuple[Rows, ...]:
+        """The rows of each member."""
+        return self.parts
 
 
-@dataclass(frozen=True, eq=False)
-class CommitteeMap:
-    """The fitted row map of each member, heaviest first, with ``weights`` that sum to one."""
+class _CompositeMap(RowMap):
+    """What row maps of several members share; the first member answers for the whole."""
 
-    parts: tuple[Any, ...]
-    weights: Array
+    parts: tuple[RowMap, ...]
 
     @property
     def templates(self) -> Array:
-        """The templates of the heaviest member."""
-        templates: Array = self.parts[0].templates
-        return templates
+        """The templates of the first member."""
+        return self.parts[0].templates
 
     @property
-    def references(self) -> Any:
-        """The class references of the heaviest member."""
-        return self.parts[0].references
+    def members(self) -> tuple[RowMap, ...]:
+        """The members, heaviest first."""
+        return self.parts
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[RowMap]:
         """Iterate over the members."""
         return iter(self.parts)
 
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> CommitteeRows:
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> CompositeRows:
         """Return the rows of ``points`` under each member."""
-        return CommitteeRows(tuple(part(points, n_threads) for part in self.parts))
+        return CompositeRows(tuple(part(points, n_threads) for part in self.parts))
+
+    def new_rows(
+        self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
+    ) -> NDArray[np.floating]:
+        """Return rows of training instances as if they were new, under the first member."""
+        return self.parts[0].new_rows(training, picks, n_threads)
+
+    def class_references(self) -> ClassReferences | None:
+        """Return the references of the first member."""
+        return self.parts[0].class_references()
+
+    def starting_prevalence(self) -> Array | None:
+        """Return that of the first member."""
+        return self.parts[0].starting_prevalence()
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return the kernel values of all members together."""
+        return sum(part.n_pairs(n_points) for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class CommitteeMap(_CompositeMap):
+    """The fitted row map of each member, heaviest first, with ``weights`` that sum to one."""
+
+    parts: tuple[RowMap, ...]
+    weights: Array
+
+    @property
+    def shares(self) -> Array:
+        """The weights of the members, shape (n_members,)."""
+        return self.weights
 
 
 @dataclass(frozen=True)
-class CommitteeSpec:
+class CommitteeSpec(RowSpec):
     """Spec of :class:`CommitteeMap`: the members' row specs, heaviest first, and their weights."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[RowSpec, ...]
     weights: tuple[float, ...]
+
+    @property
+    def members(self) -> tuple[RowSpec, ...]:
+        """The members' specs."""
+        return self.parts
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> CommitteeMap:
         """Return the map with every member fitted."""
@@ -80,28 +118,22 @@ class CommitteeSpec:
 
 
 @dataclass(frozen=True, eq=False)
-class StackedRows:
-    """The rows of each part."""
+class StackedMap(_CompositeMap):
+    """The fitted row map of each part (HDy's numbers of bins)."""
 
-    parts: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class StackedMap:
-    """The fitted row map of each part."""
-
-    parts: tuple[Any, ...]
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> StackedRows:
-        """Return the rows of ``points`` under each part."""
-        return StackedRows(tuple(part(points, n_threads) for part in self.parts))
+    parts: tuple[RowMap, ...]
 
 
 @dataclass(frozen=True)
-class StackedSpec:
+class StackedSpec(RowSpec):
     """Spec of :class:`StackedMap`: one row spec per part."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[RowSpec, ...]
+
+    @property
+    def members(self) -> tuple[RowSpec, ...]:
+        """The parts' specs."""
+        return self.parts
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> StackedMap:
         """Return the map with every part fitted."""

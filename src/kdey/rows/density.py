@@ -1,22 +1,32 @@
-"""Density rows: the class densities at each instance, as KDEy-ML and DIR need them."""
+"""Kernel density rows: the k class densities at each instance, as KDEy-ML needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.bags import Bags, offsets_of
+from kdey.kernels import class_log_sums
+from kdey.kernels.means import kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.dirichlet import dirichlet_log_density, fit_dirichlet, shrink_zeros
-from kdey.rows.interface import Array, ArrayRows
-from kdey.rows.references import ClassReferences, KernelSpec
+from kdey.rows.interface import (
+    Array,
+    ArrayRows,
+    DensityReplicator,
+    Indices,
+    RowMap,
+    Rows,
+    no_templates,
+)
+from kdey.rows.references import ClassReferences, KernelRowSpec, reference_order
 
 
 @dataclass(frozen=True, eq=False)
-class DensityMap:
+class DensityMap(RowMap):
     """Row of an instance: the log of the k class kernel densities, up to a common constant."""
 
     references: ClassReferences
@@ -24,89 +34,112 @@ class DensityMap:
     @property
     def templates(self) -> Array:
         """No template: empty, shape (k, 0)."""
-        return np.empty((len(self.references.offsets) - 1, 0))
+        return no_templates(self.references.n_classes)
+
+    def class_references(self) -> ClassReferences:
+        """Return the references."""
+        return self.references
+
+    def kernel_width(self) -> float:
+        """Return the bandwidth."""
+        return self.references.bandwidth
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return how many kernel values the rows of ``n_points`` instances take."""
+        return float(n_points) * len(self.references.points)
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
         """Return the log densities at posteriors of shape (m, k)."""
         return self.rows_together([self], points, n_threads)[0]
 
-    @staticmethod
     def rows_together(
-        maps: Sequence[DensityMap], points: NDArray[Any], n_threads: int = 1
+        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
     ) -> list[ArrayRows]:
         """Return the rows of ``points`` under maps of one family, in one pass over distances."""
-        refs = maps[0].references
-        widths = [one.references.bandwidth for one in maps]
+        widths = [row_map.kernel_width() for row_map in maps]
+        coordinates = self.references.coordinates(points)
         return [
-            ArrayRows(a) for a in refs.log_means_at(refs.coordinates(points), widths, n_threads)
+            ArrayRows(logs) for logs in self.references.log_means_at(coordinates, widths, n_threads)
         ]
+
+    def new_rows(self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1) -> Array:
+        """Return the log densities at training instances, each with its own kernel left out."""
+        references, labels = self.references, training.labels[picks]
+        order = reference_order(training)
+        position = np.full(len(training.labels), -1, dtype=np.int64)
+        position[order] = np.arange(len(order))
+        places = position[picks]
+        lone = np.diff(references.offsets)[labels] < 2  # nothing would be left of their class
+        sums = class_log_sums(
+            references.points[places],
+            references.points,
+            references.offsets,
+            [references.bandwidth],
+            weights=references.weights,
+            exclude=np.where(lone, -1, places),
+            precision=references.spec.precision,
+            n_threads=n_threads,
+        )[0]
+        mass = np.tile(np.exp(references.log_mass), (len(picks), 1))
+        weights = np.ones(len(picks)) if references.weights is None else references.weights[places]
+        mass[np.arange(len(picks)), labels] -= np.where(lone, 0.0, weights)
+        return np.asarray(sums - np.log(mass))
+
+    def replicate_densities(
+        self, points: NDArray[Any], rows: Rows, training: TrainingPosteriors, n_threads: int = 1
+    ) -> DensityReplicator:
+        """Return mean kernels to reweighted references, by one product per class."""
+        references = self.references
+        coordinates, scale = references.coordinates(points), rows.each().max(axis=1)
+        order = reference_order(training)
+
+        def replicate(weights: Array) -> Array:
+            drawn = weights[:, order]
+            densities = np.empty((len(drawn), len(coordinates), references.n_classes))
+            for i in range(references.n_classes):
+                part = slice(int(references.offsets[i]), int(references.offsets[i + 1]))
+                densities[:, :, i] = kernel_means(
+                    coordinates,
+                    scale,
+                    references.points[part],
+                    _dense_bags(drawn[:, part]),
+                    references.bandwidth,
+                    n_threads,
+                    quick=True,
+                )
+            return densities
+
+        return replicate
+
+
+def _dense_bags(weights: Array) -> Bags:
+    """Return rows of weights (n, r), none of them all zero, as bags over r instances."""
+    replicate, position = np.nonzero(weights)
+    offsets = offsets_of(np.count_nonzero(weights, axis=1))
+    values = weights[replicate, position]
+    return Bags(position.astype(np.int64), offsets, weights.shape[1], values)
 
 
 @dataclass(frozen=True)
-class DensityRows:
+class DensityRows(KernelRowSpec):
     """Spec of :class:`DensityMap`."""
-
-    kernel: KernelSpec
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DensityMap:
         """Return the map around the training posteriors."""
         return DensityMap(self.kernel.fit(training, n_classes))
 
     @property
-    def family(self) -> tuple[Any, ...]:
+    def family(self) -> Hashable:
         """Specs with the same family are fitted, and their rows made, together."""
         return ("density", *self.kernel.family)
 
-    @staticmethod
     def fit_together(
-        specs: Sequence[DensityRows],
+        self,
+        specs: Sequence[Self],
         training: TrainingPosteriors,
         n_classes: int,
         n_threads: int = 1,
     ) -> list[DensityMap]:
         """Return the maps of specs of one family."""
-        refs = specs[0].kernel.fit_quietly(training, n_classes)
-        return [DensityMap(refs.at(spec.kernel)) for spec in specs]
-
-
-@dataclass(frozen=True, eq=False)
-class DirichletMap:
-    """Row of an instance: the log of the k class Dirichlet densities.
-
-    ``parameters`` has shape (k, k): row i is the Dirichlet fitted to training class i.
-    """
-
-    parameters: Array
-    shrinkage: float
-
-    @property
-    def templates(self) -> Array:
-        """No template: empty, shape (k, 0)."""
-        return np.empty((len(self.parameters), 0))
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
-        """Return the log densities at posteriors of shape (m, k)."""
-        return ArrayRows(
-            dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters)
-        )
-
-
-@dataclass(frozen=True)
-class DirichletRows:
-    """Spec of :class:`DirichletMap`; ``shrinkage`` keeps exact zeros finite."""
-
-    shrinkage: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.shrinkage < 1:
-            raise ValueError(f"shrinkage must be in [0, 1), got {self.shrinkage!r}")
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
-        """Return the map with one maximum likelihood Dirichlet per class."""
-        points = shrink_zeros(training.required(), self.shrinkage)
-        weights = training.weights
-        parameters = [
-            fit_dirichlet(points[own], None if weights is None else weights[own]).alpha
-            for own in (training.labels == i for i in range(n_classes))
-        ]
-        return DirichletMap(np.array(parameters), self.shrinkage)
+        references = self.kernel.fit_quietly(training, n_classes)
+        return [DensityMap(references.at(spec.kernel)) for spec in specs]

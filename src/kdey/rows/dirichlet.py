@@ -1,4 +1,4 @@
-"""Dirichlet densities on the simplex: maximum likelihood by Newton, and evaluation.
+"""Dirichlet rows: one Dirichlet density per class, fitted by maximum likelihood, as DIR needs them.
 
 The mean log-density of rows p_j with weights w_j (summing to one) under Dirichlet(alpha) is
 
@@ -14,15 +14,16 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, softmax
 
 from kdey._support.validation import check_weights
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import Array, ArrayRows, RowMap, RowSpec, no_templates
 from kdey.simplex import check_posteriors
-
-Array = NDArray[np.float64]
 
 #: Default of :func:`shrink_zeros`: too small to move a density, enough to keep its log finite.
 SHRINKAGE = 1e-6
@@ -199,3 +200,46 @@ def _check_open(posteriors: ArrayLike) -> Array:
             "apply shrink_zeros first"
         )
     return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMap(RowMap):
+    """Row of an instance: the log of the k class Dirichlet densities.
+
+    ``parameters`` has shape (k, k): row i is the Dirichlet fitted to training class i.
+    """
+
+    parameters: Array
+    shrinkage: float
+
+    @property
+    def templates(self) -> Array:
+        """No template: empty, shape (k, 0)."""
+        return no_templates(len(self.parameters))
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
+        """Return the log densities at posteriors of shape (m, k)."""
+        return ArrayRows(
+            dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters)
+        )
+
+
+@dataclass(frozen=True)
+class DirichletRows(RowSpec):
+    """Spec of :class:`DirichletMap`; ``shrinkage`` keeps exact zeros finite."""
+
+    shrinkage: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.shrinkage < 1:
+            raise ValueError(f"shrinkage must be in [0, 1), got {self.shrinkage!r}")
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
+        """Return the map with one maximum likelihood Dirichlet per class."""
+        points = shrink_zeros(training.required(), self.shrinkage)
+        weights = training.weights
+        parameters = [
+            fit_dirichlet(points[own], None if weights is None else weights[own]).alpha
+            for own in (training.labels == i for i in range(n_classes))
+        ]
+        return DirichletMap(np.array(parameters), self.shrinkage)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array
+from kdey.rows.interface import Array, RowMap, Rows, RowSpec
 
 Codes = NDArray[np.int64]
 #: How many drawn instances are counted at a time; bounds memory, not the result.
@@ -32,12 +32,16 @@ def check_n_bins(n_bins: Any) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramRows:
+class HistogramRows(Rows):
     """Bin codes of a pool's instances, shape (m, n_channels), seen as indicator rows."""
 
     codes: Codes
     n_bins: int
     cumulative: bool
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.codes)
 
     def mean(self, bags: Bags) -> Array:
         """Return each bag's histograms, shape (n_bags, n_channels * n_bins)."""
@@ -71,7 +75,7 @@ def _bag_chunks(bags: Bags) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramMap:
+class HistogramMap(RowMap):
     """Fitted histogram rows: equal-width bins between ``low`` and ``high`` of each channel.
 
     ``columns`` picks the channels among the columns of the points; values outside the range
@@ -100,7 +104,7 @@ class HistogramMap:
 
 
 @dataclass(frozen=True)
-class HistogramSpec:
+class HistogramSpec(RowSpec):
     """Spec of :class:`HistogramMap`.
 
     Attributes

@@ -1,16 +1,19 @@
 """What row specs, row maps and rows promise to the rest of the library.
 
-Rows of several specs at once, where they can share the work.
+A method on rows takes three steps. A :class:`RowSpec` holds parameters; fitted on training
+posteriors it gives a :class:`RowMap`, which holds one *template* per class and turns the instances
+of a pool into :class:`Rows`, of which bags take means.
 
-A spec may declare a ``family`` and ``fit_together``, and its maps ``rows_together``: specs of one
-family differ in what a single pass can serve (the bandwidth). Specs without one are on their own.
+Everything that another part of the library asks of these three is declared here, with a default
+that holds for any method. A method of your own overrides ``fit``, ``templates`` and ``__call__``;
+each further hook it overrides makes something faster or sharper, never possible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,48 +21,308 @@ from numpy.typing import NDArray
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
 
+if TYPE_CHECKING:
+    from kdey.rows.references import ClassReferences
+
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+#: From training weights of n replicates, shape (n, n_training), to templates of shape (n, r, k).
+TemplateReplicator: TypeAlias = Callable[[Array], Array]
+#: From training weights of n replicates, shape (n, n_training), to densities of shape (n, m, k).
+DensityReplicator: TypeAlias = Callable[[Array], Array]
+
+#: Kernel values that cost about as much as one row of a method without kernels.
+_PAIRS_PER_ROW = 200
+#: Numbers held at a time in the rows of one family.
+_CHUNK = 1 << 25
 
 
-class Rows(Protocol):
-    """Rows of a pool's instances, of which bags take means."""
+class Rows:
+    """Rows of the instances of a pool, of which bags take means."""
+
+    #: Whether the rows lie on a device (``kdey.gpu``) instead of in NumPy arrays.
+    on_device: ClassVar[bool] = False
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        raise NotImplementedError
 
     def mean(self, bags: Bags) -> Array:
-        """Return each bag's mean row, shape (n_bags, r)."""
+        """Return the mean row of each bag, shape (n_bags, r)."""
+        raise NotImplementedError
+
+    def log_mean(self, bags: Bags) -> Array:
+        """Return the logarithm of :meth:`mean`; rows of tiny numbers avoid the underflow."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.mean(bags))
+
+    def log_self(self, bags: Bags, n_threads: int = 1) -> Array:
+        """Return the log mean kernel between the instances of each bag, shape (n_bags,)."""
+        raise NotImplementedError(f"{type(self).__name__} has no kernel between instances")
+
+    def each(self) -> Array:
+        """Return the rows one by one, shape (m, r)."""
+        m = len(self)
+        return self.mean(Bags(np.arange(m, dtype=np.int64), np.arange(m + 1, dtype=np.int64), m))
+
+    def runs(self, bags: Bags) -> Iterable[Bags]:
+        """Return the bags cut into runs whose means fit a bounded amount of memory."""
+        return [bags]
+
+    @property
+    def members(self) -> tuple[Rows, ...]:
+        """The rows of each member of a composite, in the order of the row map's members."""
+        return (self,)
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayRows:
+class ArrayRows(Rows):
     """Rows held in an array of shape (m, r)."""
 
     array: Array
 
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.array)
+
     def mean(self, bags: Bags) -> Array:
-        """Return each bag's mean row, shape (n_bags, r)."""
+        """Return the mean row of each bag, shape (n_bags, r)."""
         return bags.mean(self.array)
 
+    def each(self) -> Array:
+        """Return the array itself."""
+        return self.array
 
-class RowMap(Protocol):
-    """A fitted row map: templates of the classes, and rows of instances."""
+
+@dataclass(frozen=True, eq=False)
+class DrawnPoints:
+    """Points drawn on the simplex, at which densities are compared (KDEy-HD).
+
+    Attributes
+    ----------
+    points : array of shape (t, d)
+        In the kernel's geometry.
+    log_reference : array of shape (t,)
+        Log of the density they were drawn from, without normaliser.
+    """
+
+    points: NDArray[np.floating]
+    log_reference: Array
+
+
+class RowMap:
+    """A fitted row map: templates of the classes, and rows of instances.
+
+    Subclasses are frozen dataclasses with a field or a property ``templates``.
+    """
+
+    if TYPE_CHECKING:
+        # For the type checker alone: at run time a property here would become the default value
+        # of the dataclass field of the same name.
+        @property
+        def templates(self) -> Array:
+            """What the classes contribute, one column per class, shape (r, k)."""
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
+        """Return the rows of ``points``, shape (m, d): posteriors, or features."""
+        raise NotImplementedError
+
+    def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
+        """Return rows good to six digits: enough to compare candidates."""
+        return self(points, n_threads)
+
+    def rows_together(
+        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
+    ) -> Sequence[Rows]:
+        """Return the rows of ``points`` under maps of one family, of which this is the first."""
+        return [row_map(points, n_threads) for row_map in maps]
+
+    def new_rows(
+        self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
+    ) -> NDArray[np.floating]:
+        """Return rows of the training instances at ``picks`` as if they were new, (n', r).
+
+        A training instance is inside the templates it is to be compared with. Where templates are
+        a few numbers per class the effect is of order 1 / n, and the plain rows are returned.
+        """
+        return self(training.required()[picks], n_threads).each()
+
+    def replicate_templates(self, training: TrainingPosteriors) -> TemplateReplicator | None:
+        """Return how templates follow from other training weights; None: by fitting again."""
+        return None
+
+    def replicate_densities(
+        self, points: NDArray[Any], rows: Rows, training: TrainingPosteriors, n_threads: int = 1
+    ) -> DensityReplicator | None:
+        """Return how densities at ``points`` follow from other training weights; None: by fitting.
+
+        The densities are relative to the largest of each row of ``rows``, the rows of ``points``.
+        """
+        return None
+
+    def influence_features(self, points: NDArray[Any]) -> Array | None:
+        """Return k numbers per instance whose class means the method inverts, shape (m, k).
+
+        None: the method has none, and density ratios stand in for them.
+        """
+        return None
+
+    def class_references(self) -> ClassReferences | None:
+        """Return the kernel's references of each class; None where there is no kernel."""
+        return None
+
+    def starting_prevalence(self) -> Array | None:
+        """Return where iterations of the literature start, shape (k,); None: uniform."""
+        return None
+
+    def kernel_width(self) -> float | None:
+        """Return the width at which rows are log mean kernels to the references; None: not so."""
+        return None
+
+    def drawn_points(self) -> DrawnPoints | None:
+        """Return the points at which rows are kernel values; None: they are something else."""
+        return None
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return about how many kernel values the rows of ``n_points`` instances cost."""
+        return float(n_points) * _PAIRS_PER_ROW
 
     @property
-    def templates(self) -> Array:
-        """What the classes contribute, one column per class."""
+    def n_terms(self) -> int:
+        """Number of histograms, or of points, that a divergence is averaged over."""
+        return 1
 
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Any:
-        """Return the rows of ``points``, shape (m, d)."""
+    @property
+    def members(self) -> tuple[RowMap, ...]:
+        """The row maps of a composite, heaviest first; otherwise the map itself."""
+        return (self,)
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether the map consists of members."""
+        return self.members[0] is not self
+
+    @property
+    def shares(self) -> Array:
+        """Weights of the members, summing to one, shape (n_members,)."""
+        n = len(self.members)
+        return np.full(n, 1.0 / n)
 
 
-class RowSpec(Protocol):
-    """Parameters of a row map, validated when made."""
+class TuningRecord(Protocol):
+    """What is known of an automatic choice (:class:`kdey.Tuning`)."""
 
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Any:
+    @property
+    def best_value(self) -> float:
+        """The value of the parameter that did best."""
+
+    def summary(self) -> str:
+        """Return what was tried and chosen, in words."""
+
+
+@dataclass(frozen=True)
+class TuningEffort:
+    """Bounds on the work of judging one setting, which bound time and memory.
+
+    Attributes
+    ----------
+    bags : int
+        Tuning bags in all, at most.
+    rows : int
+        Distinct rows that the templates of a hold-out are made from, at most.
+    """
+
+    bags: int = 200
+    rows: int = 30_000
+
+
+class RowSpec:
+    """Parameters of a row map, validated when made. Subclasses are frozen dataclasses."""
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Return the fitted row map."""
+        raise NotImplementedError
+
+    def settle(
+        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
+    ) -> tuple[TuningRecord | None, RowSpec]:
+        """Return the record of an automatic choice, and the spec with every parameter settled.
+
+        None and the spec itself where nothing was left open; ``kdey.tuning`` has specs that choose.
+        """
+        return None, self
+
+    @property
+    def family(self) -> Hashable | None:
+        """What specs share whose maps and rows are made in one pass; None: each on its own."""
+        return None
+
+    def fit_together(
+        self,
+        specs: Sequence[Self],
+        training: TrainingPosteriors,
+        n_classes: int,
+        n_threads: int = 1,
+    ) -> Sequence[RowMap]:
+        """Return the maps of specs of one family, of which this is the first."""
+        return [spec.fit(training, n_classes, n_threads) for spec in specs]
+
+    def for_tuning(self, seed: int) -> RowSpec:
+        """Return the spec as it is judged by a tuning: cheaper, and drawn alike for all."""
+        return self
+
+    @property
+    def tuning_effort(self) -> TuningEffort:
+        """How much work judging one setting is worth."""
+        return TuningEffort()
+
+    @property
+    def members(self) -> tuple[RowSpec, ...]:
+        """The specs of a composite's members; otherwise the spec itself."""
+        return (self,)
 
 
-def class_means(
-    rows: Array, labels: NDArray[np.int64], n_classes: int, weights: Array | None
-) -> Array:
+def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[list[int]]:
+    """Return the positions of the specs that are made together, first come first.
+
+    A family is cut where the rows of all its members would not fit the memory.
+    """
+    grouped: dict[Hashable, list[int]] = {}
+    for number, spec in enumerate(specs):
+        key = ("alone", number) if spec.family is None else spec.family
+        grouped.setdefault(key, []).append(number)
+    limit = max(1, _CHUNK // max(1, pool_size * n_classes))
+    return [
+        members[start : start + limit]
+        for members in grouped.values()
+        for start in range(0, len(members), limit)
+    ]
+
+
+def rows_of_family(
+    specs: Sequence[RowSpec],
+    training: TrainingPosteriors,
+    points: NDArray[Any],
+    n_classes: int,
+    n_threads: int = 1,
+    *,
+    quick: bool = False,
+) -> Iterator[tuple[RowMap, Rows]]:
+    """Yield the fitted row map and the rows of ``points`` of each spec of one family.
+
+    With ``quick`` specs without a family give rows that are good to six digits.
+    """
+    if specs[0].family is not None:
+        maps = specs[0].fit_together(specs, training, n_classes, n_threads)
+        yield from zip(maps, maps[0].rows_together(maps, points, n_threads), strict=True)
+        return
+    for spec in specs:
+        row_map = spec.fit(training, n_classes, n_threads)
+        make = row_map.quick_rows if quick else row_map
+        yield row_map, make(points, n_threads)
+
+
+def class_means(rows: Array, labels: Indices, n_classes: int, weights: Array | None) -> Array:
     """Return the (weighted) mean row of each class as columns, shape (r, k)."""
     w = np.ones(len(labels)) if weights is None else weights
     onehot = np.zeros((n_classes, len(labels)))
@@ -72,44 +335,6 @@ def class_means(
     return np.ascontiguousarray(means)
 
 
-#: Numbers held at a time in the rows of one family.
-_CHUNK = 1 << 25
-
-
-def families(specs: Sequence[Any], pool_size: int, n_classes: int) -> list[list[int]]:
-    """Return the positions of the specs that are made together, first come first.
-
-    A family is cut where the rows of all its members would not fit the memory.
-    """
-    grouped: dict[Any, list[int]] = {}
-    for number, spec in enumerate(specs):
-        grouped.setdefault(getattr(spec, "family", ("alone", number)), []).append(number)
-    limit = max(1, _CHUNK // max(1, pool_size * n_classes))
-    return [
-        members[start : start + limit]
-        for members in grouped.values()
-        for start in range(0, len(members), limit)
-    ]
-
-
-def rows_of_family(
-    specs: Sequence[Any],
-    training: TrainingPosteriors,
-    points: NDArray[Any],
-    n_classes: int,
-    n_threads: int = 1,
-    *,
-    quick: bool = False,
-) -> Iterator[tuple[Any, Any]]:
-    """Yield the fitted row map and the rows of ``points`` of each spec of one family.
-
-    ``quick`` takes a map's ``quick_rows``, where it has them.
-    """
-    if hasattr(specs[0], "fit_together"):
-        maps = specs[0].fit_together(specs, training, n_classes, n_threads)
-        yield from zip(maps, maps[0].rows_together(maps, points, n_threads), strict=True)
-        return
-    for spec in specs:
-        row_map = spec.fit(training, n_classes, n_threads)
-        make = getattr(row_map, "quick_rows", row_map) if quick else row_map
-        yield row_map, make(points, n_threads)
+def no_templates(n_classes: int) -> Array:
+    """Return the templates of a map that has none, shape (k, 0)."""
+    return np.empty((n_classes, 0))

@@ -25,15 +25,15 @@ from sklearn.utils import check_random_state
 from kdey.bags import Bags
 from kdey.kernels.means import kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array
-from kdey.rows.references import ClassReferences, Floats, KernelSpec
+from kdey.rows.interface import Array, DrawnPoints, RowMap, Rows, TuningEffort
+from kdey.rows.references import ClassReferences, Floats, KernelRowSpec
 
 #: Numbers held at a time (bags x reference points) when many bags are evaluated.
 _CHUNK = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class MonteCarloRows:
+class MonteCarloRows(Rows):
     """The instances of a pool, ready to be evaluated at the reference points bag by bag."""
 
     coordinates: Floats
@@ -42,6 +42,10 @@ class MonteCarloRows:
     bandwidth: float
     n_threads: int
     quick: bool = False
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.coordinates)
 
     def mean(self, bags: Bags) -> Array:
         """Return q(x_i) / r(x_i) of each bag, shape (n_bags, t)."""
@@ -55,7 +59,7 @@ class MonteCarloRows:
             quick=self.quick,
         )
 
-    def chunks(self, bags: Bags) -> Iterator[Bags]:
+    def runs(self, bags: Bags) -> Iterator[Bags]:
         """Yield runs of bags whose means fit a bounded amount of memory."""
         step = max(1, _CHUNK // len(self.points))
         for start in range(0, len(bags), step):
@@ -63,7 +67,7 @@ class MonteCarloRows:
 
 
 @dataclass(frozen=True, eq=False)
-class MonteCarloMap:
+class MonteCarloMap(RowMap):
     """Fitted Monte Carlo rows.
 
     Attributes
@@ -85,6 +89,18 @@ class MonteCarloMap:
     def n_terms(self) -> int:
         """Number of reference points a divergence is averaged over."""
         return len(self.points)
+
+    def class_references(self) -> ClassReferences:
+        """Return the references."""
+        return self.references
+
+    def drawn_points(self) -> DrawnPoints:
+        """Return the points, with the log of the mixture they were drawn from."""
+        return DrawnPoints(self.points, self.log_reference)
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return how many kernel values the rows of ``n_points`` instances take."""
+        return float(n_points) * len(self.points)
 
     @classmethod
     def at(cls, references: ClassReferences, points: Floats, n_threads: int = 1) -> MonteCarloMap:
@@ -111,15 +127,12 @@ class MonteCarloMap:
 
 
 @dataclass(frozen=True)
-class MonteCarloSpec:
+class MonteCarloSpec(KernelRowSpec):
     """Spec of :class:`MonteCarloMap`: ``n_points`` in all, as many from each class as possible."""
 
-    kernel: KernelSpec
     n_points: int
     random_state: Any = None
-    #: References, bags and points enough to judge a bandwidth by: a bag costs all the points.
-    tuning_rows: ClassVar[int] = 6_000
-    tuning_bags: ClassVar[int] = 100
+    #: Points that are enough to judge a bandwidth by.
     tuning_points: ClassVar[int] = 500
 
     def for_tuning(self, seed: int) -> MonteCarloSpec:
@@ -127,6 +140,11 @@ class MonteCarloSpec:
         return replace(
             self, n_points=min(self.n_points, self.tuning_points), random_state=seed % 2**32
         )
+
+    @property
+    def tuning_effort(self) -> TuningEffort:
+        """Few bags and references: a bag costs all the points."""
+        return TuningEffort(bags=100, rows=6_000)
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_points, int | np.integer) or self.n_points < 1:

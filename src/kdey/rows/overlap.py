@@ -12,9 +12,9 @@ the bag, all up to one common normaliser that neither problem sees.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +22,27 @@ from scipy.special import logsumexp
 
 from kdey.bags import Bags
 from kdey.kernels import class_log_sums
+from kdey.kernels.sums import Precision
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array
-from kdey.rows.references import ClassReferences, Floats, KernelSpec
+from kdey.rows.interface import Array, RowMap, Rows, TuningEffort
+from kdey.rows.references import ClassReferences, Floats, KernelRowSpec
 
 #: Rows evaluated at a time when the classes are compared with each other.
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class OverlapRows:
+class OverlapRows(Rows):
     """Logs of the mean kernels between instances and classes, shape (m, k)."""
 
     log_kernels: Array
     coordinates: Floats
     width: float
-    precision: str = "mixed"
+    precision: Precision = "mixed"
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.log_kernels)
 
     def mean(self, bags: Bags) -> Array:
         """Return the mean kernel between each bag and each class, shape (n_bags, k)."""
@@ -68,48 +73,50 @@ class OverlapRows:
             [0, len(points)],
             [self.width],
             weights=w,
-            precision=self.precision,  # type: ignore[arg-type]
+            precision=self.precision,
             n_threads=n_threads,
         )[0, :, 0]
         return float(logsumexp(log_sums, b=w)) - 2.0 * math.log(w.sum())
 
 
 @dataclass(frozen=True, eq=False)
-class OverlapMap:
+class OverlapMap(RowMap):
     """Fitted overlap rows; ``templates`` is the Gram matrix B of the class densities, (k, k)."""
 
     references: ClassReferences
     templates: Array
 
-    @property
-    def width(self) -> float:
-        """The kernel's width between two densities, sqrt(2) times the bandwidth."""
+    def class_references(self) -> ClassReferences:
+        """Return the references."""
+        return self.references
+
+    def kernel_width(self) -> float:
+        """Return the kernel's width between two densities, sqrt(2) times the bandwidth."""
         return math.sqrt(2.0) * self.references.bandwidth
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return how many kernel values the rows of ``n_points`` instances take."""
+        return float(n_points) * len(self.references.points)
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> OverlapRows:
         """Return the rows of posteriors of shape (m, k)."""
         return self.rows_together([self], points, n_threads)[0]
 
-    @staticmethod
     def rows_together(
-        maps: Sequence[OverlapMap], points: NDArray[Any], n_threads: int = 1
+        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
     ) -> list[OverlapRows]:
         """Return the rows of ``points`` under maps of one family, in one pass over distances."""
-        refs = maps[0].references
-        x = refs.coordinates(points)
-        widths = [one.width for one in maps]
-        logs = refs.log_means_at(x, widths, n_threads)
-        precision = refs.spec.precision
+        references = self.references
+        x = references.coordinates(points)
+        widths = [row_map.kernel_width() for row_map in maps]
+        logs = references.log_means_at(x, widths, n_threads)
+        precision = references.spec.precision
         return [OverlapRows(a, x, w, precision) for a, w in zip(logs, widths, strict=True)]
 
 
 @dataclass(frozen=True)
-class OverlapSpec:
+class OverlapSpec(KernelRowSpec):
     """Spec of :class:`OverlapMap`."""
-
-    kernel: KernelSpec
-    #: References enough to judge a bandwidth by: the Gram matrix costs their square.
-    tuning_rows: ClassVar[int] = 3_000
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> OverlapMap:
         """Return the map, with the Gram matrix of the class densities."""
@@ -117,20 +124,25 @@ class OverlapSpec:
         return _overlap_maps([refs], n_threads)[0]
 
     @property
-    def family(self) -> tuple[Any, ...]:
+    def family(self) -> Hashable:
         """Specs with the same family are fitted, and their rows made, together."""
         return ("overlap", *self.kernel.family)
 
-    @staticmethod
     def fit_together(
-        specs: Sequence[OverlapSpec],
+        self,
+        specs: Sequence[Self],
         training: TrainingPosteriors,
         n_classes: int,
         n_threads: int = 1,
     ) -> list[OverlapMap]:
         """Return the maps of specs of one family, in one pass over distances."""
-        refs = specs[0].kernel.fit_quietly(training, n_classes)
-        return _overlap_maps([refs.at(spec.kernel) for spec in specs], n_threads)
+        references = self.kernel.fit_quietly(training, n_classes)
+        return _overlap_maps([references.at(spec.kernel) for spec in specs], n_threads)
+
+    @property
+    def tuning_effort(self) -> TuningEffort:
+        """Few references: the Gram matrix costs their square."""
+        return TuningEffort(rows=3_000)
 
 
 def _overlap_maps(references: Sequence[ClassReferences], n_threads: int) -> list[OverlapMap]:

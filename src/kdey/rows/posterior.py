@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from kdey.calibration import make_calibrator
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array, ArrayRows, class_means
+from kdey.rows.interface import (
+    Array,
+    ArrayRows,
+    RowMap,
+    RowSpec,
+    TemplateReplicator,
+    class_means,
+    no_templates,
+)
 
 
 def one_hot_argmax(posteriors: NDArray[np.floating]) -> Array:
@@ -21,7 +29,7 @@ def one_hot_argmax(posteriors: NDArray[np.floating]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class PosteriorMap:
+class PosteriorMap(RowMap):
     """Row of an instance: its posterior, or its one-hot decision (``crisp``).
 
     ``templates`` is the (soft) misclassification matrix of shape (k, k): column i holds the mean
@@ -36,9 +44,30 @@ class PosteriorMap:
         rows = one_hot_argmax(points) if self.crisp else np.asarray(points, dtype=np.float64)
         return ArrayRows(rows)
 
+    def influence_features(self, points: NDArray[Any]) -> Array | None:
+        """Return the rows themselves where the method inverts their class means (ACC, PACC)."""
+        return self(points).array if self.templates.size else None
+
+    def replicate_templates(self, training: TrainingPosteriors) -> TemplateReplicator | None:
+        """Return weighted class means of the training rows, by one product per class."""
+        if not self.templates.size:
+            return None
+        rows = self(training.required()).array
+        classes = [np.flatnonzero(training.labels == i) for i in range(self.templates.shape[1])]
+
+        def replicate(weights: Array) -> Array:
+            means = [_weighted_means(weights[:, where], rows[where]) for where in classes]
+            return np.stack(means, axis=2)
+
+        return replicate
+
+
+def _weighted_means(weights: Array, rows: Array) -> Array:
+    return np.asarray(weights @ rows / weights.sum(axis=1, keepdims=True))
+
 
 @dataclass(frozen=True)
-class PosteriorRows:
+class PosteriorRows(RowSpec):
     """Spec of :class:`PosteriorMap`; ``adjusted`` asks for templates (ACC, PACC)."""
 
     crisp: bool
@@ -46,7 +75,7 @@ class PosteriorRows:
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PosteriorMap:
         """Return the map, with class means of the training rows where asked for."""
-        empty = PosteriorMap(np.empty((n_classes, 0)), self.crisp)
+        empty = PosteriorMap(no_templates(n_classes), self.crisp)
         if not self.adjusted:
             return empty
         rows = empty(training.required()).array
@@ -55,7 +84,7 @@ class PosteriorRows:
 
 
 @dataclass(frozen=True, eq=False)
-class RatioMap:
+class RatioMap(RowMap):
     """Row of an instance: (calibrated) posterior over training prevalence, as EMQ needs it.
 
     By Bayes' rule p(y|x) / p(y) is the class density p(x|y) up to a factor of the row, and the
@@ -68,16 +97,20 @@ class RatioMap:
     @property
     def templates(self) -> Array:
         """No template: empty, shape (k, 0)."""
-        return np.empty((len(self.prior), 0))
+        return no_templates(len(self.prior))
 
     def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
         """Return the rows of posteriors of shape (m, k)."""
         p = points if self.calibrator is None else self.calibrator.transform(points)
         return ArrayRows(np.asarray(p, dtype=np.float64) / self.prior)
 
+    def starting_prevalence(self) -> Array:
+        """Return the training prevalence, where EM starts."""
+        return np.asarray(self.prior / self.prior.sum())
+
 
 @dataclass(frozen=True)
-class RatioRows:
+class RatioRows(RowSpec):
     """Spec of :class:`RatioMap`.
 
     Without calibration the training prevalence is exact (the labels'); with it, it is the mean

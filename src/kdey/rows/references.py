@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from kdey.bags import offsets_of
 from kdey.kernels import class_log_sums, resolve_bandwidth, transform
 from kdey.kernels.bandwidth import check_bandwidth
 from kdey.kernels.geometry import check_geometry
+from kdey.kernels.sums import Precision
 from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import RowSpec
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -46,7 +48,7 @@ class KernelSpec:
     bandwidth: float | str
     kernel: str
     shrinkage: float
-    precision: str = "mixed"
+    precision: Precision = "mixed"
 
     def __post_init__(self) -> None:
         check_bandwidth(self.bandwidth)
@@ -82,6 +84,17 @@ class KernelSpec:
         return ClassReferences(points, offsets, weights, h, self)
 
 
+@dataclass(frozen=True)
+class KernelRowSpec(RowSpec):
+    """Base of row specs with a kernel, whose parameters can be chosen (``kdey.tuning``)."""
+
+    kernel: KernelSpec
+
+    def with_kernel(self, kernel: KernelSpec) -> Self:
+        """Return the spec with another kernel."""
+        return replace(self, kernel=kernel)
+
+
 @dataclass(frozen=True, eq=False)
 class ClassReferences:
     """References sorted by class: ``points`` (n, k), class i at ``offsets[i]:offsets[i + 1]``."""
@@ -91,6 +104,11 @@ class ClassReferences:
     weights: Array | None
     bandwidth: float
     spec: KernelSpec
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return len(self.offsets) - 1
 
     @property
     def log_mass(self) -> Array:
@@ -122,7 +140,7 @@ class ClassReferences:
             self.offsets,
             bandwidths,
             weights=self.weights,
-            precision=self.spec.precision,  # type: ignore[arg-type]
+            precision=self.spec.precision,
             n_threads=n_threads,
         )
         sums -= self.log_mass

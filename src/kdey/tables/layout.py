@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.fitted import FittedQuantifier
+
 #: A column of texts with more different ones than this is an identifier, not a feature.
 MOST_TEXTS = 200
 
@@ -41,9 +43,9 @@ class TableLayout:
         return asdict(self)
 
     @classmethod
-    def of(cls, quantifier: Any) -> TableLayout | None:
+    def of(cls, quantifier: FittedQuantifier) -> TableLayout | None:
         """Return the layout that a quantifier carries; None: it was not fitted on a table."""
-        held = getattr(quantifier, "table_", None)
+        held = quantifier.table_layout
         return None if held is None else cls(**held)
 
     @property

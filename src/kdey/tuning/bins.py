@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from kdey.matching import Matching
+from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.composite import StackedSpec
 from kdey.rows.histogram import HistogramSpec
-from kdey.tuning.hold_outs import Array, Effort, make_hold_outs
+from kdey.rows.interface import RowMap, RowSpec, TuningEffort
+from kdey.tuning.hold_outs import Array, make_hold_outs
 from kdey.tuning.result import Tuning, TuningWarning, one_trial
 from kdey.tuning.search import Lattice, Scorer, TuningPlan, best_place
 
@@ -23,7 +23,7 @@ _FALLBACK = 8
 
 
 @dataclass(frozen=True)
-class AutomaticBins:
+class AutomaticBins(RowSpec):
     """Row spec of histograms whose number of bins is chosen from the training rows.
 
     Attributes
@@ -35,22 +35,22 @@ class AutomaticBins:
     plan : TuningPlan
     stacked : bool
         Whether the matching takes stacked rows (HDy, HDx); the stack then has one part.
-    effort : Effort
+    effort : TuningEffort
     """
 
     rows: HistogramSpec
-    matching: Matching
+    matching: AnyMatching
     plan: TuningPlan
     stacked: bool = False
-    effort: Effort = field(default_factory=Effort)
+    effort: TuningEffort = field(default_factory=TuningEffort)
 
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Any:
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose, and return the fitted row map of the choice."""
-        return self.choose(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
+        return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
-    def choose(
+    def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> tuple[Tuning, Any]:
+    ) -> tuple[Tuning, RowSpec]:
         """Return what was tried and chosen, and the row spec of the choice."""
         plan, seed = self.plan, self.plan.seed()
         parts = make_hold_outs(training, n_classes, plan.bag_size, seed, self.effort)
@@ -75,11 +75,11 @@ class AutomaticBins:
         )
         return tuning, self._spec(_bins(chosen))
 
-    def _spec(self, n_bins: int) -> Any:
+    def _spec(self, n_bins: int) -> RowSpec:
         spec = replace(self.rows, n_bins=n_bins)
         return StackedSpec((spec,)) if self.stacked else spec
 
-    def _fall_back(self, seed: int) -> tuple[Tuning, Any]:
+    def _fall_back(self, seed: int) -> tuple[Tuning, RowSpec]:
         reason = "all training rows are equal, or no two classes are in more than one fold"
         warnings.warn(
             f"n_bins='auto': nothing can be learnt ({reason}); using n_bins={_FALLBACK}",

@@ -13,7 +13,6 @@ templates fit the very bags they are judged on, and small training sets look bet
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
 from kdey.protocols import round_counts
+from kdey.rows.interface import TuningEffort
 from kdey.simplex import sample_uniform
 
 Array = NDArray[np.float64]
@@ -118,30 +118,6 @@ _BAGS_TIMES_CLASSES, _LEAST_BAGS = 4000, 20
 _POOL_ROWS = 5_000
 
 
-@dataclass(frozen=True)
-class Effort:
-    """Bounds on the work of judging one setting, which bound time and memory.
-
-    Attributes
-    ----------
-    bags : int
-        Tuning bags in all, at most.
-    rows : int
-        Distinct rows that the templates of a hold-out are made from, at most.
-    """
-
-    bags: int = 200
-    rows: int = 30_000
-
-    @classmethod
-    def of(cls, spec: Any) -> Effort:
-        """Return the bounds that a row spec asks for, or the usual ones."""
-        usual = cls()
-        return cls(
-            getattr(spec, "tuning_bags", usual.bags), getattr(spec, "tuning_rows", usual.rows)
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class HoldOut:
     """A pool of held-out rows with bags, and what the templates are made from.
@@ -166,7 +142,7 @@ class HoldOut:
 
 
 def make_hold_outs(
-    training: TrainingPosteriors, n_classes: int, bag_size: int, seed: int, effort: Effort
+    training: TrainingPosteriors, n_classes: int, bag_size: int, seed: int, effort: TuningEffort
 ) -> list[HoldOut]:
     """Return the hold-outs that settings are judged on; empty where no part can be one.
 

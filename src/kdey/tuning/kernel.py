@@ -6,17 +6,17 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.kernels import DEFAULT_SHRINKAGE, transform
-from kdey.matching import Matching
+from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.composite import CommitteeSpec
-from kdey.rows.references import KernelSpec, median_nearest
-from kdey.tuning.hold_outs import Array, Effort, make_hold_outs
+from kdey.rows.interface import RowMap, RowSpec
+from kdey.rows.references import KernelRowSpec, median_nearest
+from kdey.tuning.hold_outs import Array, make_hold_outs
 from kdey.tuning.result import Trial, Tuning, TuningWarning, committee_weights, one_trial
 from kdey.tuning.search import Found, Lattice, Scorer, TuningPlan, best_place, smallest
 
@@ -58,12 +58,12 @@ def geometries(kernel: str, shrinkage: float | str) -> tuple[Geometry, ...]:
 
 
 @dataclass(frozen=True)
-class AutomaticKernel:
+class AutomaticKernel(RowSpec):
     """Row spec whose bandwidth, and where left open geometry, are chosen from the training rows.
 
     Attributes
     ----------
-    rows : row spec with a ``kernel``
+    rows : KernelRowSpec
         The rows to choose for; its bandwidth and geometry are placeholders.
     geometries : tuple of Geometry
     matching : Matching
@@ -74,22 +74,22 @@ class AutomaticKernel:
         best one alone.
     """
 
-    rows: Any
+    rows: KernelRowSpec
     geometries: tuple[Geometry, ...]
-    matching: Matching
+    matching: AnyMatching
     plan: TuningPlan
     committee: bool
 
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Any:
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose, and return the fitted row map of the choice."""
-        return self.choose(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
+        return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
-    def choose(
+    def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> tuple[Tuning, Any]:
+    ) -> tuple[Tuning, RowSpec]:
         """Return what was tried and chosen, and the row spec of the choice."""
         seed = self.plan.seed()
-        effort = Effort.of(self.rows)
+        effort = self.rows.tuning_effort
         parts = make_hold_outs(training, n_classes, self.plan.bag_size, seed, effort)
         reason = _hopeless(training, len(parts))
         if reason is not None:
@@ -150,7 +150,7 @@ class AutomaticKernel:
             "bandwidth", trials, plan.metric.name, plan.bag_size, n_bags, seed, baseline, reason
         )
 
-    def _settled(self, tuning: Tuning) -> Any:
+    def _settled(self, tuning: Tuning) -> RowSpec:
         specs = tuple(
             self._spec(Geometry(**dict(trial.params)), trial.value) for trial in tuning.members
         )
@@ -158,20 +158,19 @@ class AutomaticKernel:
             return specs[0]
         return CommitteeSpec(specs, tuple(trial.weight for trial in tuning.members))
 
-    def _spec(self, geometry: Geometry, bandwidth: float) -> Any:
-        kernel: KernelSpec = replace(
+    def _spec(self, geometry: Geometry, bandwidth: float) -> KernelRowSpec:
+        kernel = replace(
             self.rows.kernel,
             bandwidth=bandwidth,
             kernel=geometry.kernel,
             shrinkage=geometry.shrinkage,
         )
-        return replace(self.rows, kernel=kernel)
+        return self.rows.with_kernel(kernel)
 
-    def _trial_spec(self, geometry: Geometry, place: int, seed: int) -> Any:
-        spec = self._spec(geometry, _bandwidth(place))
-        return spec.for_tuning(seed) if hasattr(spec, "for_tuning") else spec
+    def _trial_spec(self, geometry: Geometry, place: int, seed: int) -> RowSpec:
+        return self._spec(geometry, _bandwidth(place)).for_tuning(seed)
 
-    def _fall_back(self, reason: str, seed: int) -> tuple[Tuning, Any]:
+    def _fall_back(self, reason: str, seed: int) -> tuple[Tuning, RowSpec]:
         geometry = self.geometries[0]
         warnings.warn(
             f"bandwidth='auto': nothing can be learnt from the training posteriors ({reason}); "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -89,6 +89,11 @@ class Tuning:
         """The member with the smallest error."""
         return self.members[0]
 
+    @property
+    def best_value(self) -> float:
+        """The value of the parameter that did best."""
+        return self.best.value
+
     def to_frame(self, backend: str | None = None) -> Any:
         """Return one row per trial as a data frame of pandas, polars or pyarrow."""
         columns: dict[str, Any] = {
@@ -146,6 +151,12 @@ def committee_weights(scores: Sequence[float], committee: bool) -> Array:
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
+class HasTuning(Protocol):
+    """A fitted quantifier with what its automatic choice tried."""
+
+    tuning_: Tuning | None
+
+
 @dataclass(eq=False)
 class TuningDisplay:
     """Error on the tuning bags against the values tried, with what was chosen.
@@ -162,9 +173,9 @@ class TuningDisplay:
     tuning: Tuning
 
     @classmethod
-    def from_estimator(cls, quantifier: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, quantifier: HasTuning, *, ax: Any = None) -> Self:
         """Return the display of a fitted quantifier's ``tuning_``."""
-        tuning = getattr(quantifier, "tuning_", None)
+        tuning = quantifier.tuning_
         if tuning is None:
             raise ValueError(
                 f"this {type(quantifier).__name__} has chosen nothing: fit it with an 'auto' "

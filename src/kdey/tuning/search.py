@@ -18,9 +18,9 @@ from sklearn.utils import check_random_state
 
 from kdey._support.validation import check_count
 from kdey._support.warnings import muted
-from kdey.matching import Matching
+from kdey.matching import AnyMatching
 from kdey.metrics import Metric, get_metric
-from kdey.rows.interface import families, rows_of_family
+from kdey.rows.interface import RowSpec, families, rows_of_family
 from kdey.rows.references import BandwidthWarning
 from kdey.tuning.hold_outs import Array, HoldOut
 
@@ -69,12 +69,12 @@ class Scorer:
     """Judges row specs by the error of a matching on the bags of all hold-outs."""
 
     hold_outs: Sequence[HoldOut]
-    matching: Matching
+    matching: AnyMatching
     metric: Metric
     bag_size: int
     n_threads: int = 1
 
-    def errors(self, specs: Sequence[Any]) -> Array:
+    def errors(self, specs: Sequence[RowSpec]) -> Array:
         """Return the error of each spec on each bag, shape (n_specs, n_bags).
 
         Specs of one family (the bandwidths of a kernel) share one pass over the distances.
@@ -92,7 +92,7 @@ class Scorer:
         ]
         return float(np.concatenate(errors).mean())
 
-    def _on(self, one: HoldOut, specs: Sequence[Any]) -> Array:
+    def _on(self, one: HoldOut, specs: Sequence[RowSpec]) -> Array:
         out = np.empty((len(specs), len(one.bags)))
         quick = self.matching.takes_quick_rows
         for family in families(specs, len(one.points), one.n_classes):

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import GroupSettings
 from kdey.groups.cluster.dask_source import DaskSource
 from kdey.groups.cluster.partition import PartitionReader, PartitionSums
@@ -32,7 +33,7 @@ class KeyedSource(Source, Protocol):
 
 
 def predict_groups(
-    quantifier: Any, frame: Any, by: str | Sequence[str] = (), **options: Any
+    quantifier: FittedQuantifier, frame: Any, by: str | Sequence[str] = (), **options: Any
 ) -> Any:
     """Return the prevalences of every group of a data frame, with their limits.
 
@@ -55,7 +56,7 @@ def is_frame_of(frame: Any, library: str) -> bool:
 
 
 def predict_partitioned(
-    quantifier: Any,
+    quantifier: FittedQuantifier,
     frame: Any,
     source_of: Callable[[Any, PartitionReader, bool], KeyedSource],
     by: str | Sequence[str] = (),
@@ -101,7 +102,7 @@ def predict_partitioned(
         See :class:`~kdey.intervals.IntervalOptions`.
     """
     check_is_fitted(quantifier, "classes_")
-    fitted = getattr(quantifier, "best_estimator_", quantifier)
+    fitted = quantifier.answering
     wanted = IntervalOptions(confidence, target, method, **options)
     settings = GroupSettings(wanted, min_size, check_fit, level)
     check_summable(settings)

@@ -45,9 +45,7 @@ from kdey.intervals import FittedModel, IntervalOptions
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.class_rows import ClassRows
 from kdey.intervals.moments import adapted, smoothed, training_moments
-from kdey.intervals.replicates import TemplateReplicates
-from kdey.matching import MatchMeans
-from kdey.rows.posterior import PosteriorMap
+from kdey.intervals.replicates import TrainingReplicates
 from kdey.simplex import project
 from kdey.solvers.quadratic import solve_programs
 
@@ -240,15 +238,30 @@ def moment_draws(
     width = sum(len(row_map.templates) for row_map in plan.row_maps)
     found = draw_replicates(source, g, max(width, k), options)
     means = [found.means(member) for member in range(len(found.rows))]
-    learnt = model.training is not None and model.training.posteriors is not None
-    exact = isinstance(model.matching, MatchMeans) and isinstance(model.row_map, PosteriorMap)
-    if options.resample_templates and learnt and exact:
-        again = TemplateReplicates(model, options.random_state)(range(means[0].shape[1]))
-        draws = np.array([again.match(own) for own in means[0]])
+    templates = _replicated_templates(model, options, means[0].shape[1])
+    if templates is not None:
+        draws = np.array(
+            [model.matching.match_templates(templates, own, model.n_threads) for own in means[0]]
+        )
     else:
         flat = [MeanRows(one.reshape(-1, one.shape[2]), False) for one in means]
         draws = solve_means(model, flat).prevalence.reshape(g, -1, k)
     return np.where((found.mass > 0)[:, :, None], draws, estimates[:, None, :])
+
+
+def _replicated_templates(
+    model: FittedModel, options: IntervalOptions, n_replicates: int
+) -> Array | None:
+    """Return the templates of training replicates, (n_replicates, r, k); None: as they are."""
+    if not (options.resample_templates and model.matching.takes_templates):
+        return None
+    if model.training is None or not model.is_learnt:
+        return None
+    replicate = model.row_map.replicate_templates(model.training)
+    if replicate is None:
+        return None
+    drawn = TrainingReplicates(model.training, options.random_state)
+    return replicate(drawn.many(range(n_replicates)))
 
 
 def likelihood_draws(
@@ -278,7 +291,7 @@ def likelihood_draws(
     trial = Trial(problems, members.reshape(-1, k), n_groups)
     curve = source.total(trial).sums["curve"].reshape(n_members, g, k, k)
     found = draw_replicates(source, g, n_members * k, options, trial)
-    shares = model.row_map.weights if n_members > 1 else np.ones(1)
+    shares = model.row_map.shares
     draws = np.zeros((g, options.n_replicates, k))
     for member, share in enumerate(shares):
         slopes, hessians = found.means(member), curve[member] / sizes[:, None, None]

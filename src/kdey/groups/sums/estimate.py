@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from kdey._support.warnings import muted
 from kdey.bags import Array, Indices
+from kdey.fitted import FittedQuantifier
 from kdey.groups.sums.bootstrap import likelihood_draws, limits_of_draws, moment_draws
-from kdey.groups.sums.limits import bags_of_sizes, feature_limits, likelihood_limits
+from kdey.groups.sums.limits import (
+    bags_of_sizes,
+    derivative_limits,
+    feature_limits,
+    likelihood_limits,
+)
 from kdey.groups.sums.means import mean_rows, solve_means
 from kdey.groups.sums.mixtures import Mixtures, iterate_mixtures, solve_mixtures
-from kdey.groups.sums.source import GroupSums, Plan, Source, plan_of
+from kdey.groups.sums.source import GroupSums, Plan, Source, plan_of_model, summable_stages
 from kdey.intervals import FittedModel, IntervalOptions, IntervalWarning
 from kdey.intervals.score_interval import give_up, settle
-from kdey.matching import AverageOf, ExpectationMaximisation, average_solution
 from kdey.solvers.solution import Solution
 
 #: Numbers of a row beyond which no replicate of it is summed (Monte Carlo rows).
@@ -49,7 +54,7 @@ class SummedEstimates:
 
 
 def estimate_sums(
-    quantifier: Any, source: Source, options: IntervalOptions, *, keyed: bool = False
+    quantifier: FittedQuantifier, source: Source, options: IntervalOptions, *, keyed: bool = False
 ) -> SummedEstimates:
     """Return the estimates of all groups of a source, with limits.
 
@@ -63,29 +68,43 @@ def estimate_sums(
     keyed : bool
         Whether the source knows the key of every row, which a bootstrap needs.
     """
-    plan, model = plan_of(quantifier), quantifier.interval_model()
+    model = summable_stages(quantifier)
+    plan = plan_of_model(model)
     how = _how(model, plan, options, keyed)
-    first = source.first(plan, hold=plan.kind == "likelihood" or how == "bootstrap")
+    # Derivatives may turn out not to exist: a bootstrap then visits the rows again.
+    again = how == "bootstrap" or (how == "derivatives" and keyed)
+    first = source.first(plan, hold=plan.kind == "rows" or again)
     if len(first) == 0:
         raise ValueError("there is no row with scores or features to estimate from")
-    if plan.kind == "likelihood":
+    if plan.kind == "rows":
         solution, low, high = _likelihood(source, model, plan, first, options, how)
     else:
-        solution, low, high = _moments(source, model, plan, first, options, how)
+        solution, low, high = _moments(source, model, plan, first, options, how, keyed)
     sizes = first.sums["n"]
-    if how != "none":
+    if not np.isnan(low).all():
         low, high = _settled(solution.prevalence, low, high, sizes, model, options)
     unknown = np.full(solution.prevalence.shape, np.nan)
     counted = first.sums["decisions"] / sizes[:, None] if plan.on_posteriors else unknown
     return SummedEstimates(first.groups, sizes, solution, low, high, counted)
 
 
-def _how(model: FittedModel, plan: Plan, options: IntervalOptions, keyed: bool) -> str:
-    """Return "analytic", "bootstrap" or "none"."""
+#: How the limits of groups are made from sums.
+Limits = Literal["analytic", "derivatives", "bootstrap", "none"]
+
+
+def _how(model: FittedModel, plan: Plan, options: IntervalOptions, keyed: bool) -> Limits:
+    """Return how limits are to be made; "derivatives" may turn out not to exist."""
     if options.method != "bootstrap" and model.is_analytic:
         return "analytic"
+    if options.method != "bootstrap" and model.limits_source == "derivatives":
+        return "derivatives"
     if options.method == "analytic":
         raise ValueError("method='analytic' is for ACC, PACC, EMQ, DIR and KDEy-ML")
+    return _resampled(plan, options, keyed)
+
+
+def _resampled(plan: Plan, options: IntervalOptions, keyed: bool) -> Limits:
+    """Return "bootstrap" where rows can be resampled; otherwise "none", with a warning."""
     if options.target == "bag":
         raise ValueError("target='bag' has only analytic limits here: use target='population'")
     wide = max(len(row_map.templates) for row_map in plan.row_maps) > _WIDEST
@@ -106,15 +125,14 @@ def _likelihood(
     plan: Plan,
     first: GroupSums,
     options: IntervalOptions,
-    how: str,
+    how: Limits,
 ) -> tuple[Solution, Array, Array]:
     groups, sizes = first.groups, first.sums["n"]
     n_groups, n_members = int(groups[-1]) + 1, len(plan.row_maps)
     given = Mixtures.of(first, n_groups, n_members)
     solved = _solve(source, model, given, n_groups)
     parts = [_take(solved, groups + member * n_groups) for member in range(n_members)]
-    several = isinstance(model.matching, AverageOf)
-    solution = average_solution(parts, model.row_map.weights) if several else parts[0]
+    solution = model.matching.combine(parts, model.row_map.shares)
     if how == "analytic":
         made = likelihood_limits(source, model, groups, sizes, solution.prevalence, options)
         return solution, *made
@@ -124,13 +142,16 @@ def _likelihood(
 
 
 def _solve(source: Source, model: FittedModel, given: Mixtures, n_groups: int) -> Solution:
-    matching = model.single
-    rounds = {} if matching.max_iter is None else {"max_iter": matching.max_iter}
-    if isinstance(matching, ExpectationMaximisation):
-        prior = model.row_map.prior / model.row_map.prior.sum()
-        rounds = {"max_iter": 1_000} | rounds
-        return iterate_mixtures(source, given, n_groups, prior, tol=matching.tol, **rounds)
-    return solve_mixtures(source, given, n_groups, tol=matching.tol, **rounds)
+    likelihood = model.matching.member.likelihood
+    assert likelihood is not None, "only a likelihood needs the rows of a bag"
+    rounds = {} if likelihood.max_iter is None else {"max_iter": likelihood.max_iter}
+    if likelihood.is_exact:
+        return solve_mixtures(source, given, n_groups, tol=likelihood.tol, **rounds)
+    start = model.row_map.starting_prevalence()
+    if start is None:
+        start = np.full(model.n_classes, 1.0 / model.n_classes)
+    rounds = {"max_iter": 1_000} | rounds
+    return iterate_mixtures(source, given, n_groups, start, tol=likelihood.tol, **rounds)
 
 
 def _take(solution: Solution, which: Indices) -> Solution:
@@ -143,13 +164,19 @@ def _moments(
     plan: Plan,
     first: GroupSums,
     options: IntervalOptions,
-    how: str,
+    how: Limits,
+    keyed: bool,
 ) -> tuple[Solution, Array, Array]:
     means = mean_rows(plan, first)
     solution = solve_means(model, means)
-    estimates = solution.prevalence
+    estimates, sizes = solution.prevalence, first.sums["n"]
     if how == "analytic":
-        return solution, *feature_limits(model, means[0].array, first.sums["n"], options)
+        return solution, *feature_limits(model, means[0].array, sizes, options)
+    if how == "derivatives":
+        limits = derivative_limits(model, means[0].array, sizes, estimates, options)
+        if limits is not None:
+            return solution, *limits
+        how = _resampled(plan, options, keyed)
     if how == "bootstrap":
         draws = moment_draws(source, model, plan, estimates, options)
         return solution, *limits_of_draws(estimates, draws, options)

@@ -21,6 +21,7 @@ from kdey.groups.sums.source import GroupedRows, GroupSums, Source
 from kdey.intervals import FittedModel, IntervalOptions
 from kdey.intervals.analytic import Linearised, analytic_limits, linearise_features, linearised
 from kdey.intervals.class_rows import TINY
+from kdey.intervals.derivatives import linearise_matching
 from kdey.intervals.moments import Moments, invert, moments_of, smoothed, training_moments
 from kdey.intervals.sampled_bags import SampledBags
 
@@ -149,6 +150,17 @@ def feature_limits(
     """Return the limits of groups given by their mean rows (n_groups, k): ACC, PACC."""
     line = linearise_features(model, means, np.empty((0, means.shape[1])), bags_of_sizes(sizes))
     return _limits(line, model, options)
+
+
+def derivative_limits(
+    model: FittedModel, means: Array, sizes: Array, estimates: Array, options: IntervalOptions
+) -> tuple[Array, Array] | None:
+    """Return the limits of groups by numerical derivatives of the matching; None: there are none.
+
+    Groups are given by their mean rows (n_groups, r) and their estimates (n_groups, k).
+    """
+    line = linearise_matching(model, means, bags_of_sizes(sizes), estimates)
+    return None if line is None else _limits(line, model, options)
 
 
 def likelihood_limits(

@@ -10,12 +10,13 @@ import numpy as np
 from kdey.bags import Array, Bags
 from kdey.groups.sums.source import GroupSums, Plan
 from kdey.intervals import FittedModel
-from kdey.rows.composite import StackedRows
+from kdey.rows.composite import CompositeRows
+from kdey.rows.interface import Rows
 from kdey.solvers.solution import Solution
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRows:
+class MeanRows(Rows):
     """Mean rows of groups, each of them one instance of a pool of groups.
 
     ``array`` has shape (n_groups, r) and holds logarithms where ``in_logs``.
@@ -23,6 +24,10 @@ class MeanRows:
 
     array: Array
     in_logs: bool
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.array)
 
     def mean(self, bags: Bags) -> Array:
         """Return the mean row of each bag of groups, shape (n_bags, r)."""
@@ -49,7 +54,5 @@ def solve_means(model: FittedModel, means: Sequence[MeanRows]) -> Solution:
     """Return the solutions of groups given by their mean rows, one for every member."""
     n = len(means[0].array)
     alone = Bags(np.arange(n, dtype=np.int64), np.arange(n + 1, dtype=np.int64), n)
-    several = hasattr(model.matching, "inner")
-    rows = StackedRows(tuple(means)) if several else means[0]
-    made: Solution = model.matching.match(model.row_map, rows, alone, model.n_threads)
-    return made
+    rows: Rows = CompositeRows(tuple(means)) if model.row_map.is_composite else means[0]
+    return model.matching.match(model.row_map, rows, alone, model.n_threads)

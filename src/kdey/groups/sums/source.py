@@ -12,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, Indices
+from kdey.fitted import FittedQuantifier
 from kdey.intervals import FittedModel
-from kdey.matching import AverageOf, MatchCauchySchwarz, MaximiseLikelihood, MedianOf
+from kdey.matching.interface import BagSummary
+from kdey.rows.interface import RowMap
 from kdey.rows.posterior import one_hot_argmax
-
-#: "likelihood": rows are held and visited again; "mean" and "log mean": one pass is enough.
-Kind = Literal["likelihood", "mean", "log mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,8 @@ class Plan:
     ----------
     row_maps : tuple
         One per member: several for committees and medians.
-    kind : {"likelihood", "mean", "log mean"}
+    kind : {"rows", "mean", "log mean"}
+        What is summed: rows are kept and visited again, or one pass is enough.
     log_rows : bool
         Whether the rows of a likelihood are logarithms.
     n_classes : int
@@ -43,37 +43,43 @@ class Plan:
     n_threads : int
     """
 
-    row_maps: tuple[Any, ...]
-    kind: Kind
+    row_maps: tuple[RowMap, ...]
+    kind: BagSummary
     log_rows: bool
     n_classes: int
     on_posteriors: bool
     n_threads: int = 1
 
 
-def plan_of(quantifier: Any) -> Plan:
+def plan_of(quantifier: FittedQuantifier) -> Plan:
     """Return the plan of a fitted quantifier, or raise where bags are no sums to it."""
-    if not hasattr(quantifier, "interval_model"):
+    return plan_of_model(summable_stages(quantifier))
+
+
+def summable_stages(quantifier: FittedQuantifier) -> FittedModel:
+    """Return the fitted stages of a quantifier that estimates from sums, or raise."""
+    model = quantifier.interval_model()
+    if model is None:
         raise ValueError(
             f"{type(quantifier).__name__} does not estimate from sums over instances: use a method "
             "with rows and a matching (KDEyML, EMQ, DIR, ACC, PACC, CC, PCC, DM, HDy, ...), or "
             "estimate in memory"
         )
-    return plan_of_model(quantifier.interval_model())
+    return model
 
 
 def plan_of_model(model: FittedModel) -> Plan:
     """Return the plan of fitted stages."""
-    several = isinstance(model.matching, AverageOf | MedianOf)
-    inner = model.matching.inner if several else model.matching
-    maps = tuple(model.row_map.parts) if several else (model.row_map,)
-    kind: Kind = "mean"
-    if isinstance(inner, MaximiseLikelihood):
-        kind = "likelihood"
-    elif isinstance(inner, MatchCauchySchwarz):
-        kind = "log mean"
-    logs = kind == "likelihood" and inner.log_rows
-    return Plan(maps, kind, logs, model.n_classes, model.on_posteriors, model.n_threads)
+    likelihood = model.matching.member.likelihood
+    logs = likelihood is not None and likelihood.log_rows
+    return Plan(
+        model.row_map.members,
+        model.matching.bag_summary,
+        logs,
+        model.n_classes,
+        model.on_posteriors,
+        model.n_threads,
+    )
 
 
 Fields = dict[str, Array]
@@ -203,7 +209,7 @@ def make_batch(
         ``scale`` of every member; else ``mean`` of every member (or its log).
     rows : GroupedRows or None
     """
-    held = plan.kind == "likelihood" if hold is None else hold
+    held = plan.kind == "rows" if hold is None else hold
     if len(codes) == 0:
         nothing = np.empty(0, dtype=np.int64)
         empty = GroupedRows(nothing, np.zeros(1, dtype=np.int64), ())
@@ -250,16 +256,16 @@ def _first_sums(
     kept = []
     for member, row_map in enumerate(plan.row_maps):
         rows = row_map(points, plan.n_threads)
-        if plan.kind == "likelihood":
-            array, own = _densities(rows.array, plan.log_rows, bags)
+        if plan.kind == "rows":
+            array, own = _densities(rows.each(), plan.log_rows, bags)
             sums |= {f"{name}{member}": values for name, values in own.items()}
             kept.append(array)
         elif plan.kind == "log mean":
             logs[f"mean{member}"] = rows.log_mean(bags) + np.log(bags.sizes)[:, None]
         else:
             sums[f"mean{member}"] = rows.mean(bags) * bags.sizes[:, None]
-        if held and plan.kind != "likelihood":
-            kept.append(_row_array(rows, len(points)))
+        if held and plan.kind != "rows":
+            kept.append(rows.each().astype(np.float32))
     return GroupSums(groups, sums, logs), kept
 
 
@@ -290,12 +296,6 @@ def _densities(
 
 def _add(values: NDArray[Any], bags: Bags) -> Array:
     return np.asarray(np.add.reduceat(values.astype(np.float64), bags.offsets[:-1], axis=0))
-
-
-def _row_array(rows: Any, size: int) -> NDArray[np.float32]:
-    """Return rows of a moment method one by one, shape (m, r)."""
-    alone = Bags(np.arange(size, dtype=np.int64), np.arange(size + 1, dtype=np.int64), size)
-    return np.asarray(rows.mean(alone), dtype=np.float32)
 
 
 #: From the rows of a part of the data to its sums. Travels: a frozen dataclass that is called.

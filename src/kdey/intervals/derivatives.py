@@ -1,0 +1,163 @@
+r"""Analytic limits of any method on mean rows, by numerical derivatives of its matching.
+
+Let g map a mean row q to the estimate, and let column l of T be the mean row of training class l.
+A method that answers a mixture of the classes with its prevalence has :math:`g(T \alpha) = \alpha`,
+so that its derivative J satisfies :math:`J (T_l - T_m) = e_l - e_m` wherever it is taken, and
+
+.. math:: c = \tilde\alpha + J (q - T \tilde\alpha)
+
+is free of bias to first order: the moment equation of ``moments.py`` with J for the inverse of T.
+J is taken by central differences at a point :math:`\tilde\alpha` inside the simplex, along the
+directions in which training rows differ. Where it does not exist (two step lengths disagree, or g
+does not give back the prevalence of a mixture) there are no such limits, and a bootstrap is due.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Bags
+from kdey.intervals.analytic import Linearised, linearised
+from kdey.intervals.class_rows import ClassRows
+from kdey.intervals.model import FittedModel
+from kdey.intervals.moments import Moments, moments_along
+from kdey.intervals.sampled_bags import SampledBags
+from kdey.rows.composite import CompositeRows
+from kdey.rows.interface import ArrayRows, Rows
+
+#: Share of the uniform prevalence in the point at which derivatives are taken: steps stay inside.
+INSIDE = 0.1
+#: Length of a step, in standard deviations of the training rows along its direction.
+STEP = 0.02
+#: Directions in which rows differ by less than this share of the largest are left out.
+FLAT = 1e-7
+#: How far derivatives at two step lengths, and mixtures given back, may be off.
+TOLERANCE = 0.05
+#: Numbers of a row beyond which a bootstrap is cheaper.
+WIDEST = 512
+
+
+def linearise_matching(
+    model: FittedModel,
+    means: Array,
+    bags: SampledBags,
+    estimates: Array,
+    rows: Rows | None = None,
+) -> Linearised | None:
+    """Return the moment equation of every bag; None where a derivative does not exist.
+
+    Parameters
+    ----------
+    model : FittedModel
+        With training rows, and a matching for which a bag is its mean row.
+    means : array of shape (n_bags, r)
+        Mean row of every bag.
+    bags : SampledBags
+    estimates : array of shape (n_bags, k)
+    rows : Rows, optional
+        Of the pool; needed where bags were drawn in clusters.
+    """
+    training = model.class_rows
+    if training is None or training.rows.shape[1] > WIDEST:
+        return None
+    directions = Directions.of(training)
+    centre, effects = np.empty(estimates.shape), np.ones(estimates.shape)
+    moments: list[Moments] = []
+    for number in range(len(bags)):
+        inside = (1.0 - INSIDE) * estimates[number] + INSIDE / model.n_classes
+        derivative = directions.derivative(model, inside)
+        if derivative is None:
+            return None
+        confused = np.zeros(model.n_classes, dtype=np.bool_)
+        moments.append(
+            moments_along(
+                derivative,
+                confused,
+                training.thin_rows,
+                None,
+                training.thin_parts,
+                training.sizes,
+                training.sizes,
+            )
+        )
+        centre[number] = inside + derivative @ (means[number] - directions.means @ inside)
+        if rows is not None and bags.codes is not None:
+            bag = bags[number]
+            effects[number] = bag.design_effect(rows.each()[bag.indices] @ derivative.T)
+    return linearised(centre, effects, bags, moments)
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The directions in which training rows differ.
+
+    Attributes
+    ----------
+    means : array of shape (r, k)
+        Mean row of each class: T.
+    basis : array of shape (r, d)
+        Orthonormal directions.
+    lengths : array of shape (d,)
+        Standard deviation of the rows along each.
+    """
+
+    means: Array
+    basis: Array
+    lengths: Array
+
+    @classmethod
+    def of(cls, training: ClassRows) -> Directions:
+        """Return the directions of training rows."""
+        rows = training.rows.astype(np.float64)
+        weighted = rows * training.weights.astype(np.float64)[:, None]
+        means = np.add.reduceat(weighted, training.offsets[:-1]).T
+        centred = training.thin_rows.astype(np.float64) - means.mean(axis=1)
+        _, values, right = np.linalg.svd(centred, full_matrices=False)
+        kept = values > FLAT * max(values[0], np.finfo(np.float64).tiny)
+        return cls(means, right[kept].T, values[kept] / np.sqrt(len(centred)))
+
+    def derivative(self, model: FittedModel, prevalence: Array) -> Array | None:
+        """Return the derivative of the estimate in the mean row, shape (k, r); None: none."""
+        long = self._difference(model, prevalence, STEP)
+        short = self._difference(model, prevalence, STEP / 2.0)
+        if long is None or short is None:
+            return None
+        tangent = np.eye(len(prevalence)) - 1.0 / len(prevalence)
+        returned = short @ self.means @ tangent
+        scale = np.abs(short * self._spread).max()
+        smooth = np.abs((long - short) * self._spread).max() <= TOLERANCE * scale
+        consistent = np.abs(returned - tangent).max() <= TOLERANCE
+        return short if smooth and consistent else None
+
+    @property
+    def _spread(self) -> Array:
+        """Standard deviation of each number of a row, shape (r,)."""
+        return np.asarray(np.sqrt((self.basis**2) @ self.lengths**2))
+
+    def _difference(self, model: FittedModel, prevalence: Array, step: float) -> Array | None:
+        middle = self.means @ prevalence
+        moves = step * (self.basis * self.lengths).T
+        try:
+            found = match_means(
+                model, np.concatenate([middle[None], middle + moves, middle - moves])
+            )
+        except ValueError:  # a step leaves what the problem accepts: no derivative there
+            return None
+        d = len(moves)
+        if np.abs(found[0] - prevalence).max() > TOLERANCE * INSIDE:
+            return None
+        slopes = (found[1 : d + 1] - found[d + 1 :]) / (2.0 * step * self.lengths[:, None])
+        return np.asarray(slopes.T @ self.basis.T)
+
+
+def match_means(model: FittedModel, means: NDArray[np.floating]) -> Array:
+    """Return the prevalences of bags given by their mean rows (n, r) alone, shape (n, k)."""
+    n = len(means)
+    single = Bags(np.arange(n, dtype=np.int64), np.arange(n + 1, dtype=np.int64), n)
+    rows: Rows = ArrayRows(np.asarray(means, dtype=np.float64))
+    if model.row_map.is_composite:
+        rows = CompositeRows((rows,) * len(model.row_map.members))
+    return model.matching.match(model.row_map, rows, single, model.n_threads).prevalence

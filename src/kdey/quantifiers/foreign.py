@@ -1,0 +1,67 @@
+"""Quantifiers of other libraries, or of your own, that have ``fit`` and ``predict`` alone."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing
+
+from kdey.bags import Bags
+from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
+from kdey.solvers.solution import Solution
+
+
+class ForeignQuantifier(BaseQuantifier):
+    """Anything with ``classes_`` and ``predict_bags(X, bags)`` or ``predict(X)``, as a quantifier.
+
+    It says nothing of certificates: gaps are NaN, and finite answers count as converged.
+
+    Parameters
+    ----------
+    quantifier : object
+        Used as it is; ``fit`` fits it.
+    """
+
+    def __init__(self, quantifier: Any) -> None:
+        self.quantifier = quantifier
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the quantifier inside."""
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.quantifier.fit(X, y, **extra)
+        return self
+
+    @property
+    def classes_(self) -> Any:  # type: ignore[override]
+        """The classes of the quantifier inside."""
+        return self.quantifier.classes_
+
+    def on_pool(self, pool: PoolWork) -> BagSolver:
+        """Return the map from bags to their solutions, by the answers alone."""
+        return lambda bags: self._solve(pool.X, bags)
+
+    def _solve(self, X: Any, bags: Bags) -> Solution:
+        name = type(self.quantifier).__name__
+        if hasattr(self.quantifier, "predict_bags"):
+            answers = self.quantifier.predict_bags(X, bags)
+        elif bags.weights is not None:
+            raise ValueError(f"{name} has no predict_bags for weighted bags")
+        else:
+            answers = [self.quantifier.predict(_safe_indexing(X, bag)) for bag in bags]
+        prevalence = np.asarray(answers, dtype=np.float64)
+        expected = (len(bags), len(self.classes_))
+        if prevalence.shape != expected:
+            raise ValueError(
+                f"{name} must return prevalences of shape {expected}, got {prevalence.shape}"
+            )
+        unknown = np.full(len(bags), np.nan)
+        finite = np.asarray(np.isfinite(prevalence).all(axis=1))
+        return Solution(prevalence, unknown, unknown, np.zeros(len(bags), np.int64), finite)
+
+
+def as_quantifier(quantifier: BaseEstimator | Any) -> BaseQuantifier:
+    """Return a quantifier of kdey as it is, and any other one wrapped."""
+    return quantifier if isinstance(quantifier, BaseQuantifier) else ForeignQuantifier(quantifier)
