@@ -50,7 +50,7 @@ class Inputs:
     """
 
     k: int = 3
-    n: int = 60
+    n: int = 100
     seed: int = 1
     labels: str = "numbers"
     weighted: bool = False
@@ -99,9 +99,12 @@ def noise(shape: tuple[int, ...], seed: int) -> Array:
 
 
 def posteriors(codes: NDArray[np.int64], k: int, seed: int) -> Array:
-    """Return posteriors (n, k) of a fair classifier."""
+    """Return posteriors (n, k) of a fair classifier.
+
+    Classes overlap: where they do not, limits and calibrations hang on the last bits.
+    """
     raw = noise((len(codes), k), seed) + 0.0625
-    raw[np.arange(len(codes)), codes] *= 4.0
+    raw[np.arange(len(codes)), codes] *= 3.0
     squared = raw * raw
     return squared / squared.sum(axis=1, keepdims=True)
 

@@ -50,6 +50,11 @@ from tests.frozen.cases import (
 
 SEEDED: dict[str, Any] = {"random_state": 0}
 FEW = {"n_points": 60, "random_state": 0}
+#: Models that are frozen without weights alone.
+NUMBERS_ALONE = (
+    *("cc", "pcc", "dm-cauchy-schwarz", "kdeyml-ilr", "ensemble-median", "kdeyl2-automatic"),
+    *("kdeyml-automatic-rae", "kdeyml-automatic-best", "kdeyhd-automatic", "emq-calibrator"),
+)
 
 
 def on_posteriors() -> dict[str, Any]:
@@ -130,12 +135,12 @@ def fitted_models() -> dict[str, tuple[Any, Inputs]]:
         add(name, quantifier, Inputs(seed=2))
     weighted = Inputs(seed=3, labels="texts", weighted=True)
     for name, quantifier in on_posteriors().items():
-        if name not in ("cc", "pcc", "dm-cauchy-schwarz", "kdeyml-ilr", "ensemble-median"):
+        if name not in NUMBERS_ALONE:
             add(f"{name}-weighted", quantifier, weighted)
     for name, quantifier in binary().items():
         add(f"{name}-binary", quantifier, Inputs(k=2, seed=4))
         add(f"{name}-truths", quantifier, Inputs(k=2, seed=5, labels="truths", weighted=True))
-    many = Inputs(k=10, n=80, seed=6, labels="texts")
+    many = Inputs(k=10, n=150, seed=6, labels="texts")
     for name, quantifier in (
         ("kdeyml-automatic", kdey.KDEyML(**SEEDED)),
         ("emq-bcts", kdey.EMQ(calibration="bcts")),

@@ -1,7 +1,8 @@
 """What kdey 0.1.0 wrote loads, resumes and gives the same answers.
 
 ``make_v0_1_0.py`` wrote it; ``cases.py`` holds the inputs and the questions. Answers are those of
-another machine, and may differ in their last bits.
+another machine, and bits differ between processors: prevalences agree within 1e-6, limits, which
+are made of rows in single precision, within 1e-5.
 """
 
 from __future__ import annotations
@@ -40,22 +41,26 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.InconsistentVersionWarning",
     "ignore:.*estimate is uniform:sklearn.exceptions.ConvergenceWarning",
 )
-TOLERANCE = 1e-6
+TOLERANCE, LIMITS_TOLERANCE = 1e-6, 1e-5
 FROZEN: dict[str, Any] = json.loads((FOLDER / "answers.json").read_text(encoding="utf-8"))
 
 
-def assert_same(found: Any, expected: Any, where: str = "answers") -> None:
+def assert_same(
+    found: Any, expected: Any, where: str = "answers", tolerance: float = TOLERANCE
+) -> None:
     """The same structure, texts and truths; numbers within the tolerance, NaN where NaN."""
     if isinstance(expected, dict):
         assert found.keys() == expected.keys(), where
         for key, value in expected.items():
-            assert_same(found[key], value, f"{where}, {key}")
+            own = LIMITS_TOLERANCE if key in ("low", "high") else tolerance
+            assert_same(found[key], value, f"{where}, {key}", own)
     elif isinstance(expected, list):
         assert len(found) == len(expected), where
         for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-            assert_same(one, other, f"{where}[{number}]")
+            assert_same(one, other, f"{where}[{number}]", tolerance)
     elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=0, abs=TOLERANCE, nan_ok=True), where
+        near = pytest.approx(expected, rel=TOLERANCE, abs=tolerance, nan_ok=True)
+        assert found == near, where
     else:
         assert found == expected, where
 
@@ -73,7 +78,8 @@ def test_a_model_answers_as_it_did(name: str, tmp_path: Path) -> None:
     for quantifier in (model, again):
         assert_same(answers(quantifier, inputs), known["answers"], name)
         if "limits" in known:
-            assert_same(limits(quantifier, inputs), known["limits"], f"{name}, limits")
+            found = limits(quantifier, inputs)
+            assert_same(found, known["limits"], f"{name}, limits", LIMITS_TOLERANCE)
         if "groups" in known:
             assert_same(groups(quantifier, inputs), known["groups"], f"{name}, groups")
 
@@ -89,8 +95,9 @@ def test_the_model_of_a_table_answers_as_it_did() -> None:
     assert found.keys() == known.keys()
     for name, column in known.items():
         if name in ("estimate", "low", "high", "classify_and_count", "training_prevalence"):
-            np.testing.assert_allclose(
-                np.array(found[name], dtype=float), np.array(column, dtype=float), atol=TOLERANCE
+            tolerance = LIMITS_TOLERANCE if name in ("low", "high") else TOLERANCE
+            assert [float(one) for one in found[name]] == pytest.approx(
+                [float(one) for one in column], abs=tolerance
             )
         else:
             assert found[name] == column
@@ -201,5 +208,5 @@ def test_stopped_experiments_go_on(tmp_path: Path, fits: list[str]) -> None:
     for part in ("experiment", "dataset", "method", "metric", "seed", "config", "data", "params"):
         assert again[part] == cells[lost][part]
     assert again["mean"] == pytest.approx(cells[lost]["mean"], abs=1e-3)
-    # ACC alone: a classifier on a split of the training data, and one on the development data.
-    assert 0 < len(fits) < 6
+    # For ACC alone: one classifier on the training data, one on the development data.
+    assert fits == ["LogisticRegression"] * 2
