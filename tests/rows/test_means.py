@@ -7,7 +7,8 @@ import pytest
 
 from kdey.bags import Bags
 from kdey.rows.composite import StackedSpec
-from kdey.rows.density import DensityRows, DirichletRows
+from kdey.rows.density import DensityRows
+from kdey.rows.dirichlet import DirichletRows
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.monte_carlo import MonteCarloSpec
 from kdey.rows.overlap import OverlapSpec

@@ -10,8 +10,9 @@ import pytest
 import kdey
 from kdey.metrics import absolute_error
 from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import TuningEffort
 from kdey.tuning import TuningWarning
-from kdey.tuning.hold_outs import Effort, make_hold_outs
+from kdey.tuning.hold_outs import make_hold_outs
 
 from .cases import posteriors
 
@@ -21,7 +22,7 @@ def test_scores_are_those_of_a_plain_loop(divergence: str) -> None:
     p, y = posteriors(3, 200)
     q = kdey.DM(divergence=divergence, random_state=0).fit_posteriors(p, y)
     n_bags = 50 if divergence == "cauchy-schwarz" else 200
-    made = make_hold_outs(TrainingPosteriors(p, y), 3, 500, 0, Effort(bags=n_bags))
+    made = make_hold_outs(TrainingPosteriors(p, y), 3, 500, 0, TuningEffort(bags=n_bags))
     for trial in (q.tuning_.trials[0], q.tuning_.best):
         errors = []
         for one in made:

@@ -14,9 +14,10 @@ import kdey
 from kdey import native
 from kdey.metrics import absolute_error, relative_absolute_error
 from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import TuningEffort
 from kdey.rows.references import BandwidthWarning
 from kdey.tuning import TuningWarning
-from kdey.tuning.hold_outs import Effort, make_hold_outs
+from kdey.tuning.hold_outs import make_hold_outs
 
 from .cases import posteriors
 
@@ -32,7 +33,7 @@ def fitted(make: Any, p: Any, y: Any, **parameters: Any) -> Any:
 def test_scores_are_those_of_a_plain_loop(make: Any, metric: str) -> None:
     p, y = posteriors(3, 150)
     q = fitted(make, p, y, tune_for=metric, tune_bag_size=80, precision="double")
-    made = make_hold_outs(TrainingPosteriors(p, y), 3, 80, 0, Effort())
+    made = make_hold_outs(TrainingPosteriors(p, y), 3, 80, 0, TuningEffort())
     for trial in (q.tuning_.trials[0], q.tuning_.best, q.tuning_.trials[-1]):
         errors = []
         for one in made:

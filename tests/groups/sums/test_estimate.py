@@ -12,6 +12,7 @@ from sklearn.datasets import make_classification
 from kdey import EMQ, PACC, PCC, KDEyHD, KDEyML, OneVsAll
 from kdey.groups.sums import LocalSource, estimate_sums, plan_of
 from kdey.intervals import IntervalOptions, IntervalWarning
+from kdey.rows.interface import RowMap
 from kdey.rows.references import BandwidthWarning
 from tests.groups.sums.cases import Case, make_case, methods
 
@@ -139,10 +140,9 @@ def test_rows_without_any_density_are_left_out() -> None:
     case = CASES[2]
     q = fitted(EMQ(), case)
 
-    class Holes:
+    class Holes(RowMap):
         def __init__(self, inner):
-            self.inner, self.prior = inner, inner.prior
-            self.templates = inner.templates
+            self.inner, self.templates = inner, inner.templates
 
         def __call__(self, points, n_threads=1):
             rows = self.inner(points, n_threads)
