@@ -17,6 +17,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
+from kdey._support.names import stable_name
+
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
 
 
@@ -35,7 +37,7 @@ def fingerprint(*values: Any) -> str:
 
 def _feed(digest: Any, value: Any) -> None:
     """Add one value: its type first, so that 1, 1.0, True and "1" stay apart."""
-    digest.update(f"<{type(value).__module__}.{type(value).__qualname__}>".encode())
+    digest.update(f"<{_dotted(type(value))}>".encode())
     if isinstance(value, _PLAIN):
         digest.update(repr(value).encode())
     elif isinstance(value, np.ndarray):
@@ -53,6 +55,11 @@ def _feed(digest: Any, value: Any) -> None:
     else:
         _feed_object(digest, value)
     digest.update(b";")
+
+
+def _dotted(kind: Any) -> str:
+    """Return the stable name of a type or function, with a dot before what it is called."""
+    return stable_name(kind).replace(":", ".")
 
 
 def _feed_all(digest: Any, values: Iterable[Any]) -> None:
@@ -91,7 +98,7 @@ def _feed_object(digest: Any, value: Any) -> None:
     elif isinstance(value, ModuleType):
         digest.update(value.__name__.encode())
     elif hasattr(value, "__qualname__"):  # classes, and functions that are compiled
-        digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+        digest.update(_dotted(value).encode())
     elif hasattr(value, "to_numpy") and hasattr(value, "columns"):  # data frames
         names = [str(name) for name in getattr(value, "column_names", value.columns)]
         _feed_all(digest, [names, *(np.asarray(value[name]) for name in value.columns)])
@@ -103,7 +110,7 @@ def _feed_object(digest: Any, value: Any) -> None:
 
 def _feed_function(digest: Any, value: FunctionType) -> None:
     """Add name, code and what is bound to it: all lambdas of a place have the same name."""
-    digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+    digest.update(_dotted(value).encode())
     _feed_code(digest, value.__code__)
     _feed_all(digest, [value.__defaults__, value.__kwdefaults__])
     for cell in value.__closure__ or ():

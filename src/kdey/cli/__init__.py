@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line, or say what to install for it."""
     try:
-        from kdey.cli.main import kdey
+        from kdey.cli.group import kdey
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

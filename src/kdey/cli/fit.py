@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kdey.cli.common import check_output, guarded, names, say, settings
-from kdey.cli.main import config_option
+from kdey.cli.group import config_option
 from kdey.cli.options import (
     fit_options,
     label_options,

@@ -107,6 +107,10 @@ def as_frame(cv_results: dict[str, Any], backend: str | None) -> Any:
     return make_frame(table, backend)
 
 
+#: The version in which scores last changed their meaning: logs of searches before it are refused.
+_SCORES_SINCE = "0.1.0"
+
+
 class BaseSearch(BaseQuantifier):
     """Base of the searches.
 
@@ -295,13 +299,11 @@ class BaseSearch(BaseQuantifier):
     def _open_log(self, first: list[Candidate], scoring: Scoring) -> Any:
         if self.log is None:
             return nullcontext()
-        import kdey
-
         validation = scoring.validation
         return SearchLog(
             self.log,
             fp.fingerprint(
-                kdey.__version__,
+                _SCORES_SINCE,
                 self.quantifier,
                 [one.key for one in first],
                 [metric.name for metric in scoring.metrics],

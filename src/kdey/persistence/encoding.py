@@ -1,8 +1,9 @@
 """A fitted quantifier as a tree of JSON values, and back.
 
 Numbers, texts, lists and dicts stay what they are; arrays and objects of other libraries are set
-aside under a number. Objects of this package are written as a class name and their fields, and
-only classes that hold data (frozen dataclasses and quantifiers) are ever made again.
+aside under a number. Objects of this package are written as a stable name and their fields, and
+only classes that hold data (frozen dataclasses and quantifiers) are ever made again. So are
+quantifiers, row maps and matchings of somebody else's, made only where their type is trusted.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from kdey._support.names import current_place, find_module, stable_name
+from kdey.matching import Matching
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.rows.interface import RowMap, RowSpec
+
 Node = Any
-#: Parts of the package whose classes a model file may name.
-_HOMES = (
-    *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
-    *("rows", "tables", "tuning"),
-)
+#: Types that belong to a quantifier, whoever wrote them; what else it holds (its classifier) is
+#: foreign and left to skops.
+OWN_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,12 @@ class Parts:
     ----------
     arrays : list of arrays without objects
     foreign : list of objects of other libraries (classifiers)
+    trusted : names of types outside kdey that may be made, "module:Class"
     """
 
     arrays: list[NDArray[Any]] = field(default_factory=list)
     foreign: list[Any] = field(default_factory=list)
+    trusted: frozenset[str] = frozenset()
 
 
 def encode(value: Any, parts: Parts, where: str = "quantifier") -> Node:
@@ -70,10 +75,10 @@ def _encode_array(array: NDArray[Any], scalar: bool, parts: Parts, where: str) -
 
 def _encode_object(value: Any, parts: Parts, where: str) -> Node:
     kind = type(value)
-    if not kind.__module__.startswith("kdey."):
+    if not (kind.__module__.startswith("kdey.") or isinstance(value, OWN_TYPES)):
         parts.foreign.append(value)
         return {"foreign": len(parts.foreign) - 1}
-    name = f"{kind.__module__}:{kind.__qualname__}"
+    name = stable_name(kind)
     if isinstance(value, BaseEstimator):
         params = value.get_params(deep=False)
         # What is private is computed again when it is needed.
@@ -113,7 +118,7 @@ def _decode_objects(node: Node, parts: Parts) -> NDArray[Any]:
 
 
 def _decode_estimator(node: Node, parts: Parts) -> Any:
-    made = _class_of(node["estimator"])(
+    made = _class_of(node["estimator"], parts)(
         **{key: decode(item, parts) for key, item in node["params"].items()}
     )
     for key, item in node["state"].items():
@@ -123,27 +128,44 @@ def _decode_estimator(node: Node, parts: Parts) -> Any:
 
 def _decode_dataclass(node: Node, parts: Parts) -> Any:
     fields = {key: decode(item, parts) for key, item in node["fields"].items()}
-    return _class_of(node["dataclass"])(**fields)
+    return _class_of(node["dataclass"], parts)(**fields)
 
 
-def _class_of(name: str) -> Any:
+def types_outside(node: Node) -> set[str]:
+    """Return the names of the types outside kdey that a tree asks for."""
+    if isinstance(node, list):
+        return set().union(*map(types_outside, node))
+    if not isinstance(node, dict):
+        return set()
+    names = {str(node[key]) for key in ("estimator", "dataclass") if key in node}
+    inside = set().union(*map(types_outside, node.values())) if node else set()
+    return {name for name in names if not name.startswith("kdey.")} | inside
+
+
+def _class_of(name: str, parts: Parts) -> Any:
     """Return a class that holds data, by name; no other attribute can be reached."""
-    module, _, qualified = name.partition(":")
-    path = module.split(".")
-    if len(path) < 2 or path[0] != "kdey" or path[1] not in _HOMES or not qualified.isidentifier():
+    module, qualified = current_place(str(name))
+    inside = module.startswith("kdey.") and module.split(".")[1] in _HOMES
+    if not (inside or name in parts.trusted) or not qualified.isidentifier():
         raise ValueError(f"a model file must not name {name!r:.80}")
     try:
-        found = getattr(import_module(module), qualified)
+        found = getattr(find_module(name), qualified)
     except (ImportError, AttributeError):
-        raise ValueError(f"this version of kdey has no {name!r:.80}") from None
+        raise ValueError(f"there is no {name!r:.80} here") from None
     holds_data = dataclasses.is_dataclass(found) or (
         isinstance(found, type) and issubclass(found, BaseEstimator)
     )
-    if not (isinstance(found, type) and holds_data and found.__module__ == module):
+    ours = inside or (isinstance(found, type) and issubclass(found, OWN_TYPES))
+    if not (isinstance(found, type) and holds_data and ours and found.__module__ == module):
         raise ValueError(f"a model file must not name {name!r:.80}")
     return found
 
 
+#: Parts of the package whose classes a model file may name.
+_HOMES = (
+    *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
+    *("rows", "tables", "tuning"),
+)
 _DECODERS = {
     "float": lambda node, parts: float(node["float"]),
     "list": lambda node, parts: [decode(item, parts) for item in node["list"]],

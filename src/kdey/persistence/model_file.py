@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.persistence.archive import ModelFileError, read_archive, read_manifest, write_archive
-from kdey.persistence.encoding import Parts, decode, encode
+from kdey.persistence.encoding import Parts, decode, encode, types_outside
 from kdey.persistence.untrusted import check_answers, check_trees
+from kdey.quantifiers.base import BaseQuantifier
 
 _SCHEMA = "schema.json"
 #: Where places in memory stand: names of parts, and the files that hold them.
@@ -75,7 +76,9 @@ TRUSTED = (
 )
 
 
-def save(quantifier: Any, path: str | PathLike[str], *, use_pickle: bool = False) -> Path:
+def save(
+    quantifier: BaseQuantifier, path: str | PathLike[str], *, use_pickle: bool = False
+) -> Path:
     """Write a fitted quantifier to ``path``; return the path.
 
     The file holds JSON, plain arrays and, for the classifier, skops' format, none of which can
@@ -83,8 +86,9 @@ def save(quantifier: Any, path: str | PathLike[str], *, use_pickle: bool = False
 
     Parameters
     ----------
-    quantifier : fitted quantifier of this package
-        Of a search, save its ``best_estimator_``.
+    quantifier : fitted quantifier
+        Of this package, or of your own with its bases. Of a search, save its
+        ``best_estimator_``.
     path : file to write
     use_pickle : bool
         Pickle the classifier, for one that skops cannot write. The file then only loads with
@@ -107,12 +111,12 @@ def save(quantifier: Any, path: str | PathLike[str], *, use_pickle: bool = False
     """
     import kdey
 
-    if hasattr(quantifier, "best_estimator_"):
-        raise TypeError("a search is not saved: save its best_estimator_")
-    if not type(quantifier).__module__.startswith("kdey.quantifiers"):
+    if not isinstance(quantifier, BaseQuantifier):
         raise TypeError(
             f"save takes quantifiers of kdey, got {type(quantifier).__qualname__}; pickle others"
         )
+    if quantifier.answering is not quantifier:
+        raise TypeError("a search is not saved: save its best_estimator_")
     check_is_fitted(quantifier, "classes_")
     parts = Parts()
     tree = encode(quantifier, parts)
@@ -142,8 +146,10 @@ def load(
     ----------
     path : file written by :func:`save`
     trusted : names of types
-        Types of the classifier that may be made beside those of scikit-learn and NumPy; a file
-        that needs more is refused with their names.
+        Types that may be made beside those of kdey, scikit-learn and NumPy: of the classifier
+        ("package.Class"), and of quantifiers, row maps and matchings of your own
+        ("module:Class", whose modules are imported). A file that needs more is refused with
+        their names.
     use_pickle : bool
         Allow a pickled classifier. Unpickling runs code: only for files of people you trust.
     """
@@ -158,8 +164,16 @@ def load(
                 _foreign(source, members, i, trusted, use_pickle)
                 for i in range(_count(members, "foreign/"))
             ],
+            frozenset(trusted),
         )
-        quantifier = decode(json.loads(members[_TREE]), parts)
+        tree = json.loads(members[_TREE])
+        strange = sorted(types_outside(tree) - parts.trusted)
+        if strange:
+            raise ModelFileError(
+                f"{source} holds types of somebody else's; if you trust them, load with "
+                f"trusted={strange}"
+            )
+        quantifier = decode(tree, parts)
         check_answers(quantifier)
         return quantifier
     except (ModelFileError, ImportError):

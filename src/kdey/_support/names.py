@@ -1,0 +1,68 @@
+"""Stable names of types: what model files and fingerprints call a class, wherever its code lives.
+
+A class keeps the name under which it was first written to a file. Code that moves gets an entry in
+:data:`MOVED_TYPES`, and files, search logs and results written before go on loading.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+#: Name of a class when it was first written, and the module it lives in now.
+MOVED_TYPES = {
+    "kdey.automatic.bins:AutomaticBins": "kdey.tuning.bins",
+    "kdey.automatic.hold_outs:Effort": "kdey.rows.interface",
+    "kdey.automatic.kernel:AutomaticKernel": "kdey.tuning.kernel",
+    "kdey.automatic.kernel:Geometry": "kdey.tuning.kernel",
+    "kdey.automatic.plan:TuningPlan": "kdey.tuning.search",
+    "kdey.automatic.tuning:Trial": "kdey.tuning.result",
+    "kdey.automatic.tuning:Tuning": "kdey.tuning.result",
+    "kdey.matching.average:AverageOf": "kdey.matching.composite",
+    "kdey.matching.divergences:MatchDivergence": "kdey.matching.densities",
+    "kdey.matching.median:MedianOf": "kdey.matching.composite",
+    "kdey.metrics.scorer:Scorer": "kdey.metrics.registry",
+    "kdey.problems.generator:Generator": "kdey.problems.separable",
+    "kdey.protocols.artificial:APP": "kdey.protocols.drawn",
+    "kdey.protocols.artificial:DirichletProtocol": "kdey.protocols.drawn",
+    "kdey.protocols.artificial:GridAPP": "kdey.protocols.drawn",
+    "kdey.protocols.natural:NPP": "kdey.protocols.drawn",
+    "kdey.quantifiers.median:Median": "kdey.quantifiers.wrappers",
+    "kdey.quantifiers.one_vs_all:OneVsAll": "kdey.quantifiers.wrappers",
+    "kdey.rows.committee:CommitteeMap": "kdey.rows.composite",
+    "kdey.rows.committee:CommitteeSpec": "kdey.rows.composite",
+    "kdey.rows.density:DirichletMap": "kdey.rows.dirichlet",
+    "kdey.rows.density:DirichletRows": "kdey.rows.dirichlet",
+    "kdey.rows.stack:StackedMap": "kdey.rows.composite",
+    "kdey.rows.stack:StackedSpec": "kdey.rows.composite",
+    "kdey.stages:ClassifierStage": "kdey.posteriors",
+    "kdey.stages:FittedStage": "kdey.posteriors",
+}
+#: Classes that were given another name, beside another module.
+RENAMED_TYPES = {"kdey.automatic.hold_outs:Effort": "TuningEffort"}
+
+
+def stable_name(kind: Any) -> str:
+    """Return the name under which a class or function was first written, "module:qualname"."""
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    return _FIRST_NAMES.get(place, place)
+
+
+def current_place(name: str) -> tuple[str, str]:
+    """Return the module and the qualified name that a stable name stands for now."""
+    module, _, qualified = name.partition(":")
+    return MOVED_TYPES.get(name, module), RENAMED_TYPES.get(name, qualified)
+
+
+def find_module(name: str) -> ModuleType:
+    """Return the module that a stable name stands for; raises ImportError where there is none."""
+    return import_module(current_place(name)[0])
+
+
+def _place(name: str) -> str:
+    module, qualified = current_place(name)
+    return f"{module}:{qualified}"
+
+
+_FIRST_NAMES = {_place(name): name for name in MOVED_TYPES}
