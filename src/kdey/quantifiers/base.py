@@ -17,7 +17,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from kdey._support.threads import thread_count
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.fitted import fitted_stages
-from kdey.groups.cluster import predict_groups
 from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.matching import AnyMatching
@@ -294,6 +293,8 @@ class BaseQuantifier(BaseEstimator):
         ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
         and Spark :func:`kdey.groups.cluster.predict_partitioned`.
         """
+        from kdey.groups.cluster import predict_groups  # slow to import
+
         return predict_groups(self, frame, by, **options)
 
     def _estimate(
