@@ -17,6 +17,7 @@ from kdey.groups.cluster import predict_groups
 from kdey.matching import MatchMeans
 from kdey.matching.interface import LimitsSource
 from kdey.persistence.archive import ModelFileError
+from kdey.rows import ArrayRows, RowMap, RowSpec, class_means
 from tests.strangers.power import MatchRelative, PowerPACC
 
 TRUSTED = [
@@ -40,7 +41,11 @@ def fitted() -> PowerPACC:
     return PowerPACC(power=2.0).fit_posteriors(*draw(900, 0))
 
 
-@pytest.mark.parametrize("check", quantifier_checks(PowerPACC(power=2.0)), ids=str)
+@pytest.mark.parametrize(
+    "check",
+    quantifier_checks(PowerPACC(power=2.0)),
+    ids=lambda check: check.func.__name__ if hasattr(check, "func") else check.__name__,
+)
 def test_it_keeps_every_promise(check: Any) -> None:
     check(PowerPACC(LogisticRegression(max_iter=1000), power=2.0))
 
@@ -116,6 +121,36 @@ def test_without_derivatives_there_is_a_bootstrap() -> None:
     assert q.estimate_posteriors(p).method == "bootstrap"
     with pytest.raises(ValueError, match="has derivatives there"):
         q.estimate_posteriors(p, method="analytic")
+
+
+@dataclass(frozen=True, eq=False)
+class BothMap(RowMap):
+    templates: Any
+
+    def __call__(self, points: Any, n_threads: int = 1) -> ArrayRows:
+        return ArrayRows(np.hstack([points, np.square(points)]))
+
+
+@dataclass(frozen=True)
+class BothRows(RowSpec):
+    def fit(self, training: Any, n_classes: int, n_threads: int = 1) -> BothMap:
+        p = training.required()
+        rows = np.hstack([p, np.square(p)])
+        return BothMap(class_means(rows, training.labels, n_classes, training.weights))
+
+
+class BothPACC(kdey.PACC):
+    def row_spec(self) -> BothRows:  # type: ignore[override]
+        return BothRows()
+
+
+def test_rows_may_hold_more_numbers_than_there_are_classes() -> None:
+    training, p = draw(700, 2), draw(300, 3)[0]
+    plain = kdey.PACC().fit_posteriors(*training).estimate_posteriors(p)
+    both = BothPACC().fit_posteriors(*training).estimate_posteriors(p)
+    assert both.method == "analytic"
+    assert ((both.high - both.low) < 1.2 * (plain.high - plain.low)).all()
+    assert ((both.low <= plain.estimate) & (plain.estimate <= both.high)).all()
 
 
 def table(n: int, seed: int) -> pd.DataFrame:

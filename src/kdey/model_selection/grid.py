@@ -21,6 +21,7 @@ from kdey._support.validation import check_count
 from kdey.model_selection.candidates import Score, check_names, grid_dicts, numbers_of, summary_line
 from kdey.model_selection.scoring import StageCache
 from kdey.model_selection.search import BaseSearch
+from kdey.quantifiers.foreign import QuantifierLike
 
 #: Fewer distinct values have no inside.
 _LEAST = 3
@@ -125,7 +126,7 @@ class GridSearchQ(BaseSearch):
 
     def __init__(
         self,
-        quantifier: Any,
+        quantifier: QuantifierLike,
         param_grid: Any,
         *,
         scoring: Any = "ae",
@@ -215,7 +216,7 @@ class RandomSearchQ(BaseSearch):
 
     def __init__(
         self,
-        quantifier: Any,
+        quantifier: QuantifierLike,
         param_distributions: Any,
         *,
         n_iter: int = 10,

@@ -37,7 +37,7 @@ from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
-from kdey.quantifiers.foreign import as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 
 
 def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:
@@ -159,7 +159,7 @@ class BaseSearch(BaseQuantifier):
     same candidate on its own.
     """
 
-    quantifier: Any
+    quantifier: QuantifierLike
     scoring: Any
     protocol: Any
     validation: float
@@ -334,14 +334,15 @@ class BaseSearch(BaseQuantifier):
     def _refit(self, scoring: Scoring, everything: Training) -> None:
         (best,) = make_candidates(self.quantifier, [self.best_params_])
         y = everything.classes[everything.codes]
-        stages = as_quantifier(best.quantifier).stages()
+        quantifier = as_quantifier(best.quantifier)
+        stages = quantifier.stages()
         if stages is None:
             weights = everything.weights
             extra = {} if weights is None else {"sample_weight": weights}
             self.best_estimator_ = best.quantifier.fit(everything.X, y, **extra)
             return
         fitted, _ = scoring.fitted(stages.classifier, everything)
-        self.best_estimator_ = best.quantifier.fit_stage(fitted, everything.X, y)
+        self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
 
     @property
     def results_(self) -> Any:
