@@ -20,6 +20,8 @@ Floats = NDArray[np.floating]
 
 def check_aggregative(quantifier: Any) -> None:
     """Raise unless ``quantifier`` is fitted and works on posteriors."""
+    if not hasattr(quantifier, "fit"):
+        raise TypeError(f"quantifier must be a fitted estimator, got {quantifier!r}")
     check_is_fitted(quantifier, "classes_")
     if not hasattr(quantifier, "row_map_") or not hasattr(quantifier, "aggregate"):
         raise TypeError(

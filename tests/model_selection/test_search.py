@@ -300,6 +300,8 @@ def test_bad_arguments(data: Any) -> None:
         fit(refit="kld")
     with pytest.raises(ValueError, match="error_score must be"):
         fit(error_score="ignore")
+    with pytest.raises(ValueError, match="error_score must be"):
+        fit(error_score=None)
     with pytest.raises(ValueError, match="scoring must name"):
         fit(scoring=["ae", "ae"])
     with pytest.raises(ValueError, match="larger than the pool"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.kernels.geometry import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.dirichlet_fit import dirichlet_log_density, fit_dirichlet, shrink_zeros
 from kdey.rows.interface import Array, ArrayRows
@@ -98,8 +99,7 @@ class DirichletRows:
     shrinkage: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.shrinkage < 1:
-            raise ValueError(f"shrinkage must be in [0, 1), got {self.shrinkage!r}")
+        check_shrinkage(self.shrinkage)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
         """Return the map with one maximum likelihood Dirichlet per class."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdey.significance.tables import as_numbers
 from kdey.simplex import Array
 
 
@@ -27,7 +28,7 @@ def holm(p_values: ArrayLike) -> Array:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = np.asarray(p_values, dtype=np.float64)
+    p = as_numbers(p_values, "p_values")
     if p.ndim != 1:
         raise ValueError(f"p_values must be a vector, got shape {p.shape}")
     if not ((p >= 0) & (p <= 1)).all():

@@ -39,12 +39,20 @@ def method_rows(errors: Errors, names: Sequence[str] | None = None) -> tuple[Arr
 
 def check_errors(values: ArrayLike, ndim: int, name: str) -> Array:
     """Return a non-empty float64 array of ``ndim`` axes without NaN or infinity, or raise."""
-    array = np.asarray(values, dtype=np.float64)
+    array = as_numbers(values, name)
     if array.ndim != ndim or array.size == 0:
         raise ValueError(f"{name} must be a non-empty array of {ndim} axes, got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity")
     return array
+
+
+def as_numbers(values: ArrayLike, name: str) -> Array:
+    """Return ``values`` as a float64 array, or raise naming the parameter."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
 
 
 def _check_names(names: Sequence[str] | None, n_methods: int) -> list[str]:
