@@ -274,6 +274,7 @@ def test_clear_winners_stand_alone():
         (lambda: holm([np.nan]), "p_values must lie"),
         (lambda: holm([[0.5]]), "p_values must be a vector"),
         (lambda: holm(["x"]), "p_values must be numbers"),
+        (lambda: holm([1j]), "p_values must be real numbers"),
         (lambda: friedman(""), "errors must be numbers"),
         (lambda: wilcoxon([object()], [1.0]), "must be numbers"),
         (lambda: average_ranks([[1.0, np.nan]]), "errors contains NaN"),

@@ -50,9 +50,12 @@ def check_errors(values: ArrayLike, ndim: int, name: str) -> Array:
 def as_numbers(values: ArrayLike, name: str) -> Array:
     """Return ``values`` as a float64 array, or raise naming the parameter."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
+        if not np.iscomplexobj(array):
+            return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
+    raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
 
 
 def _check_names(names: Sequence[str] | None, n_methods: int) -> list[str]:
