@@ -117,6 +117,7 @@ def test_log_ratios_without_shrinkage_refuse_exact_zeros() -> None:
         (kdey.EMQ(calibration="magic"), "calibration"),
         (kdey.DIR(shrinkage=1), r"shrinkage must be a number in \[0, 1\)"),
         (kdey.DIR(shrinkage=0), "shrinkage must"),
+        (kdey.KDEyML(precision=np.zeros(2)), "precision must be 'mixed' or 'double'"),
         (kdey.DIR(shrinkage=None), "shrinkage must be a number"),
         (kdey.OneVsAll(kdey.HDy(), normalisation="l3"), "normalisation must be one of"),
         (kdey.Ensemble(kdey.PACC(), reduction="mode"), "reduction must be one of"),
