@@ -89,7 +89,7 @@ def test_a_collection_is_one_bag(pool: Collection) -> None:
 
 
 def test_sparse_instances_are_stacked() -> None:
-    X = sp.random_array((20, 3), density=0.5, format="csr", random_state=0)
+    X = sp.csr_array(sp.random(20, 3, density=0.5, random_state=0))
     data = Collection(X, np.arange(20) % 2)
     replay = from_quapy(Given([data.part(np.arange(4)), data.part(np.arange(3, 20))]))
     rows = np.r_[0:4, 3:20]

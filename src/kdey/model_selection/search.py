@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -224,7 +225,8 @@ class BaseSearch(BaseQuantifier):
     def _metrics(self) -> list[Metric]:
         if self.protocol is not None:
             check_protocol(self.protocol)
-        if isinstance(self.error_score, str) and self.error_score != "raise":
+        raises = isinstance(self.error_score, str) and self.error_score == "raise"
+        if not raises and not isinstance(self.error_score, Real):
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}")
         several = isinstance(self.scoring, Sequence) and not isinstance(self.scoring, str)
         metrics = [get_metric(one) for one in (self.scoring if several else [self.scoring])]

@@ -359,7 +359,7 @@ class BaseQuantifier(BaseEstimator):
         tags.estimator_type = "quantifier"
         tags.target_tags.required = True
         inner = self.inner_estimator()
-        if inner is not None:
+        if inner is not None and not isinstance(inner, type):  # a class is refused at fit
             tags.input_tags = get_tags(inner).input_tags
         return tags
 

@@ -37,7 +37,7 @@ def holm(p_values: ArrayLike) -> Array:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = np.asarray(p_values, dtype=np.float64)
+    p = as_numbers(p_values, "p_values")
     if p.ndim != 1:
         raise ValueError(f"p_values must be a vector, got shape {p.shape}")
     if not ((p >= 0) & (p <= 1)).all():
@@ -78,12 +78,23 @@ def method_rows(errors: Errors, names: Sequence[str] | None = None) -> tuple[Arr
 
 def check_errors(values: ArrayLike, ndim: int, name: str) -> Array:
     """Return a non-empty float64 array of ``ndim`` axes without NaN or infinity, or raise."""
-    array = np.asarray(values, dtype=np.float64)
+    array = as_numbers(values, name)
     if array.ndim != ndim or array.size == 0:
         raise ValueError(f"{name} must be a non-empty array of {ndim} axes, got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity")
     return array
+
+
+def as_numbers(values: ArrayLike, name: str) -> Array:
+    """Return ``values`` as a float64 array, or raise naming the parameter."""
+    try:
+        array = np.asarray(values)
+        if not np.iscomplexobj(array):
+            return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
+    raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
 
 
 def _check_names(names: Sequence[str] | None, n_methods: int) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from kdey.significance.pairs import Errors, method_rows
+from kdey.significance.pairs import Errors, as_numbers, method_rows
 from kdey.simplex import Array
 
 
@@ -170,7 +170,7 @@ def _by_dataset(errors: Errors, names: Sequence[str] | None) -> tuple[Array, lis
     if isinstance(errors, Mapping):
         rows, given = method_rows(errors, names)
     else:
-        rows, given = method_rows(np.transpose(np.asarray(errors, dtype=np.float64)), names)
+        rows, given = method_rows(np.transpose(as_numbers(errors, "errors")), names)
     return rows.T, given
 
 

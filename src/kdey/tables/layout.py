@@ -114,7 +114,7 @@ def require(frame: Any, names: tuple[str, ...] | list[str], what: str = "column"
     if absent:
         shown = ", ".join(frame.columns[:30]) + (", ..." if len(frame.columns) > 30 else "")
         several = "s" if len(absent) > 1 else ""
-        alike = get_close_matches(absent[0], frame.columns, n=1)
+        alike = get_close_matches(str(absent[0]), frame.columns, n=1)
         hint = f" (did you mean {alike[0]!r}?)" if alike else ""
         raise ValueError(
             f"no {what}{several} {', '.join(map(repr, absent[:8]))}"
