@@ -56,6 +56,7 @@ def test_every_fence_says_what_it_holds() -> None:
         assert len(fences) == 2 * len(page.blocks), f"a fence of {page.name} is not closed"
 
 
+@pytest.mark.smoke
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
         text = re.sub(r"^```.*?^```$", "", page.text, flags=re.M | re.S)
