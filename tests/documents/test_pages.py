@@ -26,6 +26,10 @@ NOT_RUN = {
     "docs/reproduction.md": 1,
     "docs/scale.md": 2,
 }
+#: Folders that hold nothing but what was built.
+BUILT = {"build", "dist", ".git", ".venv"}
+#: Files that pages tell the reader to write.
+WRITTEN: set[str] = set()
 NEEDED = ("click", "rich", "pyarrow", "skops", "jinja2", "matplotlib", "pandas", "dask")
 
 
@@ -64,3 +68,21 @@ def test_links_lead_somewhere() -> None:
             target = (ROOT / page.name).parent / link
             made = target.resolve().is_relative_to(ROOT / MADE[0])
             assert "://" in link or made or target.exists(), f"{page.name}: {link}"
+
+
+def test_files_that_are_named_exist() -> None:
+    # "rows/density.py" may stand for src/kdey/rows/density.py; what a command writes is not there.
+    files = [path.relative_to(ROOT).as_posix() for path in _sources()]
+    for page in PAGES:
+        if page.name == "CHANGELOG.md":
+            continue  # it speaks of the files of its day
+        for name in re.findall(r"`([\w./-]+\.(?:py|cpp|hpp|h|sh|toml|csv))`", page.text):
+            known = any(f"/{file}".endswith(f"/{name}") for file in files)
+            assert known or name in WRITTEN, f"{page.name} names {name}"
+
+
+def _sources() -> list[Path]:
+    """Return the files of the repository, without those that were built."""
+    folders = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in BUILT]
+    below = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [*(path for path in ROOT.iterdir() if path.is_file()), *below]
