@@ -7,8 +7,9 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 DOCS := $(VENV)/.docs
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
+CXX_FILES := $(wildcard src/native/*.[ch]* src/native/isa/*.[ch]* fuzz/native/*.[ch]pp)
 
-.PHONY: demo docs test test-slow test-numpy test-machines test-quapy test-oldest test-newest torch lint \
+.PHONY: demo docs test smoke format test-slow test-numpy test-machines test-quapy test-oldest test-newest torch lint \
 	coverage mutation fuzz sanitize soak bench native wheel release-check lock audit clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
@@ -85,6 +86,21 @@ lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+# A first answer within a minute: the hooks of .pre-commit-config.yaml on the files that differ from
+# BASE (they mend what they can), and the tests marked "smoke".
+BASE ?= HEAD
+smoke: $(SETUP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pre-commit run --files \
+		$$(git diff --name-only --diff-filter=d $(BASE)) $$(git ls-files --others --exclude-standard)
+	$(BIN)/python -m pytest --numprocesses 2 -m smoke
 
 # The documentation site, in build/docs: every example runs, and a warning or a dead link is an error.
 docs: $(DOCS)

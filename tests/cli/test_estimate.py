@@ -25,6 +25,7 @@ def parsed(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+@pytest.mark.smoke
 def test_by_group_is_the_library(model: Path, tmp_path: Path) -> None:
     table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
     done = run("estimate", model, table, "--by", "shop")

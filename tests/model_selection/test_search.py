@@ -48,6 +48,7 @@ def loop(quantifier: Any, grid: Any, data: Any, metric: str = "ae") -> list[floa
     return scores
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("quantifier", "grid"),
     [

@@ -77,6 +77,7 @@ def test_bags_are_described_once(whole: Results) -> None:
     assert 0 < bags.shift.min() < bags.shift.max() < 2 / 3
 
 
+@pytest.mark.smoke
 def test_metrics_and_methods_one_by_one_give_the_same(whole: Results, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     for metric in METRICS:

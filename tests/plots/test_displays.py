@@ -65,6 +65,7 @@ def lines(ax: Any) -> dict[str, Any]:
     return {line.get_label(): line.get_xydata() for line in ax.get_lines()}
 
 
+@pytest.mark.smoke
 def test_intervals(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
     estimate = fitted["ML"].estimate(data[0][:90])
     truth = np.array([0.5, 0.3, 0.2])

@@ -36,6 +36,7 @@ def _check(problem, **options):
 
 
 # Older SciPy says of its SLSQP, the oracle here, that it left the bounds.
+@pytest.mark.smoke
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
 @pytest.mark.parametrize("name", GENERATORS)
 def test_certified_and_as_good_as_slsqp(name, path):
