@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kdey.paper.cells import read_results
-from kdey.paper.tables.results import gather
+from kdey.paper.results import read_results
+from kdey.paper.scores import gather
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"

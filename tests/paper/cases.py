@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
-from kdey.paper.cells import BagsRecord, Cell, CellKey, Results
+from kdey.paper.results import BagsRecord, Cell, CellKey, Results
 from kdey.paper.settings import SETTINGS, Setting
 from kdey.paper.tasks import Source, source_of
 

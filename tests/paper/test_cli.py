@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from pathlib import Path
 
 import pytest
 
-from kdey.paper import settings
-from kdey.paper.cells import read_results
+from kdey.paper import settings, tasks
+from kdey.paper.results import read_results
 
 from .cases import Data, iris, tiny
 
@@ -18,8 +17,7 @@ testing = pytest.importorskip("click.testing")
 
 @pytest.fixture
 def datasets(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """Replace ``kdey.paper.datasets``: one bundled set, and others whose files are missing."""
-    module = types.ModuleType("kdey.paper.datasets")
+    """Replace the data sets of tasks: one bundled set, and others whose files are missing."""
 
     def names(group: str) -> list[str]:
         return ["iris"] if group.startswith("bundled") else ["letter"]
@@ -29,12 +27,12 @@ def datasets(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
             raise FileNotFoundError(f"{name}.csv.gz was not found; download it")
         return iris()
 
-    module.names, module.load_dataset = names, load_dataset  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "kdey.paper.datasets", module)
+    monkeypatch.setattr(tasks, "names", names)
+    monkeypatch.setattr(tasks, "load_dataset", load_dataset)
     small = {name: tiny(name, quick=False) for name in settings.SETTINGS}
     for name, one in small.items():
         monkeypatch.setitem(settings.SETTINGS, name, one)
-    return module
+    return tasks
 
 
 def invoke(*args: object) -> testing.Result:

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdey.paper.cells import Curve, Results
-from kdey.paper.figures import draw_figures
-from kdey.paper.figures.results import by_quantile, shift_figure
-from kdey.paper.figures.sketches import simplex_grid
+from kdey.paper.figures import by_quantile, draw_figures, shift_figure
 from kdey.paper.methods import COMPACT
+from kdey.paper.results import Curve, Results
+from kdey.paper.sketches import simplex_grid
 
 from .cases import drawn_results
 

@@ -31,6 +31,7 @@ class Indexed:
     instances: Part
     bags: Any
     prevalences: Any
+    shares_pool = True
 
     def __len__(self) -> int:
         return len(self.bags)
@@ -43,6 +44,8 @@ class Indexed:
 
 class Filed:
     """The same bags with instances of their own, as ``kdey.paper.datasets.BagFiles``."""
+
+    shares_pool = False
 
     def __init__(self, inner: Indexed) -> None:
         self.inner, self.prevalences, self.reads = inner, inner.prevalences, 0

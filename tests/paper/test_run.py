@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from kdey import evaluate
-from kdey.paper.cells import Results, ResultsFile, read_results
+from kdey.paper.results import Results, ResultsFile, read_results
 from kdey.paper.run import Pace, Run, duration, run
 from kdey.paper.selection import classifier_of, quiet
 from kdey.paper.settings import METRICS
@@ -161,7 +161,7 @@ def test_pace_tells_what_is_left() -> None:
     pace = Pace.of({"a": 1.0, "b": 1.0, "c": 2.0})
     pace.skip("a")
     assert (pace.skipped, pace.total) == (1, 3)
-    line = pace.finish("b", 0.125)
+    line = pace.completed("b", 0.125)
     assert line.startswith("[2/3] b: 0.12500 (0 s, about")
-    assert pace.finish("c", 0.5).endswith("done)")
+    assert pace.completed("c", 0.5).endswith("done)")
     assert [duration(s) for s in (3.2, 185, 7810)] == ["3 s", "3 min 05 s", "2 h 10 min"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdey.paper.cells import BagsRecord, Curve, ResultsFile, encode_line, read_results
+from kdey.paper.results import BagsRecord, Curve, ResultsFile, encode_line, read_results
 
 from .cases import cell
 

@@ -6,7 +6,6 @@ import datetime as dt
 import math
 import re
 import xml.etree.ElementTree as ET
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,12 @@ from kdey.report import group_table
 from kdey.report.classifier import classifier_view
 from kdey.report.figures.shares import DARKEST
 from kdey.report.figures.simplex import region_border
-from kdey.report.groups import ClassRow, by_size, position, text
-from kdey.report.svg import Axis, Drawing, percent, round_step, share_axis, shortened, text_width
-from kdey.report.words import answer, fit_meaning, groups_answer, listed
+from kdey.report.groups import ClassRow, by_size, key_text, position
+from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
+from kdey.report.vocabulary import listed, percent
+from kdey.report.words import answer, fit_meaning, groups_answer
 
-from .cases import HOSTILE, fitted, group_rows, names, posteriors, weeks
+from .cases import HOSTILE, fitted, full_report, group_rows, names, posteriors, weeks
 
 
 def test_a_drawing_is_sound_xml_whatever_is_written_into_it() -> None:
@@ -82,7 +82,7 @@ def test_groups_come_from_rows_and_from_frames(library: str) -> None:
         given = make(rows)
     table = group_table(given, ["city"], "week")
     assert table.by == ("city", "week")
-    assert [text(table.moment(group)) for group in table.groups] == [
+    assert [key_text(table.moment(group)) for group in table.groups] == [
         "2026-01-05",
         "2026-01-12",
         "2026-01-19",
@@ -119,10 +119,10 @@ def test_times_in_order_whatever_they_are() -> None:
     assert position(dt.datetime(2026, 2, 1, 12)) == dt.date(2026, 2, 1).toordinal() + 0.5
     assert position("spring") is position(None) is position(True) is None
     rows = group_rows(["t"], [(10,), (9,), ("x",), (None,)], ["a", "b"])
-    found = [text(group.keys[0]) for group in group_table(rows, [], "t").groups]
+    found = [key_text(group.keys[0]) for group in group_table(rows, [], "t").groups]
     assert found == ["9", "10", "(missing)", "x"]
-    assert text(dt.datetime(2026, 2, 1)) == "2026-02-01"
-    assert text(3.0) == "3"
+    assert key_text(dt.datetime(2026, 2, 1)) == "2026-02-01"
+    assert key_text(3.0) == "3"
 
 
 def test_the_answer_names_numbers_and_differences() -> None:
@@ -175,7 +175,7 @@ def test_the_meaning_of_a_misfit_is_told() -> None:
     bad = check_fit(q, posteriors=odd / odd.sum(axis=1, keepdims=True), random_state=0)
     assert not good.rejected
     assert bad.rejected
-    assert "Nothing speaks against" in " ".join(fit_meaning(good))
+    assert "Nothing contradicts" in " ".join(fit_meaning(good))
     assert "with care" in " ".join(fit_meaning(bad))
 
 
@@ -236,7 +236,8 @@ def mixed(a: str, b: str, share: float) -> str:
 
 
 def test_marks_and_numbers_in_shaded_cells_can_be_seen() -> None:
-    style = files("kdey.report").joinpath("templates/style.css").read_text(encoding="utf-8")
+    page = full_report(3, "time").html()
+    style = page[page.index("<style>") : page.index("</style>")]
     themes = [dict(re.findall(r"--([a-z0-9]+): (#[0-9a-f]{6})", part)) for part in style.split("}")]
     themes = [theme for theme in themes if "paper" in theme]
     assert len(themes) == 4  # light, dark by the system, dark by choice, print

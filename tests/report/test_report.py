@@ -55,7 +55,7 @@ def test_everything_has_its_section_and_nothing_points_outside() -> None:
 
 
 def test_the_same_report_is_the_same_page() -> None:
-    made = [dataclasses.replace(full_report(3, "groups"), made=MOMENT).html() for _ in range(2)]
+    made = [dataclasses.replace(full_report(3, "groups"), created=MOMENT).html() for _ in range(2)]
     assert made[0] == made[1]
 
 

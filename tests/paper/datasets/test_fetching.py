@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from kdey.paper.datasets import load_dataset, load_lequa
-from kdey.paper.datasets.conversion import convert
 from kdey.paper.datasets.download import Checksums, fetch
-from kdey.paper.datasets.recipes import recipe_for
 from kdey.paper.datasets.registry import DataFile, Entry, entries, find, home
 from kdey.paper.datasets.tables import read_table
+from kdey.paper.datasets.uci import convert, recipe_for
 
 from .cases import SHARED, make_lequa, sparse_text
 

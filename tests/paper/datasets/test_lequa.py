@@ -10,7 +10,7 @@ import pytest
 
 from kdey import KDEyML
 from kdey.paper.datasets import BagFiles, load_lequa
-from kdey.paper.datasets.locate import Tree
+from kdey.paper.datasets.files import Tree
 
 from .cases import Lequa, make_lequa
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from kdey.paper.datasets import load_dataset, names
-from kdey.paper.datasets.locate import cache_dir
+from kdey.paper.datasets.files import cache_dir
 
 from .cases import SHARED, sparse_text, table_text, write_gz, write_letter
 
