@@ -158,7 +158,7 @@ def test_groups_in_words() -> None:
     assert "3 values of week with 120 instances" in told
     assert "From 2026-01-05 to 2026-01-19, “a” rose most: from 10.0 %" in told
     assert "may be chance" not in told
-    assert "1 of them (poor fit)" in told
+    assert "1 of them needs another look (poor fit)" in told
     told = " ".join(groups_answer(group_table(rows, ["week"]))).replace("\u00a0", " ")
     assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19; 10.0 %" in told
     assert listed(["a"]) == "a"

@@ -96,7 +96,7 @@ def _keep_fold_models(quantifier: AggregativeQuantifier, training: TrainingTable
     from kdey.report.classifier import kept_training
 
     kept = kept_training(quantifier)
-    if kept is not None and kept.posteriors is not None and hasattr(quantifier, "classifier_"):
+    if kept is not None and kept.posteriors is not None:
         hold_fold_models(quantifier, training.X, training.y)
 
 

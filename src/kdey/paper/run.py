@@ -144,7 +144,7 @@ def run_cells(
     chosen = choose(definition, task, setting, metrics, cache, plan.n_jobs)
     search = time.perf_counter() - start
     template = definition.build(classifier_of(setting), task.seed, plan.n_jobs)
-    tested: dict[str, _Tested] = {}
+    tested: dict[str, _TestOutcome] = {}
     for metric, choice in chosen.items():
         params_key = fingerprint(dict(choice.params))
         if params_key not in tested:
@@ -153,7 +153,7 @@ def run_cells(
 
 
 @dataclass(frozen=True, eq=False)
-class _Tested:
+class _TestOutcome:
     """What a chosen quantifier gave on the test bags."""
 
     errors: dict[str, Array]
@@ -164,7 +164,7 @@ class _Tested:
 
 def _test(
     template: BaseQuantifier, choice: Choice, task: Task, cache: StageCache, n_jobs: int
-) -> _Tested:
+) -> _TestOutcome:
     """Fit a choice on the development data and evaluate it on the test bags."""
     start = time.perf_counter()
     with quiet():
@@ -187,7 +187,7 @@ def _test(
             for name, metric in METRICS.items():
                 errors[name].append(evaluation.errors(metric))
     joined = {name: np.concatenate(parts) for name, parts in errors.items()}
-    return _Tested(joined, not_converged, fit, time.perf_counter() - start)
+    return _TestOutcome(joined, not_converged, fit, time.perf_counter() - start)
 
 
 def _refit(
@@ -210,7 +210,7 @@ def _cell(
     method: str,
     metric: str,
     choice: Choice,
-    tested: _Tested,
+    tested: _TestOutcome,
     search: float,
 ) -> Cell:
     import kdey
@@ -315,18 +315,18 @@ class Pace:
         self._spent += self.left.pop(key)
         elapsed = time.monotonic() - self._start
         seconds = elapsed / self._spent * sum(self.left.values())
-        done = self.total - len(self.left)
-        return f"[{done}/{self.total}] {key}: {mean:.5f} ({duration(elapsed)}, {_left(seconds)})"
+        n_done = self.total - len(self.left)
+        return f"[{n_done}/{self.total}] {key}: {mean:.5f} ({duration(elapsed)}, {_left(seconds)})"
 
 
 def duration(seconds: float) -> str:
     """Return seconds in words: "42 s", "3 min 05 s", "2 h 10 min"."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02d} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60:02d} min"
 
 
 def _left(seconds: float) -> str:

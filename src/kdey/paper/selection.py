@@ -43,15 +43,15 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class _Trials:
     """Candidates of a search with their mean errors by metric (NaN where one failed)."""
 
     params: list[dict[str, Any]]
     errors: dict[str, Any]
 
-    def __add__(self, other: _Tried) -> _Tried:
+    def __add__(self, other: _Trials) -> _Trials:
         joined = {name: np.concatenate([e, other.errors[name]]) for name, e in self.errors.items()}
-        return _Tried(self.params + other.params, joined)
+        return _Trials(self.params + other.params, joined)
 
 
 def choose(
@@ -74,7 +74,7 @@ def choose(
         Holds the classifiers, which all methods of a task share.
     """
     base = _search(method, task, setting, metrics, method.grid, cache, n_jobs)
-    wider: _Tried | None = None
+    wider: _Trials | None = None
     chosen = {}
     for metric in metrics:
         tried = base
@@ -99,7 +99,7 @@ def _search(
     method_grid: Mapping[str, tuple[Any, ...]],
     cache: StageCache,
     n_jobs: int,
-) -> _Tried:
+) -> _Trials:
     search = GridSearchQ(
         method.build(classifier_of(setting), task.seed, n_jobs),
         method.param_grid(setting.classifiers, method_grid),
@@ -114,7 +114,7 @@ def _search(
     with quiet():
         search.fit(task.train.X, task.train.y, X_val=validation.X, y_val=validation.y)
     scores = search.cv_results_
-    return _Tried(
+    return _Trials(
         scores["params"],
         {
             metric: get_metric(METRICS[metric]).sign * scores[f"mean_test_{METRICS[metric]}"]
@@ -123,11 +123,11 @@ def _search(
     )
 
 
-def _best(tried: _Tried, metric: str) -> int:
+def _best(tried: _Trials, metric: str) -> int:
     return int(np.nanargmin(tried.errors[metric]))
 
 
-def _choice(method: Method, tried: _Tried, metric: str) -> Choice:
+def _choice(method: Method, tried: _Trials, metric: str) -> Choice:
     errors, best = tried.errors[metric], _best(tried, metric)
     params = tried.params[best]
     full_grid = {

@@ -24,7 +24,7 @@ class Setting:
     name : str
         As on the command line and in results.
     datasets : str
-        Group of data sets, as :func:`kdey.paper.datasets.names` knows it.
+        Group of data sets, as :func:`kdey.datasets.names` knows it.
     instead : str
         Group that takes its place where its files are missing; its sets have names of their own.
     published : (str, str)

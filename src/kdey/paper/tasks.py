@@ -95,8 +95,10 @@ class Task:
         """Absolute error between each test bag's prevalence and development's, (n_bags,)."""
         classes = np.unique(self.development.y)
         codes, _ = encode_labels(self.development.y, classes)
-        known = np.bincount(codes, minlength=len(classes)) / len(codes)
-        parts = [np.abs(part.labelled.prevalences - known).mean(axis=1) for part in self.tests()]
+        prevalence = np.bincount(codes, minlength=len(classes)) / len(codes)
+        parts = [
+            np.abs(part.labelled.prevalences - prevalence).mean(axis=1) for part in self.tests()
+        ]
         return np.asarray(np.concatenate(parts), dtype=np.float64)
 
 
@@ -112,17 +114,17 @@ def make_task(dataset: Dataset, setting: Setting, seed: int) -> Task:
     split = dataset.split(seed=seed)
     classes = np.unique(split.development.y)
 
-    def drawn(part: Part, n_bags: int, random_state: int) -> TaskBags:
+    def draw(part: Part, n_bags: int, random_state: int) -> TaskBags:
         protocol = APP(n_bags, setting.bag_size, random_state=random_state)
         return TaskBags(part.X, protocol.bags(part.y, classes), part.y)
 
-    test = drawn(split.test, setting.n_test, seed)
+    test = draw(split.test, setting.n_test, seed)
     return Task(
         dataset=dataset.name,
         seed=seed,
-        train=Part(split.train.X, split.train.y),
-        validation=drawn(split.validation, setting.n_validation, _VALIDATION_SEED + seed),
-        development=Part(split.development.X, split.development.y),
+        train=split.train,
+        validation=draw(split.validation, setting.n_validation, _VALIDATION_SEED + seed),
+        development=split.development,
         tests=lambda: [test],
         source=dataset.source,
         notes=tuple(split.notes),
@@ -168,7 +170,7 @@ def find_sources(
         Names of data sets; empty: all of the setting.
     """
     if setting.datasets == "lequa":
-        return _only(lequa_sources(setting, say), chosen)
+        return _select_sources(lequa_sources(setting, say), chosen)
 
     def load(name: str) -> Source:
         # A bare name means the set of this setting, whatever other groups call theirs.
@@ -188,7 +190,7 @@ def find_sources(
         return [load(name) for name in instead]
 
 
-def _only(sources: list[Source], chosen: Sequence[str]) -> list[Source]:
+def _select_sources(sources: list[Source], chosen: Sequence[str]) -> list[Source]:
     """Return the sources of these names; all where none is named."""
     known = {source.name: source for source in sources}
     for name in chosen:
@@ -239,14 +241,13 @@ def bagged_task(data: Bagged, setting: Setting, seed: int) -> Task:
     Validation bags have no labels of single instances, so the chosen quantifier is fitted on
     the training set alone.
     """
-    train = Part(data.train.X, data.train.y)
-    parts = _Parts(data.test, data.classes, min(setting.n_test, len(data.test)))
+    parts = _TestParts(data.test, data.classes, min(setting.n_test, len(data.test)))
     return Task(
         dataset=data.name,
         seed=seed,
-        train=train,
+        train=data.train,
         validation=_single_pool(data.validation, data.classes, setting.n_validation),
-        development=train,
+        development=data.train,
         tests=parts,
         source=data.source,
         notes=tuple(data.notes),
@@ -263,7 +264,7 @@ def _as_float32(X: Any) -> Any:
     return X.astype(np.float32)  # half of the memory; the files have no more digits
 
 
-class _Parts:
+class _TestParts:
     """The test bags: one pool where bags share one, else parts of a file on disk.
 
     Bags in files are parsed once, into a temporary file, because every method and metric needs

@@ -9,7 +9,26 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from kdey.report.vocabulary import COLOURS, GREY
+from kdey.report.vocabulary import COLOURS, GREY, tick_label
+
+__all__ = [
+    "COLOURS",
+    "DPI",
+    "LINE_STYLES",
+    "REFERENCE",
+    "TRAINING_COLOUR",
+    "add_figure_legend",
+    "add_legend",
+    "axes_or_new",
+    "file_style",
+    "label_in_percent",
+    "label_log_axis",
+    "line_style",
+    "literal_text",
+    "new_figure",
+    "pyplot",
+    "remove_clutter",
+]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,9 +95,9 @@ def literal_text(name: object) -> str:
 
 def label_in_percent(axis: Axis) -> None:
     """Label an axis of shares in per cent."""
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import FuncFormatter
 
-    axis.set_major_formatter(PercentFormatter(1.0))
+    axis.set_major_formatter(FuncFormatter(lambda share, _: tick_label(share)))
 
 
 def label_log_axis(axis: Axis) -> None:

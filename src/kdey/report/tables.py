@@ -55,10 +55,10 @@ def confusions_table(confusions: Sequence[tuple[str, str, float]]) -> Table:
     """Return the most frequent confusions."""
     columns = (
         Column("True class", numeric=False),
-        Column("Decided", numeric=False),
+        Column("Predicted", numeric=False),
         Column("Share of the class"),
     )
-    rows = (Row((Cell(true), Cell(decided), _share(s))) for true, decided, s in confusions)
+    rows = (Row((Cell(true), Cell(predicted), _share(s))) for true, predicted, s in confusions)
     return Table("confusions", "Most frequent confusions", columns, tuple(rows))
 
 

@@ -95,7 +95,8 @@ def groups_answer(table: GroupTable) -> list[str]:
     flagged = [group for group in table.groups if group.status != "ok"]
     if flagged:
         kinds = listed(sorted({part for group in flagged for part in group.status.split("; ")}))
-        sentences.append(f"To be looked at again: {len(flagged):,} of them ({kinds}).")
+        verb = "needs" if len(flagged) == 1 else "need"
+        sentences.append(f"{len(flagged):,} of them {verb} another look ({kinds}).")
     return sentences
 
 

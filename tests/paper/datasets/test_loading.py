@@ -247,3 +247,9 @@ def test_real_copies_have_the_registered_size(name: str) -> None:
         assert data.X.shape == (12958, 19)
     if name == "wine-quality":
         assert (len(data.y), len(data.classes)) == (4898, 7)
+
+
+def test_the_name_of_0_1_0_for_the_parts_of_a_source_warns() -> None:
+    data = load_dataset("iris")
+    with pytest.warns(DeprecationWarning, match="now Dataset.parts"):
+        assert data.given is data.parts

@@ -47,7 +47,7 @@ def fetch(
     Parameters
     ----------
     name : str
-        As for :func:`~kdey.paper.datasets.load_dataset`.
+        As for :func:`~kdey.datasets.load_dataset`.
     cache : Path, optional
         By default the cache directory of the user.
     downloader, retries

@@ -148,7 +148,7 @@ def _number(text: str) -> int | None:
 
 
 def names(group: str) -> list[str]:
-    """Return the names of a group, as :func:`~kdey.paper.datasets.load_dataset` takes them.
+    """Return the names of a group, as :func:`~kdey.datasets.load_dataset` takes them.
 
     Parameters
     ----------
