@@ -142,10 +142,10 @@ def test_pairs_are_compared_over_all_bags() -> None:
 
 def test_all_tables_of_a_run_with_extra_methods_and_seeds() -> None:
     methods = ("ACC", "PACC", "DM-HD", "KDEy-HD", "KDEy-L2", "EMQ", "KDEy-ML")
-    found = make_tables(drawn_results(("letter", "digits"), methods, seeds=(0, 1)))
+    tables = make_tables(drawn_results(("letter", "digits"), methods, seeds=(0, 1)))
     kinds = ("compact", "full", "all", "difference", "pairs", "spread")
-    assert [t.name for t in found] == [f"multi-{m}-{k}" for m in ("mae", "mrae") for k in kinds]
-    widths = {t.name: len(methods_of(t)) for t in found}
+    assert [t.name for t in tables] == [f"multi-{m}-{k}" for m in ("mae", "mrae") for k in kinds]
+    widths = {t.name: len(methods_of(t)) for t in tables}
     assert (widths["multi-mae-compact"], widths["multi-mae-full"]) == (5, 6)
     assert widths["multi-mae-all"] == 7
 
@@ -223,8 +223,8 @@ def test_latex_compiles(tmp_path: Path) -> None:
     ]
     (tmp_path / "t.tex").write_text(to_latex_document(tables), encoding="utf-8")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-2000:]
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:

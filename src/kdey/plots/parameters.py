@@ -19,14 +19,14 @@ from kdey.plots.style import (
     line_style,
     remove_clutter,
 )
-from kdey.tuning import Tuning
-from kdey.tuning.result import Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kdey.model_selection import GridSearchQ
     from kdey.quantifiers.base import BaseQuantifier
+    from kdey.tuning import Tuning
+    from kdey.tuning.result import Trial
 
 
 @dataclass(eq=False)

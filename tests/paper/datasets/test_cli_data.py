@@ -139,8 +139,8 @@ def test_check_of_tweets_and_lequa(tmp_path: Path) -> None:
         path = tmp_path / "tweets" / f"wa.{part}.feature.txt"
         path.parent.mkdir(exist_ok=True)
         path.write_text(sparse_text(12, 0))
-    made = make_lequa()
-    folder = made.write(tmp_path)
+    lequa = make_lequa()
+    folder = lequa.write(tmp_path)
     assert run("check", "wa", "T1A", "--data-dir", tmp_path).exit_code == 0
     (folder / "test_samples" / "4.txt").write_text("0,1\n1,2\n")
     path.write_text("1 1:1\n1 q\n")
