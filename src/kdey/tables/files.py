@@ -1,11 +1,10 @@
-"""Tables from CSV (also gzipped) and Parquet files, whole or in batches, through pyarrow.
+"""Tables in files: read from CSV (also gzipped) and Parquet, whole or in batches, and written.
 
-Tables to CSV, JSON and Parquet.
+pyarrow reads; CSV, JSON and Parquet are written.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -14,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from kdey.tables.formats import csv_text
 
 #: Rows of a batch of a Parquet file.
 BATCH = 1 << 17
@@ -196,11 +197,7 @@ def table_bytes(table: Any, format: str) -> bytes:
         names = table.column_names
         lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
         return "[\n{}\n]\n".format(",\n".join(lines)).encode()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")  # an empty cell where there is no value
-    writer.writerow(table.column_names)
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return csv_text(table.column_names, rows).encode()
 
 
 def _plain(value: Any) -> Any:
