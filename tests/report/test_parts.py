@@ -191,7 +191,8 @@ def test_the_classifier_is_shown_as_scikit_learn_counts_it() -> None:
     worst = view.frequent(1)[0]
     without_diagonal = view.confusion - np.diag(view.recalls)
     assert worst[2] == without_diagonal.max()
-    assert classifier_view(object(), ["a"]) is None
+    nothing_kept = TrainingPrevalence().fit([[0.0], [1.0]], ["a", "b"])
+    assert classifier_view(nothing_kept, ["a", "b"]) is None
 
 
 def test_the_border_of_a_region_is_its_border() -> None:
