@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
+from kdey import TrainingPrevalence
 from kdey.intervals.region import region_from_covariance
 from kdey.report import group_table
 from kdey.report.classifier import classifier_view
