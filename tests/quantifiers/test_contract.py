@@ -45,7 +45,7 @@ def test_quantifier_contract(quantifier: Any, check: Any) -> None:
 def test_sklearn_contract(name: str, quantifier: Any) -> None:
     made = clone(quantifier)
     # A weight must equal repetition to 1e-7 there, which is what mixed precision rounds to.
-    exact = [name for name in made.get_params() if name.endswith("precision")]
+    exact = [one for one in made.get_params() if one.endswith("precision")]
     made.set_params(**dict.fromkeys(exact, "double"))
     with warnings.catch_warnings():
         # scikit-learn's own tiny data: classes short of folds, solvers at their limit.
