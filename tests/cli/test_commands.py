@@ -49,7 +49,8 @@ def test_fit_is_the_library(tmp_path: Path) -> None:
     assert q.classifier_.steps[-1][1].C == 0.5
     X, y = pl.read_csv(path).select("length", "width").to_numpy(), [r["kind"] for r in table]
     again = kdey.PACC(q.classifier, random_state=0).fit(X, np.array(y))
-    assert_allclose(q.predict(X), again.predict(X))
+    # The columns lie otherwise in memory, so the fit may end elsewhere in the last digits.
+    assert_allclose(q.predict(X), again.predict(X), atol=1e-4)
 
 
 def test_config_gives_defaults_and_the_command_line_wins(tmp_path: Path) -> None:
