@@ -17,7 +17,7 @@ from kdey.groups import (
     match_scores,
     truncate,
 )
-from kdey.groups import solve as solving
+from kdey.groups import estimate as solving
 
 from .cases import CLASSES, fitted, posteriors
 

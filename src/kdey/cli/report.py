@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdey.cli.common import check_output, guarded, names, say
 from kdey.cli.options import group_options, grouping_of
+
+if TYPE_CHECKING:
+    from kdey.fitted import FittedQuantifier
+    from kdey.groups import GroupKeys, ScoredBatch
+    from kdey.groups.scoring import GroupRows
+    from kdey.intervals import Estimate, IntervalOptions
+    from kdey.tables.layout import Frame
 
 #: Groups beyond this number are not checked for fit one by one.
 _MOST_CHECKED = 50
@@ -35,7 +42,7 @@ def report(model: str, table: str, **options: Any) -> None:
 def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     """Return the report."""
     from kdey import load
-    from kdey.groups import Scorer
+    from kdey.groups import BatchReader, GroupKeys, Scorer
     from kdey.intervals import IntervalOptions
     from kdey.report import make_report
     from kdey.tables.files import TableError, TableFile
@@ -46,40 +53,38 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Any:
     layout = TableLayout.of(quantifier)
     frame = file.read(() if layout is None else list(layout.texts or {}))
     grouping = grouping_of(options)
-    given = names(options["scores"]) or _named_after_classes(quantifier, frame)
+    scores = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
-        scorer = Scorer.of(quantifier, given, options["missing"], check_fit=True)
-        no_features = (*grouping.names, *filter(None, [options["label"]]))
-        points, usable = scorer.points(frame, no_features)
+        scorer = Scorer.of(quantifier, scores, options["missing"], check_fit=True)
+        keys = GroupKeys(grouping.names)
+        batch = BatchReader(scorer, grouping, label=options["label"]).batch(frame, keys)
         truth = _truth(quantifier, frame, options["label"])
-        groups = _groups(quantifier, frame, points, usable, grouping, limits, options, scorer)
+        groups = _groups(quantifier, keys, batch, limits, options["min_size"])
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
-    if not usable.any():
+    if not batch.usable.any():
         raise TableError(f"{file.name}: no row without a missing value")
-    run = quantifier.estimate_posteriors if scorer.on_posteriors else quantifier.estimate
-    own, check = _checked(quantifier, points, scorer)
     return make_report(
-        run(own, **vars(limits)),
+        _estimate(quantifier, batch.rows, limits),
         quantifier=quantifier,
-        check=check,
+        check=_check(quantifier, batch.rows),
         groups=groups,
         by=grouping.by,
         time=grouping.time,
         truth=truth,
         title=options["title"] or f"Class prevalences in {Path(table).name}",
-        settings=_settings(model, table, int((~usable).sum())),
+        settings=_settings(model, table, int((~batch.usable).sum())),
     )
 
 
-def _named_after_classes(quantifier: Any, frame: Any) -> list[str] | None:
+def _named_after_classes(quantifier: FittedQuantifier, frame: Frame) -> list[str] | None:
     """Return the score columns of a model fitted on scores, where they are named as its classes."""
     labels = [str(label) for label in quantifier.classes_]
-    fitted_on_scores = not hasattr(quantifier, "n_features_in_")
+    fitted_on_scores = quantifier.n_features is None
     return labels if fitted_on_scores and set(labels) <= set(frame.columns) else None
 
 
-def _truth(quantifier: Any, frame: Any, label: str | None) -> list[float] | None:
+def _truth(quantifier: FittedQuantifier, frame: Frame, label: str | None) -> list[float] | None:
     """Return the share of each class among known labels."""
     if label is None:
         return None
@@ -94,54 +99,61 @@ def _truth(quantifier: Any, frame: Any, label: str | None) -> list[float] | None
 
 
 def _groups(
-    quantifier: Any,
-    frame: Any,
-    points: Any,
-    usable: Any,
-    grouping: Any,
-    limits: Any,
-    options: dict[str, Any],
-    scorer: Any,
-) -> Any:
+    quantifier: FittedQuantifier,
+    keys: GroupKeys,
+    batch: ScoredBatch,
+    limits: IntervalOptions,
+    min_size: int,
+) -> list[dict[str, Any]] | None:
     """Return the table of groups as the report takes it; None without keys."""
-    from kdey.groups import FileGroups, GroupKeys, GroupSettings, estimate_groups
-    from kdey.groups.file import key_types
+    from kdey.groups import FileGroups, GroupSettings, estimate_groups
+    from kdey.groups.answers import key_types
 
-    if not grouping.names:
+    if not keys.names:
         return None
-    keys = GroupKeys(grouping.names)
-    codes = grouping.encode(frame, keys)
+    check = len(keys) <= _MOST_CHECKED and _keeps_training(quantifier)
+    settings = GroupSettings(limits, min_size, check_fit=check)
+    answers = estimate_groups(
+        quantifier,
+        batch.rows,
+        batch.usable_codes,
+        len(keys),
+        settings,
+        missing=batch.missing(len(keys)),
+    )
+    table = FileGroups(keys, answers, key_types(batch.keys)).table()
+    return [row for row in table.to_pylist() if row["n"]]
+
+
+def _estimate(quantifier: FittedQuantifier, rows: GroupRows, limits: IntervalOptions) -> Estimate:
+    """Return the estimate of the whole table."""
     import numpy as np
 
-    check = scorer.on_posteriors and len(keys) <= _MOST_CHECKED and _keeps_training(quantifier)
-    settings = GroupSettings(limits, options["min_size"], check_fit=check)
-    lost = np.bincount(codes[~usable], minlength=len(keys))
-    answers = estimate_groups(
-        quantifier, points, codes[usable], len(keys), settings, missing=lost.astype(np.int64)
-    )
-    made = FileGroups(keys, answers, key_types(grouping.keys(frame))).table()
-    return [row for row in made.to_pylist() if row["n"]]
+    from kdey.bags import Bags
+
+    whole = Bags.from_indices([np.arange(len(rows))], len(rows))
+    return rows.estimates(quantifier, whole, limits)[0]
 
 
-def _checked(quantifier: Any, points: Any, scorer: Any) -> tuple[Any, Any]:
-    """Return the classifier's posteriors and the fit check by the fold models, where they are.
+def _check(quantifier: FittedQuantifier, rows: GroupRows) -> Any:
+    """Return the fit check by the fold models, where there are any.
 
     True in the place of a check: it is made from the posteriors themselves.
     """
-    if not scorer.folds:
-        return points, True
     import numpy as np
 
     from kdey.diagnostics import FitChecker
+    from kdey.groups import ScoredRows
 
-    k = len(quantifier.classes_)
+    if not isinstance(rows, ScoredRows) or rows.fold_posteriors is None:
+        return True
     checker = FitChecker.fit(quantifier, held=True)
-    return points[:, :k], checker.check_points(points[:, k:], None, np.random.default_rng(0))
+    return checker.check_points(rows.fold_posteriors, None, np.random.default_rng(0))
 
 
-def _keeps_training(quantifier: Any) -> bool:
-    training = getattr(quantifier, "training_", None)
-    return getattr(training, "posteriors", None) is not None
+def _keeps_training(quantifier: FittedQuantifier) -> bool:
+    model = quantifier.interval_model() if quantifier.takes_posteriors else None
+    return model is not None and model.is_learnt
 
 
 def _settings(model: str, table: str, left_out: int) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from kdey._support.threads import thread_count
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.fitted import fitted_stages
-from kdey.groups.cluster import predict_groups
 from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.matching import AnyMatching
@@ -292,8 +291,10 @@ class BaseQuantifier(BaseEstimator):
 
         See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
         ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
-        and Spark :func:`kdey.groups.cluster.predict_partitioned`.
+        and Spark :func:`kdey.groups.predict_partitioned`.
         """
+        from kdey.groups import predict_groups  # needed by this method alone
+
         return predict_groups(self, frame, by, **options)
 
     def _estimate(
