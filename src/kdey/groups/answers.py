@@ -15,6 +15,7 @@ from kdey.groups.keys import GroupKeys
 
 if TYPE_CHECKING:
     from kdey.groups.request import GroupSettings
+    from kdey.groups.sums import SummedEstimates
     from kdey.tables.layout import Frame
 
 #: Names of the columns beside the keys; a key must have another name.
@@ -143,6 +144,17 @@ class AnswerSheet:
         for name in _PER_CLASS:
             self._shares[name][groups] = shares[name]
         self._converged[groups] = converged
+
+    def fill_from_sums(self, groups: Indices, summed: SummedEstimates) -> None:
+        """Enter what sums gave for ``groups``, as many as the sums have."""
+        self.fill(
+            groups,
+            converged=summed.solution.converged,
+            estimate=summed.solution.prevalence,
+            low=summed.low,
+            high=summed.high,
+            classify_and_count=summed.decisions,
+        )
 
     def answers(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> GroupAnswers:
         """Return the answers, with the status of every group.

@@ -10,7 +10,6 @@ pandas frames to another. They know nothing of Spark: any engine with such a hoo
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,21 +31,6 @@ SourceFactory: TypeAlias = Callable[[Any, PartitionReader, bool], PartitionedSou
 
 #: Sums that one task of Dask puts together.
 _FAN_IN = 8
-
-
-def cluster_source(frame: Any) -> SourceFactory | None:
-    """Return what makes the source of a data frame of Dask or Spark; None for other frames."""
-    if _is_frame_of(frame, "dask.dataframe"):
-        return DaskSource
-    if _is_frame_of(frame, "pyspark.sql"):
-        return SparkSource
-    return None
-
-
-def _is_frame_of(frame: Any, library: str) -> bool:
-    """Return whether this is a data frame of ``library``; imports nothing."""
-    module = sys.modules.get(library)
-    return module is not None and isinstance(frame, module.DataFrame)
 
 
 class DaskSource:

@@ -79,7 +79,7 @@ def estimate_groups(
         if isinstance(rows, ScoredRows) and goes_by_sums(quantifier, len(positions), settings):
             # Alone in its run, being so large: the one group of its sums.
             summed = estimate_large(quantifier, rows.posteriors, positions, settings)
-            fill_from_sums(sheet, groups, summed)
+            sheet.fill_from_sums(groups, summed)
         else:
             run, bags = rows.take(positions), _consecutive_bags(sizes[groups])
             _fill_from_run(sheet, groups, run, bags, settings)
@@ -188,15 +188,3 @@ def estimate_large(
 
     keep = 4 * len(positions) * posteriors.shape[1] <= KEPT
     return estimate_sums(quantifier, LocalSource(pieces, keep), settings.options)
-
-
-def fill_from_sums(sheet: AnswerSheet, groups: Indices, summed: SummedEstimates) -> None:
-    """Enter what sums gave for ``groups``, as many as the sums have."""
-    sheet.fill(
-        groups,
-        converged=summed.solution.converged,
-        estimate=summed.solution.prevalence,
-        low=summed.low,
-        high=summed.high,
-        classify_and_count=summed.decisions,
-    )

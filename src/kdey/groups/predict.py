@@ -12,6 +12,7 @@ with group numbers become answers (``estimate.py``), and answers a table beside 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import AnswerSheet, FileGroups, GroupAnswers, answer_table, key_types
 from kdey.groups.batches import BatchReader, GroupStream, score_table
-from kdey.groups.cluster import SourceFactory, cluster_source
-from kdey.groups.estimate import OnRows, fill_from_sums
+from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
+from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.partitions import PartitionedSource, PartitionReader, PartitionSums
 from kdey.groups.request import GroupRequest, GroupSettings
@@ -102,7 +103,7 @@ def predict_groups(
     1  east      1  50       0.3
     2  east      2  50       0.3
     """
-    source_of = cluster_source(frame)
+    source_of = _cluster_source(frame)
     if source_of is None and not {"key", "keep"}.isdisjoint(options):
         raise ValueError("key and keep are for data frames of Dask and Spark: leave them out")
     check_is_fitted(quantifier, "classes_")
@@ -124,6 +125,19 @@ def predict_groups(
     if source_of is None:
         return _predict_frame(quantifier.answering, frame, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
+
+
+def _cluster_source(frame: Any) -> SourceFactory | None:
+    """Return what makes the source of a data frame of Dask or Spark; None for other frames."""
+    if _is_frame_of(frame, "dask.dataframe"):
+        return DaskSource
+    return SparkSource if _is_frame_of(frame, "pyspark.sql") else None
+
+
+def _is_frame_of(frame: Any, library: str) -> bool:
+    """Return whether this is a data frame of ``library``, which is not imported for it."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(frame, module.DataFrame)
 
 
 def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
@@ -273,7 +287,7 @@ def _sum_partitions(
     sizes = np.zeros(len(head.values), dtype=np.int64)
     sizes[summed.groups] = summed.sizes
     sheet = AnswerSheet(quantifier, len(sizes))
-    fill_from_sums(sheet, summed.groups, summed)
+    sheet.fill_from_sums(summed.groups, summed)
     return head, sheet.answers(sizes, head.missing, settings)
 
 
