@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kdey.intervals import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
+    from kdey.plots import TuningDisplay
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
     from kdey.quantifiers.adjusting import ACC, PACC
     from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.wrappers import Median, OneVsAll
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
-    from kdey.tuning import Tuning, TuningDisplay
+    from kdey.tuning import Tuning
 
 #: The one place of the version: the package's metadata are read from here.
 __version__ = "0.2.0.dev0"
@@ -97,7 +98,7 @@ _HOMES = {
     "StageCache": "kdey.model_selection",
     "TrainingPrevalence": "kdey.quantifiers.counting",
     "Tuning": "kdey.tuning",
-    "TuningDisplay": "kdey.tuning",
+    "TuningDisplay": "kdey.plots",
     "adapt_posteriors": "kdey.diagnostics",
     "check_fit": "kdey.diagnostics",
     "check_quantifier": "kdey.checks",

@@ -88,6 +88,8 @@ class FittedQuantifier(Protocol):
 
 def fitted_stages(quantifier: FittedQuantifier) -> FittedModel:
     """Return the stages of a fitted quantifier that works on posteriors, or raise."""
+    if not hasattr(quantifier, "fit"):
+        raise TypeError(f"quantifier must be a fitted estimator, got {quantifier!r}")
     check_is_fitted(quantifier, "classes_")
     model = quantifier.interval_model() if quantifier.takes_posteriors else None
     if model is None:

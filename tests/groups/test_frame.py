@@ -43,6 +43,7 @@ def test_gives_back_the_users_frame_type(library: str, wide: bool) -> None:
     ]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("cls", [KDEyML, kdey.PACC, kdey.EMQ, KDEyCS])
 def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
     q, data = fitted(cls, **({"bandwidth": 0.2} if cls is KDEyCS else {})), columns()

@@ -27,11 +27,11 @@ from kdey.posteriors import FittedStage
 from kdey.protocols import APP, BagProtocol, LabelledBags
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import PoolWork
-from kdey.quantifiers.foreign import as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 
 
 def fit_many(
-    quantifiers: Mapping[str, Any],
+    quantifiers: Mapping[str, QuantifierLike],
     X: Any,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
@@ -91,7 +91,7 @@ BATCH = 1 << 20
 
 
 def evaluate(
-    quantifiers: Any,
+    quantifiers: QuantifierLike | Mapping[str, QuantifierLike],
     X: Any,
     y: ArrayLike | None,
     protocol: BagProtocol | None = None,
@@ -164,7 +164,7 @@ def evaluate(
 
 
 def _evaluate_one(
-    quantifier: Any,
+    quantifier: QuantifierLike,
     pool: PoolWork,
     labelled: LabelledBags,
     batches: list[slice],
@@ -189,7 +189,9 @@ def _evaluate_one(
     return MethodResults(solution, errors, np.concatenate(seconds), pool_seconds)
 
 
-def _named(quantifiers: Any) -> dict[str, Any]:
+def _named(
+    quantifiers: QuantifierLike | Mapping[str, QuantifierLike],
+) -> dict[str, QuantifierLike]:
     if not isinstance(quantifiers, Mapping):
         return {type(quantifiers).__name__: quantifiers}
     if not quantifiers:

@@ -14,7 +14,7 @@ from kdey.bags import Indices
 from kdey.tables.layout import require
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Column, Frame
+    from kdey.tables.layout import Frame, Series
 
 #: Unit -> NumPy's unit and how many of them.
 _UNITS = {
@@ -119,7 +119,7 @@ class Grouping:
         return keys.encode([columns[name].to_list() for name in self.names], len(frame))
 
 
-def _cut_down(times: Column, every: str) -> Column:
+def _cut_down(times: Series, every: str) -> Series:
     """Return a column of instants at the start of their periods."""
     import narwhals as nw
 
@@ -132,7 +132,7 @@ def _cut_down(times: Column, every: str) -> Column:
         times = times.dt.replace_time_zone(None)  # periods are those of the local clock
     # pandas gives datetime64 by itself, the others lists of instants.
     starts = truncate(np.array(times.to_list(), dtype="datetime64[us]"), every)
-    column: Column = nw.new_series(times.name, starts, backend=times.implementation)
+    column: Series = nw.new_series(times.name, starts, backend=times.implementation)
     return column.cast(nw.Date) if times.dtype == nw.Date else column
 
 

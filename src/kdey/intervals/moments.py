@@ -221,7 +221,7 @@ def _pseudo(seen: Array) -> Array:
 
 
 def invert(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the inverse (pseudo where there is none) and the classes it confuses, (k,)."""
+    """Return the inverse (k, r), pseudo where there is none, and the classes it confuses, (k,)."""
     try:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
@@ -234,7 +234,7 @@ def invert(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _pseudo_inverse(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
-    left, values, right = np.linalg.svd(matrix)
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
     small = values < CUTOFF * values[0]
     inverse = (right.T / np.where(small, np.inf, values)) @ left.T
     confused = (np.abs(right[small]) > PART).any(axis=0)

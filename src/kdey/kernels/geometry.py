@@ -20,6 +20,11 @@ def check_geometry(kernel: str, shrinkage: float) -> None:
     """Raise unless ``kernel`` is one of ``KERNELS`` and 0 <= ``shrinkage`` < 1."""
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    check_shrinkage(shrinkage)
+
+
+def check_shrinkage(shrinkage: float) -> None:
+    """Raise unless ``shrinkage`` is a number with 0 <= ``shrinkage`` < 1."""
     is_number = isinstance(shrinkage, int | float | np.number) and not isinstance(shrinkage, bool)
     if not is_number or not 0 <= shrinkage < 1:
         raise ValueError(f"shrinkage must be a number in [0, 1), got {shrinkage!r}")

@@ -121,7 +121,7 @@ def class_log_sums(
     h = _check_bandwidths(bandwidths)
     w = None if weights is None else _check_weights(weights, len(y))
     left_out = None if exclude is None else _check_exclude(exclude, len(x), len(y))
-    if precision not in ("mixed", "double"):
+    if not isinstance(precision, str) or precision not in ("mixed", "double"):
         raise ValueError(f"precision must be 'mixed' or 'double', got {precision!r}")
     if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1:
         raise ValueError(f"n_threads must be a positive integer, got {n_threads!r}")

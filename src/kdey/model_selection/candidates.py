@@ -21,6 +21,7 @@ from kdey._support.fingerprint import fingerprint
 from kdey.bags import Array
 from kdey.labels import training_labels
 from kdey.protocols import BagProtocol, LabelledBags
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 from kdey.splits import make_splits
 
 
@@ -153,12 +154,12 @@ class Candidate:
 
     number: int
     params: Mapping[str, Any]
-    quantifier: Any
+    quantifier: QuantifierLike
     key: str
 
 
 def make_candidates(
-    quantifier: Any, settings: Iterable[Mapping[str, Any]], first: int = 0
+    quantifier: QuantifierLike, settings: Iterable[Mapping[str, Any]], first: int = 0
 ) -> list[Candidate]:
     """Return one candidate per setting, numbered from ``first``; unknown names are refused."""
     found = [dict(setting) for setting in settings]
@@ -169,7 +170,7 @@ def make_candidates(
     ]
 
 
-def check_names(quantifier: Any, names: Iterable[str]) -> None:
+def check_names(quantifier: QuantifierLike, names: Iterable[str]) -> None:
     """Raise for a parameter that the quantifier does not have."""
     known = quantifier.get_params(deep=True)
     inner = known.get("classifier")
@@ -184,11 +185,11 @@ def check_names(quantifier: Any, names: Iterable[str]) -> None:
         )
 
 
-def _default_classifier(quantifier: Any) -> Any:
-    return quantifier.inner_estimator()
+def _default_classifier(quantifier: QuantifierLike) -> Any:
+    return as_quantifier(quantifier).inner_estimator()
 
 
-def _with_params(quantifier: Any, params: Mapping[str, Any]) -> Any:
+def _with_params(quantifier: QuantifierLike, params: Mapping[str, Any]) -> Any:
     """Return a clone with the parameters set, the default classifier written out if need be."""
     made = clone(quantifier)
     inside = any(name.startswith("classifier__") for name in params)

@@ -21,6 +21,7 @@ from kdey._support.validation import check_count
 from kdey.model_selection.candidates import Score, check_names, grid_dicts, numbers_of, summary_line
 from kdey.model_selection.scoring import StageCache
 from kdey.model_selection.search import BaseSearch
+from kdey.quantifiers.foreign import QuantifierLike
 
 #: Fewer distinct values have no inside.
 _LEAST = 3
@@ -125,7 +126,7 @@ class GridSearchQ(BaseSearch):
 
     def __init__(
         self,
-        quantifier: Any,
+        quantifier: QuantifierLike,
         param_grid: Any,
         *,
         scoring: Any = "ae",
@@ -215,7 +216,7 @@ class RandomSearchQ(BaseSearch):
 
     def __init__(
         self,
-        quantifier: Any,
+        quantifier: QuantifierLike,
         param_distributions: Any,
         *,
         n_iter: int = 10,
@@ -246,11 +247,12 @@ class RandomSearchQ(BaseSearch):
 
     def _settings(self) -> list[dict[str, Any]]:
         given = self.param_distributions
-        if not isinstance(given, Mapping) and not (isinstance(given, list | tuple) and given):
+        parts = list(given) if isinstance(given, list | tuple) else [given]
+        if not parts or not all(isinstance(one, Mapping) for one in parts):
             raise ValueError(
                 f"param_distributions must be a mapping, or a list of some, got {given!r}"
             )
-        for one in [given] if isinstance(given, Mapping) else given:
+        for one in parts:
             check_names(self.quantifier, one)
         rng = check_random_state(self.random_state)
         return list(ParameterSampler(given, check_count(self.n_iter, "n_iter"), random_state=rng))

@@ -11,6 +11,7 @@ import numpy as np
 from kdey.model_selection.candidates import Score, check_names
 from kdey.model_selection.scoring import StageCache
 from kdey.model_selection.search import BaseSearch, signed_scores
+from kdey.quantifiers.foreign import QuantifierLike
 
 
 class OptunaSearchQ(BaseSearch):
@@ -39,7 +40,7 @@ class OptunaSearchQ(BaseSearch):
 
     def __init__(
         self,
-        quantifier: Any,
+        quantifier: QuantifierLike,
         param_distributions: Any,
         *,
         n_trials: int = 50,

@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
-from kdey.quantifiers.foreign import as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 
 
 def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:
@@ -159,7 +160,7 @@ class BaseSearch(BaseQuantifier):
     same candidate on its own.
     """
 
-    quantifier: Any
+    quantifier: QuantifierLike
     scoring: Any
     protocol: Any
     validation: float
@@ -224,7 +225,8 @@ class BaseSearch(BaseQuantifier):
     def _metrics(self) -> list[Metric]:
         if self.protocol is not None:
             check_protocol(self.protocol)
-        if isinstance(self.error_score, str) and self.error_score != "raise":
+        raises = isinstance(self.error_score, str) and self.error_score == "raise"
+        if not raises and not isinstance(self.error_score, Real):
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}")
         several = isinstance(self.scoring, Sequence) and not isinstance(self.scoring, str)
         metrics = [get_metric(one) for one in (self.scoring if several else [self.scoring])]
@@ -334,14 +336,15 @@ class BaseSearch(BaseQuantifier):
     def _refit(self, scoring: Scoring, everything: Training) -> None:
         (best,) = make_candidates(self.quantifier, [self.best_params_])
         y = everything.classes[everything.codes]
-        stages = as_quantifier(best.quantifier).stages()
+        quantifier = as_quantifier(best.quantifier)
+        stages = quantifier.stages()
         if stages is None:
             weights = everything.weights
             extra = {} if weights is None else {"sample_weight": weights}
             self.best_estimator_ = best.quantifier.fit(everything.X, y, **extra)
             return
         fitted, _ = scoring.fitted(stages.classifier, everything)
-        self.best_estimator_ = best.quantifier.fit_stage(fitted, everything.X, y)
+        self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
 
     @property
     def results_(self) -> Any:

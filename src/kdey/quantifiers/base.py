@@ -293,7 +293,7 @@ class BaseQuantifier(BaseEstimator):
         ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
         and Spark :func:`kdey.groups.predict_partitioned`.
         """
-        from kdey.groups import predict_groups  # needed by this method alone
+        from kdey.groups import predict_groups  # slow to import
 
         return predict_groups(self, frame, by, **options)
 
@@ -359,7 +359,7 @@ class BaseQuantifier(BaseEstimator):
         tags.estimator_type = "quantifier"
         tags.target_tags.required = True
         inner = self.inner_estimator()
-        if inner is not None:
+        if inner is not None and not isinstance(inner, type):  # a class is refused at fit
             tags.input_tags = get_tags(inner).input_tags
         return tags
 

@@ -20,7 +20,7 @@ from kdey.quantifiers.base import (
     PosteriorsMixin,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
 
@@ -72,7 +72,7 @@ class Ensemble(PosteriorsMixin):
 
     def __init__(
         self,
-        quantifier: Any,
+        quantifier: QuantifierLike,
         *,
         n_members: int = 30,
         size: int | None = None,
@@ -198,7 +198,11 @@ class Ensemble(PosteriorsMixin):
 
 
 def _fit(
-    quantifier: Any, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None, draw: Indices
+    quantifier: QuantifierLike,
+    X: Any,
+    y: NDArray[Any],
+    sample_weight: ArrayLike | None,
+    draw: Indices,
 ) -> Any:
     extra = {}
     if sample_weight is not None:

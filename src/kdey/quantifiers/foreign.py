@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 
 from kdey.bags import Bags
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
 from kdey.solvers.solution import Solution
+
+
+class QuantifierLike(Protocol):
+    """Whatever can be fitted and asked for the prevalences of a bag: kdey's quantifiers, others."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Fit on instances ``X`` with labels ``y``."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the prevalences of the bag of all instances of ``X``."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, as scikit-learn's estimators do."""
 
 
 class ForeignQuantifier(BaseQuantifier):
@@ -62,6 +74,6 @@ class ForeignQuantifier(BaseQuantifier):
         return Solution(prevalence, unknown, unknown, np.zeros(len(bags), np.int64), finite)
 
 
-def as_quantifier(quantifier: BaseEstimator | Any) -> BaseQuantifier:
+def as_quantifier(quantifier: QuantifierLike) -> BaseQuantifier:
     """Return a quantifier of kdey as it is, and any other one wrapped."""
     return quantifier if isinstance(quantifier, BaseQuantifier) else ForeignQuantifier(quantifier)

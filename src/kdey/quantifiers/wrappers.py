@@ -27,7 +27,7 @@ from kdey.quantifiers.base import (
     PosteriorsMixin,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
@@ -58,7 +58,9 @@ class Median(PosteriorsMixin):
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(self, quantifier: Any, param_grid: Any, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, quantifier: QuantifierLike, param_grid: Any, *, n_jobs: int | None = None
+    ) -> None:
         self.quantifier = quantifier
         self.param_grid = param_grid
         self.n_jobs = n_jobs
@@ -110,7 +112,9 @@ class Median(PosteriorsMixin):
         )
 
 
-def _fit_member(quantifier: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Any:
+def _fit_member(
+    quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
     return quantifier.fit(X, y, **extra)
 
@@ -149,7 +153,7 @@ class OneVsAll(PosteriorsMixin):
     """
 
     def __init__(
-        self, quantifier: Any, *, normalisation: str = "l1", n_jobs: int | None = None
+        self, quantifier: QuantifierLike, *, normalisation: str = "l1", n_jobs: int | None = None
     ) -> None:
         self.quantifier = quantifier
         self.normalisation = normalisation
@@ -241,7 +245,9 @@ class OneVsAll(PosteriorsMixin):
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
 
 
-def _fit_one_class(quantifier: Any, X: Any, y: NDArray[np.bool_], extra: dict[str, Any]) -> Any:
+def _fit_one_class(
+    quantifier: QuantifierLike, X: Any, y: NDArray[np.bool_], extra: dict[str, Any]
+) -> Any:
     return quantifier.fit(X, y, **extra)
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, softmax
 
 from kdey._support.validation import check_weights
+from kdey.kernels.geometry import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, ArrayRows, RowMap, RowSpec, no_templates
 from kdey.simplex import check_posteriors
@@ -231,8 +232,7 @@ class DirichletRows(RowSpec):
     shrinkage: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.shrinkage < 1:
-            raise ValueError(f"shrinkage must be in [0, 1), got {self.shrinkage!r}")
+        check_shrinkage(self.shrinkage)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
         """Return the map with one maximum likelihood Dirichlet per class."""

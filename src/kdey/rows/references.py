@@ -53,7 +53,7 @@ class KernelSpec:
     def __post_init__(self) -> None:
         check_bandwidth(self.bandwidth)
         check_geometry(self.kernel, self.shrinkage)
-        if self.precision not in ("mixed", "double"):
+        if not isinstance(self.precision, str) or self.precision not in ("mixed", "double"):
             raise ValueError(f"precision must be 'mixed' or 'double', got {self.precision!r}")
 
     @property

@@ -1,11 +1,10 @@
-"""Tables in files, through pyarrow.
+"""Tables in files: read from CSV (also gzipped) and Parquet, whole or in batches, and written.
 
-Read from CSV (also gzipped) and Parquet, whole or in batches; written as CSV, JSON and Parquet.
+pyarrow reads; CSV, JSON and Parquet are written.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -14,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from kdey.tables.formats import csv_text
 
 if TYPE_CHECKING:
     from kdey.tables.layout import Frame
@@ -196,11 +197,7 @@ def table_bytes(table: Any, format: str) -> bytes:
         names = table.column_names
         lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
         return "[\n{}\n]\n".format(",\n".join(lines)).encode()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")  # an empty cell where there is no value
-    writer.writerow(table.column_names)
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return csv_text(table.column_names, rows).encode()
 
 
 def _plain(value: Any) -> Any:

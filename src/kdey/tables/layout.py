@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: A data frame of any library, as narwhals wraps it, and a column of one.
 Frame: TypeAlias = "nw.DataFrame[Any]"
-Column: TypeAlias = "nw.Series[Any]"
+Series: TypeAlias = "nw.Series[Any]"
 
 #: A column of texts with more different ones than this is an identifier, not a feature.
 MOST_TEXTS = 200
@@ -95,7 +95,7 @@ def learn_layout(frame: Frame, label: str, features: tuple[str, ...]) -> TableLa
     return TableLayout(label, features, texts)
 
 
-def _different_texts(column: Column) -> tuple[str, ...] | None:
+def _different_texts(column: Series) -> tuple[str, ...] | None:
     """Return the different texts of a feature, sorted; None: it holds numbers."""
     name = column.name
     if is_number(column):
@@ -130,7 +130,7 @@ def require(frame: Frame, names: Sequence[str], what: str = "column") -> None:
     if absent:
         shown = ", ".join(frame.columns[:30]) + (", ..." if len(frame.columns) > 30 else "")
         several = "s" if len(absent) > 1 else ""
-        similar = get_close_matches(absent[0], frame.columns, n=1)
+        similar = get_close_matches(str(absent[0]), frame.columns, n=1)
         hint = f" (did you mean {similar[0]!r}?)" if similar else ""
         raise ValueError(
             f"no {what}{several} {', '.join(map(repr, absent[:8]))}"
@@ -138,7 +138,7 @@ def require(frame: Frame, names: Sequence[str], what: str = "column") -> None:
         )
 
 
-def numbers(column: Column, dtype: DTypeLike = np.float64, first: int = 1) -> NDArray[np.floating]:
+def numbers(column: Series, dtype: DTypeLike = np.float64, first: int = 1) -> NDArray[np.floating]:
     """Return a column as floats, NaN where missing; raise naming the row of a text.
 
     ``first`` is the number of the column's first row.
@@ -156,14 +156,14 @@ def numbers(column: Column, dtype: DTypeLike = np.float64, first: int = 1) -> ND
         ) from None
 
 
-def is_number(column: Column) -> bool:
+def is_number(column: Series) -> bool:
     """Return whether a column holds numbers or truth values."""
     import narwhals as nw
 
     return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean)
 
 
-def is_text(column: Column) -> bool:
+def is_text(column: Series) -> bool:
     """Return whether a column holds texts, or nothing at all."""
     import narwhals as nw
 
@@ -172,7 +172,7 @@ def is_text(column: Column) -> bool:
     return known or column.null_count() == len(column)
 
 
-def missing_in(column: Column) -> NDArray[np.bool_]:
+def missing_in(column: Series) -> NDArray[np.bool_]:
     """Return which entries of a column are missing: null, or NaN."""
     null = column.is_null().to_numpy().astype(np.bool_)
     if column.dtype.is_float():
@@ -182,7 +182,7 @@ def missing_in(column: Column) -> NDArray[np.bool_]:
     return np.asarray(null)
 
 
-def _floats(column: Column, dtype: DTypeLike) -> NDArray[np.floating]:
+def _floats(column: Series, dtype: DTypeLike) -> NDArray[np.floating]:
     if column.null_count() == 0:
         return np.asarray(column.to_numpy(), dtype=dtype)
     import narwhals as nw
@@ -191,7 +191,7 @@ def _floats(column: Column, dtype: DTypeLike) -> NDArray[np.floating]:
     return np.asarray(filled.to_numpy(), dtype=dtype)
 
 
-def _text_numbers(column: Column, texts: tuple[str, ...]) -> NDArray[np.float64]:
+def _text_numbers(column: Series, texts: tuple[str, ...]) -> NDArray[np.float64]:
     number = {text: float(i) for i, text in enumerate(texts)}
     return np.array(
         [np.nan if _is_missing(v) else number.get(str(v), -1.0) for v in column.to_list()]
@@ -202,7 +202,7 @@ def _is_missing(value: Any) -> bool:
     return bool(value is None or value == "" or value != value)
 
 
-def _first_text(column: Column, first: int = 1) -> str:
+def _first_text(column: Series, first: int = 1) -> str:
     """Return where a column first holds a text that is no number."""
     for row, value in enumerate(column.to_list(), start=first):
         if not _is_missing(value) and not _is_float(value):
@@ -218,5 +218,5 @@ def _is_float(value: Any) -> bool:
     return True
 
 
-def _kind(column: Column) -> str:
+def _kind(column: Series) -> str:
     return f"values of type {column.dtype}"

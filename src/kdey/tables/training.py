@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.tables.layout import (
-    Column,
     Frame,
+    Series,
     TableLayout,
     is_number,
     learn_layout,
@@ -134,7 +134,7 @@ def _in_type_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         return y.astype(object)
 
 
-def _labels(column: Column) -> NDArray[Any]:
+def _labels(column: Series) -> NDArray[Any]:
     missing = missing_in(column)
     if missing.any():
         raise ValueError(

@@ -7,12 +7,14 @@ holds what was tried and chosen, ``display`` draws it. See ``docs/automatic.md``
 """
 
 from kdey.tuning.bins import AutomaticBins
+from kdey.tuning.choice import AutomaticChoice
 from kdey.tuning.kernel import AutomaticKernel
 from kdey.tuning.result import Tuning, TuningDisplay, TuningWarning
 from kdey.tuning.search import TuningPlan
 
 __all__ = [
     "AutomaticBins",
+    "AutomaticChoice",
     "AutomaticKernel",
     "Tuning",
     "TuningDisplay",

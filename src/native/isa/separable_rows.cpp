@@ -81,8 +81,8 @@ void pull(const double* rows, int64_t n, int64_t k, const double* s, double* g) 
 
 // out[i .. i + A)[j .. j + B) += the products of two runs of classes over a block of panels.
 template <int A, int B>
-void curve_tile(const double* rows, int64_t count, int64_t k, const double* h, int64_t i,
-                int64_t j, double* out) {
+void curve_tile(const double* rows, int64_t count, int64_t k, const double* h, int64_t i, int64_t j,
+                double* out) {
   Vector sums[A][B] = {};
   for (int64_t b = 0; b < count; ++b) {
     const double* r = rows + b * k * kPanel;

@@ -73,6 +73,7 @@ def test_classes_as_soft_parts_where_there_are_no_training_posteriors() -> None:
     np.testing.assert_allclose(made.high, expected.high, atol=1e-6)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", ["PACC", "EMQ", "KDEy-ML", "KDEy-CS"])
 @pytest.mark.parametrize("cuts", [1, 3, 40])
 def test_any_cut_gives_the_same(name: str, cuts: int) -> None:

@@ -1,15 +1,32 @@
 """How the files that the UCI archive hands out become tables of the data directory.
 
-A recipe changes no number: it says which column is the label, which rows and columns go, and
-which labels count as positive. It is applied by ``kdey data fetch`` alone, which says so.
+A recipe says which column is the label, which rows and columns are left out, and which labels
+count as positive; it changes no number. ``kdey data fetch`` applies it by :func:`convert` and
+prints what it did.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile, ZipFile
+
+from kdey._support.files import write_whole
+
+if TYPE_CHECKING:
+    from kdey.paper.datasets.registry import Entry
 
 _ARCHIVE = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _STATIC = "https://archive.ics.uci.edu/static/public"
+#: Names of columns of words, by their number.
+_WORD_COLUMNS = {
+    "abalone": {0: "sex"},
+    "chess-krk": {0: "wk_file", 2: "wr_file", 4: "bk_file"},
+}
 
 
 @dataclass(frozen=True)
@@ -53,23 +70,117 @@ class Recipe:
 
     def words(self) -> str:
         """Return in a few words what is done."""
-        said = [f"label from column {self.label}"]
+        steps = [f"label from column {self.label}"]
         if self.drop:
-            said.append(f"columns {list(self.drop)} left out")
+            steps.append(f"columns {list(self.drop)} left out")
         if self.features is not None:
-            said.append(f"the first {self.features} columns kept")
+            steps.append(f"the first {self.features} columns kept")
         if self.missing is not None:
-            said.append(f"rows with {self.missing!r} left out")
+            steps.append(f"rows with {self.missing!r} left out")
         if self.codes:
-            said.append("coded " + ", ".join(f"{word}={code}" for word, code in self.codes))
+            steps.append("coded " + ", ".join(f"{word}={code}" for word, code in self.codes))
         if self.positive:
-            said.append(f"label 1 for {', '.join(self.positive)}")
-        return "; ".join(said)
+            steps.append(f"label 1 for {', '.join(self.positive)}")
+        return "; ".join(steps)
 
 
 def recipe_for(full_name: str) -> Recipe | None:
     """Return the recipe of a data set, or None where it has to be made by hand."""
     return _RECIPES.get(full_name)
+
+
+def convert(entry: Entry, recipe: Recipe, downloads: list[Path], target: Path) -> None:
+    """Write the table of a data set, or raise and write nothing.
+
+    Parameters
+    ----------
+    entry : Entry
+        Rows, features and classes must come out as it says.
+    recipe : Recipe
+    downloads : list of Path
+        In the order of the recipe's URLs.
+    target : Path
+        The ``.csv.gz`` to write, completely or not at all.
+    """
+    rows = [row for path in downloads for row in _rows(path, recipe)]
+    names = _names(entry, len(rows[0]) - 1)
+    _compare(entry, rows, downloads)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([[*names, "label"], *rows])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def _names(entry: Entry, n_features: int) -> list[str]:
+    """Return column names; columns of words keep those by which the registry knows them."""
+    if len(entry.categorical) == n_features:
+        return list(entry.categorical)
+    names = [f"x{j}" for j in range(n_features)]
+    for j, name in _WORD_COLUMNS.get(entry.name, {}).items():
+        names[j] = name
+    return names
+
+
+def _rows(path: Path, recipe: Recipe) -> list[list[str]]:
+    """Return the rows of one download, features first, label last."""
+    lines = _text(path, recipe.member).splitlines()
+    if (recipe.member or "").endswith(".arff"):
+        marks = [n for n, line in enumerate(lines, start=1) if line.strip().lower() == "@data"]
+        lines = lines[marks[0] :] if marks else []
+    if recipe.header:
+        lines = lines[1:]
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        cells = [cell.strip().strip('"') for cell in line.split(recipe.delimiter)]
+        if line.strip() and (recipe.missing is None or recipe.missing not in cells):
+            rows.append(_row(path, number, cells, recipe))
+    if not rows:
+        raise ValueError(f"{path}: no rows of data")
+    return rows
+
+
+def _row(path: Path, number: int, cells: list[str], recipe: Recipe) -> list[str]:
+    try:
+        label = cells[recipe.label]
+    except IndexError:
+        raise ValueError(
+            f"{path}, row {number}: {len(cells)} cells, the label is in column {recipe.label}; "
+            "is this the data file?"
+        ) from None
+    kept = len(cells) if recipe.features is None else recipe.features
+    skipped = {*recipe.drop, recipe.label % len(cells)}
+    codes = dict(recipe.codes)
+    features = [codes.get(cells[j], cells[j]) for j in range(kept) if j not in skipped]
+    if recipe.positive:
+        # Some files write labels as numbers with decimals: 1.0000.
+        label = (
+            "1" if label.partition(".")[0] in recipe.positive or label in recipe.positive else "0"
+        )
+    return [*features, label]
+
+
+def _text(path: Path, member: str | None) -> str:
+    try:
+        if member is None:
+            return path.read_text(encoding="utf-8-sig")
+        with ZipFile(path) as archive:
+            return archive.read(member).decode("utf-8-sig")
+    except (BadZipFile, KeyError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: cannot be read as the data file ({error})") from error
+
+
+def _compare(entry: Entry, rows: list[list[str]], downloads: list[Path]) -> None:
+    where = " + ".join(path.name for path in downloads)
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        raise ValueError(f"{where}: rows of {min(widths)} to {max(widths)} columns")
+    counts = (len(rows), len(rows[0]) - 1, len({row[-1] for row in rows}))
+    expected = (entry.rows, entry.features, entry.classes)
+    if counts != expected:
+        raise ValueError(
+            f"{where}: rows, features and classes are {counts}, {entry.full_name} has {expected}"
+        )
 
 
 def _plain(*paths: str, **settings: object) -> Recipe:

@@ -1,10 +1,10 @@
-"""Three classes on the simplex: densities of the training classes and of a bag."""
+"""Displays of a classifier's posteriors: its reliability, and three classes on the simplex."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +12,72 @@ from numpy.typing import ArrayLike
 from kdey.bags import Array
 from kdey.fitted import bag_posteriors, training_of
 from kdey.kernels import class_log_sums
-from kdey.plots.axes import pyplot, words
+from kdey.plots.style import (
+    REFERENCE,
+    axes_or_new,
+    label_in_percent,
+    literal_text,
+    pyplot,
+    remove_clutter,
+)
+from kdey.report.classifier import Reliability, reliability
 from kdey.report.figures.simplex import simplex_cells
+from kdey.report.vocabulary import CLAIMED, COLOURS, OBSERVED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from kdey.quantifiers.aggregative import AggregativeQuantifier
 
 _COLOUR_MAPS = ("Blues", "Oranges", "Greens")
 _STEPS, _MOST_POINTS = 60, 400
+
+
+@dataclass(eq=False)
+class ReliabilityDisplay:
+    """The reliability curve with limits of chance for each bin.
+
+    Made by :meth:`from_estimator` or :meth:`from_predictions`; needs matplotlib
+    (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    curve : Reliability
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+    """
+
+    curve: Reliability
+
+    @classmethod
+    def from_estimator(
+        cls, quantifier: AggregativeQuantifier, *, n_bins: int = 10, ax: Axes | None = None
+    ) -> Self:
+        """Return the display of a fitted quantifier's training posteriors."""
+        training = training_of(quantifier)
+        return cls.from_predictions(training.required(), training.labels, n_bins=n_bins, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, posteriors: ArrayLike, labels: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None
+    ) -> Self:
+        """Return the display of posteriors (n, k) and labels, codes 0..k-1 of shape (n,)."""
+        return cls(reliability(posteriors, labels, n_bins)).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the curve on ``ax`` or a new figure."""
+        ax = axes_or_new(ax, (4.4, 4.2))
+        curve = self.curve
+        low = np.floor(10 * min(curve.claimed[0], curve.low.min(), 0.9)) / 10
+        ax.plot([low, 1], [low, 1], **REFERENCE)
+        ax.vlines(curve.claimed, curve.low, curve.high, color=COLOURS[0], alpha=0.5, linewidth=2)
+        ax.plot(curve.claimed, curve.observed, marker="o", markersize=5, color=COLOURS[0])
+        ax.set(xlabel=CLAIMED, ylabel=OBSERVED)
+        ax.set_title(f"calibration error {100 * curve.error:.1f} %", fontsize="medium")
+        label_in_percent(ax.xaxis)
+        label_in_percent(ax.yaxis)
+        remove_clutter(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 @dataclass(eq=False)
@@ -44,7 +105,7 @@ class SimplexDisplay:
     @classmethod
     def from_estimator(
         cls,
-        quantifier: Any,
+        quantifier: AggregativeQuantifier,
         X: Any = None,
         *,
         posteriors: ArrayLike | None = None,
@@ -98,12 +159,12 @@ class SimplexDisplay:
         ax.scatter(some[:, 2], some[:, 0], some[:, 1], s=3, color="black", alpha=0.35, linewidths=0)
         left, right, top = self.classes
         for label, side in ((top, "t"), (left, "l"), (right, "r")):
-            getattr(ax, f"set_{side}label")(words(label))
+            getattr(ax, f"set_{side}label")(literal_text(label))
         for axis in (ax.taxis, ax.laxis, ax.raxis):
             axis.set_label_position("corner")
             axis.set_label_rotation_mode("horizontal")
             axis.set_ticks([])
-        ax.set_title(words(name), fontsize="medium", pad=22)
+        ax.set_title(literal_text(name), fontsize="medium", pad=22)
 
 
 def _grid() -> Array:

@@ -1,15 +1,20 @@
-"""The critical-difference diagram: average ranks on a line, bars over what chance can explain."""
+"""The critical-difference diagram: average ranks on a line, bars over those that do not differ."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from kdey.significance.ranks import CriticalDifference
+from kdey.plots.style import axes_or_new, literal_text
+from kdey.report.vocabulary import RED
+from kdey.significance import CriticalDifference
 
-#: Height between two names, and of the part above the axis, in units of a line of text.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Distance between two names, and height of the part above the axis, in lines of text.
 _LINE, _ABOVE = 0.9, 2.2
 
 
@@ -29,19 +34,16 @@ class CriticalDifferenceDisplay:
     results: CriticalDifference
 
     @classmethod
-    def from_results(cls, results: CriticalDifference, *, ax: Any = None) -> Self:
+    def from_results(cls, results: CriticalDifference, *, ax: Axes | None = None) -> Self:
         """Return the display, plotted on ``ax`` or a new figure."""
         return cls(results).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the diagram on ``ax`` or a new figure."""
-        import matplotlib.pyplot as plt
-
         n = len(self.results.names)
         half = (n + 1) // 2
         height = _ABOVE + _LINE * (half + len(self.results.groups) * 0.5 + 1)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(8, 0.38 * height + 0.3), layout="constrained")
+        ax = axes_or_new(ax, (8.0, 0.38 * height + 0.3))
         ax.set(xlim=(0.5, n + 0.5), ylim=(-height + _ABOVE, _ABOVE))
         ax.axis("off")
         self._draw_axis(ax, n)
@@ -50,7 +52,7 @@ class CriticalDifferenceDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_axis(self, ax: Any, n: int) -> None:
+    def _draw_axis(self, ax: Axes, n: int) -> None:
         ax.plot([1, n], [0, 0], color="black", linewidth=1)
         for rank in range(1, n + 1):
             ax.plot([rank, rank], [0, 0.15], color="black", linewidth=1)
@@ -60,7 +62,7 @@ class CriticalDifferenceDisplay:
         note = f"critical difference {width:.2f} (level {self.results.level:g})"
         ax.text(1 + width + 0.08, 1.5, note, va="center")
 
-    def _draw_groups(self, ax: Any) -> float:
+    def _draw_groups(self, ax: Axes) -> float:
         """Draw one bar per group; return the height below the last."""
         ranks = dict(zip(self.results.names, self.results.ranks, strict=True))
         height = -0.4
@@ -68,11 +70,11 @@ class CriticalDifferenceDisplay:
             if len(group) > 1:
                 inside = [ranks[name] for name in group]
                 ends = [min(inside) - 0.04, max(inside) + 0.04]
-                ax.plot(ends, [height, height], color="#b03a2e", linewidth=4, zorder=3)
+                ax.plot(ends, [height, height], color=RED.plot, linewidth=4, zorder=3)
                 height -= 0.45
         return height
 
-    def _draw_methods(self, ax: Any, half: int, below: float) -> None:
+    def _draw_methods(self, ax: Axes, half: int, below: float) -> None:
         """Hang the names on both sides, the outer ranks lowest so that no lines cross."""
         n = len(self.results.names)
         order = np.argsort(self.results.ranks, kind="stable")
@@ -87,7 +89,7 @@ class CriticalDifferenceDisplay:
             ax.text(
                 edge + (-0.05 if left else 0.05),
                 height,
-                f"{name} ({rank:.2f})",
+                f"{literal_text(name)} ({rank:.2f})",
                 ha=side,
                 va="center",
             )

@@ -1,13 +1,13 @@
-"""Arrays of errors as short text: 1,000 of them in about 3 KB of a results file.
+"""Results of the experiments and the file that keeps them.
 
-Cells: what one method gave on one data set under one split, by one metric.
+A cell holds the errors of one method on one data set under one split, by one metric. A results
+file has one line per finished cell, which is on disk before the next cell starts.
 
-The results file: one line per finished cell, on disk before the next cell starts.
-
-A line is a JSON object whose last entry ``crc`` is the checksum of what stands before it. Lines are
-appended with a single write and synced. A last line cut short by a crash is cut off when the
-file is opened to go on, and left out when it is read; any other damage is an error that names
-file and line, because a table must not be made of half of the results without a word.
+A line is a JSON object whose last entry ``crc`` is the checksum of what precedes it. Lines are
+appended with a single write and synced. A last line that a crash cut short is removed when the
+file is opened to continue, and ignored when it is read; any other damage is an error that names
+file and line, because a table must not silently be made from half of the results. Errors are
+stored as short text: 1,000 of them take about 3 KB.
 """
 
 from __future__ import annotations
@@ -29,39 +29,14 @@ from numpy.typing import ArrayLike
 from kdey._support.files import AppendedFile
 from kdey.bags import Array
 
+_HEADER = {"kind": "kdey results 1"}
+_CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
 #: Bits of a float32 that are kept: a relative precision of 2**-16, far below the spread of errors.
 _KEPT = np.uint32(0xFFFFFF00)
 
 
-def encode_array(values: ArrayLike) -> str:
-    """Return a vector as text, rounded to a relative precision of 1.6e-5.
-
-    float32, low byte cleared, bytes of equal weight together, zlib, base85 (whose alphabet needs
-    no escape in JSON).
-    """
-    floats = np.asarray(values, dtype="<f4")
-    if floats.ndim != 1:
-        raise ValueError(f"values must be a vector, got shape {floats.shape}")
-    # Half of the cleared part is added first: rounding, where clearing alone would shrink all.
-    bits = (floats.view("<u4") + np.uint32(0x80)) & _KEPT
-    planes = bits.view(np.uint8).reshape(-1, 4).T
-    return base64.b85encode(zlib.compress(planes.tobytes(), 9)).decode()
-
-
-def decode_array(text: str) -> Array:
-    """Return the vector of :func:`encode_array` as float64."""
-    try:
-        planes = np.frombuffer(zlib.decompress(base64.b85decode(text)), dtype=np.uint8)
-    except (ValueError, zlib.error, binascii.Error) as error:
-        raise ValueError(f"not an encoded array: {error}") from error
-    if len(planes) % 4:
-        raise ValueError("not an encoded array: its length is not a multiple of four bytes")
-    floats = np.ascontiguousarray(planes.reshape(4, -1).T).view("<f4")
-    return floats.ravel().astype(np.float64)
-
-
 class CellKey(NamedTuple):
-    """What a cell is asked for by."""
+    """What identifies a cell."""
 
     experiment: str
     dataset: str
@@ -136,9 +111,9 @@ class Cell:
     def from_record(cls, record: Mapping[str, Any]) -> Cell:
         """Return the cell of a line."""
         key = CellKey(*(record[name] for name in CellKey._fields))
-        given = {f.name: record[f.name] for f in fields(cls) if f.name not in ("key", "errors")}
-        given["on_edge"] = tuple(given["on_edge"])
-        return cls(key=key, errors=decode_array(record["errors"]), **given)
+        values = {f.name: record[f.name] for f in fields(cls) if f.name not in ("key", "errors")}
+        values["on_edge"] = tuple(values["on_edge"])
+        return cls(key=key, errors=decode_array(record["errors"]), **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +149,10 @@ class BagsRecord:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> BagsRecord:
         """Return it from a line."""
-        given = {f.name: record[f.name] for f in fields(cls)}
-        given["shift"] = decode_array(record["shift"])
-        given["notes"] = tuple(record["notes"])
-        return cls(**given)
+        values = {f.name: record[f.name] for f in fields(cls)}
+        values["shift"] = decode_array(record["shift"])
+        values["notes"] = tuple(record["notes"])
+        return cls(**values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,21 +185,17 @@ class Curve:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Curve:
         """Return it from a line."""
-        given = {f.name: record[f.name] for f in fields(cls)}
-        return cls(**given | {"values": tuple(given["values"]), "means": tuple(given["means"])})
+        values = {f.name: record[f.name] for f in fields(cls)}
+        return cls(**values | {"values": tuple(values["values"]), "means": tuple(values["means"])})
 
 
 def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-_HEADER = {"kind": "kdey results 1"}
-_CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
-
-
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a results file holds; of several lines on one thing the last counts.
+    """The content of a results file; of several lines on the same thing the last counts.
 
     Attributes
     ----------
@@ -238,7 +209,7 @@ class Results:
     curves: dict[tuple[str, str, str, int], Curve] = field(default_factory=dict)
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Take in one line."""
+        """Add one line."""
         kind = record["kind"]
         if kind == "cell":
             cell = Cell.from_record(record)
@@ -253,45 +224,45 @@ class Results:
             raise ValueError(f"unknown kind {kind!r}")
 
     def join(self, other: Results) -> None:
-        """Take in all of another file's results."""
+        """Add all results of another file."""
         self.cells.update(other.cells)
         self.bags.update(other.bags)
         self.curves.update(other.curves)
 
 
 class ResultsFile(AppendedFile):
-    """A results file open for appending; ``results`` holds what it had and has got.
+    """A results file open for appending; ``results`` has all its lines, old and new.
 
     Parameters
     ----------
-    path : path of the file; made, with its folder, where it does not exist
+    path : path of the file; it is created, with its folder, if it does not exist
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         super().__init__(path, "the results file", "command")
         try:
-            whole, self.results = _parse(self.path)
-            self.cut(whole)
-            if whole == 0:
+            n_bytes, self.results = _parse(self.path)
+            self.cut(n_bytes)
+            if n_bytes == 0:
                 self.write(encode_line(_HEADER))
-        except BaseException:  # raised again: a file must not stay open that nobody will close
+        except BaseException:  # raised again: nobody else could close the file
             self.close()
             raise
 
     def append(self, record: Cell | BagsRecord | Curve) -> None:
-        """Write one finished piece; it is on disk when this returns."""
+        """Write one record; it is on disk when this returns."""
         line = record.to_record()
         self.write(encode_line(line))
         self.results.add(line)
 
 
 def read_results(*paths: str | os.PathLike[str]) -> Results:
-    """Return what one or several results files hold together; nothing is written."""
-    found = Results()
+    """Return the joint content of one or several results files; nothing is written."""
+    results = Results()
     for path in paths:
-        found.join(_parse(Path(path))[1])
-    return found
+        results.join(_parse(Path(path))[1])
+    return results
 
 
 def encode_line(record: Mapping[str, Any]) -> bytes:
@@ -301,10 +272,10 @@ def encode_line(record: Mapping[str, Any]) -> bytes:
 
 
 def _parse(path: Path) -> tuple[int, Results]:
-    """Return how many bytes of a file are whole lines, and what they hold."""
+    """Return how many bytes of a file are complete lines, and the content of these lines."""
     content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    lines = content[:whole].splitlines()
+    n_bytes = content.rfind(b"\n") + 1
+    lines = content[:n_bytes].splitlines()
     results = Results()
     foreign = ValueError(f"{path}, line 1: not a results file of kdey; name another file")
     if not lines:
@@ -319,16 +290,43 @@ def _parse(path: Path) -> tuple[int, Results]:
             results.add(record)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number}: not a known result ({error})") from error
-    return whole, results
+    return n_bytes, results
 
 
 def _decode(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    found = _CRC.search(line)
-    text = line[: found.start()] if found else line
-    if found is None or found.group(1).decode() != f"{zlib.crc32(text):08x}":
+    checksum = _CRC.search(line)
+    text = line[: checksum.start()] if checksum else line
+    if checksum is None or checksum.group(1).decode() != f"{zlib.crc32(text):08x}":
         raise ValueError(
             f"{path}, line {number}: damaged (its checksum does not match); delete the line to "
             "have its cell run again, or take the file from a copy"
         )
     record: dict[str, Any] = json.loads(text + b"}")
     return record
+
+
+def encode_array(values: ArrayLike) -> str:
+    """Return a vector as text, rounded to a relative precision of 1.6e-5.
+
+    float32, low byte cleared, bytes of equal weight together, zlib, base85 (whose alphabet needs
+    no escape in JSON).
+    """
+    floats = np.asarray(values, dtype="<f4")
+    if floats.ndim != 1:
+        raise ValueError(f"values must be a vector, got shape {floats.shape}")
+    # Half of the cleared part is added first: this rounds, where clearing alone would truncate.
+    bits = (floats.view("<u4") + np.uint32(0x80)) & _KEPT
+    planes = bits.view(np.uint8).reshape(-1, 4).T
+    return base64.b85encode(zlib.compress(planes.tobytes(), 9)).decode()
+
+
+def decode_array(text: str) -> Array:
+    """Return the vector of :func:`encode_array` as float64."""
+    try:
+        planes = np.frombuffer(zlib.decompress(base64.b85decode(text)), dtype=np.uint8)
+    except (ValueError, zlib.error, binascii.Error) as error:
+        raise ValueError(f"not an encoded array: {error}") from error
+    if len(planes) % 4:
+        raise ValueError("not an encoded array: its length is not a multiple of four bytes")
+    floats = np.ascontiguousarray(planes.reshape(4, -1).T).view("<f4")
+    return floats.ravel().astype(np.float64)

@@ -1,6 +1,7 @@
-"""Where data files lie: a directory of the user's, ``$KDEY_DATA``, or the cache of downloads.
+"""Where data files lie: in a directory of the user's, in ``$KDEY_DATA``, or in the download cache.
 
-One tree of files that lies in a directory, in zip archives, or in some of each.
+:func:`locate` finds one file, compressed or not. A :class:`Tree` reads files that lie in a
+directory, in zip archives, or in some of each, as the LeQua tasks do.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from zlib import error as ZlibError
 from kdey.paper.datasets.registry import DataFile, Entry, home
 
 PathLike = str | os.PathLike[str]
+#: From the name of a file to its content.
+Reader = Callable[[str], bytes]
 #: Folder that the published archive of the tweets unpacks to.
 _TWEETS_ARCHIVE = "tweet_sentiment_quantification_snam"
 
@@ -40,9 +43,11 @@ def roots(data_dir: PathLike | None = None) -> list[Root]:
     """
     if data_dir is not None:
         return [_directory("data_dir", data_dir)]
-    found = [_directory("$KDEY_DATA", os.environ["KDEY_DATA"])] if _is_set("KDEY_DATA") else []
+    directories = (
+        [_directory("$KDEY_DATA", os.environ["KDEY_DATA"])] if _is_set("KDEY_DATA") else []
+    )
     cache = cache_dir()
-    return found if cache is None else [*found, Root("the cache", cache)]
+    return directories if cache is None else [*directories, Root("the cache", cache)]
 
 
 def _is_set(variable: str) -> bool:
@@ -64,38 +69,43 @@ def cache_dir() -> Path | None:
     return Path(pooch.os_cache("kdey"))
 
 
-def locate(file: DataFile, where: Sequence[Root]) -> tuple[Root, Path] | None:
+def locate(file: DataFile, directories: Sequence[Root]) -> tuple[Root, Path] | None:
     """Return the first place where a file lies, or None."""
-    for root in where:
+    for root in directories:
         for candidate in _candidates(file):
             if (root.path / candidate).is_file():
                 return root, root.path / candidate
     return None
 
 
-def require(entry: Entry, file: DataFile, where: Sequence[Root]) -> tuple[Root, Path]:
+def require(entry: Entry, file: DataFile, directories: Sequence[Root]) -> tuple[Root, Path]:
     """Return where a file lies, or say which file is missing and how to get it."""
-    found = locate(file, where)
-    if found is None:
-        raise FileNotFoundError(missing(entry, file, where))
-    return found
+    location = locate(file, directories)
+    if location is None:
+        raise FileNotFoundError(missing(entry, file, directories))
+    return location
 
 
-def missing(entry: Entry, file: DataFile, where: Sequence[Root]) -> str:
-    """Return one sentence each on what is missing, where it was sought, and what to do."""
-    sought = ", ".join(f"{root.label} ({root.path})" for root in where)
-    told = f"{entry.full_name}: {file.path} was not found"
-    told += f" in {sought}." if where else ": KDEY_DATA is not set."
-    lives = home(entry)
-    if lives.urls:
-        told += f" Run `kdey data fetch {entry.full_name}`, or download {' and '.join(lives.urls)}"
-        told += f" by hand (described at {lives.page})"
+def missing(entry: Entry, file: DataFile, directories: Sequence[Root]) -> str:
+    """Return a message on what is missing, where it was searched, and what to do."""
+    searched = ", ".join(f"{root.label} ({root.path})" for root in directories)
+    message = f"{entry.full_name}: {file.path} was not found"
+    message += f" in {searched}." if directories else ": KDEY_DATA is not set."
+    origin = home(entry)
+    if origin.urls:
+        message += (
+            f" Run `kdey data fetch {entry.full_name}`, or download {' and '.join(origin.urls)}"
+        )
+        message += f" by hand (described at {origin.page})"
     else:
-        told += f" It has no file to fetch; see {lives.page}. Make it by hand"
-    return told + f" and put it into the directory KDEY_DATA names as {_wanted(entry, file)}."
+        message += f" It has no file to fetch; see {origin.page}. Make it by hand"
+    return (
+        message
+        + f" and put it into the directory KDEY_DATA names as {_expected_form(entry, file)}."
+    )
 
 
-def _wanted(entry: Entry, file: DataFile) -> str:
+def _expected_form(entry: Entry, file: DataFile) -> str:
     if entry.group == "lequa":
         return f"{file.path}, or unpacked as lequa2022/{entry.name}/public/"
     if entry.group == "tweets":
@@ -135,9 +145,6 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-Reader = Callable[[str], bytes]
-
-
 @dataclass(frozen=True)
 class Tree:
     """Files by their names below some folder.
@@ -159,7 +166,7 @@ class Tree:
 
     @contextmanager
     def open(self) -> Iterator[Reader]:
-        """Give a function that reads a file whole; archives stay open in between."""
+        """Give a function that reads whole files; archives stay open in between."""
         with ExitStack() as stack:
             archives: dict[Path, ZipFile] = {}
 
@@ -201,11 +208,11 @@ def _members(container: Path, below: str) -> list[str]:
     if container.suffix == ".zip":
         try:
             with ZipFile(container) as archive:
-                found = archive.namelist()
+                members = archive.namelist()
         except BadZipFile as error:
             raise ValueError(
                 f"{container}: not a whole zip file ({error}); get it again"
             ) from error
-        return [name for name in found if name.startswith(below) and not name.endswith("/")]
+        return [name for name in members if name.startswith(below) and not name.endswith("/")]
     paths = (path for path in (container / below).rglob("*") if path.is_file())
     return sorted(path.relative_to(container).as_posix() for path in paths)
