@@ -21,7 +21,7 @@ import numpy as np
 
 from kdey import KDEyML
 from kdey.groups.sums import LocalSource, estimate_sums, plan_of
-from kdey.groups.sums.mixtures import Trial
+from kdey.groups.sums.solve import Trial
 from kdey.intervals import IntervalOptions
 
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "growth.png"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         plan_labels,
     )
     from kdey.evaluation import Results, evaluate, fit_many
-    from kdey.groups.cluster import predict_groups
+    from kdey.groups import predict_groups
     from kdey.intervals import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
@@ -112,7 +112,7 @@ _HOMES = {
     "importance_weights": "kdey.diagnostics",
     "plan_bag_size": "kdey.diagnostics",
     "plan_labels": "kdey.diagnostics",
-    "predict_groups": "kdey.groups.cluster",
+    "predict_groups": "kdey.groups",
     "sample_posterior": "kdey.bayes",
     "write_report": "kdey.report",
 }

@@ -14,8 +14,8 @@ from tests.documents.pages import ROOT
 API = ROOT / "docs" / "api"
 #: Packages whose public names are all listed, under their own name or that of ``kdey``.
 PACKAGES = (
-    *("bayes", "datasets", "diagnostics", "evaluation", "gpu", "groups", "groups.cluster"),
-    *("groups.sums", "interop", "intervals", "metrics", "model_selection", "persistence"),
+    *("bayes", "datasets", "diagnostics", "evaluation", "gpu", "groups", "groups.sums"),
+    *("interop", "intervals", "metrics", "model_selection", "persistence"),
     *("plots", "problems", "protocols", "report", "significance", "solvers"),
 )
 #: Names of types for annotations: nothing to call, nothing to tell.

@@ -7,7 +7,7 @@ import pytest
 
 from kdey import ACC, EMQ, PCC, KDEyML
 from kdey.groups import GroupSettings, GroupStream, estimate_groups
-from kdey.groups import solve as module
+from kdey.groups import estimate as module
 from kdey.intervals import IntervalOptions
 from tests.groups.sums.cases import make_case
 
@@ -27,8 +27,8 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(module, "LARGE", 200)
     monkeypatch.setattr(module, "PIECE", 64)
-    monkeypatch.setattr("kdey.groups.solve.RUN", 150)
-    monkeypatch.setattr("kdey.groups.solve.estimate_large", watched)
+    monkeypatch.setattr("kdey.groups.estimate.RUN", 150)
+    monkeypatch.setattr("kdey.groups.estimate.estimate_large", watched)
     return seen
 
 

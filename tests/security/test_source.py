@@ -19,7 +19,7 @@ RUNNING = {
 #: Where one of them stands for a reason.
 ALLOWED = {
     ("checks.py", "pickle.loads"),  # a quantifier pickled a line before must survive it
-    ("groups/cluster/spark_source.py", "pickle.loads"),  # processes of the user's own cluster
+    ("groups/cluster.py", "pickle.loads"),  # processes of the user's own cluster
     ("persistence/model_file.py", "pickle.loads"),  # with use_pickle=True alone
 }
 

@@ -12,15 +12,13 @@ from kdey.cli.common import check_output, guarded, names, say
 from kdey.cli.options import group_options, grouping_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from kdey.diagnostics import FitCheck
-    from kdey.groups import Grouping, GroupSettings, Scorer
-    from kdey.intervals import IntervalOptions
+    from kdey.groups import Grouping, GroupKeys, GroupSettings, ScoredBatch
+    from kdey.intervals import Estimate, IntervalOptions
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
     from kdey.tables.files import TableFile
+    from kdey.tables.layout import Frame
 
 #: Groups beyond this number are not checked for fit one by one.
 _MOST_CHECKED = 50
@@ -53,34 +51,54 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     file, limits = TableFile.open(table), IntervalOptions(options["confidence"])
     grouping = grouping_of(options)
     scored, truth, groups = _read(model, file, grouping, limits, options)
-    if not scored.usable.any():
+    if not scored.batch.usable.any():
         raise TableError(f"{file.name}: no row without a missing value")
-    quantifier = scored.quantifier
-    on_posteriors = scored.scorer.on_posteriors
-    run = quantifier.estimate_posteriors if on_posteriors else quantifier.estimate
-    points, check = _checked(scored)
     return make_report(
-        run(points, **vars(limits)),
-        quantifier=quantifier,
-        check=check,
+        scored.estimate(limits),
+        quantifier=scored.quantifier,
+        check=scored.check(),
         groups=groups,
         by=grouping.by,
         time=grouping.time,
         truth=truth,
         title=options["title"] or f"Class prevalences in {Path(table).name}",
-        settings=_settings(model, table, int((~scored.usable).sum())),
+        settings=_settings(model, table, int((~scored.batch.usable).sum())),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """A table with the posteriors (or features) of its usable rows."""
+    """A table of which every row is scored and numbered by group."""
 
     quantifier: AggregativeQuantifier
-    frame: Any
-    scorer: Scorer
-    points: NDArray[Any]
-    usable: NDArray[np.bool_]
+    keys: GroupKeys
+    batch: ScoredBatch
+
+    def estimate(self, limits: IntervalOptions) -> Estimate:
+        """Return the estimate of the whole table."""
+        import numpy as np
+
+        from kdey.bags import as_bags
+
+        n_rows = len(self.batch.rows)
+        whole = as_bags([np.arange(n_rows)], n_rows)
+        return self.batch.rows.estimates(self.quantifier, whole, limits)[0]
+
+    def check(self) -> FitCheck | bool:
+        """Return the fit check by the fold models, where the quantifier holds them.
+
+        True in the place of a check: it is made from the posteriors themselves.
+        """
+        import numpy as np
+
+        from kdey.diagnostics import FitChecker
+        from kdey.groups import ScoredRows
+
+        rows = self.batch.rows
+        if not isinstance(rows, ScoredRows) or rows.fold_posteriors is None:
+            return True
+        checker = FitChecker.fit(self.quantifier, held=True)
+        return checker.check_points(rows.fold_posteriors, None, np.random.default_rng(0))
 
 
 def _read(
@@ -92,7 +110,7 @@ def _read(
 ) -> tuple[_Scored, list[float] | None, list[dict[str, Any]] | None]:
     """Return the scored table, the shares of its labels and its groups; errors name the file."""
     from kdey import load
-    from kdey.groups import GroupSettings, Scorer
+    from kdey.groups import BatchReader, GroupKeys, GroupSettings, Scorer
     from kdey.tables.files import TableError
     from kdey.tables.layout import TableLayout
 
@@ -102,23 +120,26 @@ def _read(
     score_columns = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
         scorer = Scorer.of(quantifier, score_columns, options["missing"], check_fit=True)
-        no_features = (*grouping.names, *filter(None, [options["label"]]))
-        scored = _Scored(quantifier, frame, scorer, *scorer.points(frame, no_features))
+        keys = GroupKeys(grouping.names)
+        batch = BatchReader(scorer, grouping, label=options["label"]).batch(frame, keys)
+        scored = _Scored(quantifier, keys, batch)
         truth = _truth(quantifier, frame, options["label"])
-        groups = _groups(scored, grouping, GroupSettings(limits, options["min_size"]))
+        groups = _groups(scored, GroupSettings(limits, options["min_size"]))
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
     return scored, truth, groups
 
 
-def _named_after_classes(quantifier: AggregativeQuantifier, frame: Any) -> list[str] | None:
+def _named_after_classes(quantifier: AggregativeQuantifier, frame: Frame) -> list[str] | None:
     """Return the score columns of a model fitted on scores, where they are named as its classes."""
     labels = [str(label) for label in quantifier.classes_]
     fitted_on_scores = quantifier.n_features is None
     return labels if fitted_on_scores and set(labels) <= set(frame.columns) else None
 
 
-def _truth(quantifier: AggregativeQuantifier, frame: Any, label: str | None) -> list[float] | None:
+def _truth(
+    quantifier: AggregativeQuantifier, frame: Frame, label: str | None
+) -> list[float] | None:
     """Return the share of each class among known labels."""
     if label is None:
         return None
@@ -132,52 +153,29 @@ def _truth(quantifier: AggregativeQuantifier, frame: Any, label: str | None) -> 
     return [float((labels == name).mean()) for name in quantifier.classes_]
 
 
-def _groups(
-    scored: _Scored, grouping: Grouping, settings: GroupSettings
-) -> list[dict[str, Any]] | None:
+def _groups(scored: _Scored, settings: GroupSettings) -> list[dict[str, Any]] | None:
     """Return the table of groups as the report takes it; None without keys."""
-    import numpy as np
+    from kdey.groups import FileGroups, ScoredRows, estimate_groups
+    from kdey.groups.answers import key_types
 
-    from kdey.groups import FileGroups, GroupKeys, estimate_groups
-    from kdey.groups.file import key_types
-
-    if not grouping.names:
+    keys, batch = scored.keys, scored.batch
+    if not keys.names:
         return None
-    keys = GroupKeys(grouping.names)
-    codes = grouping.encode(scored.frame, keys)
     check = (
-        scored.scorer.on_posteriors
+        isinstance(batch.rows, ScoredRows)
         and len(keys) <= _MOST_CHECKED
         and _keeps_posteriors(scored.quantifier)
     )
-    n_missing = np.bincount(codes[~scored.usable], minlength=len(keys))
     answers = estimate_groups(
         scored.quantifier,
-        scored.points,
-        codes[scored.usable],
+        batch.rows,
+        batch.usable_codes,
         len(keys),
         replace(settings, check_fit=check),
-        missing=n_missing.astype(np.int64),
+        missing=batch.missing(len(keys)),
     )
-    groups = FileGroups(keys, answers, key_types(grouping.keys(scored.frame))).table()
+    groups = FileGroups(keys, answers, key_types(batch.keys)).table()
     return [row for row in groups.to_pylist() if row["n"]]
-
-
-def _checked(scored: _Scored) -> tuple[NDArray[Any], FitCheck | bool]:
-    """Return the classifier's posteriors, and the fit check by the fold models where it has them.
-
-    True in the place of a check: it is made from the posteriors themselves.
-    """
-    if not scored.scorer.folds:
-        return scored.points, True
-    import numpy as np
-
-    from kdey.diagnostics import FitChecker
-
-    k = len(scored.quantifier.classes_)
-    checker = FitChecker.fit(scored.quantifier, held=True)
-    check = checker.check_points(scored.points[:, k:], None, np.random.default_rng(0))
-    return scored.points[:, :k], check
 
 
 def _keeps_posteriors(quantifier: AggregativeQuantifier) -> bool:

@@ -291,9 +291,9 @@ class BaseQuantifier(BaseEstimator):
 
         See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
         ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
-        and Spark :func:`kdey.groups.cluster.predict_partitioned`.
+        and Spark :func:`kdey.groups.predict_partitioned`.
         """
-        from kdey.groups.cluster import predict_groups  # slow to import
+        from kdey.groups import predict_groups  # slow to import
 
         return predict_groups(self, frame, by, **options)
 

@@ -8,8 +8,8 @@ from scipy.stats import poisson
 
 from kdey.groups.sums import estimate_sums, key_hashes, poisson_weights
 from kdey.groups.sums.bootstrap import Resampled
-from kdey.groups.sums.mixtures import Trial
-from kdey.groups.sums.source import GroupedRows
+from kdey.groups.sums.group_sums import GroupedRows
+from kdey.groups.sums.solve import Trial
 from kdey.intervals import IntervalOptions
 from tests.groups.sums.cases import Case, make_case, methods
 

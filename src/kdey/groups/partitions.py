@@ -1,17 +1,27 @@
-"""What runs on a partition of a table, whichever engine holds it."""
+"""Partitions of a table: what runs where a partition lies, whichever engine holds it.
+
+:class:`PartitionReader` scores the rows of a partition as any other batch and sums them at once;
+only sums per group leave the partition, and :func:`merge_partitions` adds them up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from kdey.bags import Indices
+from kdey.groups.batches import BatchReader
 from kdey.groups.keys import GroupKeys
-from kdey.groups.scoring import Grouping, Scorer
-from kdey.groups.sums import GroupedRows, GroupSums, Plan, key_hashes, make_batch, merge
+from kdey.groups.sums import GroupedRows, GroupSums, Plan, Source, key_hashes, make_batch, merge
+from kdey.groups.sums.group_sums import Hashes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kdey.tables.layout import Frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +41,7 @@ class PartitionSums:
     """
 
     values: list[tuple[Any, ...]]
-    keys: Any
+    keys: pd.DataFrame
     sums: GroupSums
     missing: Indices
     n_rows: int
@@ -42,11 +52,26 @@ class PartitionSums:
         return {value: number for number, value in enumerate(self.values)}
 
 
+class PartitionedSource(Source, Protocol):
+    """A table in partitions, as a source of sums that numbers the groups by itself.
+
+    Attributes
+    ----------
+    head : PartitionSums or None
+        The first sums of all partitions, once there are any.
+    """
+
+    head: PartitionSums | None
+
+    def close(self) -> None:
+        """Let go of what is held between passes."""
+
+
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A partition that was gone through: first sums and, where they are held, rows.
+    """A partition that was read: first sums and, where they are held, rows.
 
-    The numbers of its groups are its own.
+    Groups are numbered within the partition.
     """
 
     head: PartitionSums
@@ -60,7 +85,7 @@ class Partition:
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionReader:
+class PartitionReader(BatchReader):
     """Turns a partition (a pandas frame) into rows and first sums.
 
     Attributes
@@ -70,21 +95,8 @@ class PartitionReader:
     key : name of the column of row keys; None: no bootstrap
     """
 
-    scorer: Scorer
-    grouping: Grouping
-    key: str | None = None
-
-    @property
-    def columns(self) -> list[str] | None:
-        """The columns that are needed; None: all."""
-        needed = self.scorer.columns()
-        if needed is None:
-            return None
-        extra = () if self.key is None else (self.key,)
-        return list(dict.fromkeys([*needed, *self.grouping.names, *extra]))
-
-    def read(self, frame: Any, plan: Plan, hold: bool, number: int = 0) -> Partition:
-        """Return what a partition contributes first; errors tell its ``number``.
+    def read(self, frame: pd.DataFrame, plan: Plan, hold: bool, number: int = 0) -> Partition:
+        """Return the first sums of a partition; errors name its ``number``.
 
         Parameters
         ----------
@@ -99,32 +111,30 @@ class PartitionReader:
         except ValueError as error:
             raise ValueError(f"partition {number}: {error}") from error
 
-    def _read(self, frame: Any, plan: Plan, hold: bool) -> Partition:
+    def _read(self, frame: pd.DataFrame, plan: Plan, hold: bool) -> Partition:
         import narwhals as nw
 
         table = nw.from_native(frame.reset_index(drop=True), eager_only=True)
         keys = GroupKeys(self.grouping.names)
-        codes = self.grouping.encode(table, keys)
-        if len(table) == 0:
-            points, usable = np.empty((0, plan.n_classes)), np.empty(0, dtype=np.bool_)
-        else:
-            points, usable = self.scorer.points(table, self._no_features)
-        hashes = None
-        if self.key is not None and hold:
-            if self.key not in table.columns:
-                raise ValueError(f"key column {self.key!r} is not there")
-            hashes = key_hashes(table[self.key].to_numpy())[usable]
-        sums, rows = make_batch(plan, np.asarray(points), codes[usable], hashes=hashes, hold=hold)
-        lost = np.bincount(codes[~usable], minlength=len(keys)).astype(np.int64)
-        own = self.grouping.keys(table).to_native()
-        if self.grouping.names:
-            own = own.iloc[np.unique(codes, return_index=True)[1]].reset_index(drop=True)
-        return Partition(PartitionSums(keys.values, own, sums, lost, len(table)), rows)
+        batch = self.batch(table, keys)
+        hashes = self._hashes(table) if hold else None
+        sums, rows = make_batch(
+            plan,
+            batch.rows.points,
+            batch.usable_codes,
+            hashes=None if hashes is None else hashes[batch.usable],
+            hold=hold,
+        )
+        key_rows = batch.keys_of_groups().to_native().reset_index(drop=True)
+        head = PartitionSums(keys.values, key_rows, sums, batch.missing(len(keys)), len(table))
+        return Partition(head, rows)
 
-    @property
-    def _no_features(self) -> tuple[str, ...]:
-        extra = () if self.key is None else (self.key,)
-        return (*self.grouping.names, *extra)
+    def _hashes(self, table: Frame) -> Hashes | None:
+        if self.key is None:
+            return None
+        if self.key not in table.columns:
+            raise ValueError(f"key column {self.key!r} is not there")
+        return key_hashes(table[self.key].to_numpy())
 
 
 def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
@@ -135,19 +145,19 @@ def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
     import pandas as pd
 
     numbers: dict[tuple[Any, ...], int] = {}
-    sums, frames, places = [], [], []
+    sums, key_rows, numberings = [], [], []
     for part in parts:
-        fresh = [i for i, value in enumerate(part.values) if value not in numbers]
-        for i in fresh:
+        new = [i for i, value in enumerate(part.values) if value not in numbers]
+        for i in new:
             numbers[part.values[i]] = len(numbers)
-        place = np.array([numbers[value] for value in part.values], dtype=np.int64)
-        sums.append(part.sums.renumbered(place[part.sums.groups]))
-        if fresh:
-            frames.append(part.keys.iloc[fresh] if len(part.keys.columns) else part.keys)
-        places.append(place)
+        common = np.array([numbers[value] for value in part.values], dtype=np.int64)
+        sums.append(part.sums.renumbered(common[part.sums.groups]))
+        if new:
+            key_rows.append(part.keys.iloc[new] if len(part.keys.columns) else part.keys)
+        numberings.append(common)
     missing = np.zeros(len(numbers), dtype=np.int64)
-    for place, part in zip(places, parts, strict=True):
-        missing[place] += part.missing
-    keys = pd.concat(frames, ignore_index=True) if len(frames[0].columns) else frames[0]
+    for common, part in zip(numberings, parts, strict=True):
+        missing[common] += part.missing
+    keys = pd.concat(key_rows, ignore_index=True) if len(key_rows[0].columns) else key_rows[0]
     n_rows = sum(part.n_rows for part in parts)
     return PartitionSums(list(numbers), keys, merge(sums), missing, n_rows)

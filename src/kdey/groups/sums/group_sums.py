@@ -1,10 +1,10 @@
-"""What a part of the data must know of a fitted quantifier, and no more: this travels.
+"""Sums per group: what a part of the data contributes, how parts add up, and where they lie.
 
-Sums per group: what a part of the data contributes, and how parts are put together.
-
-From points and group numbers to the first sums, and to rows that can be visited again.
-
-Where sums come from: parts of the data that one process, or many, go through.
+A :class:`Plan` is what a part must know of a fitted quantifier, and no more: it travels.
+:func:`make_batch` turns points and group numbers into first sums (:class:`GroupSums`) and rows that
+can be visited again (:class:`GroupedRows`); :func:`merge` adds up the sums of parts. A
+:class:`Source` goes through all parts, in one process (:class:`LocalSource`) or in many
+(``kdey.groups.cluster``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ from kdey.matching.interface import BagSummary
 from kdey.rows.interface import RowMap
 from kdey.rows.posterior import one_hot_argmax
 
+Fields: TypeAlias = dict[str, Array]
+Hashes: TypeAlias = NDArray[np.uint64]
+#: Instances whose rows are made at a time: bounds the memory beside the rows that are held.
+BLOCK = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -31,10 +36,11 @@ class Plan:
 
     Attributes
     ----------
-    row_maps : tuple
-        One per member: several for committees and medians.
+    row_maps : tuple of RowMap
+        One per member: several for composites.
     kind : {"rows", "mean", "log mean"}
-        What is summed: rows are kept and visited again, or one pass is enough.
+        What must be known of a group: all its rows, which are visited again, or a mean, for which
+        one pass is enough.
     log_rows : bool
         Whether the rows of a likelihood are logarithms.
     n_classes : int
@@ -82,9 +88,6 @@ def plan_of_model(model: FittedModel) -> Plan:
     )
 
 
-Fields = dict[str, Array]
-
-
 @dataclass(frozen=True, eq=False)
 class GroupSums:
     """Sums over the rows of some groups, by name.
@@ -117,7 +120,7 @@ class GroupSums:
         )
 
     def spread(self, name: str, n_groups: int) -> Array:
-        """Return the sums ``name`` of groups 0..n_groups - 1, zero for those not met."""
+        """Return the sums ``name`` of groups 0..n_groups - 1, zero for those without any."""
         values = self.sums[name]
         out = np.zeros((n_groups, *values.shape[1:]))
         out[self.groups] = values
@@ -125,9 +128,9 @@ class GroupSums:
 
 
 def merge(parts: Sequence[GroupSums]) -> GroupSums:
-    """Return the sums of all parts; the order of the parts settles the rounding.
+    """Return the sums of all parts; their order determines the rounding.
 
-    Parts without a group have nothing to add and need name no sums.
+    Parts without a group have nothing to add and need not name any sums.
     """
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
@@ -136,21 +139,14 @@ def merge(parts: Sequence[GroupSums]) -> GroupSums:
     order = np.argsort(flat, kind="stable")
     groups, starts = np.unique(flat[order], return_index=True)
 
-    def put_together(which: str, add: Any) -> Fields:
-        fields = getattr(parts[0], which)
+    def total(fields: Sequence[Fields], add: np.ufunc) -> Fields:
         return {
-            name: add.reduceat(
-                np.concatenate([getattr(part, which)[name] for part in parts])[order], starts
-            )
-            for name in fields
+            name: add.reduceat(np.concatenate([part[name] for part in fields])[order], starts)
+            for name in fields[0]
         }
 
-    return GroupSums(groups, put_together("sums", np.add), put_together("logs", np.logaddexp))
-
-
-#: Instances whose rows are made at a time: bounds the memory beside the rows that are held.
-BLOCK = 1 << 16
-Hashes = NDArray[np.uint64]
+    sums = total([part.sums for part in parts], np.add)
+    return GroupSums(groups, sums, total([part.logs for part in parts], np.logaddexp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +156,7 @@ class GroupedRows:
     Attributes
     ----------
     groups : int64 array of shape (g,)
-        Numbers of the groups met.
+        Numbers of the groups that the part has.
     offsets : int64 array of shape (g + 1,)
         Group g owns rows ``offsets[g]`` to ``offsets[g + 1]``.
     rows : tuple of float32 arrays of shape (m, r)
@@ -220,18 +216,17 @@ def make_batch(
     parts: list[GroupSums] = []
     rows: list[list[NDArray[np.float32]]] = [[] for _ in plan.row_maps]
     for first, last in _blocks(len(order)):
-        own = points[order[first:last]]
         bags, which = _bags(offsets, first, last)
-        made, kept = _first_sums(plan, own, bags, groups[which], held)
-        parts.append(made)
+        sums, arrays = _first_sums(plan, points[order[first:last]], bags, groups[which], held)
+        parts.append(sums)
         if held:
-            for member, array in zip(rows, kept, strict=True):
+            for member, array in zip(rows, arrays, strict=True):
                 member.append(array)
     if not held:
         return merge(parts), None
-    arrays = tuple(np.concatenate(member) for member in rows)
+    joined = tuple(np.concatenate(member) for member in rows)
     sorted_hashes = None if hashes is None else hashes[order]
-    return merge(parts), GroupedRows(groups, offsets, arrays, sorted_hashes)
+    return merge(parts), GroupedRows(groups, offsets, joined, sorted_hashes)
 
 
 def _blocks(size: int) -> Iterator[tuple[int, int]]:
@@ -253,31 +248,31 @@ def _first_sums(
     logs: dict[str, Array] = {}
     if plan.on_posteriors:
         sums["decisions"] = _add(one_hot_argmax(np.asarray(points)), bags)
-    kept = []
+    arrays = []
     for member, row_map in enumerate(plan.row_maps):
         rows = row_map(points, plan.n_threads)
         if plan.kind == "rows":
-            array, own = _densities(rows.each(), plan.log_rows, bags)
-            sums |= {f"{name}{member}": values for name, values in own.items()}
-            kept.append(array)
+            array, of_member = _densities(rows.each(), plan.log_rows, bags)
+            sums |= {f"{name}{member}": values for name, values in of_member.items()}
+            arrays.append(array)
         elif plan.kind == "log mean":
             logs[f"mean{member}"] = rows.log_mean(bags) + np.log(bags.sizes)[:, None]
         else:
             sums[f"mean{member}"] = rows.mean(bags) * bags.sizes[:, None]
         if held and plan.kind != "rows":
-            kept.append(rows.each().astype(np.float32))
-    return GroupSums(groups, sums, logs), kept
+            arrays.append(rows.each().astype(np.float32))
+    return GroupSums(groups, sums, logs), arrays
 
 
 def _densities(
-    given: NDArray[np.floating], logs: bool, bags: Bags
+    densities: NDArray[np.floating], logs: bool, bags: Bags
 ) -> tuple[NDArray[np.float32], dict[str, Array]]:
     """Return densities relative to each row's largest, and the first sums of a likelihood.
 
-    ``start`` is the sum of posteriors at the uniform prevalence: one step of EM for nothing.
-    A row of zeros says nothing; it is held as ones, counted, and taken off the sums later.
+    ``start`` is the sum of posteriors at the uniform prevalence: one step of EM at no cost.
+    A row of zeros says nothing; it is held as ones, counted, and subtracted from the sums later.
     """
-    rows = np.asarray(given, dtype=np.float64)
+    rows = np.asarray(densities, dtype=np.float64)
     largest = rows.max(axis=1)
     if logs:
         empty = np.isneginf(largest)
@@ -290,15 +285,15 @@ def _densities(
     rows[empty] = 1.0
     start = rows / rows.sum(axis=1, keepdims=True)
     start[empty] = 0.0
-    own = {"start": _add(start, bags), "ignored": _add(empty, bags), "scale": _add(scale, bags)}
-    return rows.astype(np.float32), own
+    sums = {"start": _add(start, bags), "ignored": _add(empty, bags), "scale": _add(scale, bags)}
+    return rows.astype(np.float32), sums
 
 
 def _add(values: NDArray[Any], bags: Bags) -> Array:
     return np.asarray(np.add.reduceat(values.astype(np.float64), bags.offsets[:-1], axis=0))
 
 
-#: From the rows of a part of the data to its sums. Travels: a frozen dataclass that is called.
+#: From the rows of a part of the data to its sums. It travels: a frozen dataclass to call.
 Contribution: TypeAlias = Callable[[GroupedRows], GroupSums]
 #: Points, group numbers and, for a bootstrap, hashes of row keys.
 Points: TypeAlias = tuple[NDArray[Any], NDArray[np.integer], "Hashes | None"]
@@ -320,7 +315,7 @@ class LocalSource:
 
     Attributes
     ----------
-    batches : callable that gives the batches, each time from the beginning
+    batches : callable that returns the batches, each time from the beginning
     keep : bool
         Whether rows stay in memory between passes; else they are made again in each.
     """

@@ -1,39 +1,90 @@
-r"""Sums of the mixture likelihood at a prevalence per group.
+r"""The solutions of all groups from sums alone.
 
-With D the densities of the instances j of a group and :math:`p_j = D_j \cdot \alpha`,
+*Moment methods* need the mean row of each group, which the first pass gives: :func:`solve_means`.
+
+*Likelihoods* are maximised by passes over the data. With D the densities of the instances j of a
+group and :math:`p_j = D_j \cdot \alpha`, a pass sums
 
 .. math:: v = -\sum_j \log p_j, \qquad s_i = \sum_j \frac{D_{ji}}{p_j}, \qquad
           C_{il} = \sum_j \frac{D_{ji} D_{jl}}{p_j^2}
 
-which are the objective, minus its gradient, and its Hessian, times the number of instances.
-
-Mixture likelihoods of many groups from sums alone: each round is one pass over the data.
-
-Sequential quadratic programming as in ``kdey.solvers.sqp``, all groups at once: a round evaluates
-objective, gradient and Hessian of every unfinished group at a trial prevalence; the trial is taken
-or drawn back, and the next one is the minimiser of the quadratic model. The certificate is that of
-:class:`~kdey.problems.mixture.MixtureLikelihood`: :math:`\max_i s_i / n - 1`.
-
-Expectation maximisation from sums: the iterations of the literature, one pass each.
+which are the objective, minus its gradient, and its Hessian, times the number of instances
+(:class:`Trial`). :func:`solve_mixtures` is sequential quadratic programming as in
+``kdey.solvers.sqp``, all groups at once: a round evaluates every unfinished group at a trial
+prevalence; the trial is taken or drawn back, and the next one is the minimiser of the quadratic
+model. The certificate is that of :class:`~kdey.problems.mixture.MixtureLikelihood`,
+:math:`\max_i s_i / n - 1`. :func:`iterate_mixtures` is expectation maximisation as in the
+literature.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array, Indices
-from kdey.groups.sums.source import GroupedRows, GroupSums, Source, merge
+from kdey.bags import Array, Bags, Indices
+from kdey.groups.sums.group_sums import GroupedRows, GroupSums, Plan, Source, merge
+from kdey.intervals import FittedModel
+from kdey.rows.composite import CompositeRows
+from kdey.rows.interface import Rows
 from kdey.solvers.quadratic import solve_programs
 from kdey.solvers.solution import Solution
 
-#: Rows from which a group is worth a matrix product of its own.
+#: Rows from which a group is worth a separate matrix product.
 _LARGE = 96
 #: Numbers held at a time while small groups are summed together.
 _HELD = 1 << 19
+#: Share of the promised decrease that a step must deliver where slopes do not settle it.
+_SUFFICIENT = 1e-4
+#: Objectives closer than this (relative) are equal up to rounding.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class MeanRows(Rows):
+    """Mean rows of groups, each of them one instance of a pool of groups.
+
+    ``array`` has shape (n_groups, r) and holds logarithms where ``in_logs``.
+    """
+
+    array: Array
+    in_logs: bool
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.array)
+
+    def mean(self, bags: Bags) -> Array:
+        """Return the mean row of each bag of groups, shape (n_bags, r)."""
+        return bags.mean(np.exp(self.array) if self.in_logs else self.array)
+
+    def log_mean(self, bags: Bags) -> Array:
+        """Return the logs of the mean rows of bags of one group each."""
+        if self.in_logs:
+            return np.asarray(self.array[bags.indices])
+        with np.errstate(divide="ignore"):
+            return np.log(self.mean(bags))
+
+
+def mean_rows(plan: Plan, sums: GroupSums) -> list[MeanRows]:
+    """Return the mean rows of every member, for the groups of ``sums``."""
+    n = sums.sums["n"][:, None]
+    names = [f"mean{member}" for member in range(len(plan.row_maps))]
+    if plan.kind == "log mean":
+        return [MeanRows(sums.logs[name] - np.log(n), True) for name in names]
+    return [MeanRows(sums.sums[name] / n, False) for name in names]
+
+
+def solve_means(model: FittedModel, means: Sequence[MeanRows]) -> Solution:
+    """Return the solutions of groups from their mean rows, one array for every member."""
+    n = len(means[0].array)
+    singles = Bags(np.arange(n, dtype=np.int64), np.arange(n + 1, dtype=np.int64), n)
+    rows: Rows = CompositeRows(tuple(means)) if model.row_map.is_composite else means[0]
+    return model.matching.match(model.row_map, rows, singles, model.n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +98,7 @@ class Trial:
     prevalence : array of shape (a, k)
     n_groups : int
     curved : bool
-        Whether the Hessian is wanted.
+        Whether to sum the Hessian too.
     """
 
     problems: Indices
@@ -56,30 +107,30 @@ class Trial:
     curved: bool = True
 
     def __call__(self, part: GroupedRows) -> GroupSums:
-        """Return ``value``, ``slope`` and ``curve`` of the problems met in a part of the data."""
-        made = [
+        """Return ``value``, ``slope`` and ``curve`` of the problems that a part of the data has."""
+        sums = [
             self._member(part, rows, member * self.n_groups)
             for member, rows in enumerate(part.rows)
         ]
-        return merge(made) if made else GroupSums(np.empty(0, dtype=np.int64), {})
+        return merge(sums) if sums else GroupSums(np.empty(0, dtype=np.int64), {})
 
     def _member(self, part: GroupedRows, rows: NDArray[np.float32], first: int) -> GroupSums:
-        where, met = self.find(part.groups + first)
+        where, places = self.find(part.groups + first)
         starts, counts = part.offsets[where], np.diff(part.offsets)[where]
-        x = self.prevalence[met]
+        x = self.prevalence[places]
         k = x.shape[1]
         value, slope = np.zeros(len(where)), np.zeros((len(where), k))
         curve = np.zeros((len(where), k, k if self.curved else 0))
         large = counts >= _LARGE
         for number in np.flatnonzero(large):
-            own = rows[starts[number] : starts[number] + counts[number]]
-            value[number], slope[number], curve[number] = _one_group(own, x[number], self.curved)
+            group = rows[starts[number] : starts[number] + counts[number]]
+            value[number], slope[number], curve[number] = _sum_group(group, x[number], self.curved)
         for run in _runs(np.flatnonzero(~large), counts, k):
             taken = rows[_positions(starts[run], counts[run])]
-            value[run], slope[run], curve[run] = _many_groups(
+            value[run], slope[run], curve[run] = _sum_groups(
                 taken, x[run], counts[run], self.curved
             )
-        return GroupSums(self.problems[met], {"value": value, "slope": slope, "curve": curve})
+        return GroupSums(self.problems[places], {"value": value, "slope": slope, "curve": curve})
 
     def find(self, problems: Indices) -> tuple[Indices, Indices]:
         """Return which of ``problems`` are on trial, and where they are among those."""
@@ -88,7 +139,7 @@ class Trial:
         return where, place[where]
 
 
-def _one_group(rows: NDArray[np.float32], x: Array, curved: bool) -> tuple[float, Array, Array]:
+def _sum_group(rows: NDArray[np.float32], x: Array, curved: bool) -> tuple[float, Array, Array]:
     """Return the sums of one group, in blocks that stay in the cache."""
     k = len(x)
     value, slope, curve = 0.0, np.zeros(k), np.zeros((k, k if curved else 0))
@@ -105,7 +156,7 @@ def _one_group(rows: NDArray[np.float32], x: Array, curved: bool) -> tuple[float
     return value, slope, curve
 
 
-def _many_groups(
+def _sum_groups(
     rows: NDArray[np.float32], x: Array, counts: Indices, curved: bool
 ) -> tuple[Array, Array, Array]:
     """Return the sums of consecutive small groups with ``counts`` rows each."""
@@ -134,12 +185,6 @@ def _positions(starts: Indices, counts: Indices) -> Indices:
     """Return starts[0], starts[0] + 1, ... of every run of ``counts`` rows, one after another."""
     shift = np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return np.asarray(shift + np.arange(len(shift)))
-
-
-#: Share of the promised decrease that a step must deliver where slopes do not settle it.
-_SUFFICIENT = 1e-4
-#: Objectives closer than this (relative) are equal up to rounding.
-_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +223,7 @@ class Mixtures:
 
 
 def solve_mixtures(
-    source: Source, given: Mixtures, n_groups: int, *, tol: float = 1e-8, max_iter: int = 200
+    source: Source, mixtures: Mixtures, n_groups: int, *, tol: float = 1e-8, max_iter: int = 200
 ) -> Solution:
     """Maximise the likelihood of every problem over the simplex, to a certified gap.
 
@@ -188,22 +233,22 @@ def solve_mixtures(
     Parameters
     ----------
     source : Source
-    given : Mixtures
+    mixtures : Mixtures
     n_groups : int
     tol : float
         Gap to reach, in mean log-likelihood.
     max_iter : int
         Rounds, each a pass over the data.
     """
-    state = _State.begin(given)
+    state = _State.begin(mixtures)
     for _ in range(max_iter):
         if len(state.active) == 0:
             break
         trial = Trial(state.active, state.trial[state.active], n_groups)
-        state.receive(source.total(trial), given, tol)
-    gap = np.where(given.sizes > 0, state.gap, np.nan)
+        state.receive(source.total(trial), mixtures, tol)
+    gap = np.where(mixtures.sizes > 0, state.gap, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(given.sizes > 0, state.value - given.scale / given.sizes, np.nan)
+        value = np.where(mixtures.sizes > 0, state.value - mixtures.scale / mixtures.sizes, np.nan)
         converged = gap <= tol
     return Solution(state.x, value, gap, state.rounds, converged)
 
@@ -223,27 +268,27 @@ class _State:
     rounds: NDArray[np.int64]
 
     @classmethod
-    def begin(cls, given: Mixtures) -> _State:
-        n, k = given.start.shape
-        endless = np.full(n, np.inf)
+    def begin(cls, mixtures: Mixtures) -> _State:
+        n, k = mixtures.start.shape
+        infinite = np.full(n, np.inf)
         return cls(
-            active=np.flatnonzero(given.sizes > 0),
+            active=np.flatnonzero(mixtures.sizes > 0),
             x=np.full((n, k), 1.0 / k),
-            value=endless.copy(),
+            value=infinite.copy(),
             slope=np.zeros((n, k)),
-            gap=endless.copy(),
-            target=given.start.copy(),
+            gap=infinite.copy(),
+            target=mixtures.start.copy(),
             share=np.ones(n),
-            trial=given.start.copy(),
+            trial=mixtures.start.copy(),
             rounds=np.zeros(n, dtype=np.int64),
         )
 
-    def receive(self, sums: GroupSums, given: Mixtures, tol: float) -> None:
+    def receive(self, sums: GroupSums, mixtures: Mixtures, tol: float) -> None:
         """Judge the trials by their sums and set the next ones."""
         if not np.array_equal(sums.groups, self.active):
             raise RuntimeError("a pass over the data met other groups than the pass before")
-        where, n = self.active, given.sizes[self.active]
-        blank = given.ignored[where]
+        where, n = self.active, mixtures.sizes[self.active]
+        blank = mixtures.ignored[where]
         value = sums.sums["value"] / n
         g = (sums.sums["slope"] - blank[:, None]) / n[:, None]
         h = (sums.sums["curve"] - blank[:, None, None]) / n[:, None, None]
@@ -259,7 +304,7 @@ class _State:
         self.active = np.union1d(where[~good], taken[gap > tol])
 
     def _falls(self, value: Array, g: Array) -> NDArray[np.bool_]:
-        """Whether the objective fell: by the slope at the trial, else by its value."""
+        """Return whether the objective fell: by the slope at the trial, else by its value."""
         where = self.active
         with np.errstate(invalid="ignore"):
             step = self.trial[where] - self.x[where]
@@ -293,8 +338,8 @@ class _State:
 
     def _aim(self, where: Indices) -> None:
         share = self.share[where][:, None]
-        made = np.maximum(self.x[where] + share * (self.target[where] - self.x[where]), 0.0)
-        self.trial[where] = made / made.sum(axis=1, keepdims=True)
+        trial = np.maximum(self.x[where] + share * (self.target[where] - self.x[where]), 0.0)
+        self.trial[where] = trial / trial.sum(axis=1, keepdims=True)
 
 
 def _dot(slope: Array, step: Array) -> Array:
@@ -305,28 +350,28 @@ def _dot(slope: Array, step: Array) -> Array:
 
 
 def iterate_mixtures(
-    source: Source, given: Mixtures, n_groups: int, start: Array, *, tol: float, max_iter: int
+    source: Source, mixtures: Mixtures, n_groups: int, start: Array, *, tol: float, max_iter: int
 ) -> Solution:
     """Return what :func:`kdey.solvers.solve_mixture_em` does, from sums.
 
     Parameters
     ----------
     source : Source
-    given : Mixtures
+    mixtures : Mixtures
     n_groups : int
     start : array of shape (k,)
     tol : float
         Mean absolute change of the prevalences at which to stop.
     max_iter : int
     """
-    informative = given.sizes > 0
-    x = np.tile(start, (len(given.sizes), 1))
+    informative = mixtures.sizes > 0
+    x = np.tile(start, (len(mixtures.sizes), 1))
     x[~informative] = 1.0 / x.shape[1]
     rounds = np.zeros(len(x), dtype=np.int64)
     converged = np.zeros(len(x), dtype=np.bool_)
     active = np.flatnonzero(informative)
     while len(active) and rounds[active[0]] < max_iter:
-        slope = _slope(source, given, active, x[active], n_groups)[1]
+        slope = _slope(source, mixtures, active, x[active], n_groups)[1]
         moved = x[active] * slope
         moved /= moved.sum(axis=1, keepdims=True)
         done = np.abs(moved - x[active]).mean(axis=1) < tol
@@ -336,16 +381,16 @@ def iterate_mixtures(
         active = active[~done]
     value, gap = np.full(len(x), np.nan), np.full(len(x), np.nan)
     every = np.flatnonzero(informative)
-    value[every], slope = _slope(source, given, every, x[every], n_groups)
+    value[every], slope = _slope(source, mixtures, every, x[every], n_groups)
     gap[every] = np.maximum(slope.max(axis=1) - 1.0, 0.0)
     return Solution(x, value, gap, rounds, converged)
 
 
 def _slope(
-    source: Source, given: Mixtures, which: Indices, x: Array, n_groups: int
+    source: Source, mixtures: Mixtures, which: Indices, x: Array, n_groups: int
 ) -> tuple[Array, Array]:
     """Return objective (a,) and minus its gradient (a, k) of the problems ``which``."""
     sums = source.total(Trial(which, x, n_groups, curved=False)).sums
-    n, blank = given.sizes[which], given.ignored[which]
-    value = (sums["value"] - given.scale[which]) / n
+    n, blank = mixtures.sizes[which], mixtures.ignored[which]
+    value = (sums["value"] - mixtures.scale[which]) / n
     return value, (sums["slope"] - blank[:, None]) / n[:, None]
