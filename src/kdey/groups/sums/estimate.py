@@ -22,7 +22,7 @@ from kdey.groups.sums.means import mean_rows, solve_means
 from kdey.groups.sums.mixtures import Mixtures, iterate_mixtures, solve_mixtures
 from kdey.groups.sums.source import GroupSums, Plan, Source, plan_of_model, summable_stages
 from kdey.intervals import FittedModel, IntervalOptions, IntervalWarning
-from kdey.intervals.score_interval import give_up, settle
+from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
 from kdey.solvers.solution import Solution
 
 #: Numbers of a row beyond which no replicate of it is summed (Monte Carlo rows).
@@ -193,7 +193,7 @@ def _settled(
     options: IntervalOptions,
 ) -> tuple[Array, Array]:
     bags = bags_of_sizes(sizes)
-    low, high = settle(estimates, low, high, bags, options)
+    low, high = ensure_minimum_width(estimates, low, high, bags, options)
     with muted(IntervalWarning):  # the limits themselves say it
-        give_up(low, high, bags, model.rare)
+        widen_unsupported(low, high, bags, model.rare)
     return low, high

@@ -58,7 +58,7 @@ class SummedParts:
         """Return the mean of z_i z_l in class l as entry (i, l)."""
         return self.crossed
 
-    def spread_out(self, shares: Array) -> Array:
+    def row_weights(self, shares: Array) -> Array:
         """Return the weights of no row: none is known."""
         return np.empty(0)
 
