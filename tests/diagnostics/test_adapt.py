@@ -53,7 +53,7 @@ def test_importance_weights() -> None:
         (([0.5, 0.5], [0.5, 0.2]), "prevalence must have rows that sum to one"),
         (([0.5, 0.5], [0.2, 0.3, 0.5]), "columns"),
         (([0.5, 0.5], [0.5, 0.5], ["a", "b", "c"]), "classes must have shape"),
-        (([0.5, 0.5], [0.5, 0.5], ["a", "c"], ["a", "b"]), "labels that classes does not hold"),
+        (([0.5, 0.5], [0.5, 0.5], ["a", "c"], ["a", "b"]), "labels that are not in classes"),
     ],
 )
 def test_bad_weights(arguments, message) -> None:
