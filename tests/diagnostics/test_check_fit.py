@@ -248,7 +248,7 @@ def test_other_training_data_is_refused(data) -> None:
     made = PACC(cv=3).fit(X, y)
     with pytest.raises(ValueError, match="what the quantifier was fitted on"):
         check_fit(made, X_bag, training=(X, np.roll(y, 1)))
-    with pytest.raises(ValueError, match="give X"):
+    with pytest.raises(ValueError, match="pass X"):
         check_fit(made, posteriors=np.full((4, 3), 1 / 3), training=(X, y))
 
 

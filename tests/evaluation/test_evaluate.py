@@ -153,7 +153,7 @@ def test_refuses_bad_input(data: Any, fitted: dict[str, Any]) -> None:
         kdey.evaluate({}, X, y, PROTOCOL)
     with pytest.raises(ValueError, match="metric 'nonsense' is unknown"):
         kdey.evaluate(ml, X, y, PROTOCOL, metrics="nonsense")
-    with pytest.raises(ValueError, match="each once"):
+    with pytest.raises(ValueError, match="each only once"):
         kdey.evaluate(ml, X, y, PROTOCOL, metrics=("ae", "mae"))
     with pytest.raises(ValueError, match="X has 399 instances"):
         kdey.evaluate(ml, X[:-1], y, PROTOCOL)

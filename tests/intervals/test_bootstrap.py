@@ -10,15 +10,15 @@ from kdey import ACC, DM, EMQ, PACC, KDEyCS, KDEyML
 from kdey.bags import Bags
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.replicates import (
-    BagReplicates,
+    EstimatedBag,
     TrainingReplicates,
     bag_counts,
     bag_generator,
-    counted_bags,
     drawn_shares,
-    resolver,
+    replicate_solver,
+    replicated_bags,
 )
-from kdey.intervals.sampled_bags import Sampled, sampled_bags
+from kdey.intervals.sampled_bags import SampledBag, sampled_bags
 from kdey.posteriors import TrainingPosteriors
 
 from .cases import bag, separated, training
@@ -31,7 +31,7 @@ def replicates(quantifier, points, n: int = 6):
     model = quantifier.interval_model()
     one = sampled_bags(Bags.whole(len(points)), None)[0]
     estimate = quantifier.aggregate(points)
-    given = BagReplicates(one, points, model.row_map(points), estimate)
+    given = EstimatedBag(one, points, model.row_map(points), estimate)
     return model, given, bag_counts(one, n, np.random.default_rng(0))
 
 
@@ -45,7 +45,7 @@ def test_bag_replicates_equal_bags_drawn_again(quantifier) -> None:
     P, y = training(90, rng)
     points, _ = bag(60, TRUTH, rng)
     model, given, counts = replicates(quantifier.fit_posteriors(P, y), points)
-    made = resolver(model, given, False, 0)(counts, 0)
+    made = replicate_solver(model, given, False, 0)(counts, 0)
     for b, times in enumerate(counts):
         again = quantifier.aggregate(np.repeat(points, times, axis=0))
         np.testing.assert_allclose(made[b], again, atol=2e-4)
@@ -61,7 +61,7 @@ def test_template_replicates_equal_fits_made_again(quantifier) -> None:
     P, y = training(90, rng)
     points, _ = bag(60, TRUTH, rng)
     model, given, counts = replicates(quantifier.fit_posteriors(P, y), points, 4)
-    made = resolver(model, given, True, 5)(counts, 2)
+    made = replicate_solver(model, given, True, 5)(counts, 2)
     for b, times in enumerate(counts):
         weights = TrainingReplicates(TrainingPosteriors(P, y), 5)(2 + b)
         again = clone(quantifier).fit_posteriors(P, y, weights)
@@ -85,7 +85,7 @@ def test_replicates_of_training_data_keep_every_class() -> None:
 
 def test_clusters_are_drawn_whole() -> None:
     clusters = np.array([0, 0, 1, 1, 1, 2])
-    one = Sampled(np.arange(6), np.full(6, 1 / 6), clusters)
+    one = SampledBag(np.arange(6), np.full(6, 1 / 6), clusters)
     counts = bag_counts(one, 50, np.random.default_rng(0))
     assert (counts[:, 0] == counts[:, 1]).all()
     assert (counts[:, 2] == counts[:, 4]).all()
@@ -93,16 +93,16 @@ def test_clusters_are_drawn_whole() -> None:
 
 
 def test_counts_keep_the_weights_of_instances() -> None:
-    one = Sampled(np.arange(3), np.array([0.5, 0.25, 0.25]), None)
+    one = SampledBag(np.arange(3), np.array([0.5, 0.25, 0.25]), None)
     counts = np.array([[2, 0, 1], [0, 3, 0]])
-    shared, own = counted_bags(one, counts, 3), counted_bags(one, counts, 6)
+    shared, own = replicated_bags(one, counts, 3), replicated_bags(one, counts, 6)
     np.testing.assert_allclose(shared.matrix().toarray(), [[0.8, 0, 0.2], [0, 1, 0]])
     assert own.indices.tolist() == [0, 2, 4]
 
 
 def test_drawn_shares_follow_the_membership() -> None:
     rng = np.random.default_rng(2)
-    one = Sampled(np.arange(4), np.full(4, 0.25), None)
+    one = SampledBag(np.arange(4), np.full(4, 0.25), None)
     membership = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.25, 0.25]])
     counts = np.tile([1, 2, 0, 1], (4000, 1))
     shares = drawn_shares(one, counts, membership, rng)

@@ -214,7 +214,7 @@ def test_a_bag_of_one_says_nothing(data) -> None:
         assert (made.low == 0).all()
         assert (made.high == 1).all()
         assert made.region.contains([0.0, 0.0, 1.0])
-        assert "next to nothing" in repr(made)
+        assert "says almost nothing" in repr(made)
     with pytest.warns(IntervalWarning, match="single instance or cluster"):
         made = PACC().fit_posteriors(P, y).estimate_posteriors(points, clusters=["a"] * 150)
     assert (made.high == 1).all()

@@ -7,7 +7,7 @@ import pytest
 
 from kdey import PACC, KDEyML
 from kdey.bags import Bags
-from kdey.intervals.class_rows import ClassRows, Runs, SoftParts
+from kdey.intervals.class_rows import ClassRows, MembershipWeights, SortedClassWeights
 from kdey.intervals.moments import adapted, bag_moments, invert, training_moments
 from kdey.intervals.sampled_bags import sampled_bags
 from kdey.posteriors import TrainingPosteriors
@@ -46,7 +46,7 @@ def test_training_moments_against_a_loop() -> None:
     within = [
         np.cov(z[owners == c].T, aweights=rows.weights[owners == c], ddof=0)[:, c] for c in range(3)
     ]
-    np.testing.assert_allclose(made.tilt, np.column_stack(within), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(made.bias, np.column_stack(within), rtol=1e-3, atol=1e-4)
 
 
 def test_weights_of_training_instances_are_repetitions() -> None:
@@ -168,14 +168,14 @@ def test_runs_are_soft_parts_without_the_softness() -> None:
     owners = np.repeat(np.arange(3), np.diff(offsets))
     w = rng.random(12)
     w /= np.bincount(owners, weights=w)[owners]
-    runs, soft = Runs(w, offsets), SoftParts(np.eye(3)[owners] * w[:, None])
+    runs, soft = SortedClassWeights(w, offsets), MembershipWeights(np.eye(3)[owners] * w[:, None])
     z, shares = rng.normal(size=(12, 3)), np.array([0.2, 0.5, 0.3])
     np.testing.assert_allclose(runs.counts, soft.counts)
     np.testing.assert_allclose(runs.means(z), soft.means(z), atol=1e-14)
     np.testing.assert_allclose(runs.powers(z), soft.powers(z), atol=1e-14)
     np.testing.assert_allclose(runs.powers(z)[3], soft.means(z**4), atol=1e-14)
     np.testing.assert_allclose(runs.products(z), soft.products(z), atol=1e-14)
-    np.testing.assert_allclose(runs.spread_out(shares), soft.spread_out(shares))
+    np.testing.assert_allclose(runs.row_weights(shares), soft.row_weights(shares))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-7])

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 import kdey
-from kdey.intervals.analytic import _inside
+from kdey.intervals.analytic import _inside_simplex
 
 
 def test_a_calibrator_that_calls_a_class_impossible() -> None:
@@ -25,6 +25,6 @@ def test_a_calibrator_that_calls_a_class_impossible() -> None:
 
 def test_limits_where_no_class_is_left_in_the_moment_estimate() -> None:
     """Templates alike to the last digits: 0 / 0 in the mix that the variances are taken at."""
-    mix = _inside(np.array([[-1.0, -2.0], [0.3, 0.7]]), np.array([10.0, 10.0]))
+    mix = _inside_simplex(np.array([[-1.0, -2.0], [0.3, 0.7]]), np.array([10.0, 10.0]))
     assert np.isfinite(mix).all()
     np.testing.assert_allclose(mix[0], 0.5)

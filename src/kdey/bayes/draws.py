@@ -1,9 +1,8 @@
-"""Convergence of chains: whether they agree, and how many independent draws they are worth.
+"""Posterior draws of a prevalence: means, credible intervals, and convergence of the chains.
 
-Split R-hat on rank-normalised draws and the bulk effective sample size, as Vehtari, Gelman,
+Convergence is measured by split R-hat on rank-normalised draws (do the chains agree?) and by the
+bulk effective sample size (how many independent draws are they worth?), as Vehtari, Gelman,
 Simpson, Carpenter and Bürkner define them ("Rank-normalization, folding, and localization", 2021).
-
-Draws from the posterior distribution of a prevalence, and what is read off them.
 """
 
 from __future__ import annotations
@@ -23,10 +22,22 @@ Array = NDArray[np.float64]
 
 
 def split_r_hat(draws: Array) -> float:
-    """Return the rank-normalised split R-hat of one quantity, draws of (n_chains, n_draws).
+    """Return the rank-normalised split R-hat of one quantity.
 
-    The larger of the plain one (do the chains agree in place?) and the folded one (in spread?);
-    one where all draws are equal.
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws)
+
+    Returns
+    -------
+    float
+        The larger of the plain R-hat (do the chains agree in location?) and the folded one (do
+        they agree in spread?); one if all draws are equal.
+
+    Raises
+    ------
+    ValueError
+        If a chain has fewer than 4 draws.
     """
     halves = _halves(draws)
     folded = np.abs(halves - np.median(halves))
@@ -34,9 +45,22 @@ def split_r_hat(draws: Array) -> float:
 
 
 def effective_size(draws: Array) -> float:
-    """Return the bulk effective sample size of one quantity, draws of (n_chains, n_draws).
+    """Return the bulk effective sample size of one quantity.
 
-    Autocorrelations by FFT, cut off by Geyer's initial monotone sequence.
+    Autocorrelations are computed by FFT and truncated by Geyer's initial monotone sequence.
+
+    Parameters
+    ----------
+    draws : array of shape (n_chains, n_draws)
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If a chain has fewer than 4 draws.
     """
     z = _rank_normal(_halves(draws))
     n_chains, n = z.shape
@@ -53,6 +77,7 @@ def effective_size(draws: Array) -> float:
 
 
 def _halves(draws: Array) -> Array:
+    """Return the halves of every chain as chains, shape (2 n_chains, n_draws // 2)."""
     n = draws.shape[1] // 2
     if n < 2:
         raise ValueError(f"draws must have at least 4 draws per chain, got {draws.shape[1]}")
@@ -60,6 +85,7 @@ def _halves(draws: Array) -> Array:
 
 
 def _rank_normal(z: Array) -> Array:
+    """Return the normal scores of the ranks of all values, in the shape of ``z``."""
     ranks = rankdata(z, method="average").reshape(z.shape)
     return np.asarray(ndtri((ranks - 0.375) / (z.size + 0.25)))
 
@@ -73,6 +99,7 @@ def _r_hat(z: Array) -> float:
 
 
 def _autocovariance(z: Array) -> Array:
+    """Return the autocovariance of each chain at every lag, in the shape of ``z``."""
     n = z.shape[1]
     centred = z - z.mean(axis=1, keepdims=True)
     size = next_fast_len(2 * n)
@@ -81,7 +108,7 @@ def _autocovariance(z: Array) -> Array:
 
 
 def _geyer_time(correlation: Array) -> float:
-    """Return 1 + 2 sum of correlations, over pairs whose sums stay positive and fall."""
+    """Return 1 + 2 sum of correlations, truncated where sums of pairs become negative."""
     even = len(correlation) // 2 * 2
     pairs = correlation[:even].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs < 0)
@@ -95,11 +122,11 @@ Kind = Literal["equal-tailed", "hpd"]
 
 @dataclass(frozen=True, eq=False)
 class PosteriorDraws:
-    """Draws of two things: the prevalence of the population, and of this bag.
+    """Draws of two prevalences: that of the population, and that of this bag.
 
-    The *population* is what the bag's instances were drawn from; *this bag* is the bag itself,
-    of which only the labels are unknown. The second is known better. Both are given the
-    templates: that these were made from a limited training set is not in them.
+    The instances of the bag were drawn from the *population*. In *this bag* itself only the labels
+    are unknown, so its prevalence is known better. Both distributions are conditional on the
+    templates: they do not include the uncertainty from a limited training set.
 
     Attributes
     ----------
@@ -107,17 +134,17 @@ class PosteriorDraws:
     population : array of shape (n_draws, k)
     bag : array of shape (n_draws, k)
     r_hat : array of shape (k,)
-        Split, rank-normalised; near one where the chains agree.
+        Split, rank-normalised R-hat; near one if the chains agree.
     ess : array of shape (k,)
         Bulk effective sample size of the population's prevalences.
     n_chains : int
-        Draws are held chain after chain.
+        Number of chains. Draws are stored chain after chain.
     n_sweeps : int
-        Sweeps of each chain in all; the first ones are not kept.
+        Number of sweeps of each chain, including the dropped warm-up.
     prior : array of shape (k,)
         Parameters of the Dirichlet prior.
     converged : bool
-        Whether effective size and R-hat were reached.
+        Whether effective size and R-hat reached their targets.
     """
 
     classes: NDArray[Any]
@@ -135,7 +162,21 @@ class PosteriorDraws:
         return len(self.population)
 
     def draws(self, target: Target = "population") -> Array:
-        """Return the draws of one target, shape (n_draws, k)."""
+        """Return the draws of one target, shape (n_draws, k).
+
+        Parameters
+        ----------
+        target : {"population", "bag"}
+
+        Returns
+        -------
+        array of shape (n_draws, k)
+
+        Raises
+        ------
+        ValueError
+            If ``target`` is none of the two.
+        """
         if target not in ("population", "bag"):
             raise ValueError(f"target must be 'population' or 'bag', got {target!r}")
         return self.population if target == "population" else self.bag
@@ -147,14 +188,23 @@ class PosteriorDraws:
     def interval(
         self, confidence: float = 0.95, target: Target = "population", kind: Kind = "equal-tailed"
     ) -> tuple[Array, Array]:
-        """Return credible intervals, low and high of shape (k,).
+        """Return credible intervals.
 
         Parameters
         ----------
         confidence : float in (0, 1)
         target : {"population", "bag"}
         kind : {"equal-tailed", "hpd"}
-            "hpd" is the shortest interval: it starts at zero for a class that may be absent.
+            "hpd" is the shortest interval, which starts at zero for a class that may be absent.
+
+        Returns
+        -------
+        low, high : arrays of shape (k,)
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not allowed.
         """
         if not 0.0 < confidence < 1.0:
             raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
@@ -174,7 +224,20 @@ class PosteriorDraws:
         kind: Kind = "equal-tailed",
         backend: str | None = None,
     ) -> Any:
-        """Return a frame with one row per class: mean, sd, low, high, r_hat, ess."""
+        """Return a data frame with one row per class.
+
+        Parameters
+        ----------
+        confidence, target, kind
+            As for :meth:`interval`.
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            With columns ``class``, ``mean``, ``sd``, ``low``, ``high``, ``r_hat`` and ``ess``.
+        """
         low, high = self.interval(confidence, target, kind)
         table = {
             "class": self.classes,
@@ -188,7 +251,18 @@ class PosteriorDraws:
         return make_frame(table, backend)
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return a tidy frame: ``chain``, ``draw``, ``class``, ``population``, ``bag``."""
+        """Return a data frame with one row per draw and class.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            With columns ``chain``, ``draw``, ``class``, ``population`` and ``bag``.
+        """
         n, k = self.population.shape
         per_chain = n // self.n_chains
         table = {
@@ -202,7 +276,7 @@ class PosteriorDraws:
 
 
 def _shortest(draws: Array, confidence: float) -> tuple[Array, Array]:
-    """Return the shortest interval per column that holds the share of draws."""
+    """Return the shortest interval of each column that contains a share of the draws."""
     ordered = np.sort(draws, axis=0)
     n = len(ordered)
     span = min(max(int(np.ceil(confidence * n)), 1), n) - 1

@@ -7,8 +7,9 @@ Given rows :math:`D_{ji}` of class densities and a Dirichlet prior, the posterio
 
 is sampled by two exact draws in turn (Diebolt and Robert, 1994): the class of each instance,
 :math:`z_j \sim \mathrm{Cat}(\alpha_i D_{ji})`, and :math:`\alpha \sim \mathrm{Dir}(a + n)` with
-n the classes' counts. A whole weight stands for that many instances; the rest of a fractional
-weight is one more instance that counts in part, for which the formula above holds approximately.
+n the counts of the classes. An integer weight stands for that many instances. The remainder of a
+fractional weight is one more instance with a partial count, for which the formula above holds
+approximately.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from numpy.typing import NDArray
 from kdey import native
 
 Array = NDArray[np.float64]
-#: As in the native core: keeps products with densities representable.
+#: Smallest prevalence, as in the native core: products with densities stay representable.
 _SMALLEST = 1e-290
 
 
 @dataclass(eq=False)
 class Chains:
-    """Where several chains stand; both arrays are moved on by :func:`gibbs_sweeps`.
+    """The state of several chains; :func:`gibbs_sweeps` changes both arrays in place.
 
     Attributes
     ----------
     current : array of shape (n_chains, k)
+        The current prevalences.
     states : uint64 array of shape (n_chains, 4)
-        One generator per chain, so that draws do not depend on threads.
+        The state of one random generator per chain, so that draws do not depend on threads.
     """
 
     current: Array
@@ -41,7 +43,7 @@ class Chains:
 
     @classmethod
     def dispersed(cls, n_chains: int, prior: Array, seed: np.random.SeedSequence) -> Chains:
-        """Return chains that start at prevalences drawn uniformly: wider than any posterior."""
+        """Return chains that start at uniform prevalences, which vary more than any posterior."""
         children = seed.spawn(n_chains + 1)
         rng = np.random.default_rng(children[0])
         start = rng.dirichlet(np.ones(len(prior)), size=n_chains)
@@ -58,21 +60,26 @@ def gibbs_sweeps(
     weights: Array | None = None,
     n_threads: int = 1,
 ) -> tuple[Array, Array]:
-    """Return prevalences and class counts after each sweep, two of (n_chains, n_sweeps, k).
+    """Return prevalences and class counts after each sweep.
 
-    The native and the NumPy route draw from the same distribution, not the same numbers.
+    The native core and the NumPy path draw different numbers from the same distribution.
 
     Parameters
     ----------
     rows : array of shape (m, k)
-        Class densities, every row on any scale with a positive entry.
+        Class densities. Each row may have its own scale but needs a positive entry.
     prior : array of shape (k,)
         Parameters of the Dirichlet prior.
     chains : Chains
+        Changed in place.
     n_sweeps : int
     weights : array of shape (m,), optional
     n_threads : int
         Native threads over chains.
+
+    Returns
+    -------
+    prevalences, counts : arrays of shape (n_chains, n_sweeps, k)
     """
     shape = (len(chains.current), n_sweeps, rows.shape[1])
     prevalence, counts = np.empty(shape), np.empty(shape)
@@ -97,6 +104,7 @@ def _sweep_numpy(
     prevalence: Array,
     counts: Array,
 ) -> None:
+    """Sweep one chain, writing to ``prevalence`` and ``counts`` of shape (n_sweeps, k)."""
     rng = np.random.default_rng(np.random.SeedSequence([int(s) for s in chains.states[chain]]))
     x, k = chains.current[chain], rows.shape[1]
     owners, shares = _unit_instances(np.ones(len(rows)) if weights is None else weights)
@@ -104,8 +112,8 @@ def _sweep_numpy(
         sums = np.cumsum(rows * x, axis=1)[owners]
         targets = (1.0 - rng.random(len(owners))) * sums[:, -1]
         classes = np.minimum((sums < targets[:, None]).sum(axis=1), k - 1)
-        lost = sums[:, -1] <= 0
-        classes[lost] = rows[owners[lost]].argmax(axis=1)
+        underflow = sums[:, -1] <= 0
+        classes[underflow] = rows[owners[underflow]].argmax(axis=1)
         counts[sweep] = np.bincount(classes, weights=shares, minlength=k)
         x[:] = np.maximum(_dirichlet(prior + counts[sweep], rng), _SMALLEST)
         prevalence[sweep] = x
@@ -123,14 +131,14 @@ def _unit_instances(weights: Array) -> tuple[NDArray[np.int64], Array]:
 
 
 def _dirichlet(parameters: Array, rng: np.random.Generator) -> Array:
-    """Draw from a Dirichlet by log-gammas: tiny parameters underflow otherwise."""
+    """Draw from a Dirichlet distribution by log-gammas, because tiny parameters underflow."""
     logs = np.log(rng.standard_gamma(np.where(parameters < 1, parameters + 1, parameters)))
     small = parameters < 1
     with np.errstate(over="ignore"):
         logs[small] += np.log(1.0 - rng.random(int(small.sum()))) / parameters[small]
     if np.isneginf(logs.max()):  # parameters so small that all but one class vanish
-        shares = parameters / parameters.max()  # a sum of the least numbers has no digits
-        only = rng.choice(len(shares), p=shares / shares.sum())
-        logs[only] = 0.0
+        shares = parameters / parameters.max()  # sums of denormal numbers have no precision
+        survivor = rng.choice(len(shares), p=shares / shares.sum())
+        logs[survivor] = 0.0
     drawn = np.exp(logs - logs.max())
     return np.asarray(drawn / drawn.sum())

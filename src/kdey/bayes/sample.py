@@ -1,4 +1,4 @@
-"""Posterior draws for a fitted likelihood method, run until they are enough."""
+"""Sampling from the posterior distribution of a fitted likelihood method, until convergence."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kdey.bayes.gibbs import Array, Chains, gibbs_sweeps
 from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
 from kdey.problems import MixtureLikelihood
 
-#: R-hat above this means that the chains have not found the same distribution.
-LARGEST_R_HAT = 1.05
-#: Largest total weight: each unit is drawn a class of its own in every sweep.
-MOST_INSTANCES = 1e7
-#: Sweeps of each chain before the effective size is looked at for the first time.
-_FIRST = 500
+#: A larger R-hat means that the chains have not reached the same distribution.
+MAX_R_HAT = 1.05
+#: Largest total weight, because every unit of weight draws a class in every sweep.
+MAX_INSTANCES = 1e7
+#: Sweeps of each chain before the first look at the effective size.
+_FIRST_SWEEPS = 500
 
 
 class SamplingWarning(UserWarning):
-    """The chains were stopped before they gave as many effective draws as asked for."""
+    """The chains stopped before they reached the requested number of effective draws."""
 
 
 def sample_posterior(
@@ -43,29 +43,48 @@ def sample_posterior(
 ) -> PosteriorDraws:
     """Draw from the posterior distribution of a bag's prevalence.
 
-    For the methods with a mixture likelihood (EMQ, DIR, KDEyML), given their templates. Chains
-    start far apart and run until the effective sample size of every class reaches ``min_ess``
-    with an R-hat below 1.05, or stop at ``max_sweeps`` with a :class:`SamplingWarning`.
+    This works for methods with a mixture likelihood (EMQ, DIR, KDEyML), conditionally on their
+    templates. Chains start far apart. They run until the effective sample size of every class
+    reaches ``min_ess`` with an R-hat of at most 1.05, or stop after ``max_sweeps`` with a
+    :class:`SamplingWarning`.
 
     Parameters
     ----------
     quantifier : fitted EMQ, DIR or KDEyML
-        Of averaged geometries the heaviest one's likelihood is taken.
+        For averaged geometries we use the likelihood of the one with the largest weight.
     X : instances of the bag, optional
     posteriors : array-like of shape (m, k), optional
-        In the place of X.
+        Posteriors of the bag, instead of X.
     sample_weight : array-like of shape (m,), optional
-        How many instances each one stands for; see :mod:`kdey.bayes.gibbs` on fractions.
+        How many instances each one stands for; see :mod:`kdey.bayes.gibbs` about fractions.
     prior : float or array-like of shape (k,)
-        Parameters of the Dirichlet prior, positive: one is uniform, larger ones pull towards
+        Positive parameters of the Dirichlet prior. One is uniform; larger values pull towards
         ``prior / prior.sum()`` with the weight of ``prior.sum()`` labelled instances.
     min_ess : float
+        Smallest effective sample size of every class.
     n_chains : int
+        Number of chains, at least 2.
     max_sweeps : int
-        Of each chain.
+        Largest number of sweeps of each chain, at least 20.
     random_state : int, SeedSequence or None
     n_jobs : int, optional
         Threads over chains; the draws do not depend on it.
+
+    Returns
+    -------
+    PosteriorDraws
+
+    Raises
+    ------
+    TypeError
+        If the quantifier does not maximise a mixture likelihood.
+    ValueError
+        If a parameter is not allowed.
+
+    Warns
+    -----
+    SamplingWarning
+        If the chains stopped at ``max_sweeps`` without convergence.
 
     Examples
     --------
@@ -89,7 +108,7 @@ def sample_posterior(
             f"{type(quantifier).__name__}"
         )
     n_threads = thread_count(n_jobs)
-    row_map = model.row_map.members[0]  # one likelihood is needed: the heaviest member's
+    row_map = model.row_map.members[0]  # of several members, the one with the largest weight
     problem = likelihood.problem(row_map, row_map(points, n_threads), Bags.whole(len(points)))
     return sample_rows(
         problem,
@@ -116,19 +135,35 @@ def sample_rows(
     random_state: Any = None,
     n_threads: int = 1,
 ) -> PosteriorDraws:
-    """As :func:`sample_posterior`, from the rows of a mixture problem (its whole pool)."""
+    """Draw from the posterior distribution of a mixture problem, over its whole pool.
+
+    Parameters
+    ----------
+    problem : MixtureLikelihood
+    classes : array-like of shape (k,), optional
+        Default: 0, ..., k - 1.
+    sample_weight, prior, min_ess, n_chains, max_sweeps, random_state
+        As for :func:`sample_posterior`.
+    n_threads : int
+        Threads over chains; the draws do not depend on it.
+
+    Returns
+    -------
+    PosteriorDraws
+    """
     k = problem.n_classes
-    given = check_prior(prior, k)
+    parameters = check_prior(prior, k)
     _check_effort(min_ess, n_chains, max_sweeps)
-    # A row of zeros says nothing about the class; for the sampler that is a row of ones.
-    told = np.asarray(problem.rows.any(axis=1))
-    rows = np.where(told[:, None], problem.rows, 1.0)
+    # A row of zeros contains no information about the class, which the sampler sees as ones.
+    informative = np.asarray(problem.rows.any(axis=1))
+    rows = np.where(informative[:, None], problem.rows, 1.0)
     weights = None if sample_weight is None else _instance_counts(sample_weight, len(rows))
-    seed = _seed(random_state)
-    chains = Chains.dispersed(n_chains, given, seed)
-    alpha, counts, n_sweeps = _run(rows, given, chains, weights, min_ess, max_sweeps, n_threads)
+    chains = Chains.dispersed(n_chains, parameters, _seed(random_state))
+    alpha, counts, n_sweeps = _run_chains(
+        rows, parameters, chains, weights, min_ess, max_sweeps, n_threads
+    )
     r_hat, ess = _diagnose(alpha)
-    converged = _enough(r_hat, ess, min_ess)
+    converged = _is_converged(r_hat, ess, min_ess)
     if not converged:
         _warn(r_hat, ess, min_ess, n_sweeps)
     total = float(len(rows) if weights is None else weights.sum())
@@ -140,37 +175,37 @@ def sample_rows(
         ess=ess,
         n_chains=n_chains,
         n_sweeps=n_sweeps,
-        prior=given,
+        prior=parameters,
         converged=converged,
     )
 
 
 def check_prior(prior: ArrayLike, n_classes: int) -> Array:
-    """Return the parameters of a Dirichlet prior, shape (k,), or raise."""
+    """Return the parameters of a Dirichlet prior, shape (k,), or raise ValueError."""
     try:
-        given = np.asarray(prior, dtype=np.float64)
+        parameters = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"prior must be a number or a vector of numbers: {error}") from error
-    if given.ndim > 0 and given.shape != (n_classes,):
+    if parameters.ndim > 0 and parameters.shape != (n_classes,):
         raise ValueError(
             f"prior must be a number or have one entry per class ({n_classes}), got shape "
-            f"{given.shape}"
+            f"{parameters.shape}"
         )
-    if not (np.isfinite(given) & (given > 0)).all():
+    if not (np.isfinite(parameters) & (parameters > 0)).all():
         raise ValueError(
-            f"prior must be positive and finite, got {prior!r}; for a class that is all but "
-            "excluded give a small number such as 0.01, for one that cannot occur fit without it"
+            f"prior must be positive and finite, got {prior!r}; for a class that is very unlikely "
+            "use a small number such as 0.01, and if a class cannot occur fit without it"
         )
-    return np.ascontiguousarray(np.broadcast_to(given, (n_classes,)), dtype=np.float64)
+    return np.ascontiguousarray(np.broadcast_to(parameters, (n_classes,)), dtype=np.float64)
 
 
 def _instance_counts(sample_weight: ArrayLike, size: int) -> Array:
-    """Return the weights, which are numbers of instances here and not just ratios."""
+    """Return the weights, whose scale matters here because they are numbers of instances."""
     weights = check_weights(sample_weight, size)
-    if weights.sum() > MOST_INSTANCES:
+    if weights.sum() > MAX_INSTANCES:
         raise ValueError(
-            f"sample_weight sums to {weights.sum():.3g}, and counts as that many instances: divide "
-            "it by its mean, which leaves the bag its own size"
+            f"sample_weight sums to {weights.sum():.3g} and counts as that many instances, more "
+            f"than {MAX_INSTANCES:.0e}: divide it by its mean, which keeps the size of the bag"
         )
     return weights
 
@@ -182,8 +217,9 @@ def _check_effort(min_ess: float, n_chains: int, max_sweeps: int) -> None:
 
 
 def _seed(random_state: Any) -> np.random.SeedSequence:
+    """Return a seed sequence from anything that NumPy accepts as a random state."""
     if isinstance(random_state, np.random.SeedSequence):
-        # Spawning changes a sequence; a copy keeps a second call the same as the first.
+        # Spawning changes a sequence. With a copy, a second call gives the same draws.
         return np.random.SeedSequence(random_state.entropy, spawn_key=random_state.spawn_key)
     if isinstance(random_state, np.random.Generator | np.random.RandomState):
         drawn = random_state.bytes(16)
@@ -191,7 +227,7 @@ def _seed(random_state: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence(random_state)
 
 
-def _run(
+def _run_chains(
     rows: Array,
     prior: Array,
     chains: Chains,
@@ -200,42 +236,48 @@ def _run(
     max_sweeps: int,
     n_threads: int,
 ) -> tuple[Array, Array, int]:
-    """Double the length of the chains until they are enough; return the kept draws."""
-    parts: list[tuple[Array, Array]] = []
-    done, wanted = 0, min(_FIRST, max_sweeps)
+    """Double the length of the chains until they converge.
+
+    Returns prevalences and counts without the warm-up, both (n_chains, n_draws, k), and the number
+    of sweeps.
+    """
+    prevalences: list[Array] = []
+    counts: list[Array] = []
+    done, goal = 0, min(_FIRST_SWEEPS, max_sweeps)
     while True:
-        part = gibbs_sweeps(
-            rows, prior, chains, wanted - done, weights=weights, n_threads=n_threads
+        alpha_part, counts_part = gibbs_sweeps(
+            rows, prior, chains, goal - done, weights=weights, n_threads=n_threads
         )
-        parts.append(part)
-        done = wanted
-        alpha = np.concatenate([one[0] for one in parts], axis=1)[:, _warm_up(done) :]
-        if done == max_sweeps or _enough(*_diagnose(alpha), min_ess):
-            counts = np.concatenate([one[1] for one in parts], axis=1)[:, _warm_up(done) :]
-            return alpha, counts, done
-        wanted = min(2 * done, max_sweeps)
+        prevalences.append(alpha_part)
+        counts.append(counts_part)
+        done = goal
+        alpha = np.concatenate(prevalences, axis=1)[:, _warm_up(done) :]
+        if done == max_sweeps or _is_converged(*_diagnose(alpha), min_ess):
+            return alpha, np.concatenate(counts, axis=1)[:, _warm_up(done) :], done
+        goal = min(2 * done, max_sweeps)
 
 
 def _warm_up(n_sweeps: int) -> int:
-    """Return how many first sweeps are dropped: a quarter."""
+    """Return the number of sweeps at the start that are dropped, a quarter."""
     return n_sweeps // 4
 
 
 def _diagnose(alpha: Array) -> tuple[Array, Array]:
+    """Return R-hat and effective size of each class, both (k,)."""
     columns = [alpha[:, :, i] for i in range(alpha.shape[2])]
     r_hat = np.array([split_r_hat(column) for column in columns])
     return r_hat, np.array([effective_size(column) for column in columns])
 
 
-def _enough(r_hat: Array, ess: Array, min_ess: float) -> bool:
-    return bool(ess.min() >= min_ess and r_hat.max() <= LARGEST_R_HAT)
+def _is_converged(r_hat: Array, ess: Array, min_ess: float) -> bool:
+    return bool(ess.min() >= min_ess and r_hat.max() <= MAX_R_HAT)
 
 
 def _warn(r_hat: NDArray[Any], ess: Array, min_ess: float, n_sweeps: int) -> None:
     warnings.warn(
-        f"after {n_sweeps} sweeps the smallest effective size is {ess.min():.0f} (wanted "
-        f"{min_ess:g}) and the largest R-hat {r_hat.max():.3f} (wanted {LARGEST_R_HAT}): classes "
-        "overlap so much that the chains move slowly. Raise max_sweeps, or lower min_ess",
+        f"after {n_sweeps} sweeps the smallest effective size is {ess.min():.0f} (requested: "
+        f"{min_ess:g}) and the largest R-hat is {r_hat.max():.3f} (allowed: {MAX_R_HAT}). The "
+        "classes overlap so much that the chains move slowly: raise max_sweeps or lower min_ess",
         SamplingWarning,
         stacklevel=4,
     )

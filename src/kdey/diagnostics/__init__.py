@@ -1,9 +1,9 @@
-"""Whether an answer can be trusted, and what is done with it.
+"""Diagnostics: whether an estimate can be trusted, and how to use it.
 
-Does the bag fit the training classes (``check_fit``), can the classes be told apart at all
-(``identifiability``), how large a bag or training set is needed (``plan_bag_size``,
-``plan_labels``), and posteriors and weights at the estimated prevalence (``adapt_posteriors``,
-``importance_weights``).
+``check_fit`` tests whether a bag fits the training classes, ``identifiability`` reports whether the
+classes can be distinguished at all, ``plan_bag_size`` and ``plan_labels`` say how large a bag or a
+training set is needed, and ``adapt_posteriors`` and ``importance_weights`` carry the estimated
+prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights

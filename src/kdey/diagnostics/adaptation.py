@@ -1,4 +1,4 @@
-"""After the estimate: posteriors, a classifier and weights at another prevalence."""
+"""Adaptation to an estimated prevalence: posteriors, classifiers and training weights."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def adapt_posteriors(
 
     .. math:: p'(i \mid x) \propto p(i \mid x)\, \frac{\alpha_i}{\pi_i}
 
-    which is Bayes' rule under label shift (Saerens et al., 2002). A row with no mass on any class
-    of positive prevalence says nothing about those: it becomes the prevalence itself.
+    which is Bayes' rule under label shift (Saerens et al., 2002). A row without mass on any class
+    of positive prevalence is uninformative about these classes and becomes the prevalence itself.
 
     Parameters
     ----------
@@ -36,6 +36,15 @@ def adapt_posteriors(
     prevalence : array-like of shape (k,)
         The :math:`\alpha` above, as estimated.
 
+    Returns
+    -------
+    array of shape (m, k)
+
+    Raises
+    ------
+    ValueError
+        If an argument is no prevalence or posterior, or a training prevalence is zero.
+
     Examples
     --------
     >>> from kdey import adapt_posteriors
@@ -45,10 +54,10 @@ def adapt_posteriors(
     p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
     target = check_prevalence(prevalence, p.shape[1])
     ratios = importance_weights(training_prevalence, target)
-    moved = p * ratios
-    total = moved.sum(axis=1, keepdims=True)
+    joint = p * ratios
+    total = joint.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0, moved / total, target)
+        return np.where(total > 0, joint / total, target)
 
 
 def importance_weights(
@@ -57,7 +66,7 @@ def importance_weights(
     y: ArrayLike | None = None,
     classes: ArrayLike | None = None,
 ) -> Array:
-    """Return the factors alpha_i / pi_i that make a training set look like the bag.
+    """Return the factors alpha_i / pi_i that reweight a training set to the bag's prevalence.
 
     Parameters
     ----------
@@ -65,14 +74,20 @@ def importance_weights(
         All positive.
     prevalence : array-like of shape (k,)
     y : array-like of shape (n,), optional
-        Labels of training instances. Given these, one factor per instance is returned, to be
-        used as ``sample_weight``; without, one per class.
+        Labels of training instances. With labels, the function returns one factor per instance,
+        for use as ``sample_weight``; without, it returns one per class.
     classes : array-like of shape (k,), optional
         The label of each entry of the prevalences; default: the sorted labels of ``y``.
 
     Returns
     -------
-    array of shape (k,), or (n,) where ``y`` is given
+    array of shape (k,), or (n,) if ``y`` is not None
+
+    Raises
+    ------
+    ValueError
+        If an argument is no prevalence, a training prevalence is zero, or the labels do not fit
+        the classes.
 
     Examples
     --------
@@ -83,8 +98,8 @@ def importance_weights(
     before = check_prevalence(training_prevalence, name="training_prevalence")
     if not (before > 0).all():
         raise ValueError(
-            f"training_prevalence must be positive: class number {int(np.argmin(before))} has "
-            "none, so no factor can make up for it"
+            "training_prevalence must be positive, but that of class number "
+            f"{int(np.argmin(before))} is zero, which no factor can make up for"
         )
     ratios = check_prevalence(prevalence, len(before)) / before
     if y is None:
@@ -101,11 +116,11 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     classifier : fitted classifier with ``predict_proba`` and ``classes_``
-        Used as it is; :meth:`fit` does not fit it again.
+        Used as it is; :meth:`fit` does not refit it.
     training_prevalence : array-like of shape (k,)
-        What the classifier was fitted at, in the order of its ``classes_``.
+        Prevalence of the data that the classifier was fitted on, in the order of its ``classes_``.
     prevalence : array-like of shape (k,)
-        What its posteriors are to be at: an estimate for a bag.
+        Prevalence to which its posteriors are corrected, such as an estimate for a bag.
     """
 
     def __init__(self, classifier: Any, training_prevalence: Any, prevalence: Any) -> None:
@@ -117,7 +132,23 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
     def from_quantifier(
         cls, quantifier: FittedQuantifier, prevalence: ArrayLike
     ) -> AdaptedClassifier:
-        """Return the classifier of a fitted quantifier, adapted to an estimated prevalence."""
+        """Return the classifier of a fitted quantifier, adapted to an estimated prevalence.
+
+        Parameters
+        ----------
+        quantifier : fitted quantifier with a classifier
+        prevalence : array-like of shape (k,)
+            In the order of the quantifier's ``classes_``.
+
+        Returns
+        -------
+        AdaptedClassifier
+
+        Raises
+        ------
+        ValueError
+            If the quantifier has no classifier, or ``prevalence`` is none of k classes.
+        """
         check_is_fitted(quantifier, "classes_")
         classifier = quantifier.fitted_classifier
         if classifier is None:
@@ -128,7 +159,7 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
         return cls(classifier, quantifier.prevalence_[columns], target)
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Return self: the classifier is fitted already."""
+        """Return self, because the classifier is already fitted."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -143,8 +174,8 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Return the corrected posteriors of X, shape (m, k)."""
         check_is_fitted(self)
-        made = predict_posteriors(self.classifier, X, self.classes_)
-        return adapt_posteriors(made, self.training_prevalence, self.prevalence)
+        posteriors = predict_posteriors(self.classifier, X, self.classes_)
+        return adapt_posteriors(posteriors, self.training_prevalence, self.prevalence)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each instance, shape (m,)."""

@@ -1,7 +1,7 @@
-"""Class densities of the posteriors: at unseen points, and at each training point without itself.
+"""Class densities of the posteriors, at new points and (leave-one-out) at the training points.
 
-A training point seen by a density that holds the point's own kernel would look more at home than
-a bag's points ever can; with the kernel left out, training points are a fair picture of a bag's.
+A density that includes a training point's own kernel is higher at this point than at any point of a
+bag. With that kernel left out, densities of training points and of a bag's points are comparable.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kdey.solvers import solve_mixture
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-#: Densities are mean kernels in [0, 1]; those below this are all "far from everything", so that
-#: no single point decides on a mean of logarithms.
+#: Densities are mean kernels in [0, 1]. We add this floor before taking logarithms, so that a
+#: single point far from everything cannot dominate a mean of logarithms.
 FLOOR = 1e-3
 #: Mixture weights times training points evaluated at once.
 _CHUNK = 4_000_000
@@ -32,23 +32,38 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True)
 class Densities:
-    """Densities of some points: ``rows`` (m, k) with largest entry one, times exp(``scales``)."""
+    """Class densities of m points, stored relative to the largest of each point.
+
+    Attributes
+    ----------
+    rows : array of shape (m, k)
+        Densities relative to the largest of each row, which is one.
+    scales : array of shape (m,)
+        Logarithms of the largest densities: the density is ``rows * exp(scales)``.
+    """
 
     rows: Array
     scales: Array
 
     @classmethod
     def from_logs(cls, logs: Array) -> Densities:
-        """Return densities given by their logarithms, -inf for zero."""
+        """Return densities from their logarithms (m, k), in which -inf stands for zero."""
         largest = logs.max(axis=1)
         scales = np.where(np.isneginf(largest), 0.0, largest)
         return cls(np.exp(logs - scales[:, None]), scales)
 
     def floored_log(self, prevalences: Array, positions: Indices | None = None) -> Array:
-        r"""Return log(p_alpha + floor).
+        r"""Return log(p_alpha + floor) for prevalences of shape (n_prevalences, k).
 
-        At all points for every prevalence, shape (m, n_prevalences); or, given ``positions`` of
-        shape (n_prevalences, size), at the points of each prevalence's own bag, same shape.
+        Parameters
+        ----------
+        prevalences : array of shape (n_prevalences, k)
+        positions : int64 array of shape (n_prevalences, size), optional
+            The points at which each prevalence is evaluated; by default all m points.
+
+        Returns
+        -------
+        array of shape (m, n_prevalences), or (n_prevalences, size) with ``positions``
         """
         if positions is None:
             mixed = (self.rows @ prevalences.T) * np.exp(self.scales)[:, None]
@@ -67,7 +82,7 @@ class TrainingDensities:
     references : ClassReferences
         Training points sorted by class.
     held_out : Densities
-        Of every reference, its own kernel left out.
+        Densities of every reference, without its own kernel.
     """
 
     references: ClassReferences
@@ -90,8 +105,8 @@ class TrainingDensities:
     @cached_property
     def class_weights(self) -> Array:
         """Weight of each reference within its class, summing to one per class, shape (n,)."""
-        own = self.references.weights
-        w = np.ones(len(self.references.points)) if own is None else own
+        weights = self.references.weights
+        w = np.ones(len(self.references.points)) if weights is None else weights
         return np.asarray(w / np.repeat(np.exp(self.references.log_mass), self.counts))
 
     @property
@@ -111,12 +126,21 @@ class TrainingDensities:
         return Densities.from_logs(logs)
 
     def class_means(self, values: Array) -> Array:
-        """Return the mean of values (n, ...) of the references over each class, (k, ...)."""
+        """Return the class means, shape (k, ...), of values of the references, (n, ...)."""
         weighted = values * self.class_weights.reshape(-1, *[1] * (values.ndim - 1))
         return np.asarray(np.add.reduceat(weighted, self.references.offsets[:-1], axis=0))
 
     def expected_log(self, prevalences: Array) -> Array:
-        """Return the mean of log(p_alpha + floor) over points of p_alpha, shape (n,) per row."""
+        """Return the mean of log(p_alpha + floor) over points drawn from p_alpha.
+
+        Parameters
+        ----------
+        prevalences : array of shape (n, k)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         step = max(1, _CHUNK // len(self.references.points))
         out = np.empty(len(prevalences))
         for start in range(0, len(prevalences), step):
@@ -127,26 +151,41 @@ class TrainingDensities:
 
 
 def warn_single(training: TrainingDensities, classes: NDArray[Any]) -> None:
-    """Warn of classes with one training instance, whose spread cannot be seen."""
+    """Warn if a class has one training instance, from which its spread cannot be estimated."""
     single = np.asarray(classes)[training.counts == 1].tolist()
     if single:
         warnings.warn(
-            f"class {', '.join(map(repr, single[:5]))} has one training instance, which shows "
-            "nothing about how its instances vary: what is said about it is a guess",
+            f"class {', '.join(map(repr, single[:5]))} has one training instance, which does not "
+            "show how its instances vary: statements about this class are guesses. Add labelled "
+            "instances of it",
             UserWarning,
             stacklevel=3,
         )
 
 
 def default_kernel(bandwidth: float | str) -> KernelSpec:
-    """Return the Gaussian kernel on the posteriors themselves."""
+    """Return the Gaussian kernel on the posteriors themselves (no transform)."""
     return KernelSpec(bandwidth, "gaussian", DEFAULT_SHRINKAGE)
 
 
 def fit_prevalences(
     densities: Densities, positions: Indices, weights: Array | None, n_threads: int = 1
 ) -> Array:
-    """Return the maximum likelihood prevalences of bags, positions (n_bags, size) of points."""
+    """Return the maximum likelihood prevalences of bags, shape (n_bags, k).
+
+    Parameters
+    ----------
+    densities : Densities
+        Of m points.
+    positions : int64 array of shape (n_bags, size)
+        The points of each bag.
+    weights : array of shape (n_bags, size) or None
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (n_bags, k)
+    """
     n_bags, size = positions.shape
     offsets = np.arange(n_bags + 1, dtype=np.int64) * size
     flat = None if weights is None else np.ascontiguousarray(weights).ravel()
@@ -156,6 +195,7 @@ def fit_prevalences(
 
 
 def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
+    """Return the leave-one-out log densities of the references, shape (n, k)."""
     refs = references
     n, counts = len(refs.points), np.diff(refs.offsets)
     labels = np.repeat(np.arange(len(counts)), counts)
@@ -170,7 +210,7 @@ def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
         n_threads=n_threads,
     )[0]
     mass = np.exp(refs.log_mass)
-    own = np.ones(n) if refs.weights is None else refs.weights
-    left = np.tile(mass, (n, 1))
-    left[np.arange(n), labels] = np.where(counts[labels] > 1, mass[labels] - own, 1.0)
-    return np.asarray(sums - np.log(left))
+    weights = np.ones(n) if refs.weights is None else refs.weights
+    remaining = np.tile(mass, (n, 1))
+    remaining[np.arange(n), labels] = np.where(counts[labels] > 1, mass[labels] - weights, 1.0)
+    return np.asarray(sums - np.log(remaining))

@@ -1,6 +1,4 @@
-r"""What a fit check found, in numbers and in a sentence.
-
-The fit check: whether a bag looks like a mixture of the training classes.
+r"""The fit check: whether a bag looks like a mixture of the training classes.
 
 With p_alpha the mixture of class densities of the posteriors and alpha its maximum likelihood
 fit to the bag, the statistic is
@@ -8,15 +6,13 @@ fit to the bag, the statistic is
 .. math:: T = \sum_j w_j\, \phi_\alpha(x_j) - \sum_i \alpha_i\, E_i\, \phi_\alpha, \qquad
           \phi_\alpha = \log(p_\alpha + c)
 
-with :math:`E_i` the mean over training points of class i, each with its own kernel left out: how
-much worse the bag fits than its fitted mixture expects. Subtracting what the *fitted* one expects
-makes T insensitive, to first order, to the composition of the bag and to the error of alpha: for
-any consistent estimate the two cancel. Where one model scored both training and bag, the distance
-of :mod:`kdey.diagnostics.fit_statistics` stands beside it, and the smaller of the two p-values
-counts, calibrated as such. The null distribution is that of bags drawn from the training points at
-alpha and fitted anew.
-
-Estimates with the fit check of every bag among their diagnostics.
+with :math:`E_i` the leave-one-out mean over training points of class i. T says how much worse the
+bag fits than its fitted mixture predicts. Subtracting the prediction of the *fitted* mixture makes
+T insensitive, to first order, to the composition of the bag and to the error of alpha: for any
+consistent estimate the two cancel. If the same models scored training set and bag, we also use the
+kernel distance of :mod:`kdey.diagnostics.fit_statistics`; the smaller of the two p-values is then
+the statistic, calibrated as such. The null distribution is that of bags drawn from the training
+points at alpha and fitted in the same way.
 """
 
 from __future__ import annotations
@@ -53,33 +49,33 @@ class FitCheck:
     Attributes
     ----------
     p_value : float
-        Share of null bags that fit no better than this one. Small: more has changed than the
-        prevalence.
+        Share of null bags that fit no better than this one. A small value means that more than the
+        prevalence has changed.
     p_density, p_distance : float
-        P-values of the two statistics alone: is the bag where training had little, and is it
-        distributed as the fitted mixture is? The second is NaN where ``cross_fitted`` is False.
+        P-values of each statistic alone: does the bag lie where training had few instances, and is
+        it distributed like the fitted mixture? The second is NaN if ``cross_fitted`` is False.
     statistic : float
-        Of density: how much lower (negative) or higher the bag's mean log-density is than its
-        fitted mixture expects.
+        The statistic T of density: how much lower (negative) or higher the bag's mean log-density
+        is than its fitted mixture predicts.
     null : array of shape (n_null,)
         The statistic of bags of the same size that differ in prevalence only.
     prevalence : array of shape (k,)
-        The check's own estimate of the mixture, by maximum likelihood.
+        The estimate of the mixture that the check uses, by maximum likelihood.
     log_densities : array of shape (m,)
-        Log of the fitted mixture's density at each instance (floored, no normaliser).
+        Logarithm of the fitted mixture's density at each instance (floored, not normalised).
     local_p_values : array of shape (m,)
         For each instance, the share of the fitted mixture with a density no higher.
     unknown_share : float
-        Estimated share of instances in excess among those that lie far from every class, a lower
-        bound on the share of a class not seen in training; zero where there is no excess.
+        Estimated excess share of instances that lie far from every class, a lower bound on the
+        share of a class absent from training; zero if there is no excess.
     unknown_class : bool
-        Whether the bag does not fit and that excess is larger than chance gives.
+        Whether the bag does not fit and this excess is larger than chance explains.
     level : float
         Significance level of ``rejected`` and ``unknown_class``.
     cross_fitted : bool
-        Whether the bag was scored by the models that scored the training set. If not, only the
-        density is looked at and p-values tend to be too large (see ``docs/trust.md``): a small one
-        is still a reason to worry.
+        Whether the models that scored the training set also scored the bag. If not, only the
+        density is tested and p-values tend to be too large (see ``docs/trust.md``); a small
+        p-value is still a reason to worry.
     """
 
     p_value: float
@@ -97,17 +93,27 @@ class FitCheck:
 
     @property
     def rejected(self) -> bool:
-        """Whether the p-value is below the level."""
+        """Whether the p-value is at most the level."""
         return self.p_value <= self.level
 
     def worst(self, n: int = 10) -> NDArray[np.int64]:
-        """Return the positions of the ``n`` instances that fit worst, worst first."""
+        """Return the positions of the ``n`` instances that fit worst, starting with the worst."""
         return np.argsort(self.log_densities, kind="stable")[:n]
 
     def to_frame(self, n: int | None = None, backend: str | None = None) -> Any:
-        """Return a frame of the ``n`` worst instances (None: all), worst first.
+        """Return a data frame of the ``n`` instances that fit worst, starting with the worst.
 
-        Columns: ``instance``, ``log_density``, ``local_p_value``.
+        Parameters
+        ----------
+        n : int, optional
+            Default: all instances.
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            With columns ``instance``, ``log_density`` and ``local_p_value``.
         """
         order = self.worst(len(self.log_densities) if n is None else n)
         table = {
@@ -119,7 +125,7 @@ class FitCheck:
 
     @property
     def verdict(self) -> str:
-        """What this means, in a sentence."""
+        """The meaning of the result, in a sentence."""
         p = f"p = {self.p_value:.3g}"
         if not self.rejected:
             return f"The bag looks like a mixture of the training classes ({p})."
@@ -135,7 +141,7 @@ class FitCheck:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers about the whole bag and the verdict, as plain values."""
+        """Return the results for the whole bag and the verdict, as plain values."""
         numbers = ("p_value", "unknown_share", "unknown_class", "rejected", "cross_fitted")
         return {**{name: getattr(self, name) for name in numbers}, "verdict": self.verdict}
 
@@ -163,31 +169,40 @@ def check_fit(
 ) -> FitCheck:
     """Check whether a bag looks like a mixture of the training classes.
 
-    Works for every quantifier on posteriors that keeps its training posteriors: the check has
-    kernel densities of its own, whatever the method. For many bags make a :class:`FitChecker`
-    once.
+    This works for every quantifier on posteriors that keeps its training posteriors, because the
+    check computes its own kernel densities whatever the method. For many bags create one
+    :class:`FitChecker`.
 
     Parameters
     ----------
     quantifier : fitted quantifier on posteriors
     X : instances of the bag, optional
     posteriors : array-like of shape (m, k), optional
-        In the place of X.
+        Posteriors of the bag, instead of X.
     sample_weight : array-like of shape (m,), optional
     training : (X, y), optional
-        What the quantifier was fitted on. The models of its folds are then fitted again and
-        score the bag, which makes p-values exact where ``cv`` has several folds. Needs X, and
-        not needed where the quantifier holds these models (:func:`hold_fold_models`).
+        The data that the quantifier was fitted on. The models of its folds are then refitted and
+        score the bag, which makes p-values exact if ``cv`` has several folds. This requires X. It
+        is not necessary if the quantifier keeps these models (:func:`hold_fold_models`).
     bandwidth : float or {"scott", "silverman"}
-        Of the check's Gaussian kernel on the posteriors.
+        Bandwidth of the check's Gaussian kernel on the posteriors.
     n_null : int
-        Number of null bags.
+        Number of null bags, at least 19.
     level : float in (0, 1)
-        What counts as a small p-value.
+        Significance level.
     random_state : int, Generator or None
-        Draws the null bags, and the fold model of each instance.
+        Source of the null bags, and of the fold model that scores each instance.
     n_jobs : int, optional
-        Native threads.
+        Number of native threads.
+
+    Returns
+    -------
+    FitCheck
+
+    Raises
+    ------
+    ValueError
+        If the quantifier keeps no training posteriors, or a parameter is not allowed.
 
     Examples
     --------
@@ -217,16 +232,17 @@ def check_fit(
 
 @dataclass(frozen=True, eq=False)
 class FitChecker:
-    """The part of :func:`check_fit` that depends on training alone, made once for many bags.
+    """The part of :func:`check_fit` that depends only on training, computed once for many bags.
 
     Attributes
     ----------
     quantifier : fitted quantifier
     densities : TrainingDensities
     embedding : Embedding or None
-        None where training and bag are scored by different models, whose difference it would see.
+        None if different models score training set and bag, because it would detect the difference
+        between the models.
     models : FoldModels or None
-        None where the bag is scored by the quantifier's own classifier.
+        None if the quantifier's classifier scores the bag.
     n_threads : int
     """
 
@@ -246,20 +262,28 @@ class FitChecker:
         n_jobs: int | None = None,
         held: bool = True,
     ) -> FitChecker:
-        """Return the checker of a fitted quantifier; parameters as for :func:`check_fit`.
+        """Return the checker of a fitted quantifier.
 
-        ``held`` says whether to use fold models that the quantifier holds: bags must then be
-        given as X.
+        Parameters
+        ----------
+        quantifier, training, bandwidth, n_jobs
+            As for :func:`check_fit`.
+        held : bool
+            Whether to use fold models that the quantifier keeps. Bags must then be passed as X.
+
+        Returns
+        -------
+        FitChecker
         """
-        made = training_of(quantifier)
+        known = training_of(quantifier)
         kernel, n_threads = default_kernel(bandwidth), thread_count(n_jobs)
-        densities = TrainingDensities.fit(made, len(quantifier.classes_), kernel, n_threads)
+        densities = TrainingDensities.fit(known, len(quantifier.classes_), kernel, n_threads)
         warn_single(densities, quantifier.classes_)
         models = fold_models(quantifier, *training) if training is not None else None
         if models is None and held:
             models = held_fold_models(quantifier)
-        same = models is not None or made.folds is None or len(np.unique(made.folds)) == 1
-        embedding = Embedding.fit(densities, n_threads) if same else None
+        same_models = models is not None or known.folds is None or len(np.unique(known.folds)) == 1
+        embedding = Embedding.fit(densities, n_threads) if same_models else None
         return cls(quantifier, densities, embedding, models, n_threads)
 
     def check(
@@ -276,7 +300,9 @@ class FitChecker:
         _check_effort(n_null, level)
         rng = np.random.default_rng(random_state)
         if self.models is not None and X is None:
-            raise ValueError("the fold models are to score the bag: give X")
+            raise ValueError(
+                "the fold models must score the bag, which needs its instances: pass X"
+            )
         if self.models is None or posteriors is not None:
             points = bag_posteriors(self.quantifier, X, posteriors)
         else:
@@ -292,24 +318,40 @@ class FitChecker:
         n_null: int = N_NULL,
         level: float = LEVEL,
     ) -> FitCheck:
-        """Check a bag whose posteriors (m, k) come from ``models``, or else the classifier."""
-        whole = np.arange(len(points), dtype=np.int64)[None]
-        given = None if weights is None else weights[None]
+        """Check a bag by its posteriors.
+
+        Parameters
+        ----------
+        points : array of shape (m, k)
+            Posteriors by ``models``, or by the quantifier's classifier if ``models`` is None.
+        weights : array of shape (m,) or None
+        rng : Generator
+        n_null, level
+            As for :func:`check_fit`.
+
+        Returns
+        -------
+        FitCheck
+        """
         bag = _Points(self.densities.at(points, self.n_threads), self._kernels_at(points))
-        alpha, seen, near = self._statistics(bag, whole, given)
+        whole = np.arange(len(points), dtype=np.int64)[None]
+        alpha, observed, distance = self._statistics(
+            bag, whole, None if weights is None else weights[None]
+        )
         positions = null_positions(self.densities, alpha[0], len(points), n_null, rng)
-        # Null bags carry the bag's own weights, in an order of their own.
+        # Null bags have the weights of the bag, each in a random order.
         shuffled = None if weights is None else rng.permuted(np.tile(weights, (n_null, 1)), axis=1)
-        _, null, far = self._statistics(self._training_points, positions, shuffled)
-        distances = None if self.embedding is None else np.concatenate([near, far])
-        p_value, p_density, p_distance = p_values(np.concatenate([seen, null]), distances)
-        local, trained = local_p_values(self.densities, bag.densities, alpha[0])
-        share, excessive = unknown_share(local, weights, trained[positions], shuffled, level)
+        _, null, null_distances = self._statistics(self._training_points, positions, shuffled)
+        no_distance = self.embedding is None
+        distances = None if no_distance else np.concatenate([distance, null_distances])
+        p_value, p_density, p_distance = p_values(np.concatenate([observed, null]), distances)
+        local, training = local_p_values(self.densities, bag.densities, alpha[0])
+        share, excessive = unknown_share(local, weights, training[positions], shuffled, level)
         return FitCheck(
             p_value=p_value,
             p_density=p_density,
             p_distance=p_distance,
-            statistic=float(seen[0]),
+            statistic=float(observed[0]),
             null=null,
             prevalence=alpha[0],
             log_densities=bag.densities.floored_log(alpha)[:, 0],
@@ -331,28 +373,43 @@ class FitChecker:
     def _statistics(
         self, points: _Points, positions: Indices, weights: Array | None
     ) -> tuple[Array, Array, Array]:
-        """Return prevalences, T and distances of bags, positions (n_bags, size) of points."""
+        """Return prevalences (n_bags, k), T and distances (n_bags,) of bags.
+
+        ``positions`` and ``weights`` have shape (n_bags, size) and refer to ``points``.
+        """
         alpha = fit_prevalences(points.densities, positions, weights, self.n_threads)
         logs = points.densities.floored_log(alpha, positions)
-        levels = np.average(logs, axis=1, weights=weights) - self.densities.expected_log(alpha)
+        t = np.average(logs, axis=1, weights=weights) - self.densities.expected_log(alpha)
         if self.embedding is None or points.kernels is None:
-            return alpha, levels, np.full(len(positions), np.nan)
-        return alpha, levels, self.embedding.distance(points.kernels, positions, weights, alpha)
+            return alpha, t, np.full(len(positions), np.nan)
+        return alpha, t, self.embedding.distance(points.kernels, positions, weights, alpha)
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """What the statistics need of some points: class densities, and kernels to landmarks."""
+    """Class densities of some points, and their kernels to the landmarks (None: not needed)."""
 
     densities: Densities
     kernels: Array | None
 
 
 def p_values(densities: Array, distances: Array | None) -> tuple[float, float, float]:
-    """Return the p-value of the first of several bags, and those of each statistic alone.
+    """Return the p-value of the first bag among several, and those of each statistic alone.
 
-    The others are the null. Each statistic is turned into p-values among all bags; a bag's
-    smallest one is a statistic again, and is turned into a p-value the same way.
+    The other bags are the null. Each statistic is converted into p-values among all bags. The
+    smaller of a bag's two p-values is a new statistic, converted into a p-value in the same way.
+
+    Parameters
+    ----------
+    densities : array of shape (1 + n_null,)
+        The statistics T; small values are evidence against the fit.
+    distances : array of shape (1 + n_null,) or None
+        Large values are evidence against the fit.
+
+    Returns
+    -------
+    p_value, p_density, p_distance : float
+        The last is NaN without distances.
     """
     low = _shares(densities)
     if distances is None:
@@ -362,7 +419,7 @@ def p_values(densities: Array, distances: Array | None) -> tuple[float, float, f
 
 
 def _shares(values: Array) -> Array:
-    """Return for each value the share of values no larger."""
+    """Return for each value the share of values that are no larger."""
     return np.asarray(np.searchsorted(np.sort(values), values, side="right") / len(values))
 
 
@@ -378,24 +435,28 @@ def with_fit_checks(
     bags: Bags,
     X: Any = None,
 ) -> Estimates:
-    """Return the estimates with ``diagnostics["fit"]``.
+    """Return the estimates with the fit check of every bag as ``diagnostics["fit"]``.
 
     Parameters
     ----------
     quantifier : fitted quantifier on posteriors
     estimates : Estimates
-        Of these bags.
+        Estimates of these bags.
     posteriors : array of shape (pool_size, k)
     bags : Bags
     X : instances of the pool, optional
-        For the fold models, where the quantifier holds them.
+        Scored by the fold models if the quantifier keeps them.
+
+    Returns
+    -------
+    Estimates
     """
     checker = FitChecker.fit(quantifier, n_jobs=quantifier.n_jobs, held=X is not None)
-    seed, found = estimates.options.random_state, []
+    seed, details = estimates.options.random_state, []
     points = posteriors if checker.models is None else checker.models.posteriors(X, seed)
-    for number, where in enumerate(bags):
+    for number, positions in enumerate(bags):
         weights = None if bags.weights is None else bags.bag_weights(number)
         rng = np.random.default_rng(seed)
-        made = checker.check_points(points[where], weights, rng=rng)
-        found.append({"fit": made.summary()})
-    return replace(estimates, details=found)
+        check = checker.check_points(points[positions], weights, rng=rng)
+        details.append({"fit": check.summary()})
+    return replace(estimates, details=details)

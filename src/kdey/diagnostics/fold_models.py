@@ -1,8 +1,8 @@
-"""The models of the folds, fitted again.
+"""Fold models: the classifiers of the cross-validation folds, refitted to score bags.
 
-Training posteriors come from models fitted on a part of the training set, a bag's from the
-classifier fitted on all of it, which is a little surer of itself. A check that compares the two
-sees that difference. Bags scored by the fold models do not have it.
+Training posteriors come from models fitted on a part of the training set, those of a bag from the
+classifier fitted on all of it, which is slightly more confident. A check that compares the two
+would detect this difference. It does not exist if the fold models score the bag.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Q = TypeVar("Q", bound=FittedQuantifier)
 
 @dataclass(frozen=True, eq=False)
 class FoldModels:
-    """Classifiers fitted without one fold each.
+    """Classifiers that were each fitted without one fold.
 
     Attributes
     ----------
@@ -37,73 +37,108 @@ class FoldModels:
     classes: NDArray[Any]
 
     def posteriors(self, X: Any, random_state: Any = None) -> Floats:
-        """Return posteriors (m, k), each instance scored by one model picked at random.
+        """Return posteriors, each instance being scored by one model chosen at random.
 
-        One model per instance, and not their mean: a mean of models is surer than each of them,
-        and each training posterior comes from one.
+        We use one model per instance rather than the mean of all, because each training posterior
+        comes from one model and a mean of models is more confident than each of them.
+
+        Parameters
+        ----------
+        X : instances
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        array of shape (m, k)
         """
         m = _num_samples(X)
         rng = np.random.default_rng(random_state)
         model = rng.permutation(np.arange(m) % len(self.models))
         out = np.empty((m, len(self.classes)))
         for f, fitted in enumerate(self.models):
-            own = np.flatnonzero(model == f)
-            if len(own):
-                out[own] = predict_posteriors(fitted, _safe_indexing(X, own), self.classes)
+            rows = np.flatnonzero(model == f)
+            if len(rows):
+                out[rows] = predict_posteriors(fitted, _safe_indexing(X, rows), self.classes)
         return out
 
 
 def fold_models(quantifier: FittedQuantifier, X: Any, y: ArrayLike) -> FoldModels:
-    """Fit the models of the cross-validation folds of a fitted quantifier again.
+    """Refit the models of the cross-validation folds of a fitted quantifier.
 
-    Where one model made all training posteriors (``cv`` a fraction, a ``FrozenEstimator``) it
-    is the classifier itself and nothing is fitted.
+    If a single model produced all training posteriors (``cv`` is a fraction, or the classifier a
+    ``FrozenEstimator``), this model is the classifier itself and nothing is refitted.
 
     Parameters
     ----------
     quantifier : fitted quantifier with a classifier
-    X, y : what it was fitted on, in the same order
+    X, y : training data
+        The data that the quantifier was fitted on, in the same order.
+
+    Returns
+    -------
+    FoldModels
+
+    Raises
+    ------
+    ValueError
+        If the quantifier has no classifier, or X and y are not its training data.
     """
     training = training_of(quantifier)
     if quantifier.fitted_classifier is None:
-        raise ValueError("quantifier was fitted on posteriors and has no classifier to refit")
+        raise ValueError(
+            "quantifier was fitted on posteriors and has no classifier to refit; fit it on "
+            "instances"
+        )
     labels = np.asarray(y)
-    _check_same(training, quantifier.classes_, X, labels)
+    _check_same_data(training, quantifier.classes_, X, labels)
     if training.folds is None or len(np.unique(training.folds)) == 1:
         return FoldModels((quantifier.fitted_classifier,), quantifier.classes_)
     models = tuple(
-        _without(quantifier, training, int(fold), X, labels) for fold in np.unique(training.folds)
+        _refit_without(quantifier, training, int(fold), X, labels)
+        for fold in np.unique(training.folds)
     )
     return FoldModels(models, quantifier.classes_)
 
 
 def hold_fold_models(quantifier: Q, X: Any, y: ArrayLike) -> Q:
-    """Fit the models of the folds and keep them as ``fold_classifiers_``; return the quantifier.
+    """Refit the models of the folds and keep them in the quantifier as ``fold_classifiers_``.
 
-    Fit checks from instances are then as sharp as with the training data at hand, and a saved
-    model carries them along. Parameters as for :func:`fold_models`.
+    Fit checks on instances then have the same power as with the training data, and a saved model
+    includes the fold models.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier with a classifier
+    X, y : training data
+        As for :func:`fold_models`.
+
+    Returns
+    -------
+    quantifier
+        The same object.
     """
     quantifier.keep_fold_classifiers(fold_models(quantifier, X, y).models)
     return quantifier
 
 
 def held_fold_models(quantifier: FittedQuantifier) -> FoldModels | None:
-    """Return the models that :func:`hold_fold_models` kept; None: there are none."""
+    """Return the models that :func:`hold_fold_models` kept, or None if there are none."""
     models = quantifier.fold_classifiers
     return None if models is None else FoldModels(tuple(models), quantifier.classes_)
 
 
-def _without(
+def _refit_without(
     quantifier: FittedQuantifier,
     training: TrainingPosteriors,
     fold: int,
     X: Any,
     labels: NDArray[Any],
 ) -> Any:
+    """Return the classifier refitted without one fold."""
     instances = _instances(training)
     tested = instances[training.folds == fold]
     rows = np.setdiff1d(np.arange(len(labels)), tested)
-    if len(np.unique(labels[rows])) == 1:  # where training posteriors were all that class, too
+    if len(np.unique(labels[rows])) == 1:  # Its training posteriors were all of that class, too.
         from sklearn.dummy import DummyClassifier
 
         return DummyClassifier().fit(_safe_indexing(X, rows), labels[rows])
@@ -117,12 +152,13 @@ def _without(
 
 
 def _instances(training: TrainingPosteriors) -> NDArray[np.int64]:
+    """Return the position in the training data of each training posterior."""
     if training.instances is not None:
         return training.instances
     return np.arange(len(training.labels))
 
 
-def _check_same(
+def _check_same_data(
     training: TrainingPosteriors, classes: NDArray[Any], X: Any, labels: NDArray[Any]
 ) -> None:
     instances = _instances(training)

@@ -1,7 +1,8 @@
-r"""How much one instance moves an estimate: the asymptotic variance of a quantifier.
+r"""Identifiability: whether classes can be distinguished, and how wide intervals will be.
 
-An instance contributes features f(x) in k dimensions whose class means are the columns of R. The
-estimate inverts E f = R alpha, so a bag's instance moves it by
+The report computes the asymptotic variance of a quantifier from the influence of one instance. An
+instance contributes features f(x) in k dimensions whose class means are the columns of R. The
+estimate inverts E f = R alpha, so an instance of the bag moves it by
 
 .. math:: \psi(x) = R^+ (f(x) - R \alpha)
 
@@ -11,14 +12,11 @@ class i, the variance is
 
 .. math:: \frac1m \sum_i \alpha_i V_i
           + \frac1m \left(\mathrm{diag}\,\alpha - \alpha\alpha^\top\right)
-          + \sum_i \frac{\alpha_i^2}{n_i} V_i :
+          + \sum_i \frac{\alpha_i^2}{n_i} V_i .
 
-which label an instance has, which instances the bag drew (absent where this bag itself is
-asked for), and which instances the templates were made from. For PACC f is the posterior, for
-ACC the decision; for likelihood f_i = p_i / p_alpha, whose class means make R the Fisher
-information.
-
-Identifiability: whether classes can be told apart, and how wide intervals will be.
+The three terms are due to the unknown labels of the instances, to the drawing of the bag (zero if
+the target is this bag itself), and to the drawing of the training set. For PACC f is the posterior,
+for ACC the decision; for likelihood methods f_i = p_i / p_alpha, and R is the Fisher information.
 """
 
 from __future__ import annotations
@@ -42,10 +40,13 @@ from kdey.rows.interface import RowMap
 from kdey.rows.references import KernelSpec, reference_order
 from kdey.simplex import check_prevalence
 
-#: Singular values below this, relative to the features, are rounding: a direction not seen.
-_UNSEEN = 1e-10
-#: Variance along such a direction; any number that makes no bag and no training set enough.
-_NOTHING_KNOWN = 1e12
+#: Singular values below this, relative to the features, are rounding errors: the features carry no
+#: information in that direction.
+_RANK_TOLERANCE = 1e-10
+#: Variance in such a direction, so large that no bag and no training set is enough.
+_UNKNOWN_VARIANCE = 1e12
+#: Pairs of classes with a larger affinity are reported as hard to distinguish.
+INSEPARABLE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +57,12 @@ class Influence:
     ----------
     prevalence : array of shape (k,)
     spread : array of shape (k, k, k)
-        Covariance of psi within each class: entry i is the V_i of the module.
+        Covariance of psi within each class: entry i is the V_i of the formula.
     singular_values : array of shape (k - 1,)
-        Of R along prevalences, scaled to at most one; small ones are directions not seen.
+        Singular values of R along prevalences, scaled to at most one, in falling order; small
+        values belong to directions with little information.
     weakest : array of shape (k,)
-        The change of prevalence that is seen least, of length one.
+        The change of prevalence, of length one, about which there is least information.
     """
 
     prevalence: Array
@@ -70,36 +72,48 @@ class Influence:
 
     @property
     def labels_part(self) -> Array:
-        """Covariance from unknown labels, times the bag's size, shape (k, k)."""
+        """Covariance due to the unknown labels, times the bag size, shape (k, k)."""
         return np.asarray(np.einsum("i,iab->ab", self.prevalence, self.spread))
 
     @property
     def draw_part(self) -> Array:
-        """Covariance from drawing the bag, times its size, shape (k, k)."""
+        """Covariance due to drawing the bag, times the bag size, shape (k, k)."""
         return np.diag(self.prevalence) - np.outer(self.prevalence, self.prevalence)
 
     @property
     def template_parts(self) -> Array:
-        """Covariance from the templates of each class, times its size, shape (k, k, k)."""
+        """Covariance due to each class's template, times the class size, shape (k, k, k)."""
         return np.asarray(self.prevalence[:, None, None] ** 2 * self.spread)
 
 
 def influence(features: Array, training: TrainingDensities, prevalence: Array) -> Influence:
-    """Return the variance parts of features (n, k) of the training points at a prevalence."""
+    """Return the variance parts at a prevalence.
+
+    Parameters
+    ----------
+    features : array of shape (n, k)
+        Features of the training points.
+    training : TrainingDensities
+    prevalence : array of shape (k,)
+
+    Returns
+    -------
+    Influence
+    """
     matrix = training.class_means(features).T
     tangent = tangent_basis(training.n_classes)
     left, values, right = np.linalg.svd(matrix @ tangent, full_matrices=False)
-    usable = values > _UNSEEN * np.linalg.norm(features, axis=1).max()
+    usable = values > _RANK_TOLERANCE * np.linalg.norm(features, axis=1).max()
     inverse = np.where(usable, 1.0 / np.where(usable, values, 1.0), 0.0)
-    moved = (features @ left) * inverse @ right @ tangent.T
-    centred = moved - training.class_means(moved)[training.labels]
+    psi = (features @ left) * inverse @ right @ tangent.T
+    centred = psi - training.class_means(psi)[training.labels]
     weighted = centred * training.class_weights[:, None]
     ends = training.references.offsets
     spread = np.array([weighted[a:b].T @ centred[a:b] for a, b in pairwise(ends)])
-    unseen = tangent @ right[~usable].T
+    unknown = tangent @ right[~usable].T
     return Influence(
         prevalence=prevalence,
-        spread=_unbiased(spread, training.counts) + _NOTHING_KNOWN * (unseen @ unseen.T),
+        spread=_unbiased(spread, training.counts) + _UNKNOWN_VARIANCE * (unknown @ unknown.T),
         singular_values=values / _scale(features, training, tangent),
         weakest=tangent @ right[-1],
     )
@@ -114,10 +128,22 @@ def tangent_basis(n_classes: int) -> Array:
 def features_of(
     row_map: RowMap, training: TrainingDensities, points: Array, prevalence: Array
 ) -> Array:
-    """Return what an instance contributes under the method of ``row_map``, shape (n, k).
+    """Return the features of the training points under the method of ``row_map``, shape (n, k).
 
-    Posteriors or decisions for ACC and PACC; density ratios for everything else, which is exact
-    for KDEy-ML and stands for what the posteriors can tell elsewhere.
+    These are posteriors or decisions for ACC and PACC, and density ratios for all other methods.
+    Density ratios are exact for KDEy-ML; for the others they say what the posteriors contain.
+
+    Parameters
+    ----------
+    row_map : RowMap
+    training : TrainingDensities
+    points : array of shape (n, k)
+        Training posteriors in the order of the references.
+    prevalence : array of shape (k,)
+
+    Returns
+    -------
+    array of shape (n, k)
     """
     features = row_map.influence_features(points)
     if features is not None:
@@ -129,9 +155,9 @@ def features_of(
 
 
 def _unbiased(spread: Array, counts: NDArray[np.int64]) -> Array:
-    """Return the within-class covariances (k, k, k), corrected for the classes' means.
+    """Return the within-class covariances (k, k, k), corrected for the estimation of the means.
 
-    One instance shows no spread: such a class gets the largest of the others'.
+    A class with one instance shows no spread and gets the largest of the other classes.
     """
     several = counts > 1
     factors = np.where(several, counts / np.maximum(counts - 1.0, 1.0), 0.0)
@@ -141,26 +167,23 @@ def _unbiased(spread: Array, counts: NDArray[np.int64]) -> Array:
 
 
 def _scale(features: Array, training: TrainingDensities, tangent: Array) -> float:
-    """Return the largest singular value that classes told apart perfectly would have."""
+    """Return the largest singular value that perfectly separated classes would have."""
     largest = float(np.sqrt(training.class_means((features**2).sum(axis=1)).max()))
     return max(largest, 1e-300) * float(np.linalg.norm(tangent, 2))
 
 
-#: Affinity of two classes above which they are named as hard to tell apart.
-INSEPARABLE = 0.95
-
-
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """What can be known about prevalences at all, before any bag is seen.
+    """How precisely prevalences can be known, before there is any bag.
 
     Attributes
     ----------
     classes : array of shape (k,)
     prevalence : array of shape (k,)
-        Where everything below was computed.
+        The prevalence at which everything below was computed.
     affinity : array of shape (k, k)
-        Bhattacharyya affinity of the class densities: 0 apart, 1 the same.
+        Bhattacharyya affinity of the class densities: 0 if they do not overlap, 1 if they are the
+        same.
     influence : Influence
         The variance of the estimate by its sources.
     training_counts : array of shape (k,)
@@ -184,14 +207,30 @@ class Identifiability:
 
     @property
     def inseparable(self) -> list[tuple[Any, Any, float]]:
-        """Pairs of classes with an affinity above 0.95, most alike first."""
+        """Pairs of classes with an affinity above 0.95, by falling affinity."""
         upper = np.triu(self.affinity, 1)
-        found = np.argwhere(upper > INSEPARABLE)
-        named = [(self.classes[i], self.classes[j], float(upper[i, j])) for i, j in found]
-        return sorted(named, key=lambda pair: -pair[2])
+        positions = np.argwhere(upper > INSEPARABLE)
+        pairs = [(self.classes[i], self.classes[j], float(upper[i, j])) for i, j in positions]
+        return sorted(pairs, key=lambda pair: -pair[2])
 
     def bag_covariance(self, bag_size: int | None = None, target: str = "population") -> Array:
-        """Return the part of the covariance that a larger bag lowers, shape (k, k)."""
+        """Return the part of the covariance that a larger bag lowers, shape (k, k).
+
+        Parameters
+        ----------
+        bag_size : int, optional
+            Default: that of the report.
+        target : {"population", "bag"}
+
+        Returns
+        -------
+        array of shape (k, k)
+
+        Raises
+        ------
+        ValueError
+            If ``target`` is none of the two.
+        """
         if target not in ("population", "bag"):
             raise ValueError(f"target must be 'population' or 'bag', got {target!r}")
         drawn = self.influence.draw_part if target == "population" else 0.0
@@ -214,18 +253,37 @@ class Identifiability:
     def width(self, bag_size: int | None = None, target: str = "population") -> Array:
         """Return the expected width of the intervals, shape (k,).
 
-        Where the data say little, the simplex says more: the covariance is combined with that
-        of a prevalence that may be anything (uniform on the simplex).
+        Data with little information cannot make an interval wider than the simplex. We therefore
+        combine the covariance with that of a uniform distribution on the simplex.
+
+        Parameters
+        ----------
+        bag_size : int, optional
+            Default: that of the report.
+        target : {"population", "bag"}
+
+        Returns
+        -------
+        array of shape (k,)
         """
         covariance = self.bag_covariance(bag_size, target) + self.template_covariance()
         variance = np.diag(_within_simplex(covariance))
         return np.minimum(2.0 * z_score(self.confidence) * np.sqrt(np.maximum(variance, 0.0)), 1.0)
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return a frame with one row per class.
+        """Return a data frame with one row per class.
 
-        Columns: ``class``, ``prevalence``, ``width`` (population), ``width_bag``, ``bag_share`` (of
-        the variance, by the bag), ``closest`` and ``affinity`` (the class most alike).
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            With columns ``class``, ``prevalence``, ``width`` (population), ``width_bag``,
+            ``bag_share`` (share of the variance that is due to the bag), ``closest`` and
+            ``affinity`` (the most similar class and its affinity).
         """
         others = self.affinity - 2.0 * np.eye(len(self.classes))
         bag, template = self.bag_variance(), self.template_variance()
@@ -243,20 +301,20 @@ class Identifiability:
 
     @property
     def verdict(self) -> str:
-        """What this means, in a few sentences."""
+        """The meaning of the report, in a few sentences."""
         widths = self.width()
         worst = int(widths.argmax())
-        told = [
+        sentences = [
             f"At a bag of {self.bag_size}, {self.confidence:.0%} intervals are expected to be "
             f"{np.median(widths):.3f} wide (median), up to {widths[worst]:.3f} for class "
             f"{self.classes[worst]}."
         ]
         for first, second, affinity in self.inseparable[:5]:
-            told.append(
+            sentences.append(
                 f"Classes {first} and {second} can hardly be told apart (affinity {affinity:.2f}): "
                 "only their sum is known well."
             )
-        return " ".join(told)
+        return " ".join(sentences)
 
     def __str__(self) -> str:
         """Return the verdict."""
@@ -272,23 +330,33 @@ def identifiability(
     bandwidth: float | str | None = None,
     n_jobs: int | None = None,
 ) -> Identifiability:
-    """Report how well prevalences can be known from a quantifier's posteriors.
+    """Report how precisely prevalences can be known from a quantifier's posteriors.
 
-    Variances are first-order (see :mod:`kdey.diagnostics.identify`): right for bags of a hundred
-    or more away from the border of the simplex, too wide at it, where an estimate cannot fall
-    below zero.
+    Variances are first-order (see :mod:`kdey.diagnostics.identify`). They are accurate for bags of
+    a hundred or more in the interior of the simplex, and too large at its border, where an estimate
+    cannot fall below zero.
 
     Parameters
     ----------
     quantifier : fitted quantifier on posteriors that keeps its training posteriors
     bag_size : int
     prevalence : array-like of shape (k,), optional
-        Where to look; default: the training prevalence.
+        The prevalence at which to compute the report; default: the training prevalence.
     confidence : float in (0, 1)
     bandwidth : float or {"scott", "silverman"}, optional
-        Of the kernel densities; default: the kernel given to the quantifier, or 0.1 on the
-        plain simplex where it has none or chose its own.
+        Bandwidth of the kernel densities. By default we use the kernel that the user chose for the
+        quantifier, or 0.1 on the plain simplex if there is none or it was chosen automatically.
     n_jobs : int, optional
+        Number of native threads.
+
+    Returns
+    -------
+    Identifiability
+
+    Raises
+    ------
+    ValueError
+        If the quantifier keeps no training posteriors, or a parameter is not allowed.
 
     Examples
     --------
@@ -303,8 +371,9 @@ def identifiability(
     z_score(confidence)
     training = training_of(quantifier)
     classes = np.asarray(quantifier.classes_)
-    given = quantifier.prevalence_ if prevalence is None else prevalence
-    alpha = check_prevalence(given, len(classes))
+    alpha = check_prevalence(
+        quantifier.prevalence_ if prevalence is None else prevalence, len(classes)
+    )
     kernel = _kernel(quantifier, bandwidth)
     fitted = TrainingDensities.fit(training, len(classes), kernel, thread_count(n_jobs))
     warn_single(fitted, classes)
@@ -322,27 +391,26 @@ def identifiability(
 
 
 def z_score(confidence: float) -> float:
-    """Return the normal quantile of a two-sided confidence, or raise."""
+    """Return the normal quantile of a two-sided confidence, or raise ValueError."""
     return float(ndtri(0.5 + 0.5 * check_share(confidence, "confidence")))
 
 
 def _within_simplex(covariance: Array) -> Array:
-    """Return the covariance of an estimate together with a uniform prior, shape (k, k)."""
+    """Return the covariance of an estimate combined with a uniform prior, shape (k, k)."""
     k = len(covariance)
     basis = tangent_basis(k)
     # Along vectors that sum to zero, the uniform distribution on the simplex has this variance.
-    anything = np.eye(k - 1) / (k * (k + 1.0))
-    own = basis.T @ covariance @ basis
-    return np.asarray(
-        basis @ (anything - anything @ np.linalg.solve(own + anything, anything)) @ basis.T
-    )
+    prior = np.eye(k - 1) / (k * (k + 1.0))
+    data = basis.T @ covariance @ basis
+    return np.asarray(basis @ (prior - prior @ np.linalg.solve(data + prior, prior)) @ basis.T)
 
 
 def _kernel(quantifier: FittedQuantifier, bandwidth: float | str | None) -> KernelSpec:
+    """Return the kernel of the densities: the user's, or the default."""
     references = fitted_stages(quantifier).row_map.class_references()
-    # A bandwidth chosen for small errors can be too small to judge overlap by.
-    chosen = quantifier.tuning_record is not None
-    if bandwidth is None and not chosen and references is not None:
+    # A bandwidth that was tuned for small errors can be too small to measure overlap.
+    tuned = quantifier.tuning_record is not None
+    if bandwidth is None and not tuned and references is not None:
         return references.spec
     return default_kernel(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
 
@@ -353,14 +421,14 @@ def _sorted_posteriors(training: TrainingPosteriors) -> Array:
 
 
 def _affinity(fitted: TrainingDensities) -> Array:
-    r"""Return the affinities, :math:`E_{(p_i + p_j)/2}\, 2\sqrt{p_i p_j} / (p_i + p_j)`."""
+    r"""Return :math:`E_{(p_i + p_j)/2}\, 2\sqrt{p_i p_j} / (p_i + p_j)`, shape (k, k)."""
     rows, k = fitted.held_out.rows, fitted.n_classes
-    out = np.eye(k)
+    affinity = np.eye(k)
     for i in range(k):
         total = rows[:, i : i + 1] + rows
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = np.where(total > 0, 2.0 * np.sqrt(rows[:, i : i + 1] * rows) / total, 0.0)
         means = fitted.class_means(ratio)
-        out[i] = 0.5 * (means[i] + np.diag(means))
-    out[np.diag_indices(k)] = 1.0
-    return np.asarray(np.minimum(0.5 * (out + out.T), 1.0))
+        affinity[i] = 0.5 * (means[i] + np.diag(means))
+    affinity[np.diag_indices(k)] = 1.0
+    return np.asarray(np.minimum(0.5 * (affinity + affinity.T), 1.0))

@@ -1,7 +1,7 @@
-"""Planning: how large a bag, or how many more labels, for intervals of a wanted width.
+"""Planning: how large a bag, or how many more labels, intervals of a desired width need.
 
-Both read the variance parts of an identifiability report: the bag's falls like one over its
-size, the templates' like one over the training size of each class.
+Both plans use the variance parts of an identifiability report. The part of the bag is proportional
+to one over its size, the part of the templates to one over the training size of each class.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from kdey.fitted import FittedQuantifier
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-#: Share of a class's labels added at a time: fine enough for a plan.
+#: We add two percent of a class's labels at a time, which is fine enough for a plan.
 _STEP = 0.02
-#: A plan beyond this many labels is called out of reach.
-_MOST_LABELS = 10_000_000
+#: A plan that needs more labels than this counts as unreachable.
+_MAX_LABELS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class BagPlan:
-    """How large a bag must be.
+    """The bag size that intervals of a desired width need.
 
     Attributes
     ----------
     classes : array of shape (k,)
     width : float
-        What was asked for.
+        The desired width.
     bag_sizes : array of shape (k,)
-        For each class, rounded up to two digits; inf where no bag is large enough.
+        Size for each class, rounded up to two digits; inf if no bag is large enough.
     floors : array of shape (k,)
-        The width that remains at an infinite bag: that of the templates.
+        The width that remains with an infinitely large bag, due to the templates.
     """
 
     classes: NDArray[Any]
@@ -47,7 +47,7 @@ class BagPlan:
 
     @property
     def bag_size(self) -> float:
-        """Size at which every class has the wanted width; inf where there is none."""
+        """Size at which every class has the desired width; inf if there is none."""
         return float(self.bag_sizes.max())
 
     @property
@@ -57,38 +57,49 @@ class BagPlan:
 
     @property
     def verdict(self) -> str:
-        """What this means, in a sentence."""
+        """The meaning of the plan, in a sentence."""
         if self.reachable:
             return f"A bag of about {self.bag_size:,.0f} gives intervals of {self.width:g}."
         worst = int(self.floors.argmax())
         return (
             f"No bag gives intervals of {self.width:g} for every class: class "
-            f"{self.classes[worst]} stays at {self.floors[worst]:.3g} or wider for want of "
-            "training labels (see plan_labels)."
+            f"{self.classes[worst]} stays at {self.floors[worst]:.3g} or wider because there are "
+            "too few training labels (see plan_labels)."
         )
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return a frame with one row per class: ``class``, ``bag_size``, ``floor``."""
+        """Return a data frame with one row per class: ``class``, ``bag_size``, ``floor``.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+        """
         table = {"class": self.classes, "bag_size": self.bag_sizes, "floor": self.floors}
         return make_frame(table, backend)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelPlan:
-    """How many more labels of which class.
+    """The additional labels of each class that intervals of a desired width need.
 
     Attributes
     ----------
     classes : array of shape (k,)
     width : float
-        What was asked for.
+        The desired width.
     extra : int array of shape (k,)
-        More labels of each class, rounded up to two digits.
+        Additional labels of each class, rounded up to two digits.
     floor : float
-        The width that remains at infinite training data: that of the bag.
+        The width that remains with infinitely many training data, due to the bag.
     expected_width : float
-        Of the widest class with the extra labels.
+        Width of the widest class with the additional labels.
     reachable : bool
+        Whether any number of labels is enough.
     """
 
     classes: NDArray[Any]
@@ -100,14 +111,14 @@ class LabelPlan:
 
     @property
     def verdict(self) -> str:
-        """What this means, in a sentence."""
+        """The meaning of the plan, in a sentence."""
         if not self.reachable:
             return (
                 f"No number of labels gives intervals of {self.width:g}: the bag alone leaves "
-                f"{self.floor:.3g}. Take a larger bag (see plan_bag_size)."
+                f"{self.floor:.3g}. Use a larger bag (see plan_bag_size)."
             )
         if not self.extra.any():
-            return f"The labels at hand are enough for intervals of {self.width:g}."
+            return f"The present labels are enough for intervals of {self.width:g}."
         most = int(self.extra.argmax())
         return (
             f"About {int(self.extra.sum()):,} more labels give intervals of {self.width:g}, most "
@@ -115,7 +126,17 @@ class LabelPlan:
         )
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return a frame with one row per class: ``class``, ``extra_labels``."""
+        """Return a data frame with one row per class: ``class``, ``extra_labels``.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+        """
         return make_frame({"class": self.classes, "extra_labels": self.extra}, backend)
 
 
@@ -127,10 +148,19 @@ def plan_bag_size(
     Parameters
     ----------
     source : Identifiability, or a fitted quantifier
-        A report made at the prevalence that is expected, whose confidence is used; a quantifier
-        stands for its report at the training prevalence.
+        A report at the expected prevalence, whose confidence is used. For a quantifier it is the
+        report at the training prevalence.
     width : float in (0, 1)
     target : {"population", "bag"}
+
+    Returns
+    -------
+    BagPlan
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not allowed.
 
     Examples
     --------
@@ -159,10 +189,10 @@ def plan_labels(
     bag_size: int | None = None,
     target: str = "population",
 ) -> LabelPlan:
-    """Return how many more labels of which class make intervals ``width`` wide.
+    """Return how many more labels of each class make intervals ``width`` wide.
 
     Labels are added step by step to the class whose labels lower the variance of the widest
-    interval most per label. That more labels also make a better classifier is not counted.
+    interval most per label. The plan ignores that more labels also improve the classifier.
 
     Parameters
     ----------
@@ -170,8 +200,17 @@ def plan_labels(
         As for :func:`plan_bag_size`.
     width : float in (0, 1)
     bag_size : int, optional
-        Default: the report's.
+        Default: that of the report.
     target : {"population", "bag"}
+
+    Returns
+    -------
+    LabelPlan
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not allowed.
     """
     report = _report(source)
     allowed = _allowed_variance(report, width)
@@ -182,7 +221,7 @@ def plan_labels(
     reachable = bool((from_bag < allowed).all())
     while reachable and (from_bag + report.template_variance(counts)).max() > allowed:
         _add_labels(report, from_bag, counts)
-        reachable = bool(counts.sum() < _MOST_LABELS)
+        reachable = bool(counts.sum() < _MAX_LABELS)
     extra = _round_up(counts - report.training_counts) if reachable else np.zeros(len(counts))
     final = from_bag + report.template_variance(report.training_counts + extra)
     return LabelPlan(
@@ -200,6 +239,7 @@ def _report(source: Identifiability | FittedQuantifier) -> Identifiability:
 
 
 def _add_labels(report: Identifiability, from_bag: Array, counts: Array) -> None:
+    """Add labels, in place, to the class that lowers the largest variance most per label."""
     widest = int((from_bag + report.template_variance(counts)).argmax())
     gain = report.influence.template_parts[:, widest, widest] / counts**2
     best = int(gain.argmax())
@@ -207,14 +247,16 @@ def _add_labels(report: Identifiability, from_bag: Array, counts: Array) -> None
 
 
 def _allowed_variance(report: Identifiability, width: float) -> float:
-    # A confidence next to zero has a quantile of zero: any spread will do.
+    """Return the variance at which an interval has the desired width."""
+    # At a confidence close to zero the quantile is zero, and any variance is allowed.
     quantile = max(z_score(report.confidence), 1e-100)
     return float((check_share(width, "width") / (2.0 * quantile)) ** 2)
 
 
 def _round_up(numbers: Array) -> Array:
-    """Return numbers rounded up to two significant digits; zero and inf stay."""
-    some = np.isfinite(numbers) & (numbers > 0)
+    """Return numbers rounded up to two significant digits, except zero and inf."""
+    positive = np.isfinite(numbers) & (numbers > 0)
     digits = np.zeros(len(numbers))
-    digits[some] = np.maximum(np.floor(np.log10(numbers[some])) - 1.0, 0.0)
-    return np.asarray(np.where(some, np.ceil(numbers / 10**digits - 1e-9) * 10**digits, numbers))
+    digits[positive] = np.maximum(np.floor(np.log10(numbers[positive])) - 1.0, 0.0)
+    rounded = np.ceil(numbers / 10**digits - 1e-9) * 10**digits
+    return np.asarray(np.where(positive, rounded, numbers))

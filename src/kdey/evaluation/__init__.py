@@ -1,4 +1,4 @@
-"""Evaluation: fitted quantifiers, a pool with labels and a protocol in, errors per bag out."""
+"""Evaluation: errors of fitted quantifiers on the bags that a protocol draws from labelled data."""
 
 from kdey.evaluation.results import MethodResults, Results
 from kdey.evaluation.run import evaluate, fit_many

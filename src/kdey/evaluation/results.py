@@ -13,12 +13,13 @@ from kdey._support.frames import make_frame
 from kdey.bags import Array
 from kdey.solvers.solution import Solution
 
-_PARTS = ("gap", "n_iter", "converged")
+#: Fields of a solution that are columns of the frame.
+_SOLUTION_COLUMNS = ("gap", "n_iter", "converged")
 
 
 @dataclass(frozen=True, eq=False)
 class MethodResults:
-    """What one method gave.
+    """Results of one method.
 
     Attributes
     ----------
@@ -26,10 +27,10 @@ class MethodResults:
         Estimated prevalences of all bags, with their certificates.
     errors : mapping from the name of a metric to an array of shape (n_bags,)
     seconds : array of shape (n_bags,)
-        Wall time of each bag: its share of the batch it was solved in.
+        Wall time of each bag: its share of the batch in which it was solved.
     pool_seconds : float
-        Wall time of the work per instance that this method did first: its rows, and posteriors
-        that no method before it had asked for.
+        Wall time of the work on the pool: rows, and posteriors that no earlier method had
+        computed.
     """
 
     solution: Solution
@@ -49,7 +50,7 @@ class Results:
         True prevalences, in the order of ``classes``.
     sizes : int array of shape (n_bags,)
     names : array of shape (n_bags,)
-        Names of the bags; their numbers where they have none.
+        Names of the bags, or their numbers if they have no names.
     methods : mapping from the name of a method to :class:`MethodResults`
     """
 
@@ -64,49 +65,93 @@ class Results:
         return len(self.true)
 
     def estimated(self, method: str | None = None) -> Array:
-        """Return the estimated prevalences of a method, shape (n_bags, k)."""
-        return self._method(method).solution.prevalence
-
-    def errors(self, metric: str, method: str | None = None) -> Array:
-        """Return the errors of a method, shape (n_bags,)."""
-        found = self._method(method).errors
-        if metric not in found:
-            raise ValueError(f"metric must be one of {list(found)}, got {metric!r}")
-        return found[metric]
-
-    def to_frame(self, backend: str | None = None, *, by_class: bool = False) -> Any:
-        """Return a tidy frame with one row per method and bag.
-
-        Columns: ``method``, ``bag``, ``size``, one ``true[c]`` and one ``estimated[c]`` per class
-        c, one per metric, then ``gap``, ``n_iter``, ``converged`` and ``seconds``.
+        """Return the estimated prevalences of a method.
 
         Parameters
         ----------
-        backend : see :func:`kdey._support.frames.make_frame`
-        by_class : bool
-            One row per method, bag and class instead: ``method``, ``bag``, ``class``, ``true``,
-            ``estimated``.
+        method : str, optional
+            Name of the method; not needed if there is only one.
+
+        Returns
+        -------
+        array of shape (n_bags, k)
+
+        Raises
+        ------
+        ValueError
+            If there is no such method.
         """
-        parts = self._class_columns if by_class else self._bag_columns
-        tables = [parts(name, found) for name, found in self.methods.items()]
+        return self._method(method).solution.prevalence
+
+    def errors(self, metric: str, method: str | None = None) -> Array:
+        """Return the errors of a method.
+
+        Parameters
+        ----------
+        metric : str
+            Name of the metric.
+        method : str, optional
+            Name of the method; not needed if there is only one.
+
+        Returns
+        -------
+        array of shape (n_bags,)
+
+        Raises
+        ------
+        ValueError
+            If there is no such metric or method.
+        """
+        errors = self._method(method).errors
+        if metric not in errors:
+            raise ValueError(f"metric must be one of {list(errors)}, got {metric!r}")
+        return errors[metric]
+
+    def to_frame(self, backend: str | None = None, *, by_class: bool = False) -> Any:
+        """Return a data frame with one row per method and bag.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+        by_class : bool
+            Whether to return one row per method, bag and class instead.
+
+        Returns
+        -------
+        data frame
+            With columns ``method``, ``bag``, ``size``, a ``true[c]`` and an ``estimated[c]`` for
+            each class c, one for each metric, then ``gap``, ``n_iter``, ``converged`` and
+            ``seconds``; by class, ``method``, ``bag``, ``class``, ``true`` and ``estimated``.
+        """
+        columns = self._class_columns if by_class else self._bag_columns
+        tables = [columns(name, results) for name, results in self.methods.items()]
         return make_frame(
             {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}, backend
         )
 
     def summary(self, backend: str | None = None) -> Any:
-        """Return a frame with one row per method, ordered by the first metric.
+        """Return a data frame with one row per method, ordered by the first metric.
 
-        Mean errors over bags, the largest gap (NaN where no bag has a certificate), the number
-        of bags that did not converge and the seconds in all.
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            With the mean errors over bags, the largest gap (NaN if no bag has a certificate), the
+            number of bags that did not converge, and the total of seconds.
         """
         rows = sorted(self.methods, key=lambda name: tuple(self._means(name).values()))
         table: dict[str, list[Any]] = {"method": rows}
         for metric in self._means(rows[0]):
             table[metric] = [self._means(name)[metric] for name in rows]
-        found = [self.methods[name] for name in rows]
-        table["largest_gap"] = [_largest(one.solution.gap) for one in found]
-        table["not_converged"] = [int((~one.solution.converged).sum()) for one in found]
-        table["seconds"] = [float(one.seconds.sum()) + one.pool_seconds for one in found]
+        methods = [self.methods[name] for name in rows]
+        table["largest_gap"] = [_largest(m.solution.gap) for m in methods]
+        table["not_converged"] = [int((~m.solution.converged).sum()) for m in methods]
+        table["seconds"] = [float(m.seconds.sum()) + m.pool_seconds for m in methods]
         return make_frame(table, backend)
 
     def _method(self, method: str | None) -> MethodResults:
@@ -119,27 +164,28 @@ class Results:
     def _means(self, name: str) -> dict[str, float]:
         return {metric: float(e.mean()) for metric, e in self.methods[name].errors.items()}
 
-    def _bag_columns(self, name: str, found: MethodResults) -> dict[str, NDArray[Any]]:
+    def _bag_columns(self, name: str, results: MethodResults) -> dict[str, NDArray[Any]]:
         table = {"method": np.full(len(self), name), "bag": self.names, "size": self.sizes}
         for label, column in zip(self.classes.tolist(), self.true.T, strict=True):
             table[f"true[{label}]"] = column
-        for label, column in zip(self.classes.tolist(), found.solution.prevalence.T, strict=True):
+        for label, column in zip(self.classes.tolist(), results.solution.prevalence.T, strict=True):
             table[f"estimated[{label}]"] = column
-        table |= dict(found.errors)
-        table |= {part: getattr(found.solution, part) for part in _PARTS}
-        return table | {"seconds": found.seconds}
+        table |= dict(results.errors)
+        table |= {column: getattr(results.solution, column) for column in _SOLUTION_COLUMNS}
+        return table | {"seconds": results.seconds}
 
-    def _class_columns(self, name: str, found: MethodResults) -> dict[str, NDArray[Any]]:
+    def _class_columns(self, name: str, results: MethodResults) -> dict[str, NDArray[Any]]:
         n, k = self.true.shape
         return {
             "method": np.full(n * k, name),
             "bag": np.repeat(self.names, k),
             "class": np.tile(self.classes, n),
             "true": self.true.ravel(),
-            "estimated": found.solution.prevalence.ravel(),
+            "estimated": results.solution.prevalence.ravel(),
         }
 
 
 def _largest(gaps: Array) -> float:
+    """Return the largest gap that is known, or NaN."""
     known = gaps[~np.isnan(gaps)]
     return float(known.max()) if len(known) else float("nan")

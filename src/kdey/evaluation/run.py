@@ -1,6 +1,8 @@
-"""Fitting several quantifiers with one fit per distinct classifier stage.
+"""Fitting several quantifiers, and evaluating them over the bags of a protocol.
 
-Evaluation over a protocol: the work per instance once per pool, bags in native batches.
+:func:`fit_many` fits each distinct classifier stage once. :func:`evaluate` does the work per
+instance (posteriors and rows) once for the pool, whatever the number of bags, and passes bags to
+the solvers in batches.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import PoolWork
 from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 
+#: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
+#: depend on it.
+BATCH = 1 << 20
+
 
 def fit_many(
     quantifiers: Mapping[str, QuantifierLike],
@@ -40,21 +46,28 @@ def fit_many(
 ) -> dict[str, Any]:
     """Fit clones of several quantifiers, each distinct classifier stage once.
 
-    Quantifiers that agree on classifier, ``cv`` and ``random_state`` get the very same fitted
-    classifier and training posteriors (so that :func:`kdey.evaluate` computes its posteriors
-    once); those without such a stage are fitted on their own.
+    Quantifiers that agree on classifier, ``cv`` and ``random_state`` share the fitted classifier
+    object and its training posteriors, so that :func:`kdey.evaluate` computes posteriors once.
+    Quantifiers without such a stage are fitted separately.
 
     Parameters
     ----------
     quantifiers : mapping from names to quantifiers
-        Unfitted; left as they are.
-    X, y, sample_weight : as for ``fit``
+        Unfitted; they are not changed.
+    X : training instances
+    y : array-like of shape (n,)
+    sample_weight : array-like of shape (n,), optional
     n_jobs : int, optional
-        Classifier fits run at once.
+        Number of classifier fits that run at the same time.
 
     Returns
     -------
     fitted : dict from the names to fitted clones
+
+    Raises
+    ------
+    TypeError
+        If ``quantifiers`` is not a mapping from names to quantifiers.
 
     Examples
     --------
@@ -72,7 +85,9 @@ def fit_many(
     fitted = {}
     for name, quantifier in quantifiers.items():
         if not hasattr(quantifier, "fit") or isinstance(quantifier, type):
-            raise TypeError(f"quantifiers must hold quantifiers, but {name!r} is {quantifier!r}")
+            raise TypeError(
+                f"quantifiers must map names to quantifiers, but {name!r} is {quantifier!r}"
+            )
         copy = clone(quantifier)
         method = as_quantifier(copy).stages()
         if method is None:
@@ -84,10 +99,6 @@ def fit_many(
             stages[key] = method.classifier.fit(X, codes, classes, sample_weight, n_jobs)
         fitted[name] = copy.fit_stage(stages[key], X, y)
     return fitted
-
-
-#: Drawn instances per batch of bags: bounds memory and paces the progress, not the result.
-BATCH = 1 << 20
 
 
 def evaluate(
@@ -103,31 +114,39 @@ def evaluate(
 ) -> Results:
     """Estimate the prevalences of a protocol's bags and compare them with the true ones.
 
-    Classifier and rows are computed once per pool, whatever the number of bags, and quantifiers
-    that hold the very same classifier object (see :func:`kdey.fit_many`) share its posteriors.
+    Posteriors and rows are computed once for the pool, whatever the number of bags. Quantifiers
+    that share the same classifier object (see :func:`kdey.fit_many`) share its posteriors.
 
     Parameters
     ----------
     quantifiers : fitted quantifier, or mapping from names to fitted quantifiers
-        Anything with ``classes_`` and ``predict_bags(X, bags)`` or ``predict(X)`` will do.
+        Any object with ``classes_`` and ``predict_bags(X, bags)`` or ``predict(X)`` is accepted.
     X : instances of the pool
-    y : array-like of shape (m,)
-        Labels of the pool. None is for protocols that need none (``GivenBags``).
+    y : array-like of shape (m,) or None
+        Labels of the pool. None is allowed for protocols that need no labels (``GivenBags``).
     protocol : protocol
         Draws the bags from the labels; default ``APP()``.
     metrics : metric or sequence of metrics
         As in :func:`kdey.metrics.get_metric`.
     n_jobs : int, optional
-        Native threads; default: each quantifier's own. Results do not depend on it.
+        Native threads; default: that of each quantifier. Results do not depend on it.
     chunk_size : int, optional
-        Bags per batch; by default as many as hold about a million instances.
+        Bags per batch; by default as many as have about a million instances together.
     verbose : bool or "auto"
         Whether to show progress; see :func:`kdey._support.progress.progress`.
 
     Returns
     -------
     results : Results
-        One row per bag and method; ``results.to_frame()``, ``results.summary()``.
+        One row per bag and method; see ``results.to_frame()`` and ``results.summary()``.
+
+    Raises
+    ------
+    NotFittedError
+        If a quantifier is not fitted.
+    ValueError
+        If quantifiers differ in their classes, bags do not fit the pool, or a parameter is not
+        allowed.
 
     Examples
     --------
@@ -143,27 +162,28 @@ def evaluate(
     True
     """
     named = _named(quantifiers)
-    found = _metrics(metrics)
+    chosen_metrics = _metrics(metrics)
     classes = _common_classes(named)
     if protocol is not None:
         check_protocol(protocol)
     labelled = (APP() if protocol is None else protocol).bags(y, classes)  # type: ignore[arg-type]
     if labelled.bags.pool_size != _num_samples(X):
         raise ValueError(
-            f"X has {_num_samples(X)} instances, but the bags are over {labelled.bags.pool_size}"
+            f"X has {_num_samples(X)} instances, but the bags of the protocol refer to a pool of "
+            f"{labelled.bags.pool_size}"
         )
     batches = list(_batches(labelled.bags, chunk_size))
     pool = PoolWork(X, n_jobs)
     with progress(len(named) * len(labelled), "bags", verbose) as shown:
         methods = {
-            name: _evaluate_one(quantifier, pool, labelled, batches, found, shown)
+            name: _evaluate_method(quantifier, pool, labelled, batches, chosen_metrics, shown)
             for name, quantifier in named.items()
         }
     names = np.arange(len(labelled)) if labelled.names is None else labelled.names
     return Results(classes, labelled.prevalences, labelled.sizes, names, methods)
 
 
-def _evaluate_one(
+def _evaluate_method(
     quantifier: QuantifierLike,
     pool: PoolWork,
     labelled: LabelledBags,
@@ -171,6 +191,7 @@ def _evaluate_one(
     metrics: list[Metric],
     shown: Progress[Any],
 ) -> MethodResults:
+    """Solve all batches of bags by one quantifier and compute its errors."""
     start = time.perf_counter()
     solve = as_quantifier(quantifier).on_pool(pool)
     pool_seconds = time.perf_counter() - start
@@ -195,22 +216,25 @@ def _named(
     if not isinstance(quantifiers, Mapping):
         return {type(quantifiers).__name__: quantifiers}
     if not quantifiers:
-        raise ValueError("quantifiers is empty: at least one is needed")
+        raise ValueError("quantifiers is empty: pass at least one fitted quantifier")
     return {str(name): quantifier for name, quantifier in quantifiers.items()}
 
 
 def _metrics(metrics: MetricLike | Sequence[MetricLike]) -> list[Metric]:
     several = not isinstance(metrics, str | Metric) and isinstance(metrics, Sequence)
-    found = [get_metric(metric) for metric in (metrics if several else [metrics])]  # type: ignore
-    if len({metric.name for metric in found}) != len(found) or not found:
-        raise ValueError("metrics must name at least one metric, and each once")
-    return found
+    chosen = [get_metric(metric) for metric in (metrics if several else [metrics])]  # type: ignore
+    if len({metric.name for metric in chosen}) != len(chosen) or not chosen:
+        raise ValueError("metrics must name at least one metric, and each only once")
+    return chosen
 
 
 def _common_classes(named: Mapping[str, Any]) -> NDArray[Any]:
+    """Return the classes of the quantifiers, or raise if these differ."""
     for name, quantifier in named.items():
         if not hasattr(quantifier, "classes_"):
-            raise NotFittedError(f"quantifier {name!r} is not fitted: it has no classes_")
+            raise NotFittedError(
+                f"quantifier {name!r} is not fitted (it has no classes_): call fit first"
+            )
     first = next(iter(named.values())).classes_
     for name, quantifier in named.items():
         if np.asarray(quantifier.classes_).tolist() != np.asarray(first).tolist():
@@ -219,15 +243,15 @@ def _common_classes(named: Mapping[str, Any]) -> NDArray[Any]:
 
 
 def _batches(bags: Bags, chunk_size: int | None) -> Iterator[slice]:
-    """Cut the bags into runs of ``chunk_size``, or of about ``BATCH`` drawn instances."""
+    """Yield slices of ``chunk_size`` bags, or of about ``BATCH`` drawn instances."""
     if chunk_size is not None:
         check_count(chunk_size, "chunk_size")
     start = 0
     while start < len(bags):
         if chunk_size is None:
             target = bags.offsets[start] + BATCH
-            fitting = int(np.searchsorted(bags.offsets, target, side="right")) - 1
-            stop = max(fitting, start + 1)
+            last = int(np.searchsorted(bags.offsets, target, side="right")) - 1
+            stop = max(last, start + 1)
         else:
             stop = start + int(chunk_size)
         yield slice(start, min(stop, len(bags)))

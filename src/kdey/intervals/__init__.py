@@ -1,9 +1,12 @@
 """Intervals: how far an estimated prevalence may be from the truth.
 
-Two targets (the population, this bag), two ways (analytic, bootstrap), one result
-(:class:`Estimate`). ``moments.py`` and ``score_interval.py`` hold the analytic interval,
-``bootstrap.py``, ``resampling.py`` and ``resolving.py`` the bootstrap, ``limits.py`` what holds for
-both, ``run.py`` puts them together.
+An interval has one of two targets (the population, or this very bag) and is computed in one of two
+ways (analytically, or by bootstrap). The result is an :class:`Estimate` either way.
+
+``run.py`` chooses the way and assembles the result. The analytic interval is in ``moments.py`` (the
+equation), ``analytic.py`` and ``derivatives.py`` (the equation for each family of methods) and
+``score_interval.py`` (its limits); the bootstrap is in ``bootstrap.py`` and ``replicates.py``.
+``model.py`` is the fitted quantifier as all of them see it.
 """
 
 from kdey.intervals.differences import Difference, difference

@@ -1,8 +1,8 @@
-"""Analytic intervals: the moment equation's centre, its sandwich variance, and closed limits.
+"""Analytic intervals: centre and sandwich variance of the moment equation, limits in closed form.
 
-Per bag this needs one product of the training rows with the estimate (for the likelihood methods;
-nothing for ACC and PACC) and matrices of k x k, so that tables of many groups get intervals for
-next to nothing. See ``moments.py`` for the equation and ``score_interval.py`` for the limits.
+For each bag the likelihood methods need one product of the training rows with the estimate, and ACC
+and PACC need nothing; the rest are k x k matrices. Intervals of many groups therefore cost little
+more than their estimates. ``moments.py`` explains the equation, ``score_interval.py`` the limits.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from kdey.intervals.score_interval import (
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """Bags in the moment equation.
+    """The moment equation of every bag.
 
     Attributes
     ----------
     centre : array of shape (n_bags, k)
         Moment estimates; they sum to one but may leave the simplex.
     mix : array of shape (n_bags, k)
-        Prevalences on the simplex without zeros, for variances.
+        Prevalences on the simplex without zeros, at which variances are computed.
     bag_sizes : array of shape (n_bags, k)
-        Effective sizes, design effects included.
+        Effective sizes, divided by the design effects.
     units : array of shape (n_bags,)
         Degrees of freedom that the clusters leave; inf without clusters.
-    moments : list of Moments, one per bag or one for all
+    moments : sequence of Moments
+        One per bag, or a single one that all bags share.
     """
 
     centre: Array
@@ -54,23 +55,23 @@ class Linearised:
 
     @property
     def spread(self) -> Array:
-        """Spreads of shape (k, k), or (n_bags, k, k) where they differ."""
-        return _each(self.moments, "spread")
+        """Variances within classes, shape (k, k), or (n_bags, k, k) if bags differ."""
+        return _stacked(self.moments, "spread")
 
     def covariance(self, bag: int, population: bool) -> Array:
         """Return the covariance of one bag's centre, shape (k, k)."""
-        a, m, one = self.mix[bag], self.bag_sizes[bag], self.at(bag)
-        worth = float(np.min(m))
-        out = one.covariance(a / worth + a**2 / one.sizes)
+        a, moments = self.mix[bag], self.at(bag)
+        m = float(np.min(self.bag_sizes[bag]))
+        covariance = moments.covariance(a / m + a**2 / moments.sizes)
         if population:
-            out = out + (np.diag(a) - np.outer(a, a)) / worth
-        return np.asarray(out)
+            covariance = covariance + (np.diag(a) - np.outer(a, a)) / m
+        return np.asarray(covariance)
 
 
 def linearise_features(
     model: FittedModel, means: Array, rows: Array, bags: SampledBags
 ) -> Linearised:
-    """Return the moment equation of every bag where rows are features (ACC, PACC).
+    """Return the moment equation of every bag for methods whose rows are features (ACC, PACC).
 
     Parameters
     ----------
@@ -78,7 +79,12 @@ def linearise_features(
     means : array of shape (n_bags, k)
         Mean row of every bag.
     rows : array of shape (pool_size, k)
+        Needed for the design effects of bags drawn in clusters.
     bags : SampledBags
+
+    Returns
+    -------
+    Linearised
     """
     moments = model.feature_moments
     effects = np.ones((len(means), model.n_classes))
@@ -91,85 +97,114 @@ def linearise_features(
 def linearise_likelihood(
     model: FittedModel, rows: Array, bags: SampledBags, estimates: Array
 ) -> Linearised:
-    """Return the moment equation of every bag where rows are densities (EMQ, DIR, KDEy-ML).
+    """Return the moment equation of every bag for methods whose rows are densities.
+
+    These are the likelihood methods: EMQ, DIR and KDEy-ML.
 
     Parameters
     ----------
     model : FittedModel
     rows : array of shape (pool_size, k)
-        Densities as ``model.hold`` gives them.
+        Densities as ``model.moment_rows`` returns them.
     bags : SampledBags
     estimates : array of shape (n_bags, k)
+
+    Returns
+    -------
+    Linearised
     """
-    training, moments = model.class_rows, []
-    # Features that look for rarer things than the training data can show would be all noise.
-    least = np.inf if training is None else training.typical_size
+    training, all_moments = model.class_rows, []
+    # A prevalence far below 1 / n makes features of events that n training instances hardly show,
+    # so that their means would be noise: we smooth by the training size where it is the smaller.
+    largest_size = np.inf if training is None else training.typical_size
     centre, effects = np.empty(estimates.shape), np.ones(estimates.shape)
     for number, bag in enumerate(bags):
-        tilt = smoothed(estimates[number], min(bag.effective_size, least))
-        own = rows[bag.indices]
+        prevalence = smoothed(estimates[number], min(bag.effective_size, largest_size))
+        bag_rows = rows[bag.indices]
         if training is None:
-            one = bag_moments(own, bag.weights, tilt)
+            moments = bag_moments(bag_rows, bag.weights, prevalence)
         else:
-            one = training_moments(training, tilt)
-        # The mean of the adapted posteriors, without making them.
-        mean = tilt * ((bag.weights / (own @ tilt)) @ own)
-        centre[number] = one.inverse @ mean
+            moments = training_moments(training, prevalence)
+        # The mean of the adapted posteriors, computed without an array of all of them.
+        mean = prevalence * ((bag.weights / (bag_rows @ prevalence)) @ bag_rows)
+        centre[number] = moments.inverse @ mean
         if bag.clusters is not None:
-            effects[number] = bag.design_effect(adapted(own, tilt) @ one.inverse.T)
-        moments.append(one)
-    return linearised(centre, effects, bags, moments)
+            z = adapted(bag_rows, prevalence) @ moments.inverse.T
+            effects[number] = bag.design_effect(z)
+        all_moments.append(moments)
+    return linearised(centre, effects, bags, all_moments)
 
 
 def linearised(
     centre: Array, effects: Array, bags: SampledBags, moments: Sequence[Moments]
 ) -> Linearised:
-    """Return the moment equation of bags from their centres, whose bias is taken off.
+    """Return the moment equation of bags from their centres, after bias correction.
 
     Parameters
     ----------
-    centre, effects : arrays of shape (n_bags, k)
-        T^-1 q, and the design effects.
+    centre : array of shape (n_bags, k)
+        T^-1 q.
+    effects : array of shape (n_bags, k)
+        Design effects, one without clusters.
     bags : SampledBags
-    moments : one per bag, or one for all
+    moments : sequence of Moments
+        One per bag, or a single one that all bags share.
+
+    Returns
+    -------
+    Linearised
     """
     sizes = bags.effective_sizes
-    mix = _inside(centre, sizes)
-    centre = centre - sum_over_classes(_each(moments, "tilt"), mix / moments[0].sizes)
-    mix = _inside(centre, sizes)
+    mix = _inside_simplex(centre, sizes)
+    centre = centre - sum_over_classes(_stacked(moments, "bias"), mix / moments[0].sizes)
+    mix = _inside_simplex(centre, sizes)
     units = (
         np.full(len(bags), np.inf) if bags.codes is None else np.maximum(bags.n_units - 1.0, 1.0)
     )
     return Linearised(centre, mix, sizes[:, None] / effects, units, moments)
 
 
-def _inside(centre: Array, sizes: Array) -> Array:
-    """Return moment estimates moved into the simplex, with no class absent."""
+def _inside_simplex(centre: Array, sizes: Array) -> Array:
+    """Return moment estimates (n_bags, k) moved into the simplex, every class above zero."""
     inside = np.maximum(centre, 0.0)
     total = inside.sum(axis=1, keepdims=True)
-    # Templates all but alike can send every class below zero: then nothing is known of the mix.
+    # Nearly equal templates can push every class below zero: the mix is then unknown.
     uniform = np.full_like(inside, 1.0 / inside.shape[1])
     return smoothed(np.divide(inside, total, out=uniform, where=total > 0), sizes)
 
 
-def _each(moments: Sequence[Moments], name: str) -> Array:
-    """Return a field of the moments, shape (k, k), or (n_bags, k, k) where they differ."""
+def _stacked(moments: Sequence[Moments], name: str) -> Array:
+    """Return a field of the moments, shape (k, k), or (n_bags, k, k) if there are several."""
     if len(moments) == 1:
         return np.asarray(getattr(moments[0], name))
-    return np.stack([getattr(one, name) for one in moments])
+    return np.stack([getattr(item, name) for item in moments])
 
 
 def degrees_of_freedom(line: Linearised, population: bool) -> Array:
-    """Return those of every variance, shape (n_bags, k)."""
+    """Return the degrees of freedom of every variance, shape (n_bags, k)."""
     n = line.moments[0].sizes
     total = variance(line.mix, line.spread, line.bag_sizes, n, population)
-    known = _each(line.moments, "freedom")
-    found = freedom(line.mix, line.spread, line.bag_sizes, n, known, total)
-    return np.minimum(found, line.units[:, None])
+    class_freedom = _stacked(line.moments, "freedom")
+    degrees = freedom(line.mix, line.spread, line.bag_sizes, n, class_freedom, total)
+    return np.minimum(degrees, line.units[:, None])
 
 
 def analytic_limits(line: Linearised, tail: float, population: bool) -> tuple[Array, Array]:
-    """Return the limits of every class and bag, two arrays of shape (n_bags, k)."""
+    """Return the limits of every class and bag, two arrays of shape (n_bags, k).
+
+    Parameters
+    ----------
+    line : Linearised
+    tail : float
+        Probability outside each end.
+    population : bool
+        Whether the target is the population; otherwise it is the bag.
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
+        0 and 1 for classes that the moments cannot distinguish from mixtures of others.
+    """
     quantile = t_quantile(tail, degrees_of_freedom(line, population))
     low, high = score_interval(
         line.centre,
@@ -180,8 +215,8 @@ def analytic_limits(line: Linearised, tail: float, population: bool) -> tuple[Ar
         quantile,
         population,
     )
-    for number, one in enumerate(line.moments):
-        if one.confused.any():
-            where = slice(None) if len(line.moments) == 1 else number
-            low[where, one.confused], high[where, one.confused] = 0.0, 1.0
+    for number, moments in enumerate(line.moments):
+        if moments.confused.any():
+            bags = slice(None) if len(line.moments) == 1 else number
+            low[bags, moments.confused], high[bags, moments.confused] = 0.0, 1.0
     return low, high

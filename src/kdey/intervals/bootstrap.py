@@ -1,17 +1,17 @@
-r"""Bootstrap replicates of an estimate, for either target.
+r"""Bootstrap intervals: draws of an estimate for either target, and limits from draws.
 
 *Population.* Replicate b resamples the bag and, within classes, the training data; its estimate
 :math:`\alpha^*_b` is one draw.
 
-*Bag.* What is wanted is the share :math:`\bar y` of each class in this very bag, and the noise of
-drawing a bag must not be counted. Replicate b gets labels too, each drawn instance one from its
-posterior adapted to the estimate, and the draw is
+*Bag.* The target is the share :math:`\bar y` of each class in this very bag, so the noise of
+drawing a bag must not count. Every instance in replicate b gets a label, drawn from its posterior
+adapted to the estimate, and the draw is
 
 .. math:: \hat\alpha + (\alpha^*_b - \bar y^*_b)
 
-with :math:`\bar y^*_b` the shares of these labels. Where classes are told apart perfectly the
-difference is zero however few instances the bag has. (The mean of :math:`\bar y^*` is taken for
-:math:`\hat\alpha`, as adapted posteriors need not average to the estimate.)
+with :math:`\bar y^*_b` the shares of these labels. If classes are perfectly separable the
+difference is zero however few instances the bag has. (We use the mean of :math:`\bar y^*` in place
+of :math:`\hat\alpha`, because adapted posteriors need not average to the estimate.)
 """
 
 from __future__ import annotations
@@ -26,64 +26,96 @@ from kdey.intervals.moments import adapted
 from kdey.intervals.options import IntervalOptions
 from kdey.intervals.replicates import (
     REFITS,
-    BagReplicates,
-    Resolver,
+    EstimatedBag,
+    ReplicateSolver,
     bag_counts,
     bag_generator,
     drawn_shares,
-    resolver,
+    replicate_solver,
 )
 
-#: Numbers held at a time: instances x classes x replicates.
+#: Numbers in memory at a time: instances x classes x replicates.
 CHUNK = 1 << 24
 
 
-def bootstrap_draws(model: FittedModel, given: BagReplicates, options: IntervalOptions) -> Array:
-    """Return draws of the target around the estimate, shape (n_replicates, k)."""
-    solve = resolver(model, given, options.resample_templates, options.random_state)
-    membership = None if options.target == "population" else memberships(model, given)
-    return draws_by(solve, given, options, membership, model.n_classes)
+def bootstrap_draws(model: FittedModel, bag: EstimatedBag, options: IntervalOptions) -> Array:
+    """Return draws of the target around the estimate, shape (n_replicates, k).
+
+    Parameters
+    ----------
+    model : FittedModel
+    bag : EstimatedBag
+    options : IntervalOptions
+
+    Returns
+    -------
+    array of shape (n_replicates, k)
+
+    Raises
+    ------
+    ValueError
+        If the target is the bag and the method has no posteriors.
+    """
+    solve = replicate_solver(model, bag, options.resample_templates, options.random_state)
+    membership = None if options.target == "population" else memberships(model, bag)
+    return draws_by(solve, bag, options, membership, model.n_classes)
 
 
 def draws_by(
-    solve: Resolver,
-    given: BagReplicates,
+    solve: ReplicateSolver,
+    bag: EstimatedBag,
     options: IntervalOptions,
     membership: Array | None,
     n_classes: int,
 ) -> Array:
-    """Return draws from any resolver; ``membership`` (m, k) makes the bag the target."""
-    rng = bag_generator(options.random_state, given.estimate)
-    step = max(1, CHUNK // (len(given.bag.indices) * n_classes))
-    step = max(REFITS, step // REFITS * REFITS)  # a refit then serves a whole run of replicates
+    """Return draws of the target from any solver of replicates, shape (n_replicates, k).
+
+    Parameters
+    ----------
+    solve : ReplicateSolver
+    bag : EstimatedBag
+    options : IntervalOptions
+    membership : array of shape (m, k) or None
+        Class probabilities of the instances if the target is the bag; None if it is the
+        population.
+    n_classes : int
+
+    Returns
+    -------
+    array of shape (n_replicates, k)
+    """
+    rng = bag_generator(options.random_state, bag.estimate)
+    step = max(1, CHUNK // (len(bag.sampled.indices) * n_classes))
+    step = max(REFITS, step // REFITS * REFITS)  # so that a refit serves many replicates
     parts = []
     for first in range(0, options.n_replicates, step):
         n = min(step, options.n_replicates - first)
-        counts = bag_counts(given.bag, n, rng)
-        found = solve(counts, first)
+        counts = bag_counts(bag.sampled, n, rng)
+        draws = solve(counts, first)
         if membership is not None:
-            shares = drawn_shares(given.bag, counts, membership, rng)
-            # Memberships need not average to the estimate: only their noise is wanted.
-            found = found - (shares - given.bag.weights @ membership)
-        parts.append(found)
+            shares = drawn_shares(bag.sampled, counts, membership, rng)
+            # Memberships need not average to the estimate, so we subtract their mean.
+            draws = draws - (shares - bag.sampled.weights @ membership)
+        parts.append(draws)
     return np.concatenate(parts)
 
 
-def memberships(model: FittedModel, given: BagReplicates) -> Array:
+def memberships(model: FittedModel, bag: EstimatedBag) -> Array:
     """Return the posteriors of a bag's instances adapted to its estimate, shape (m, k)."""
     if model.likelihood is not None:
-        return _adapted(model.hold(given.rows.each()), given.estimate)
+        return _adapted(model.moment_rows(bag.rows.each()), bag.estimate)
     if not model.on_posteriors:
         raise ValueError(
-            "target='bag' needs posteriors to tell which instance is of which class, and this "
-            "method has none; use target='population'"
+            "target='bag' needs posteriors, which say how likely each instance is of each class, "
+            "and this method has none; use target='population'"
         )
-    # Unknown (NaN) where the templates were given: the posteriors' own prior is then taken as even.
+    # The prevalence is NaN if the user supplied the templates; we then assume a uniform prior.
     prior = np.where(model.prevalence > 0, model.prevalence, 1.0)
-    return _adapted(np.asarray(given.points, dtype=np.float64) / prior, given.estimate)
+    return _adapted(np.asarray(bag.points, dtype=np.float64) / prior, bag.estimate)
 
 
 def _adapted(rows: Array, prevalence: Array) -> Array:
+    """Return adapted posteriors (m, k), uniform densities standing for rows without mass."""
     joint = rows @ prevalence
     return adapted(np.where((joint > 0)[:, None], rows, 1.0), prevalence)
 
@@ -98,10 +130,14 @@ def bootstrap_limits(
     estimate : array of shape (k,)
     draws : array of shape (n, k)
     tail : float
-        Probability left out at each end.
+        Probability outside each end.
     interval : {"percentile", "bias-corrected", "basic"}
         Quantiles of the draws; quantiles moved by twice the median bias z0 (Efron, 1981);
         quantiles mirrored at the estimate.
+
+    Returns
+    -------
+    low, high : arrays of shape (k,)
     """
     low, high = np.full(len(estimate), tail), np.full(len(estimate), 1.0 - tail)
     if interval == "bias-corrected":
@@ -114,7 +150,10 @@ def bootstrap_limits(
 
 
 def _median_bias(estimate: Array, draws: Array) -> Array:
-    """Return z0: the normal quantile of the share of draws below the estimate, ties halved."""
+    """Return z0: the normal quantile of the share of draws below the estimate.
+
+    Draws equal to the estimate count half.
+    """
     n = len(draws)
     below = (draws < estimate).sum(axis=0) + 0.5 * (draws == estimate).sum(axis=0)
     return np.asarray(ndtri(np.clip(below / n, 1.0 / (n + 1), n / (n + 1))))

@@ -1,10 +1,12 @@
-"""Which rows make up each class: runs of a sorted array, or soft shares of a bag.
+"""Class rows: the rows of the training instances as if these were new.
 
-Rows of training instances as if they were new: what a class looks like to the templates.
+The moment equation needs the mean and the spread of rows within each class. A training instance is
+part of the templates that produce its row, and would look better placed than a new instance. Kernel
+densities therefore leave the instance's own kernel out of its row; for methods whose templates are
+a few numbers per class the effect is of order 1 / n, and we use the plain row.
 
-A training instance is inside the templates it is to be compared with. For kernel densities its
-own kernel is left out of its row; for the methods whose templates are a few numbers per class the
-effect is of order 1 / n and the plain row is taken.
+:class:`ClassWeights` is the interface to class means of rows. Training rows are sorted by class;
+where there are none, the instances of a bag belong to every class in part.
 """
 
 from __future__ import annotations
@@ -23,11 +25,19 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap
 from kdey.rows.references import reference_order
 
+Indices = NDArray[np.int64]
+
 TINY = np.finfo(np.float64).tiny
+#: Spreads are computed from about 2,000 rows in all, and from at least 60 of each class; means use
+#: all rows.
+SPREAD_ROWS, SPREAD_ROWS_PER_CLASS = 2_000, 60
+#: Largest number of rows per class that is computed at all; with more, the pass over all pairs of
+#: training instances costs too much.
+MAX_ROWS_PER_CLASS = 5_000
 
 
-class Parts(Protocol):
-    """Weights of n' rows in the means of k classes; those of one class sum to one."""
+class ClassWeights(Protocol):
+    """Weights of n' rows in the means of k classes; the weights of a class sum to one."""
 
     @property
     def counts(self) -> Array:
@@ -46,13 +56,13 @@ class Parts(Protocol):
         """Return the mean of z_i z_l in class l as entry (i, l), from ``z`` (n', k)."""
         ...
 
-    def spread_out(self, shares: Array) -> Array:
+    def row_weights(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class SortedClassWeights:
     """Rows sorted by class.
 
     Attributes
@@ -60,7 +70,7 @@ class Runs:
     weights : array of shape (n',)
         Sum to one within each class.
     offsets : int64 array of shape (k + 1,)
-        Class l owns rows ``offsets[l]`` to ``offsets[l + 1]``; none is without rows.
+        Class l owns rows ``offsets[l]`` to ``offsets[l + 1]``; every class has rows.
     """
 
     weights: Array
@@ -90,15 +100,15 @@ class Runs:
 
     def products(self, z: Array) -> Array:
         """Return the mean of z_i z_l in class l as entry (i, l), from ``z`` (n', k)."""
-        own = z[np.arange(len(z)), self.owners] * self._column(z)[:, 0]
-        return self._sum(z * own[:, None])
+        z_of_owner = z[np.arange(len(z)), self.owners] * self._column(z)[:, 0]
+        return self._sum(z * z_of_owner[:, None])
 
-    def spread_out(self, shares: Array) -> Array:
+    def row_weights(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""
         return np.asarray(self.weights * shares[self.owners])
 
     def _column(self, like: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Weights as a column of the type of the values: a product keeps its precision."""
+        """Return the weights as a column of the dtype of ``like``, so that products keep it."""
         return self.weights.astype(like.dtype)[:, None]
 
     def _sum(self, values: Array) -> Array:
@@ -106,8 +116,14 @@ class Runs:
 
 
 @dataclass(frozen=True, eq=False)
-class SoftParts:
-    """Rows that belong to every class a little: ``membership`` (n', k), columns summing to one."""
+class MembershipWeights:
+    """Rows that belong to every class in part.
+
+    Attributes
+    ----------
+    membership : array of shape (n', k)
+        Weight of each row in the mean of each class; columns sum to one.
+    """
 
     membership: Array
 
@@ -130,18 +146,9 @@ class SoftParts:
         """Return the mean of z_i z_l in class l as entry (i, l), from ``z`` (n', k)."""
         return np.asarray(z.T @ (self.membership * z))
 
-    def spread_out(self, shares: Array) -> Array:
+    def row_weights(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""
         return np.asarray(self.membership @ shares)
-
-
-Indices = NDArray[np.int64]
-
-#: Rows of all classes together, and least of one class, from which spreads are computed; means
-#: take all rows.
-THIN, THIN_CLASS = 2_000, 60
-#: Rows per class that are made at all; beyond it the training-by-training pass costs too much.
-MOST = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,14 +158,14 @@ class ClassRows:
     Attributes
     ----------
     rows : float32 array of shape (n, k)
-        Densities relative to each row's largest, or features; float32, as a pass over all of
-        them is made for every bag.
+        Densities relative to the largest of each row, or features. They are float32 because every
+        bag needs a pass over all of them.
     offsets : int64 array of shape (k + 1,)
         Class l owns ``rows[offsets[l]:offsets[l + 1]]``.
     weights : float32 array of shape (n,)
         Sum to one within each class.
-    thin : int64 array
-        Positions of the rows that spreads are computed from.
+    thin : int64 array of shape (n',)
+        Positions of the rows from which spreads are computed.
     """
 
     rows: NDArray[np.float32]
@@ -173,21 +180,21 @@ class ClassRows:
 
     @cached_property
     def thin_rows(self) -> NDArray[np.float32]:
-        """The rows that spreads are computed from, shape (n', k)."""
+        """The rows from which spreads are computed, shape (n', k)."""
         return self.rows[self.thin]
 
     @cached_property
-    def thin_parts(self) -> Runs:
-        """The classes of the thinned rows."""
+    def thin_weights(self) -> SortedClassWeights:
+        """The class weights of the thinned rows."""
         owners = np.searchsorted(self.offsets, self.thin, side="right") - 1
         counts = np.bincount(owners, minlength=len(self.offsets) - 1)
         offsets = offsets_of(counts)
         w = self.weights[self.thin].astype(np.float64)
-        return Runs(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
+        return SortedClassWeights(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
 
     @property
     def typical_size(self) -> float:
-        """Harmonic mean of the sizes: small where one class is."""
+        """Harmonic mean of the sizes, which is small if one class is small."""
         return float(len(self.sizes) / (1.0 / self.sizes).sum())
 
     @cached_property
@@ -201,38 +208,42 @@ def class_rows(
     row_map: RowMap,
     training: TrainingPosteriors,
     n_classes: int,
-    hold: Callable[[NDArray[np.floating]], Array],
+    moment_rows: Callable[[NDArray[np.floating]], Array],
     n_threads: int = 1,
 ) -> ClassRows:
-    """Return the rows of the training instances, each as if it were new.
+    """Return the rows of the training instances, each as if the instance were new.
 
     Parameters
     ----------
     row_map : fitted row map
     training : TrainingPosteriors
     n_classes : int
-    hold : callable
-        From the map's own rows to what is held: densities on a common scale, or features.
+    moment_rows : callable
+        Turns rows of the map into densities on a common scale, or features.
     n_threads : int
+
+    Returns
+    -------
+    ClassRows
     """
     w = np.ones(len(training.labels)) if training.weights is None else training.weights
-    picks = _picks(training, n_classes)
-    rows = hold(row_map.new_rows(training, picks, n_threads))
-    labels, w = training.labels[picks], w[picks]
+    selected = _selected(training, n_classes)
+    rows = moment_rows(row_map.new_rows(training, selected, n_threads))
+    labels, w = training.labels[selected], w[selected]
     counts = np.bincount(labels, minlength=n_classes)
     offsets = offsets_of(counts)
     mass = np.bincount(labels, weights=w, minlength=n_classes)
     shares = (w / mass[labels]).astype(np.float32)
-    thin = _spaced(offsets, max(THIN // n_classes, THIN_CLASS))
+    thin = _spaced(offsets, max(SPREAD_ROWS // n_classes, SPREAD_ROWS_PER_CLASS))
     return ClassRows(rows.astype(np.float32), offsets, shares, thin)
 
 
-def _picks(training: TrainingPosteriors, n_classes: int) -> Indices:
-    """Return the instances to use, sorted by class: all, or evenly spaced ones of each class."""
+def _selected(training: TrainingPosteriors, n_classes: int) -> Indices:
+    """Return the positions of the instances to use, sorted by class and evenly spaced in it."""
     order = reference_order(training)
     counts = np.bincount(training.labels[order], minlength=n_classes)
     offsets = offsets_of(counts)
-    return np.asarray(order[_spaced(offsets, MOST)])
+    return np.asarray(order[_spaced(offsets, MAX_ROWS_PER_CLASS)])
 
 
 def _spaced(offsets: Indices, most: int) -> Indices:

@@ -9,7 +9,7 @@ so that its derivative J satisfies :math:`J (T_l - T_m) = e_l - e_m` wherever it
 is free of bias to first order: the moment equation of ``moments.py`` with J for the inverse of T.
 J is taken by central differences at a point :math:`\tilde\alpha` inside the simplex, along the
 directions in which training rows differ. Where it does not exist (two step lengths disagree, or g
-does not give back the prevalence of a mixture) there are no such limits, and a bootstrap is due.
+does not return the prevalence of a mixture) there are no such limits, and a bootstrap is needed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from kdey.intervals.sampled_bags import SampledBags
 from kdey.rows.composite import CompositeRows
 from kdey.rows.interface import ArrayRows, Rows
 
-#: Share of the uniform prevalence in the point at which derivatives are taken: steps stay inside.
+#: Share of the uniform prevalence in the point at which derivatives are taken, so that steps stay
+#: inside the simplex.
 INSIDE = 0.1
 #: Length of a step, in standard deviations of the training rows along its direction.
 STEP = 0.02
-#: Directions in which rows differ by less than this share of the largest are left out.
+#: We ignore directions in which rows differ by less than this share of the largest difference.
 FLAT = 1e-7
-#: How far derivatives at two step lengths, and mixtures given back, may be off.
+#: Largest accepted error of derivatives (between two step lengths) and of returned mixtures.
 TOLERANCE = 0.05
-#: Numbers of a row beyond which a bootstrap is cheaper.
+#: With longer rows than this a bootstrap is cheaper.
 WIDEST = 512
 
 
@@ -47,18 +48,22 @@ def linearise_matching(
     estimates: Array,
     rows: Rows | None = None,
 ) -> Linearised | None:
-    """Return the moment equation of every bag; None where a derivative does not exist.
+    """Return the moment equation of every bag; None if a derivative does not exist.
 
     Parameters
     ----------
     model : FittedModel
-        With training rows, and a matching for which a bag is its mean row.
+        Has training rows, and a matching that summarises a bag by its mean row.
     means : array of shape (n_bags, r)
         Mean row of every bag.
     bags : SampledBags
     estimates : array of shape (n_bags, k)
     rows : Rows, optional
-        Of the pool; needed where bags were drawn in clusters.
+        Rows of the pool, needed if the bags were drawn in clusters.
+
+    Returns
+    -------
+    Linearised or None
     """
     training = model.class_rows
     if training is None or training.rows.shape[1] > WIDEST:
@@ -78,7 +83,7 @@ def linearise_matching(
                 confused,
                 training.thin_rows,
                 None,
-                training.thin_parts,
+                training.thin_weights,
                 training.sizes,
                 training.sizes,
             )
@@ -110,7 +115,7 @@ class Directions:
 
     @classmethod
     def of(cls, training: ClassRows) -> Directions:
-        """Return the directions of training rows."""
+        """Return the directions of training rows, by a singular value decomposition."""
         rows = training.rows.astype(np.float64)
         weighted = rows * training.weights.astype(np.float64)[:, None]
         means = np.add.reduceat(weighted, training.offsets[:-1]).T
@@ -120,7 +125,7 @@ class Directions:
         return cls(means, right[kept].T, values[kept] / np.sqrt(len(centred)))
 
     def derivative(self, model: FittedModel, prevalence: Array) -> Array | None:
-        """Return the derivative of the estimate in the mean row, shape (k, r); None: none."""
+        """Return the derivative of the estimate by the mean row, (k, r); None if there is none."""
         long = self._difference(model, prevalence, STEP)
         short = self._difference(model, prevalence, STEP / 2.0)
         if long is None or short is None:
@@ -138,23 +143,24 @@ class Directions:
         return np.asarray(np.sqrt((self.basis**2) @ self.lengths**2))
 
     def _difference(self, model: FittedModel, prevalence: Array, step: float) -> Array | None:
+        """Return central differences of one step length, shape (k, r); None if they fail."""
         middle = self.means @ prevalence
         moves = step * (self.basis * self.lengths).T
         try:
-            found = match_means(
+            answers = match_means(
                 model, np.concatenate([middle[None], middle + moves, middle - moves])
             )
-        except ValueError:  # a step leaves what the problem accepts: no derivative there
+        except ValueError:  # A step left the domain of the problem: there is no derivative.
             return None
         d = len(moves)
-        if np.abs(found[0] - prevalence).max() > TOLERANCE * INSIDE:
+        if np.abs(answers[0] - prevalence).max() > TOLERANCE * INSIDE:
             return None
-        slopes = (found[1 : d + 1] - found[d + 1 :]) / (2.0 * step * self.lengths[:, None])
+        slopes = (answers[1 : d + 1] - answers[d + 1 :]) / (2.0 * step * self.lengths[:, None])
         return np.asarray(slopes.T @ self.basis.T)
 
 
 def match_means(model: FittedModel, means: NDArray[np.floating]) -> Array:
-    """Return the prevalences of bags given by their mean rows (n, r) alone, shape (n, k)."""
+    """Return the prevalences (n, k) of n bags that are known by their mean rows (n, r) only."""
     n = len(means)
     single = Bags(np.arange(n, dtype=np.int64), np.arange(n + 1, dtype=np.int64), n)
     rows: Rows = ArrayRows(np.asarray(means, dtype=np.float64))

@@ -1,12 +1,12 @@
-r"""Differences between two bags, with the uncertainty of the templates shared.
+r"""Differences between the prevalences of two bags that share their templates.
 
-Two bags judged by the same templates err together, so that most of the template error cancels where
-their prevalences are alike. With :math:`\rho` the correlation that the templates bring, the limits
-are those of Zou and Donner (2008), which keep the asymmetry near the border:
+Estimates by the same templates have correlated errors, so that most of the template error cancels
+if the two prevalences are similar. With :math:`\rho` the correlation due to the templates, the
+limits are those of Zou and Donner (2008), which keep the asymmetry near the border:
 
 .. math:: d - \sqrt{(a - a_{low})^2 + (b_{high} - b)^2 - 2 \rho (a - a_{low})(b_{high} - b)}
 
-and its mirror image. Bootstrap estimates have the same training replicates draw by draw, and the
+and its mirror image. Bootstrap estimates share the training replicates draw by draw, so their
 limits are quantiles of the differences of draws.
 """
 
@@ -22,12 +22,12 @@ from kdey._support.frames import make_frame
 from kdey.bags import Array
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.estimate import Estimate
-from kdey.intervals.region import Analytic, Draws
+from kdey.intervals.region import AnalyticUncertainty, BootstrapUncertainty
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference:
-    """The prevalences of one bag less those of another, class by class.
+    """The prevalences of one bag minus those of another, class by class.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Difference:
     shared: bool
 
     def __repr__(self) -> str:
-        """Return a table of one line per class."""
+        """Return a text table with one line per class."""
         names = [str(label) for label in self.classes]
         width = max(5, *(len(name) for name in names))
         columns = (self.difference, self.low, self.high)
@@ -61,7 +61,17 @@ class Difference:
         return "\n".join(lines)
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return one row per class as a data frame."""
+        """Return a data frame with one row per class.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+        """
         return make_frame(
             {
                 "class": list(self.classes),
@@ -74,10 +84,25 @@ class Difference:
 
 
 def difference(first: Estimate, second: Estimate) -> Difference:
-    """Return the prevalences of ``first`` less those of ``second``, with limits.
+    """Return the prevalences of ``first`` minus those of ``second``, with limits.
 
-    The bags must be disjoint draws; both estimates must have the same classes, confidence,
-    target and method.
+    The bags must be disjoint draws.
+
+    Parameters
+    ----------
+    first, second : Estimate
+        Both must have the same classes, confidence, target and method.
+
+    Returns
+    -------
+    Difference
+
+    Raises
+    ------
+    TypeError
+        If an argument is not an :class:`Estimate`.
+    ValueError
+        If the estimates differ in classes, confidence, target, method or simultaneous.
 
     Examples
     --------
@@ -90,45 +115,46 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     >>> change.low > 0  # which classes have grown for sure
     array([False, False,  True])
     """
-    for name, given in (("first", first), ("second", second)):
-        if not isinstance(given, Estimate):
-            raise TypeError(f"{name} must be an Estimate, got {given!r}")
-    _check_alike(first, second)
-    one, two = first.uncertainty, second.uncertainty
-    shared = one.shared_model is not None and one.shared_model is two.shared_model
-    if isinstance(one, Draws) and isinstance(two, Draws):
-        low, high = _paired(one, two, shared and one.seed == two.seed, first)
+    for name, value in (("first", first), ("second", second)):
+        if not isinstance(value, Estimate):
+            raise TypeError(f"{name} must be an Estimate, got {value!r}")
+    _check_comparable(first, second)
+    a, b = first.uncertainty, second.uncertainty
+    shared = a.shared_model is not None and a.shared_model is b.shared_model
+    if isinstance(a, BootstrapUncertainty) and isinstance(b, BootstrapUncertainty):
+        low, high = _limits_by_draws(a, b, shared and a.seed == b.seed, first)
     else:
         rho = np.zeros(len(first.classes))
-        if shared and isinstance(one, Analytic) and isinstance(two, Analytic):
-            rho = _correlation(one, two)
-        low, high = _mover(first, second, rho)
+        if shared and isinstance(a, AnalyticUncertainty) and isinstance(b, AnalyticUncertainty):
+            rho = _correlation(a, b)
+        low, high = _limits_by_zou_donner(first, second, rho)
     d = first.estimate - second.estimate
     low, high = np.clip(np.minimum(low, d), -1.0, 1.0), np.clip(np.maximum(high, d), -1.0, 1.0)
     return Difference(first.classes, d, low, high, first.confidence, first.target, shared)
 
 
-def _check_alike(first: Estimate, second: Estimate) -> None:
+def _check_comparable(first: Estimate, second: Estimate) -> None:
     for name in ("confidence", "target", "method", "simultaneous"):
-        own, other = getattr(first, name), getattr(second, name)
-        if own != other:
-            raise ValueError(f"both estimates must have the same {name}, got {own!r} and {other!r}")
+        a, b = getattr(first, name), getattr(second, name)
+        if a != b:
+            raise ValueError(f"both estimates must have the same {name}, got {a!r} and {b!r}")
     if not np.array_equal(first.classes, second.classes):
         raise ValueError("both estimates must have the same classes")
 
 
-def _correlation(one: Analytic, two: Analytic) -> Array:
-    """Return the correlation that shared templates bring to each class, shape (k,)."""
-    mine, theirs = one.line.at(one.number), two.line.at(two.number)
-    if not np.isfinite(mine.sizes).all():
-        return np.zeros(len(mine.sizes))
-    shares = one.line.mix[one.number] * two.line.mix[two.number] / mine.sizes
-    cross = np.diag(mine.cross(theirs, shares))
-    scale = np.sqrt(np.diag(one.covariance()) * np.diag(two.covariance()))
+def _correlation(first: AnalyticUncertainty, second: AnalyticUncertainty) -> Array:
+    """Return the correlation due to shared templates for each class, shape (k,)."""
+    moments = first.line.at(first.number)
+    if not np.isfinite(moments.sizes).all():
+        return np.zeros(len(moments.sizes))
+    shares = first.line.mix[first.number] * second.line.mix[second.number] / moments.sizes
+    cross = np.diag(moments.cross(second.line.at(second.number), shares))
+    scale = np.sqrt(np.diag(first.covariance()) * np.diag(second.covariance()))
     return np.clip(cross / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
 
 
-def _mover(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array]:
+def _limits_by_zou_donner(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array]:
+    """Return the limits of the formula at the top of this file, two arrays of shape (k,)."""
     d = first.estimate - second.estimate
     down = _combine(first.estimate - first.low, second.high - second.estimate, rho)
     up = _combine(first.high - first.estimate, second.estimate - second.low, rho)
@@ -139,16 +165,18 @@ def _combine(x: Array, y: Array, rho: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(x**2 + y**2 - 2.0 * rho * x * y, 0.0)))
 
 
-def _paired(one: Draws, two: Draws, paired: bool, like: Estimate) -> tuple[Array, Array]:
-    """Return quantiles of the differences of draws; not paired ones are shuffled first."""
-    n = min(len(one.draws), len(two.draws))
-    others = two.draws
+def _limits_by_draws(
+    first: BootstrapUncertainty, second: BootstrapUncertainty, paired: bool, options: Estimate
+) -> tuple[Array, Array]:
+    """Return quantiles of the differences of draws, which are shuffled first unless ``paired``."""
+    n = min(len(first.draws), len(second.draws))
+    others = second.draws
     if not paired:
         others = others[np.random.default_rng(0).permutation(len(others))]
-    draws = one.draws[:n] - others[:n]
-    tail = (1.0 - like.confidence) / 2.0 / (draws.shape[1] if like.simultaneous else 1)
-    middle = one.estimate - two.estimate
-    # Differences live in [-1, 1]; the limits are made in [0, 1].
+    draws = first.draws[:n] - others[:n]
+    tail = (1.0 - options.confidence) / 2.0 / (draws.shape[1] if options.simultaneous else 1)
+    middle = first.estimate - second.estimate
+    # Differences lie in [-1, 1], but bootstrap_limits expects [0, 1].
     halved = ((middle + 1.0) / 2.0, (draws + 1.0) / 2.0)
     low, high = bootstrap_limits(*halved, tail, "percentile")
     return 2.0 * low - 1.0, 2.0 * high - 1.0

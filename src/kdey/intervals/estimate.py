@@ -1,8 +1,9 @@
-"""The answer for one bag: prevalences with their limits, and what they rest on.
+"""Estimates: prevalences with confidence limits, of one bag and of many bags.
 
-The answers for many bags: a table, and a sequence of estimates that are made when asked for.
-
-Estimates as text and as HTML.
+:class:`Estimate` holds one bag, :class:`Estimates` many: it is a table of arrays and at the same
+time a sequence of ``Estimate`` objects, which are created only when they are accessed. Covariances,
+joint regions and classifier decisions are computed on access too, because a table of a thousand
+groups rarely needs them. The functions at the end of the file format estimates as text and as HTML.
 """
 
 from __future__ import annotations
@@ -28,14 +29,20 @@ from kdey.rows.posterior import one_hot_argmax
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """The classifier's decisions on a pool, counted when asked for."""
+    """The classifier's decisions on a pool, counted on first access.
+
+    Attributes
+    ----------
+    posteriors : array of shape (pool_size, k)
+    bags : Bags
+    """
 
     posteriors: NDArray[np.floating]
     bags: Bags
 
     @cached_property
     def shares(self) -> Array:
-        """Share of decisions for each class in each bag, shape (n_bags, k)."""
+        """Share of the decisions for each class in each bag, shape (n_bags, k)."""
         return self.bags.mean(one_hot_argmax(self.posteriors))
 
 
@@ -47,10 +54,11 @@ class Estimate:
     ----------
     classes : array of shape (k,)
     estimate : array of shape (k,)
-        What ``predict`` gives.
+        The prevalences that ``predict`` returns.
     low, high : arrays of shape (k,)
         Limits of each class, ``low <= estimate <= high``.
     confidence : float
+        Nominal coverage of the limits, strictly between 0 and 1.
     target : {"population", "bag"}
     simultaneous : bool
         Whether the limits cover all classes at once (Bonferroni).
@@ -58,16 +66,18 @@ class Estimate:
     size : int
         Number of instances of the bag.
     gap : float
-        Certified distance of the estimate's objective from its optimum; NaN: no certificate.
+        Certified distance of the estimate's objective from its optimum; NaN if the method has no
+        certificate.
     converged : bool
+        Whether the solver converged.
     uncertainty : Uncertainty
-        What the limits rest on.
+        The source of the limits, from which covariance and joint region are computed.
     decisions : Decisions or None
-        The classifier's decisions on the pool; None where the method has no classifier.
+        The classifier's decisions on the pool; None if the method has no classifier.
     number : int
-        Position of the bag among those estimated together.
+        Position of the bag among the bags that were estimated together.
     diagnostics : dict
-        ``effective_size``, ``notes``, and ``fit`` where the fit was checked.
+        ``effective_size``, ``notes``, and ``fit`` if the fit was checked.
     """
 
     classes: NDArray[Any]
@@ -88,22 +98,22 @@ class Estimate:
 
     @property
     def classify_and_count(self) -> Array | None:
-        """Share of the classifier's decisions for each class, shape (k,), for contrast."""
+        """Share of the classifier's decisions for each class, shape (k,), for comparison."""
         return None if self.decisions is None else self.decisions.shares[self.number]
 
     @property
     def method(self) -> str:
-        """How the limits were made: "analytic", "bootstrap" or "none"."""
+        """How the limits were computed: "analytic", "bootstrap" or "none"."""
         return self.uncertainty.method
 
     @property
     def draws(self) -> Array | None:
-        """Bootstrap draws of the target, shape (n_replicates, k)."""
+        """Bootstrap draws of the target, shape (n_replicates, k); None without a bootstrap."""
         return self.uncertainty.bootstrap_draws()
 
     @property
     def corrected(self) -> Array | None:
-        """The estimate freed of smoothing and calibration bias, (k,); None for the bootstrap."""
+        """The estimate without smoothing and calibration bias, (k,); None for the bootstrap."""
         return self.uncertainty.corrected()
 
     @cached_property
@@ -113,11 +123,11 @@ class Estimate:
 
     @cached_property
     def region(self) -> Region:
-        """Joint region for all classes at the same confidence."""
+        """Joint confidence region of all classes, at the same confidence."""
         return self.uncertainty.region(self.confidence)
 
     def columns(self) -> dict[str, Any]:
-        """Return one vector per column of the frame."""
+        """Return the columns of the frame by name, each of length k."""
         unknown = np.full(len(self.classes), np.nan)
         counted = unknown if self.classify_and_count is None else self.classify_and_count
         return {
@@ -130,11 +140,21 @@ class Estimate:
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return one row per class as a data frame of the installed (or named) library."""
+        """Return a data frame with one row per class.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+        """
         return make_frame(self.columns(), backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values; NaN becomes None."""
+        """Return the estimate as plain Python values; NaN becomes None."""
         columns = {name: _plain(values) for name, values in self.columns().items()}
         scalars = ("confidence", "target", "method", "simultaneous", "size", "gap", "converged")
         return {
@@ -145,16 +165,28 @@ class Estimate:
         }
 
     def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON; draws and region stay behind."""
+        """Return :meth:`to_dict` as JSON, which contains neither draws nor region."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def report(self, path: str | PathLike[str], **parts: Any) -> Path:
-        """Write one self-contained HTML page on this estimate; return its path.
+        """Write one self-contained HTML page about this estimate.
 
-        Give the ``quantifier`` that made it for a full report; ``parts`` as for
-        :func:`kdey.make_report`. Needs jinja2 (``pip install 'kdey[report]'``).
+        Needs jinja2 (``pip install 'kdey[report]'``).
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write.
+        **parts
+            As for :func:`kdey.make_report`. For a full report pass the fitted quantifier as
+            ``quantifier``.
+
+        Returns
+        -------
+        Path
+            The path of the file.
         """
-        import kdey  # reports lie above estimates: found through the public names
+        import kdey  # Reports are a layer above estimates, so we reach them by the public name.
 
         return kdey.write_report(path, self, **parts)
 
@@ -167,7 +199,7 @@ class Estimate:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it."""
+    """Return a value that JSON can represent."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | list | tuple):
@@ -183,7 +215,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Sequence[Estimate]):
-    """Estimates of many bags, in their order.
+    """Estimates of many bags, in the order of the bags.
 
     Attributes
     ----------
@@ -197,12 +229,12 @@ class Estimates(Sequence[Estimate]):
     converged : bool array of shape (n_bags,)
     notes : sequence of n_bags lists of str
     uncertainty_of : callable
-        From a position in ``positions`` to what that bag's limits rest on.
+        Takes an entry of ``positions`` and returns the uncertainty of that bag.
     decisions : Decisions or None
     positions : int array of shape (n_bags,)
-        Where the bags stood among those estimated together.
+        Positions of the bags among all that were estimated together; a slice keeps them.
     details : sequence of n_bags dicts, optional
-        What checks add to the diagnostics.
+        Diagnostics that checks add.
     """
 
     classes: NDArray[Any]
@@ -224,9 +256,9 @@ class Estimates(Sequence[Estimate]):
     @cached_property
     def items(self) -> tuple[Estimate, ...]:
         """The estimates, one object per bag."""
-        return tuple(self._one(b) for b in range(len(self)))
+        return tuple(self._estimate_of(b) for b in range(len(self)))
 
-    def _one(self, b: int) -> Estimate:
+    def _estimate_of(self, b: int) -> Estimate:
         position = int(self.positions[b])
         return Estimate(
             classes=self.classes,
@@ -257,12 +289,13 @@ class Estimates(Sequence[Estimate]):
     def __getitem__(self, index: slice) -> Estimates: ...
 
     def __getitem__(self, index: int | slice) -> Estimate | Estimates:
-        """Return one estimate, or those of a slice."""
+        """Return the estimate of one bag, or the estimates of a slice of bags."""
         if not isinstance(index, slice):
             return self.items[index]
         columns = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
-        cut = {name: getattr(self, name)[index] for name in (*columns, "notes", "positions")}
-        return replace(self, **cut, details=None if self.details is None else self.details[index])
+        sliced = {name: getattr(self, name)[index] for name in (*columns, "notes", "positions")}
+        details = None if self.details is None else self.details[index]
+        return replace(self, **sliced, details=details)
 
     def __len__(self) -> int:
         """Return the number of bags."""
@@ -274,7 +307,7 @@ class Estimates(Sequence[Estimate]):
         return None if self.decisions is None else self.decisions.shares[self.positions]
 
     def columns(self) -> dict[str, Any]:
-        """Return one vector per column of the frame, a row per bag and class."""
+        """Return the columns of the frame by name, each of length n_bags * k."""
         n, k = self.estimate.shape
         counted = self.classify_and_count
         return {
@@ -289,25 +322,36 @@ class Estimates(Sequence[Estimate]):
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return one row per bag and class as a data frame; ``bag`` numbers the bags."""
+        """Return a data frame with one row per bag and class.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+            Its column ``bag`` numbers the bags from 0.
+        """
         return make_frame(self.columns(), backend)
 
     def to_json(self) -> str:
-        """Return a JSON list of what :meth:`Estimate.to_dict` holds."""
-        return json.dumps([one.to_dict() for one in self.items], allow_nan=False)
+        """Return a JSON list with :meth:`Estimate.to_dict` of every bag."""
+        return json.dumps([estimate.to_dict() for estimate in self.items], allow_nan=False)
 
     def __repr__(self) -> str:
-        """Return the number of bags and the first of them."""
+        """Return the number of bags and the heading of the first."""
         first = f"; the first: {heading(self.items[0])}" if len(self) else ""
         return f"Estimates of {len(self)} bags{first}"
 
     def _repr_html_(self) -> str:
-        shown = "".join(one._repr_html_() for one in self.items[:10])
+        shown = "".join(estimate._repr_html_() for estimate in self.items[:10])
         more = f"<p>and {len(self) - 10} more bags</p>" if len(self) > 10 else ""
         return f"<div>{shown}{more}</div>"
 
 
-#: Columns after the class, with the attribute they show.
+#: Columns of the printed table after the class: heading, and attribute of :class:`Estimate`.
 COLUMNS = (
     ("estimate", "estimate"),
     ("low", "low"),
@@ -315,48 +359,49 @@ COLUMNS = (
     ("counted", "classify_and_count"),
     ("training", "training_prevalence"),
 )
-TARGETS = {"population": "the bag's population", "bag": "this bag"}
+TARGET_NAMES = {"population": "the bag's population", "bag": "this bag"}
 
 
 def heading(estimate: Estimate) -> str:
-    """Return what the limits are, in one line."""
+    """Return one line that names the target, the size of the bag and the kind of limits."""
     level = f"{100 * estimate.confidence:g} %"
     joint = " simultaneous" if estimate.simultaneous else ""
-    made = f"{level}{joint} {estimate.method} intervals"
-    return f"Prevalence of {TARGETS[estimate.target]}: {estimate.size:,} instances, {made}"
+    limits = f"{level}{joint} {estimate.method} intervals"
+    return f"Prevalence of {TARGET_NAMES[estimate.target]}: {estimate.size:,} instances, {limits}"
 
 
 def remarks(estimate: Estimate) -> list[str]:
-    """Return what a reader must know beside the numbers."""
-    told = [] if estimate.converged else ["the solver did not converge: see gap"]
-    told += [str(note) for note in estimate.diagnostics.get("notes", ())]
+    """Return the remarks that a reader needs beside the numbers."""
+    texts = [] if estimate.converged else ["the solver did not converge: see gap"]
+    texts += [str(note) for note in estimate.diagnostics.get("notes", ())]
     fit = estimate.diagnostics.get("fit")
-    return told if fit is None else [*told, fit["verdict"]]
+    return texts if fit is None else [*texts, fit["verdict"]]
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """Return a table of one line per class."""
+    """Return a text table with one line per class."""
     names = [str(label) for label in estimate.classes]
     width = max(5, *(len(name) for name in names))
     lines = [heading(estimate), "class".ljust(width) + "".join(f"{n:>10}" for n, _ in COLUMNS)]
-    for name, row in zip(names, _rows(estimate), strict=True):
+    for name, row in zip(names, _cells(estimate), strict=True):
         lines.append(name.ljust(width) + "".join(f"{value:>10}" for value in row))
     return "\n".join([*lines, *(f"({remark})" for remark in remarks(estimate))])
 
 
 def estimate_html(estimate: Estimate) -> str:
-    """Return the same table as HTML, with every label escaped."""
+    """Return the table of :func:`estimate_text` as HTML, with every label escaped."""
     head = "".join(f"<th>{name}</th>" for name in ("class", *(n for n, _ in COLUMNS)))
     body = "".join(
         f"<tr><th>{escape(str(label))}</th>" + "".join(f"<td>{v}</td>" for v in row) + "</tr>"
-        for label, row in zip(estimate.classes, _rows(estimate), strict=True)
+        for label, row in zip(estimate.classes, _cells(estimate), strict=True)
     )
     notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(estimate))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f"<div><p>{escape(heading(estimate))}</p>{table}{notes}</div>"
 
 
-def _rows(estimate: Estimate) -> list[list[str]]:
+def _cells(estimate: Estimate) -> list[list[str]]:
+    """Return the formatted numbers of each class, k lists; "-" where a number is unknown."""
     k = len(estimate.classes)
     values = [getattr(estimate, name) for _, name in COLUMNS]
     columns = [np.full(k, np.nan) if v is None else v for v in values]

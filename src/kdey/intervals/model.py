@@ -1,4 +1,4 @@
-"""A fitted row quantifier as inference sees it: its stages, and what is computed once per fit."""
+"""A fitted quantifier as intervals see it: its stages, and what is computed once per fit."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class FittedModel:
     prevalence : array of shape (k,)
         Class prevalences of the training data.
     row_spec : RowSpec or None
-        None where the templates were given rather than learnt.
+        None if the user supplied the templates, so that none were learnt.
     row_map : RowMap
     matching : Matching
     training : TrainingPosteriors or None
-        None where the templates were given rather than learnt.
+        None if the user supplied the templates, so that none were learnt.
     on_posteriors : bool
-        Whether the points of a bag are posteriors (or features).
+        Whether the points of a bag are posteriors; otherwise they are features.
     n_threads : int
     """
 
@@ -54,7 +54,7 @@ class FittedModel:
 
     @property
     def members(self) -> list[FittedModel]:
-        """The models whose estimates a composite combines, heaviest first; or this one alone."""
+        """The models whose estimates a composite combines, by falling weight; or only this one."""
         if not self.row_map.is_composite:
             return [self]
         n = len(self.row_map.members)
@@ -66,21 +66,21 @@ class FittedModel:
 
     @property
     def likelihood(self) -> MaximiseLikelihood | None:
-        """The mixture likelihood that is maximised, by every member of an average; or None.
+        """The mixture likelihood that is maximised (by every member of an average), or None.
 
-        The moment equation holds for any numbers per instance, so the rows of the heaviest
-        member serve for all: its limits are right for the population whatever was averaged.
+        The moment equation holds for any numbers per instance, so we use the rows of the member
+        with the largest weight: its limits are valid for the population whatever was averaged.
         """
         return self.matching.likelihood
 
     @property
     def is_learnt(self) -> bool:
-        """Whether templates were made from training posteriors (or features) that are kept."""
+        """Whether templates were learnt from training posteriors or features that are kept."""
         return self.training is not None and self.training.posteriors is not None
 
     @property
     def limits_source(self) -> LimitsSource:
-        """Where limits come from when nothing else is asked for; see :class:`Matching`."""
+        """Where limits come from by default; see :class:`Matching`."""
         if self.likelihood is not None:
             return "moments"
         source = self.matching.limits_source
@@ -91,41 +91,59 @@ class FittedModel:
 
     @property
     def is_analytic(self) -> bool:
-        """Whether limits follow from the moment equation, whatever the bag."""
+        """Whether limits follow from the moment equation for every bag."""
         return self.limits_source == "moments"
 
     @cached_property
     def class_rows(self) -> ClassRows | None:
-        """Rows of the training instances as if they were new, computed once per fit."""
+        """Rows of the training instances as if these were new; None if nothing was learnt."""
         if self.training is None or not self.is_learnt:
             return None
-        return class_rows(self.row_map, self.training, self.n_classes, self.hold, self.n_threads)
+        return class_rows(
+            self.row_map, self.training, self.n_classes, self.moment_rows, self.n_threads
+        )
 
     @cached_property
     def feature_moments(self) -> Moments:
-        """Moments of rows that are features: the same for every bag."""
+        """Moments of rows that are features, which are the same for every bag."""
         if self.class_rows is None:
-            raise ValueError("analytic intervals need training posteriors: cv must not be None")
+            raise ValueError(
+                "analytic intervals need training posteriors: fit with a cv that is not None, or "
+                "use method='bootstrap'"
+            )
         return training_moments(self.class_rows, None)
 
     @property
     def rare(self) -> NDArray[np.bool_]:
-        """Classes with fewer than two training instances, of which no spread is known, (k,)."""
+        """Whether each class has fewer than two training instances (unknown spread), (k,)."""
         if self.training is None:
             return np.zeros(self.n_classes, dtype=np.bool_)
         w = self.training.weights
         labels = self.training.labels if w is None else self.training.labels[w > 0]
         return np.bincount(labels, minlength=self.n_classes) < 2
 
-    def hold(self, rows: NDArray[np.floating]) -> Array:
-        """Return rows as the analytic interval takes them: densities, or features."""
+    def moment_rows(self, rows: NDArray[np.floating]) -> Array:
+        """Return rows as the moment equation needs them: relative densities, or features."""
         if self.likelihood is None:
             return np.asarray(rows, dtype=np.float64)
         return densities(rows, self.likelihood.log_rows)
 
 
 def densities(rows: NDArray[np.floating], logs: bool) -> Array:
-    """Return class densities relative to each row's largest; rows without any become ones."""
+    """Return class densities relative to the largest of each row.
+
+    Parameters
+    ----------
+    rows : array of shape (n, k)
+        Densities, or their logarithms.
+    logs : bool
+        Whether the rows are logarithms.
+
+    Returns
+    -------
+    array of shape (n, k)
+        Rows without any positive density become ones, as they say nothing about the classes.
+    """
     array = np.asarray(rows, dtype=np.float64)
     if logs:
         largest = array.max(axis=1, keepdims=True)

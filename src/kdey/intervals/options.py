@@ -1,10 +1,10 @@
-"""What an interval is asked to be: parameters of ``estimate``, checked in one place."""
+"""Options of an interval: the parameters of ``estimate``, validated in one place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
+
+from kdey._support.validation import check_choice, check_count, check_share
 
 TARGETS = ("population", "bag")
 METHODS = ("auto", "analytic", "bootstrap")
@@ -12,7 +12,7 @@ INTERVALS = ("percentile", "bias-corrected", "basic")
 
 
 class IntervalWarning(UserWarning):
-    """The data cannot support an informative interval; a wide one is given instead."""
+    """The data cannot support an informative interval, so a wide one is returned."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,23 @@ class IntervalOptions:
         The prevalence of the population that the bag was drawn from, or the realised class
         shares of the instances in this bag.
     method : {"auto", "analytic", "bootstrap"}
-        "auto" is "analytic" wherever the method has it (ACC, PACC, EMQ, DIR, KDEy-ML).
+        "auto" is "analytic" wherever the method supports it (ACC, PACC, EMQ, DIR, KDEy-ML).
     interval : {"percentile", "bias-corrected", "basic"}
-        How bootstrap replicates become limits.
+        How limits are computed from bootstrap replicates.
     simultaneous : bool
-        Whether all classes are to be covered at once (Bonferroni).
+        Whether the limits should cover all classes at once (Bonferroni).
     n_replicates : int
-        Bootstrap replicates.
+        Number of bootstrap replicates, at least 20.
     resample_templates : bool
         Whether the bootstrap resamples the training instances too.
     random_state : int
         Seed of the bootstrap. The same seed gives every bag the same training replicates, so
         that differences between bags share them.
+
+    Raises
+    ------
+    ValueError
+        If an option has a value that is not allowed.
     """
 
     confidence: float = 0.95
@@ -51,28 +56,14 @@ class IntervalOptions:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        c: Any = self.confidence
-        if isinstance(c, bool) or not isinstance(c, Real) or not 0.0 < float(c) < 1.0:
-            raise ValueError(
-                f"confidence must be a number strictly between 0 and 1, such as 0.95; got {c!r}"
-            )
-        _check_choice("target", self.target, TARGETS)
-        _check_choice("method", self.method, METHODS)
-        _check_choice("interval", self.interval, INTERVALS)
-        _check_integer("n_replicates", self.n_replicates, 20)
-        _check_integer("random_state", self.random_state, 0)
+        check_share(self.confidence, "confidence")
+        check_choice(self.target, "target", TARGETS)
+        check_choice(self.method, "method", METHODS)
+        check_choice(self.interval, "interval", INTERVALS)
+        check_count(self.n_replicates, "n_replicates", 20)
+        check_count(self.random_state, "random_state", 0)
 
     def tail(self, n_classes: int) -> float:
-        """Return the probability left out at each end of one class's interval."""
+        """Return the probability outside each end of the interval of a class."""
         miss = 1.0 - self.confidence
         return miss / 2.0 / (n_classes if self.simultaneous else 1)
-
-
-def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
-
-
-def _check_integer(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")

@@ -1,17 +1,17 @@
-r"""Joint regions for all classes at once, in log-ratio coordinates.
+r"""The uncertainty of an estimate: covariance of its error, and a joint region of all classes.
 
-A prevalence p becomes :math:`y = \operatorname{clr}(p + \delta)`, where :math:`\delta_i` is five
-times the standard error of class i: an absent class has coordinates too, and within its errors of
-zero the logarithm is nearly linear, as the error is there. The region is the set of p with
+An :class:`Uncertainty` is kept beside the limits of each bag. It computes covariance and region on
+access, because a table of a thousand groups needs limits but not a thousand regions.
+
+A :class:`Region` is an ellipsoid in log-ratio coordinates. A prevalence p becomes :math:`y =
+\operatorname{clr}(p + \delta)`, where :math:`\delta_i` is five times the standard error of class i.
+Due to this offset an absent class has coordinates too, and within a few standard errors of zero the
+logarithm is nearly linear, as the error is there. The region is the set of p with
 
 .. math:: (y - \hat y)' S^+ (y - \hat y) \le r
 
 where S is the covariance of y and r a quantile: of Hotelling's distribution in k - 1 dimensions
 with the degrees of freedom of S, or of the bootstrap replicates themselves.
-
-What limits rest on, kept beside them: covariances, regions and differences come from here.
-
-They are made when asked for: a table of a thousand groups wants limits, not a thousand regions.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from kdey.simplex import check_posteriors
 
 #: Directions of S below this share of the largest count as exactly known.
 CUTOFF = 1e-10
-#: Least offset: shares that differ by less count as equal.
-LEAST = 1e-6
+#: Smallest offset: shares that differ by less count as equal.
+MIN_OFFSET = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +41,15 @@ class Region:
     Attributes
     ----------
     centre : array of shape (k,)
-        Log-ratio coordinates of the middle.
+        Log-ratio coordinates of the centre.
     precision : array of shape (k, k)
         The pseudo-inverse of S.
     threshold : float
+        The quantile r: the region is the set with :meth:`distance` at most this.
     offset : array of shape (k,)
-        What is added to prevalences before the logarithm.
+        The offset added to prevalences before the logarithm.
     confidence : float
+        Nominal coverage, strictly between 0 and 1.
     """
 
     centre: Array
@@ -57,15 +59,38 @@ class Region:
     confidence: float
 
     def distance(self, prevalence: ArrayLike) -> Array:
-        """Return the quadratic form at prevalences of shape (k,) or (n, k)."""
-        given = np.asarray(prevalence, dtype=np.float64)
-        checked = check_posteriors(np.atleast_2d(given), len(self.centre), name="prevalence")
+        """Return the quadratic form at prevalences.
+
+        Parameters
+        ----------
+        prevalence : array-like of shape (k,) or (n, k)
+
+        Returns
+        -------
+        array of shape () or (n,)
+
+        Raises
+        ------
+        ValueError
+            If a row is no prevalence of k classes.
+        """
+        p = np.asarray(prevalence, dtype=np.float64)
+        checked = check_posteriors(np.atleast_2d(p), len(self.centre), name="prevalence")
         d = log_ratios(np.asarray(checked, dtype=np.float64), self.offset) - self.centre
-        out = np.einsum("ni,ij,nj->n", d, self.precision, d)
-        return np.asarray(out if given.ndim == 2 else out[0])
+        distances = np.einsum("ni,ij,nj->n", d, self.precision, d)
+        return np.asarray(distances if p.ndim == 2 else distances[0])
 
     def contains(self, prevalence: ArrayLike) -> bool | NDArray[np.bool_]:
-        """Return whether prevalences of shape (k,) or (n, k) lie in the region."""
+        """Return whether prevalences lie in the region.
+
+        Parameters
+        ----------
+        prevalence : array-like of shape (k,) or (n, k)
+
+        Returns
+        -------
+        bool, or bool array of shape (n,)
+        """
         inside = self.distance(prevalence) <= self.threshold
         return bool(inside) if inside.ndim == 0 else inside
 
@@ -79,37 +104,60 @@ def log_ratios(prevalence: Array, offset: Array) -> Array:
 def region_from_covariance(
     prevalence: Array, covariance: Array, freedom: float, confidence: float
 ) -> Region:
-    """Return the region of an estimate (k,) with covariance (k, k), by the delta method.
+    """Return the region around an estimate with known covariance, by the delta method.
 
-    ``freedom`` is that of the covariance; the estimate may leave the simplex a little.
+    Parameters
+    ----------
+    prevalence : array of shape (k,)
+        The estimate, which may lie slightly outside the simplex.
+    covariance : array of shape (k, k)
+    freedom : float
+        Degrees of freedom of the covariance.
+    confidence : float
+
+    Returns
+    -------
+    Region
     """
     k = len(prevalence)
     offset = _offset(np.sqrt(np.diag(covariance)))
     prevalence = np.maximum(prevalence, -0.8 * offset)
     slope = 1.0 / (prevalence + offset)
-    jacobian = np.diag(slope) - slope / k  # rows: d log p_i less the mean of the logs
+    jacobian = np.diag(slope) - slope / k  # row i: derivative of log p_i minus the mean log
     precision = _inverse(jacobian @ covariance @ jacobian.T)
     threshold = _hotelling(max(k - 1, 1), freedom, confidence)
     return Region(log_ratios(prevalence, offset), precision, threshold, offset, confidence)
 
 
 def region_from_draws(prevalence: Array, draws: Array, confidence: float) -> Region:
-    """Return the region around an estimate (k,) that holds its share of the draws (n, k)."""
+    """Return the region around an estimate that contains the nominal share of draws.
+
+    Parameters
+    ----------
+    prevalence : array of shape (k,)
+    draws : array of shape (n, k)
+    confidence : float
+
+    Returns
+    -------
+    Region
+    """
     offset = _offset(np.sqrt(np.mean((draws - prevalence) ** 2, axis=0)))
     centre, y = log_ratios(prevalence, offset), log_ratios(draws, offset)
     deviations = y - centre
     precision = _inverse(deviations.T @ deviations / len(y))
-    held = np.einsum("ni,ij,nj->n", deviations, precision, deviations)
-    return Region(centre, precision, float(np.quantile(held, confidence)), offset, confidence)
+    distances = np.einsum("ni,ij,nj->n", deviations, precision, deviations)
+    threshold = float(np.quantile(distances, confidence))
+    return Region(centre, precision, threshold, offset, confidence)
 
 
 def _offset(errors: Array) -> Array:
-    """Return five standard errors, kept from vanishing."""
-    return np.maximum(5.0 * errors, LEAST)
+    """Return five standard errors of each class, at least ``MIN_OFFSET``, shape (k,)."""
+    return np.maximum(5.0 * errors, MIN_OFFSET)
 
 
 def _hotelling(dimension: int, freedom: float, confidence: float) -> float:
-    """Return the quantile of Hotelling's T squared; of chi-square for unlimited freedom."""
+    """Return the quantile of Hotelling's T squared; of chi-square for large ``freedom``."""
     rest = max(freedom - dimension + 1.0, 1.0)
     if rest > 1e6:
         return float(chdtri(dimension, 1.0 - confidence))
@@ -121,28 +169,31 @@ def _inverse(covariance: Array) -> Array:
 
 
 def whole_simplex(n_classes: int, confidence: float) -> Region:
-    """Return the region that holds every prevalence."""
+    """Return the region that contains every prevalence."""
     k = n_classes
     return Region(np.zeros(k), np.zeros((k, k)), 0.0, np.ones(k), confidence)
 
 
 class Uncertainty:
-    """What the limits of one bag rest on; covariances and regions are made when asked for."""
+    """The uncertainty behind the limits of one bag, from which other measures are computed."""
 
-    #: How the limits were made.
+    #: How the limits were computed: "analytic", "bootstrap" or "none".
     method: ClassVar[str] = "none"
 
     @property
     def shared_model(self) -> FittedModel | None:
-        """The fitted model whose template errors are in the limits; None: in no one else's."""
+        """The fitted model whose template errors the limits include, or None.
+
+        The errors of two estimates with the same shared model are correlated.
+        """
         return None
 
     def bootstrap_draws(self) -> Array | None:
-        """Return bootstrap draws of the target, shape (n_replicates, k), if there are any."""
+        """Return bootstrap draws of the target, shape (n_replicates, k), or None."""
         return None
 
     def corrected(self) -> Array | None:
-        """Return the estimate freed of smoothing and calibration bias, shape (k,), if known."""
+        """Return the estimate without smoothing and calibration bias, shape (k,), or None."""
         return None
 
     def covariance(self) -> Array:
@@ -155,8 +206,19 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, eq=False)
-class Analytic(Uncertainty):
-    """A bag's place in the moment equation of a fitted model."""
+class AnalyticUncertainty(Uncertainty):
+    """The moment equation of one bag.
+
+    Attributes
+    ----------
+    model : FittedModel
+    line : Linearised
+        The moment equations of all bags.
+    number : int
+        Number of this bag among them.
+    population : bool
+        Whether the target is the population; otherwise it is the bag.
+    """
 
     model: FittedModel
     line: Linearised
@@ -179,7 +241,7 @@ class Analytic(Uncertainty):
         return self.line.covariance(self.number, self.population)
 
     def region(self, confidence: float) -> Region:
-        """Return the joint region."""
+        """Return the joint region of all classes."""
         degrees = degrees_of_freedom(self.line, self.population)[self.number]
         freedom = float(len(degrees) / (1.0 / degrees).sum())
         centre = self.line.centre[self.number]
@@ -187,8 +249,18 @@ class Analytic(Uncertainty):
 
 
 @dataclass(frozen=True, eq=False)
-class Draws(Uncertainty):
-    """Bootstrap draws around an estimate; ``model`` None: without training replicates."""
+class BootstrapUncertainty(Uncertainty):
+    """Bootstrap draws around an estimate.
+
+    Attributes
+    ----------
+    model : FittedModel or None
+        None if the training data were not resampled.
+    seed : int
+        Seed of the bootstrap.
+    estimate : array of shape (k,)
+    draws : array of shape (n_replicates, k)
+    """
 
     model: FittedModel | None
     seed: int
@@ -198,7 +270,7 @@ class Draws(Uncertainty):
 
     @property
     def shared_model(self) -> FittedModel | None:
-        """The fitted model, where its training data were resampled too."""
+        """The fitted model if its training data were resampled too, or None."""
         return self.model
 
     def bootstrap_draws(self) -> Array:
@@ -211,15 +283,20 @@ class Draws(Uncertainty):
         return np.asarray(d.T @ d / len(d))
 
     def region(self, confidence: float) -> Region:
-        """Return the joint region."""
+        """Return the joint region of all classes."""
         inside = np.clip(self.draws, 0.0, None)
         inside /= inside.sum(axis=1, keepdims=True)
         return region_from_draws(self.estimate, inside, confidence)
 
 
 @dataclass(frozen=True, eq=False)
-class Nothing(Uncertainty):
-    """A bag of one unit: nothing is known of its error."""
+class UnknownUncertainty(Uncertainty):
+    """The uncertainty of a bag of one unit, about whose error nothing is known.
+
+    Attributes
+    ----------
+    n_classes : int
+    """
 
     n_classes: int
 

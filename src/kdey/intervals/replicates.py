@@ -1,11 +1,12 @@
-"""Bootstrap counts: how often each instance of a bag, or of the training data, is drawn.
+"""Bootstrap replicates of bags and training data, and the estimates of these replicates.
 
-Estimates of bootstrap replicates, from rows that are reweighted rather than made again.
+A replicate is a vector of counts: how often each instance is drawn. Rows are reweighted by the
+counts rather than computed anew.
 
-Each resolver answers: with these counts of the bag's instances, and the training replicate of
-this number, what is the estimate? Kernel densities need one product per class of the kernels
-between bag and references with the replicates' weights; mean templates one product of the training
-rows; all other methods are fitted again on a few training replicates.
+A :data:`ReplicateSolver` returns the estimates of replicates of one bag, from the counts of the
+bag's instances and the number of the training replicate. Kernel densities need one product, per
+class, of the kernels between bag and references with the replicates' weights; mean templates need
+one product with the training rows; all other methods are refitted on a few training replicates.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, offsets_of
 from kdey.intervals.model import FittedModel
-from kdey.intervals.sampled_bags import Sampled
+from kdey.intervals.sampled_bags import SampledBag
 from kdey.matching import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
 from kdey.problems import MixtureLikelihood
@@ -29,21 +30,27 @@ from kdey.solvers import solve_mixture
 
 Indices = NDArray[np.int64]
 
+#: Takes counts (n, m) and the number of the first replicate, returns estimates (n, k).
+ReplicateSolver: TypeAlias = Callable[[Indices, int], Array]
+
+#: Number of training replicates for methods that must be refitted on each.
+REFITS = 25
+
 
 def bag_generator(seed: int, estimate: Array) -> np.random.Generator:
-    """Return a generator of a bag's own: two bags must not be resampled in step.
+    """Return a random generator specific to a bag, so that bags are resampled independently.
 
-    It is made of digits of the estimate on which processors and the NumPy path agree, so that a
-    seed gives the same replicates on all of them.
+    Its seed includes four digits of the estimate, on which all processors and the NumPy path
+    agree, so that the same seed gives the same replicates everywhere.
     """
     digits = np.rint(estimate * 1e4).astype(np.int64)
     return np.random.default_rng([seed, 1, zlib.crc32(digits.tobytes())])
 
 
-def bag_counts(bag: Sampled, n: int, rng: np.random.Generator) -> Indices:
+def bag_counts(bag: SampledBag, n: int, rng: np.random.Generator) -> Indices:
     """Return n replicates of a bag as counts of its instances, shape (n, m).
 
-    Units (instances, or clusters with all of theirs) are drawn with replacement.
+    Units are drawn with replacement. A unit is an instance, or a cluster with all its instances.
     """
     units = bag.n_units
     drawn = rng.integers(units, size=(n, units)) + units * np.arange(n)[:, None]
@@ -54,8 +61,13 @@ def bag_counts(bag: Sampled, n: int, rng: np.random.Generator) -> Indices:
 class TrainingReplicates:
     """Replicates of the training data as weights.
 
-    Instances are drawn within their class, so that no class is lost. Replicates depend on the
-    seed and their number alone: every bag meets the same ones.
+    Instances are drawn within their class, so that no class vanishes. A replicate depends only on
+    the seed and on its number, so that all bags share the replicates.
+
+    Parameters
+    ----------
+    training : TrainingPosteriors
+    seed : int
     """
 
     def __init__(self, training: TrainingPosteriors, seed: int) -> None:
@@ -78,17 +90,27 @@ class TrainingReplicates:
         return np.stack([self(number) for number in numbers])
 
     def _weighted(self, times: Array) -> Array:
-        """Return counts times weights; a class that lost all its weight keeps its own."""
-        labels, given = self._training.labels, np.asarray(self._training.weights)
-        w = times * given
-        lost = np.bincount(labels, weights=w) <= 0
-        return np.where(lost[labels], given, w)
+        """Return counts times weights; a class left without weight keeps its original weights."""
+        labels, weights = self._training.labels, np.asarray(self._training.weights)
+        w = times * weights
+        vanished = np.bincount(labels, weights=w) <= 0
+        return np.where(vanished[labels], weights, w)
 
 
-def counted_bags(bag: Sampled, counts: Indices, n_rows: int) -> Bags:
-    """Return replicates of a bag, counts (n, m), as bags over rows 0..m-1, or over n x m rows.
+def replicated_bags(bag: SampledBag, counts: Indices, n_rows: int) -> Bags:
+    """Return replicates of a bag as bags over a pool of rows.
 
-    With ``n_rows`` = m all replicates share the rows; with n m each has rows of its own.
+    Parameters
+    ----------
+    bag : SampledBag
+    counts : int64 array of shape (n, m)
+    n_rows : int
+        m if all replicates share the rows of the bag; n * m if each replicate has its own rows.
+
+    Returns
+    -------
+    Bags
+        n bags.
     """
     m = counts.shape[1]
     replicate, position = np.nonzero(counts)
@@ -99,11 +121,11 @@ def counted_bags(bag: Sampled, counts: Indices, n_rows: int) -> Bags:
 
 
 def drawn_shares(
-    bag: Sampled, counts: Indices, membership: Array, rng: np.random.Generator
+    bag: SampledBag, counts: Indices, membership: Array, rng: np.random.Generator
 ) -> Array:
-    """Return the realised class shares of replicates whose labels are drawn, shape (n, k).
+    """Return the class shares of replicates whose labels are drawn at random, shape (n, k).
 
-    Each drawn instance gets a label from its row of ``membership`` (m, k), whose rows are
+    Each instance in a replicate gets a label drawn from its row of ``membership`` (m, k), the
     posteriors adapted to the estimate.
     """
     replicate, position = np.nonzero(counts)
@@ -116,43 +138,53 @@ def drawn_shares(
     for i in range(k - 1):
         labels += u > limits[position, i]
     w = bag.weights[position]
-    shares = np.bincount(replicate * k + labels, weights=w, minlength=len(counts) * k)
-    made: Any = shares.reshape(len(counts), k)
-    return np.asarray(made / made.sum(axis=1, keepdims=True))
-
-
-#: From counts (n, m) and the number of the first replicate to estimates (n, k).
-Resolver: TypeAlias = Callable[[Indices, int], Array]
-
-#: Training replicates of methods that have to be fitted again for each.
-REFITS = 25
+    sums = np.bincount(replicate * k + labels, weights=w, minlength=len(counts) * k)
+    shares: Any = sums.reshape(len(counts), k)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
-class BagReplicates:
+class EstimatedBag:
     """One bag with the points and the rows of its instances, and its estimate.
 
     Attributes
     ----------
-    bag : Sampled
+    sampled : SampledBag
     points : array of shape (m, d)
         Posteriors or features of the bag's instances.
-    rows : rows of these points
+    rows : Rows
+        The rows of these points.
     estimate : array of shape (k,)
     """
 
-    bag: Sampled
+    sampled: SampledBag
     points: NDArray[Any]
     rows: Rows
     estimate: Array
 
     def bags(self, counts: Indices) -> Bags:
-        """Return replicates over the bag's own rows."""
-        return counted_bags(self.bag, counts, counts.shape[1])
+        """Return replicates that share the rows of the bag."""
+        return replicated_bags(self.sampled, counts, counts.shape[1])
 
 
-def resolver(model: FittedModel, bag: BagReplicates, templates: bool, seed: int) -> Resolver:
-    """Return how replicates of a bag are solved; ``templates``: with training replicates."""
+def replicate_solver(
+    model: FittedModel, bag: EstimatedBag, templates: bool, seed: int
+) -> ReplicateSolver:
+    """Return the solver of replicates of a bag that suits the method.
+
+    Parameters
+    ----------
+    model : FittedModel
+    bag : EstimatedBag
+    templates : bool
+        Whether the training data are resampled too.
+    seed : int
+        Seed of the training replicates.
+
+    Returns
+    -------
+    ReplicateSolver
+    """
     if model.row_map.is_composite:
         return _combined(model, bag, templates, seed)
     likelihood = model.likelihood
@@ -173,9 +205,10 @@ def resolver(model: FittedModel, bag: BagReplicates, templates: bool, seed: int)
     return _refitted(model, bag, replicates)
 
 
-def _combined(model: FittedModel, bag: BagReplicates, templates: bool, seed: int) -> Resolver:
+def _combined(model: FittedModel, bag: EstimatedBag, templates: bool, seed: int) -> ReplicateSolver:
+    """Solve replicates by every member of a composite and combine the estimates."""
     members = [
-        resolver(member, replace(bag, rows=rows), templates, seed)
+        replicate_solver(member, replace(bag, rows=rows), templates, seed)
         for member, rows in zip(model.members, bag.rows.members, strict=True)
     ]
 
@@ -186,7 +219,9 @@ def _combined(model: FittedModel, bag: BagReplicates, templates: bool, seed: int
     return solve
 
 
-def _fixed(model: FittedModel, bag: BagReplicates) -> Resolver:
+def _fixed(model: FittedModel, bag: EstimatedBag) -> ReplicateSolver:
+    """Solve replicates of the bag alone, with the templates as they are."""
+
     def solve(counts: Indices, first: int) -> Array:
         bags = bag.bags(counts)
         return model.matching.match(model.row_map, bag.rows, bags, model.n_threads).prevalence
@@ -195,9 +230,10 @@ def _fixed(model: FittedModel, bag: BagReplicates) -> Resolver:
 
 
 def _fixed_likelihood(
-    model: FittedModel, likelihood: MaximiseLikelihood, bag: BagReplicates
-) -> Resolver:
-    rows = model.hold(bag.rows.each())
+    model: FittedModel, likelihood: MaximiseLikelihood, bag: EstimatedBag
+) -> ReplicateSolver:
+    """Maximise the likelihood of replicates of the bag alone."""
+    rows = model.moment_rows(bag.rows.each())
 
     def solve(counts: Indices, first: int) -> Array:
         problem = MixtureLikelihood(rows, bag.bags(counts))
@@ -209,6 +245,7 @@ def _fixed_likelihood(
 def _maximise(
     likelihood: MaximiseLikelihood, problem: MixtureLikelihood, estimate: Array, n_threads: int
 ) -> Array:
+    """Return the maximum likelihood prevalences, starting from the estimate of the bag."""
     start = np.tile(estimate, (problem.n_bags, 1))
     return solve_mixture(problem, tol=likelihood.tol, start=start, n_threads=n_threads).prevalence
 
@@ -216,14 +253,16 @@ def _maximise(
 def _replicated_densities(
     model: FittedModel,
     likelihood: MaximiseLikelihood,
-    bag: BagReplicates,
+    bag: EstimatedBag,
     densities: DensityReplicator,
     replicates: TrainingReplicates,
-) -> Resolver:
+) -> ReplicateSolver:
+    """Maximise likelihoods whose densities are reweighted by training replicates."""
+
     def solve(counts: Indices, first: int) -> Array:
         n, m = counts.shape
         rows = densities(replicates.many(range(first, first + n)))
-        bags = counted_bags(bag.bag, counts, n * m)
+        bags = replicated_bags(bag.sampled, counts, n * m)
         problem = MixtureLikelihood(rows.reshape(n * m, model.n_classes), bags)
         return _maximise(likelihood, problem, bag.estimate, model.n_threads)
 
@@ -232,10 +271,12 @@ def _replicated_densities(
 
 def _replicated_templates(
     model: FittedModel,
-    bag: BagReplicates,
+    bag: EstimatedBag,
     templates: TemplateReplicator,
     replicates: TrainingReplicates,
-) -> Resolver:
+) -> ReplicateSolver:
+    """Match mean rows to templates that are recomputed for training replicates."""
+
     def solve(counts: Indices, first: int) -> Array:
         targets = bag.rows.mean(bag.bags(counts))
         drawn = templates(replicates.many(range(first, first + len(counts))))
@@ -244,10 +285,13 @@ def _replicated_templates(
     return solve
 
 
-def _refitted(model: FittedModel, bag: BagReplicates, replicates: TrainingReplicates) -> Resolver:
+def _refitted(
+    model: FittedModel, bag: EstimatedBag, replicates: TrainingReplicates
+) -> ReplicateSolver:
+    """Refit the row map on a few training replicates, each of which serves many of the bag."""
     spec, training = model.row_spec, model.training
-    assert spec is not None, "templates that were given cannot be fitted again"
-    assert training is not None, "templates that were given cannot be fitted again"
+    assert spec is not None, "templates supplied by the user cannot be refitted"
+    assert training is not None, "templates supplied by the user cannot be refitted"
 
     def solve(counts: Indices, first: int) -> Array:
         out = np.empty((len(counts), model.n_classes))
@@ -256,9 +300,9 @@ def _refitted(model: FittedModel, bag: BagReplicates, replicates: TrainingReplic
             weighted = replace(training, weights=replicates(int(number)))
             row_map = spec.fit(weighted, model.n_classes, model.n_threads)
             rows = row_map(bag.points, model.n_threads)
-            which = numbers == number
-            bags = bag.bags(counts[which])
-            out[which] = model.matching.match(row_map, rows, bags, model.n_threads).prevalence
+            selected = numbers == number
+            bags = bag.bags(counts[selected])
+            out[selected] = model.matching.match(row_map, rows, bags, model.n_threads).prevalence
         return out
 
     return solve

@@ -1,4 +1,10 @@
-"""From a fitted quantifier and bags to estimates with limits."""
+"""Estimation with limits: from a fitted quantifier and bags to :class:`Estimates`.
+
+:func:`estimate_points` serves the quantifiers of this library, whose stages are known. It solves
+for the prevalences, then gets limits from the moment equation, from numerical derivatives of the
+matching, or from a bootstrap, in this order of preference. :func:`estimate_solver` serves
+quantifiers that only return answers: it always bootstraps.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +26,21 @@ from kdey.intervals.derivatives import linearise_matching
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.model import FittedModel
 from kdey.intervals.options import IntervalOptions
-from kdey.intervals.region import Analytic, Draws, Nothing, Uncertainty
-from kdey.intervals.replicates import BagReplicates, counted_bags
-from kdey.intervals.sampled_bags import Sampled, SampledBags, sampled_bags
-from kdey.intervals.score_interval import give_up, settle
+from kdey.intervals.region import (
+    AnalyticUncertainty,
+    BootstrapUncertainty,
+    Uncertainty,
+    UnknownUncertainty,
+)
+from kdey.intervals.replicates import EstimatedBag, replicated_bags
+from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
+from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
 from kdey.matching import MaximiseLikelihood
 from kdey.matching.interface import LimitsSource
 from kdey.rows.interface import ArrayRows, Rows
 from kdey.solvers.solution import Solution
 
-#: Lower and upper limits, and what those of one bag rest on.
+#: Lower limits, upper limits (n_bags, k), and a function from a bag's number to its uncertainty.
 Limits = tuple[Array, Array, Callable[[int], Uncertainty]]
 
 
@@ -40,16 +51,27 @@ def estimate_points(
     options: IntervalOptions,
     clusters: ArrayLike | None = None,
 ) -> Estimates:
-    """Return the estimates of bags over a pool of points (posteriors, or features).
+    """Return the estimates of bags over a pool of points.
 
     Parameters
     ----------
     model : FittedModel
     points : array of shape (pool_size, d)
+        Posteriors or features, as ``model.on_posteriors`` says.
     bags : Bags
     options : IntervalOptions
     clusters : array-like of shape (pool_size,), optional
-        Ids of the clusters that instances were drawn in.
+        Id of the cluster in which each instance was drawn.
+
+    Returns
+    -------
+    Estimates
+
+    Raises
+    ------
+    ValueError
+        If ``options`` asks for analytic limits that this method does not have, or for the bag as
+        target without posteriors, or if ``clusters`` does not fit the pool.
     """
     source = _limits_source(model, options)
     drawn = sampled_bags(bags, clusters)
@@ -77,33 +99,62 @@ def estimate_solver(
     options: IntervalOptions,
     clusters: ArrayLike | None = None,
 ) -> Estimates:
-    """Return the estimates of bags by a quantifier of which only the answers are known.
+    """Return the estimates of bags by a quantifier whose stages are unknown.
 
-    Only the bags are resampled: the limits leave out what the training data add.
+    Only the bags are resampled, so the limits do not include the uncertainty that comes from the
+    training data.
+
+    Parameters
+    ----------
+    solve : callable
+        Takes bags and returns their solution.
+    classes : array of shape (k,)
+    prevalence : array of shape (k,)
+        Class prevalences of the training data.
+    bags : Bags
+    options : IntervalOptions
+    clusters : array-like of shape (pool_size,), optional
+        Id of the cluster in which each instance was drawn.
+
+    Returns
+    -------
+    Estimates
+
+    Raises
+    ------
+    ValueError
+        If ``options`` asks for analytic limits or for the bag as target.
     """
     if options.method == "analytic":
-        raise ValueError("method='analytic' is not available here; use method='bootstrap'")
+        raise ValueError(
+            "method='analytic' is not available for this quantifier; use method='bootstrap'"
+        )
     if options.target == "bag":
-        raise ValueError("target='bag' is not available here; use target='population'")
+        raise ValueError(
+            "target='bag' is not available for this quantifier; use target='population'"
+        )
     drawn, solution = sampled_bags(bags, clusters), solve(bags)
     k = len(classes)
 
-    def draw(bag: Sampled, estimate: Array) -> Draws:
-        def again(counts: NDArray[np.int64], first: int) -> Array:
-            made = counted_bags(bag, counts, counts.shape[1])
-            indices = bag.indices[made.indices]
-            return solve(Bags(indices, made.offsets, bags.pool_size, made.weights)).prevalence
+    def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
+        def solve_replicates(counts: NDArray[np.int64], first: int) -> Array:
+            replicates = replicated_bags(bag, counts, counts.shape[1])
+            indices = bag.indices[replicates.indices]
+            replicates = Bags(indices, replicates.offsets, bags.pool_size, replicates.weights)
+            return solve(replicates).prevalence
 
-        given = BagReplicates(bag, np.empty((0, k)), ArrayRows(np.empty((0, k))), estimate)
-        draws = draws_by(again, given, options, None, k)
-        return Draws(None, options.random_state, estimate, draws)
+        no_rows = np.empty((0, k))
+        estimated = EstimatedBag(bag, no_rows, ArrayRows(no_rows), estimate)
+        draws = draws_by(solve_replicates, estimated, options, None, k)
+        return BootstrapUncertainty(None, options.random_state, estimate, draws)
 
-    made = _from_draws(draw, drawn, solution.prevalence, options)
+    limits = _limits_from_draws(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
-    return _assemble(classes, prevalence, rare, solution, drawn, made, options, None)
+    return _assemble(classes, prevalence, rare, solution, drawn, limits, options, None)
 
 
 def _limits_source(model: FittedModel, options: IntervalOptions) -> LimitsSource:
+    """Return the source of limits that the options select for this model."""
     source = model.limits_source
     if options.method == "bootstrap":
         return "bootstrap"
@@ -118,6 +169,7 @@ def _limits_source(model: FittedModel, options: IntervalOptions) -> LimitsSource
 def _analytic(
     model: FittedModel, rows: Rows, bags: Bags, drawn: SampledBags, options: IntervalOptions
 ) -> tuple[Solution, Limits]:
+    """Return solution and limits by the moment equation, which share the rows of the pool."""
     if model.likelihood is not None:
         solution, densities = _likelihood(model, model.likelihood, rows, bags)
         line = linearise_likelihood(model, densities, drawn, solution.prevalence)
@@ -129,22 +181,24 @@ def _analytic(
 
 
 def _limits_of(model: FittedModel, line: Linearised, options: IntervalOptions) -> Limits:
+    """Return the limits that follow from the moment equation."""
     population = options.target == "population"
     low, high = analytic_limits(line, options.tail(model.n_classes), population)
-    return low, high, lambda number: Analytic(model, line, number, population)
+    return low, high, lambda number: AnalyticUncertainty(model, line, number, population)
 
 
 def _by_derivatives(
     model: FittedModel, rows: Rows, bags: SampledBags, estimates: Array, options: IntervalOptions
 ) -> Limits | None:
-    """Return limits by numerical derivatives of the matching; None where they do not exist."""
+    """Return limits by numerical derivatives of the matching; None if these do not exist."""
     line = linearise_matching(model, rows.mean(bags.bags), bags, estimates, rows)
     if line is not None:
         return _limits_of(model, line, options)
     if options.method == "analytic":
         raise ValueError(
-            "method='analytic' needs a matching that gives back the prevalence of a mixture and "
-            "has derivatives there, which this one has not; use method='bootstrap'"
+            "method='analytic' needs a matching that recovers the prevalence of a mixture of the "
+            "training classes and is differentiable there, and this one is not; use "
+            "method='bootstrap'"
         )
     return None
 
@@ -152,10 +206,13 @@ def _by_derivatives(
 def _likelihood(
     model: FittedModel, likelihood: MaximiseLikelihood, rows: Rows, bags: Bags
 ) -> tuple[Solution, Array]:
-    """Return the solution and the densities (pool_size, k), made once where one problem is."""
+    """Return the solution and the densities (pool_size, k), computed once if one problem has both.
+
+    Rows without any positive density become ones, as in :func:`kdey.intervals.model.densities`.
+    """
     if model.row_map.is_composite or not likelihood.is_exact:
         solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
-        return solution, model.hold(rows.each())
+        return solution, model.moment_rows(rows.each())
     problem = likelihood.problem(model.row_map, rows, bags, model.n_threads)
     densities, empty = problem.rows, problem.rows.max(axis=1) == 0
     if empty.any():
@@ -170,35 +227,37 @@ def _bootstrap(
     estimates: Array,
     options: IntervalOptions,
 ) -> Limits:
+    """Return limits by resampling each bag and, if the options say so, the training data."""
     shared = model if options.resample_templates else None
 
-    def draw(bag: Sampled, estimate: Array) -> Draws:
-        own = points[bag.indices]
-        given = BagReplicates(bag, own, model.row_map(own, model.n_threads), estimate)
-        draws = bootstrap_draws(model, given, options)
-        return Draws(shared, options.random_state, estimate, draws)
+    def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
+        bag_points = points[bag.indices]
+        rows = model.row_map(bag_points, model.n_threads)
+        draws = bootstrap_draws(model, EstimatedBag(bag, bag_points, rows, estimate), options)
+        return BootstrapUncertainty(shared, options.random_state, estimate, draws)
 
-    return _from_draws(draw, bags, estimates, options)
+    return _limits_from_draws(draw, bags, estimates, options)
 
 
-def _from_draws(
-    draw: Callable[[Sampled, Array], Draws],
+def _limits_from_draws(
+    draw: Callable[[SampledBag, Array], BootstrapUncertainty],
     bags: SampledBags,
     estimates: Array,
     options: IntervalOptions,
 ) -> Limits:
+    """Return limits by ``draw``, which resamples one bag; a bag of one unit gets 0 and 1."""
     low, high = np.zeros(estimates.shape), np.ones(estimates.shape)
-    kept: list[Uncertainty] = []
+    uncertainties: list[Uncertainty] = []
     tail = options.tail(estimates.shape[1])
     for number, bag in enumerate(bags):
         if bag.n_units < 2:
-            kept.append(Nothing(estimates.shape[1]))
+            uncertainties.append(UnknownUncertainty(estimates.shape[1]))
             continue
-        made = draw(bag, estimates[number])
-        limits = bootstrap_limits(estimates[number], made.draws, tail, options.interval)
+        resampled = draw(bag, estimates[number])
+        limits = bootstrap_limits(estimates[number], resampled.draws, tail, options.interval)
         low[number], high[number] = limits
-        kept.append(made)
-    return low, high, kept.__getitem__
+        uncertainties.append(resampled)
+    return low, high, uncertainties.__getitem__
 
 
 def _assemble(
@@ -207,16 +266,16 @@ def _assemble(
     rare: NDArray[np.bool_],
     solution: Solution,
     bags: SampledBags,
-    made: Limits,
+    limits: Limits,
     options: IntervalOptions,
-    counted: Decisions | None,
+    decisions: Decisions | None,
 ) -> Estimates:
-    """Return the estimates with limits that hold what every interval must."""
-    low, high = settle(solution.prevalence, made[0], made[1], bags, options)
-    notes, alone = give_up(low, high, bags, rare), bags.n_units < 2
+    """Return the estimates, after the corrections that all limits get however computed."""
+    low, high = ensure_minimum_width(solution.prevalence, limits[0], limits[1], bags, options)
+    notes, single = widen_unsupported(low, high, bags, rare), bags.n_units < 2
 
     def uncertainty_of(number: int) -> Uncertainty:
-        return Nothing(len(classes)) if alone[number] else made[2](number)
+        return UnknownUncertainty(len(classes)) if single[number] else limits[2](number)
 
     return Estimates(
         classes=classes,
@@ -231,6 +290,6 @@ def _assemble(
         converged=solution.converged,
         notes=notes,
         uncertainty_of=uncertainty_of,
-        decisions=counted,
+        decisions=decisions,
         positions=np.arange(len(bags)),
     )

@@ -1,4 +1,4 @@
-"""What a bag brings to its interval: weights, clusters, and how much they are worth."""
+"""Sampled bags: bags with weights and clusters, and their effective sizes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
-    """One bag over the rows of a pool, as drawn.
+class SampledBag:
+    """One bag over the rows of a pool, as it was sampled.
 
     Attributes
     ----------
     indices : int64 array of shape (m,)
-        Positions in the pool, those of weight zero left out.
+        Positions in the pool of the instances with positive weight.
     weights : array of shape (m,)
-        Summing to one.
+        Weights that sum to one.
     clusters : int64 array of shape (m,) or None
-        Number of the cluster that each instance was drawn with.
+        Number of the cluster, from 0, in which each instance was drawn.
     """
 
     indices: Indices
@@ -35,20 +35,27 @@ class Sampled:
 
     @property
     def n_units(self) -> int:
-        """Number of units drawn independently: instances, or clusters."""
+        """Number of independently drawn units: instances, or clusters."""
         if self.clusters is None:
             return len(self.indices)
         return int(self.clusters.max()) + 1
 
     @cached_property
     def effective_size(self) -> float:
-        """(sum w)^2 / sum w^2: how many equally weighted instances the bag is worth."""
+        """(sum w)^2 / sum w^2: the number of equally weighted instances with the same variance."""
         return float(1.0 / (self.weights @ self.weights))
 
     def design_effect(self, values: Array) -> Array:
-        """Return the variance of the mean of ``values`` (m, k) over that of independent draws.
+        """Return the variance of a mean relative to that of independent draws.
 
-        Shape (k,); at least one, as few clusters can show too little variance by chance.
+        Parameters
+        ----------
+        values : array of shape (m, k)
+
+        Returns
+        -------
+        array of shape (k,)
+            At least one, because few clusters can show too little variance by chance.
         """
         if self.clusters is None or self.n_units < 2:
             return np.ones(values.shape[1])
@@ -64,8 +71,10 @@ class Sampled:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledBags(Sequence[Sampled]):
-    """Every bag as drawn; single ones are made when asked for, numbers of all at once.
+class SampledBags(Sequence[SampledBag]):
+    """Every bag as it was sampled.
+
+    Single bags are created on access; sizes are computed for all bags at once.
 
     Attributes
     ----------
@@ -82,30 +91,30 @@ class SampledBags(Sequence[Sampled]):
         return len(self.bags)
 
     @overload
-    def __getitem__(self, index: int) -> Sampled: ...
+    def __getitem__(self, index: int) -> SampledBag: ...
 
     @overload
     def __getitem__(self, index: slice) -> SampledBags: ...
 
-    def __getitem__(self, index: int | slice) -> Sampled | SampledBags:
+    def __getitem__(self, index: int | slice) -> SampledBag | SampledBags:
         """Return one bag, or those of a contiguous slice."""
         if isinstance(index, slice):
             return SampledBags(self.bags[index], self.codes)
-        return self._one(range(len(self))[index])
+        return self._bag(range(len(self))[index])
 
-    def _one(self, number: int) -> Sampled:
+    def _bag(self, number: int) -> SampledBag:
         first, last = self.bags.offsets[number : number + 2]
-        where, w = self.bags.indices[first:last], self.bags.bag_weights(number)
+        indices, w = self.bags.indices[first:last], self.bags.bag_weights(number)
         if self.bags.weights is not None:
-            where, w = where[w > 0], w[w > 0]
+            indices, w = indices[w > 0], w[w > 0]
         if self.codes is None:
-            return Sampled(where, w / w.sum(), None)
-        own = np.unique(self.codes[where], return_inverse=True)[1]
-        return Sampled(where, w / w.sum(), own.astype(np.int64))
+            return SampledBag(indices, w / w.sum(), None)
+        clusters = np.unique(self.codes[indices], return_inverse=True)[1]
+        return SampledBag(indices, w / w.sum(), clusters.astype(np.int64))
 
     @cached_property
     def sizes(self) -> Indices:
-        """Instances of positive weight of each bag, shape (n_bags,)."""
+        """Number of instances with positive weight in each bag, shape (n_bags,)."""
         if self.bags.weights is None:
             return self.bags.sizes
         return np.add.reduceat(self.bags.weights > 0, self.bags.offsets[:-1], dtype=np.int64)
@@ -116,28 +125,46 @@ class SampledBags(Sequence[Sampled]):
         w, starts = self.bags.weights, self.bags.offsets[:-1]
         if w is None:
             return self.bags.sizes.astype(np.float64)
-        w = w / np.repeat(np.maximum.reduceat(w, starts), self.bags.sizes)  # no overflow
+        # Weights relative to the largest of their bag, so that squares do not overflow.
+        w = w / np.repeat(np.maximum.reduceat(w, starts), self.bags.sizes)
         return np.asarray(np.add.reduceat(w, starts) ** 2 / np.add.reduceat(w * w, starts))
 
     @cached_property
     def n_units(self) -> Indices:
-        """Independently drawn units of each bag, shape (n_bags,)."""
+        """Number of independently drawn units in each bag, shape (n_bags,)."""
         if self.codes is None:
             return self.sizes
         return np.array([bag.n_units for bag in self], dtype=np.int64)
 
 
 def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
-    """Return every bag with its weights; ``clusters`` holds one id per instance of the pool."""
+    """Return every bag with its weights and clusters.
+
+    Parameters
+    ----------
+    bags : Bags
+    clusters : array-like of shape (pool_size,) or None
+        Id of the cluster in which each instance of the pool was drawn.
+
+    Returns
+    -------
+    SampledBags
+
+    Raises
+    ------
+    ValueError
+        If ``clusters`` has another shape, or contains NaN or infinity.
+    """
     return SampledBags(bags, None if clusters is None else _cluster_codes(clusters, bags.pool_size))
 
 
 def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
-    given = np.asarray(clusters)
-    if given.shape != (pool_size,):
+    """Return the number of each instance's cluster, from 0, shape (pool_size,)."""
+    ids = np.asarray(clusters)
+    if ids.shape != (pool_size,):
         raise ValueError(
-            f"clusters must hold one id per instance, shape ({pool_size},), got {given.shape}"
+            f"clusters must hold one id per instance, shape ({pool_size},), got {ids.shape}"
         )
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
+    if ids.dtype.kind == "f" and not np.isfinite(ids).all():
         raise ValueError("clusters contains NaN or infinity: give every instance an id")
-    return np.unique(given, return_inverse=True)[1].astype(np.int64)
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64)

@@ -1,4 +1,4 @@
-r"""Limits in closed form from a variance that depends on the prevalence itself.
+r"""Score intervals: limits in closed form, from a variance that depends on the prevalence itself.
 
 For class i let c be the moment estimate and v(t) its variance if the class had prevalence t and the
 others shared the rest as estimated:
@@ -12,7 +12,9 @@ the others and :math:`\mu` = 1 for the population, 0 for the bag. The interval i
 :math:`(t - c)^2 \le q^2 v(t)`, the roots of a quadratic. With perfect classes it is Wilson's score
 interval; with the template term alone it is Fieller's, and [0, 1] where Fieller's is unbounded.
 
-The last step to every interval: what holds whichever way the limits were made.
+The last two functions correct limits of any source, bootstrap included:
+:func:`ensure_minimum_width` makes them at least as wide as Wilson's, and :func:`widen_unsupported`
+sets them to 0 and 1 where there is too little data.
 """
 
 from __future__ import annotations
@@ -43,24 +45,31 @@ def score_interval(
     centre : array of shape (n_bags, k)
         Moment estimates c.
     mix : array of shape (n_bags, k)
-        Prevalences without zeros, from which b is taken.
+        Prevalences without zeros, which determine b.
     spread : array of shape (k, k) or (n_bags, k, k)
-        g.
+        The variances g within classes.
     bag_sizes : array of shape (n_bags, k)
-        m, per class where a design effect differs between them.
+        The size m of the bag, for each class because design effects differ between classes.
     template_sizes : array of shape (k,)
+        Training instances n_l of each class.
     quantile : array of shape (n_bags, k)
+        The quantile q of Student's t.
     population : bool
+        Whether the target is the population; otherwise it is the bag.
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
     """
     inverse = 1.0 / template_sizes
-    own = np.diagonal(spread, axis1=-2, axis2=-1)
+    diagonal = np.diagonal(spread, axis1=-2, axis2=-1)
     rest = np.maximum(1.0 - mix, 1e-12)
-    linear = (sum_over_classes(spread, mix) - mix * own) / rest / bag_sizes
-    square = (sum_over_classes(spread, mix**2 * inverse) - mix**2 * inverse * own) / rest**2
+    linear = (sum_over_classes(spread, mix) - mix * diagonal) / rest / bag_sizes
+    square = (sum_over_classes(spread, mix**2 * inverse) - mix**2 * inverse * diagonal) / rest**2
     mu = (1.0 if population else 0.0) / bag_sizes
     q2 = quantile**2
-    a = 1.0 - q2 * (-mu + own * inverse + square)
-    b = -2.0 * centre - q2 * (mu + own / bag_sizes - linear - 2.0 * square)
+    a = 1.0 - q2 * (-mu + diagonal * inverse + square)
+    b = -2.0 * centre - q2 * (mu + diagonal / bag_sizes - linear - 2.0 * square)
     c = centre**2 - q2 * (linear + square)
     return _roots(a, b, c)
 
@@ -68,7 +77,7 @@ def score_interval(
 def variance(
     mix: Array, spread: Array, bag_sizes: Array, template_sizes: Array, population: bool
 ) -> Array:
-    """Return v at the mix itself, shape (n_bags, k)."""
+    """Return v at the mix itself, shape (n_bags, k); parameters as in :func:`score_interval`."""
     measured = sum_over_classes(spread, mix) / bag_sizes + sum_over_classes(
         spread, mix**2 / template_sizes
     )
@@ -84,9 +93,20 @@ def freedom(
     class_freedom: Array,
     total: Array,
 ) -> Array:
-    """Return Satterthwaite's degrees of freedom of the variance ``total``, shape (n_bags, k).
+    """Return the degrees of freedom of a variance by Satterthwaite's formula, shape (n_bags, k).
 
-    The spread (i, l) is known with ``class_freedom[..., i, l]`` degrees of freedom.
+    Parameters
+    ----------
+    mix, spread, bag_sizes, template_sizes : arrays
+        As in :func:`score_interval`.
+    class_freedom : array of shape (k, k) or (n_bags, k, k)
+        Degrees of freedom of each entry of ``spread``.
+    total : array of shape (n_bags, k)
+        The variance, as :func:`variance` returns it.
+
+    Returns
+    -------
+    array of shape (n_bags, k)
     """
     squares, ratio = spread**2 / class_freedom, mix / template_sizes
     bottom = (
@@ -98,7 +118,10 @@ def freedom(
 
 
 def t_quantile(tail: float, freedom: Array) -> Array:
-    """Return the upper quantile of Student's t; Cornish-Fisher where it is exact enough."""
+    """Return the upper quantile of Student's t at a tail probability, in the shape of ``freedom``.
+
+    From 60 degrees of freedom the Cornish-Fisher expansion is accurate enough, and faster.
+    """
     z = float(-ndtri(tail))
     f = np.maximum(freedom, 1.0)
     out = z + (z**3 + z) / (4 * f) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * f * f)
@@ -109,7 +132,19 @@ def t_quantile(tail: float, freedom: Array) -> Array:
 
 
 def wilson(prevalence: Array, sizes: Array, tail: float) -> tuple[Array, Array]:
-    """Return Wilson's limits for shares of perfect labels, of the shape of ``prevalence``."""
+    """Return Wilson's limits for shares of error-free labels, in the shape of ``prevalence``.
+
+    Parameters
+    ----------
+    prevalence : array of shape (n_bags, k)
+    sizes : array of shape (n_bags, 1) or (n_bags, k)
+    tail : float
+        Probability outside each end.
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
+    """
     q2 = float(ndtri(tail)) ** 2
     n = sizes + q2
     middle = (sizes * prevalence + q2 / 2.0) / n
@@ -125,7 +160,7 @@ def sum_over_classes(spread: Array, shares: Array) -> Array:
 
 
 def _roots(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
-    """Return where a t^2 + b t + c <= 0 within [0, 1]; all of it where that is unbounded."""
+    """Return the ends of {t in [0, 1] : a t^2 + b t + c <= 0}; 0 and 1 if it is unbounded."""
     under = b * b - 4.0 * a * c
     unbounded = ~(a > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,13 +174,23 @@ def _clip(limit: NDArray[np.floating]) -> Array:
     return np.asarray(np.clip(np.nan_to_num(limit, nan=0.0), 0.0, 1.0))
 
 
-def settle(
+def ensure_minimum_width(
     estimates: Array, low: Array, high: Array, bags: SampledBags, options: IntervalOptions
 ) -> tuple[Array, Array]:
-    """Return limits (n_bags, k) that contain the estimate and claim no more than labels could.
+    """Return limits that contain the estimate and are no tighter than those of labelled data.
 
-    An interval for the population is never inside the one that perfect labels of the bag would
-    give, Wilson's at the estimate.
+    The interval of the population must contain the one that error-free labels of the bag would
+    give, Wilson's interval at the estimate.
+
+    Parameters
+    ----------
+    estimates, low, high : arrays of shape (n_bags, k)
+    bags : SampledBags
+    options : IntervalOptions
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
     """
     low, high = np.minimum(low, estimates), np.maximum(high, estimates)
     if options.target == "population":
@@ -155,22 +200,41 @@ def settle(
     return low, high
 
 
-def give_up(low: Array, high: Array, bags: SampledBags, rare: NDArray[np.bool_]) -> list[list[str]]:
-    """Widen, in place, limits that nothing supports to [0, 1]; return what to say of each bag.
+def widen_unsupported(
+    low: Array, high: Array, bags: SampledBags, rare: NDArray[np.bool_]
+) -> list[list[str]]:
+    """Set limits without enough data to 0 and 1, in place, and return notes for each bag.
 
-    ``rare`` marks classes with a single training instance, shape (k,).
+    Parameters
+    ----------
+    low, high : arrays of shape (n_bags, k)
+        Changed in place.
+    bags : SampledBags
+    rare : bool array of shape (k,)
+        Classes with fewer than two training instances.
+
+    Returns
+    -------
+    list of n_bags lists of str
+
+    Warns
+    -----
+    IntervalWarning
+        If any limits were set.
     """
     notes: list[list[str]] = [[] for _ in range(len(bags))]
     single = np.flatnonzero(bags.n_units < 2).tolist()
     for number in single:
         low[number], high[number] = 0.0, 1.0
-        notes[number].append("one instance or cluster says next to nothing: limits are 0 and 1")
+        notes[number].append(
+            "the bag has one instance or cluster, which says almost nothing: limits are 0 and 1"
+        )
     if single:
         _warn(f"{len(single)} bag(s) have a single instance or cluster; their limits are 0 and 1")
     if rare.any():
         low[:, rare], high[:, rare] = 0.0, 1.0
-        told = "a class with one training instance has limits 0 and 1"
-        notes = [[*own, told] for own in notes]
+        remark = "a class with one training instance has limits 0 and 1"
+        notes = [[*texts, remark] for texts in notes]
         _warn(
             f"{int(rare.sum())} class(es) have a single training instance, whose spread is "
             "unknown: their limits are 0 and 1, and those of the other classes are rough"

@@ -27,7 +27,6 @@ from kdey.groups.sums.solve import (
     solve_mixtures,
 )
 from kdey.intervals import FittedModel, IntervalOptions, IntervalWarning
-from kdey.intervals.score_interval import give_up, settle
 from kdey.solvers.solution import Solution
 
 #: How the limits of groups are made from sums.
@@ -141,9 +140,9 @@ class _Task:
     ) -> tuple[Array, Array]:
         """Return limits that hold the estimates, and none where training cannot support any."""
         bags = bags_of_sizes(sizes)
-        low, high = settle(estimates, low, high, bags, self.options)
+        low, high = ensure_minimum_width(estimates, low, high, bags, self.options)
         with muted(IntervalWarning):  # the limits themselves say it
-            give_up(low, high, bags, self.model.rare)
+            widen_unsupported(low, high, bags, self.model.rare)
         return low, high
 
 

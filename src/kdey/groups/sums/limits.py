@@ -59,7 +59,7 @@ class SummedClasses:
         """Return the mean of z_i z_l in class l as entry (i, l)."""
         return self.crossed
 
-    def spread_out(self, shares: Array) -> Array:
+    def row_weights(self, shares: Array) -> Array:
         """Return no weights: no row is known."""
         return np.empty(0)
 
