@@ -1,6 +1,6 @@
-"""Modules that 0.1.0 had elsewhere: the old names import, with a warning that gives the new one.
+"""Modules that have moved since 0.1.0: old names can be imported, with a DeprecationWarning.
 
-The old names work in 0.2 and 0.3 and go with 0.4.
+The old names work in 0.2 and 0.3, and 0.4 removes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-#: Modules under ``kdey`` in 0.1.0, and where their contents are now.
+#: From the names of modules under ``kdey`` in 0.1.0 to the modules that have their contents now.
 MOVED = {
     "appending": "_support.files",
     "automatic": "tuning",
@@ -231,13 +231,13 @@ MOVED = {
 
 
 class _MovedLoader(Loader):
-    """Puts the module at its new place under its old name."""
+    """Loads a moved module under its old name."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave the making of an empty module to Python; it is replaced below."""
+        """Let Python create an empty module, which ``exec_module`` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Warn, and replace the empty module by the one that is wanted."""
+        """Warn, and replace the empty module by the moved one."""
         name = module.__name__
         new = f"kdey.{MOVED[name.removeprefix('kdey.')]}"
         warnings.warn(
@@ -263,15 +263,15 @@ class MovedFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to load a module that has moved; None for all others."""
+        """Return the spec of a module that has moved; None for all other modules."""
         if not fullname.startswith("kdey.") or fullname.removeprefix("kdey.") not in MOVED:
             return None
         return ModuleSpec(fullname, _MovedLoader())
 
 
 def install() -> None:
-    """Let Python ask :class:`MovedFinder` first, once."""
-    # An old package is an alias of a new one, in whose folder Python would look for its modules and
-    # load them a second time: hence first.
+    """Put :class:`MovedFinder` first among Python's finders, unless it is there already."""
+    # First, because an old package is an alias of a new one: other finders would look for its
+    # modules in the new folder and load them a second time.
     if not any(isinstance(finder, MovedFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, MovedFinder())

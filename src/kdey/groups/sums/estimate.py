@@ -27,6 +27,7 @@ from kdey.groups.sums.solve import (
     solve_mixtures,
 )
 from kdey.intervals import FittedModel, IntervalOptions, IntervalWarning
+from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
 from kdey.solvers.solution import Solution
 
 #: How the limits of groups are made from sums.
