@@ -1,9 +1,10 @@
-"""Parameters chosen from the training posteriors: bandwidth, geometry, number of bins.
+"""Automatic choice of parameters from the training posteriors: bandwidth, geometry, bins.
 
-``hold_outs`` cuts the training posteriors into parts and draws tuning bags from each, ``score``
-evaluates settings on them with the templates of the other parts, ``search`` walks a lattice of
-values from coarse to fine, ``kernel`` and ``bins`` are the row specs that use them, ``tuning``
-holds what was tried and chosen, ``display`` draws it. See ``docs/automatic.md`` for the criterion.
+``hold_outs`` divides the training posteriors into parts and draws tuning bags from each; ``search``
+evaluates settings on them, with templates from the other parts, and walks a lattice of values from
+coarse to fine; ``kernel``, ``bins`` and ``choice`` are the row specs that choose; ``result`` has
+the record of what was tried and chosen, and its plot. ``docs/automatic.md`` describes the
+criterion.
 """
 
 from kdey.tuning.bins import AutomaticBins
