@@ -9,8 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 
 from kdey.bags import Bags
-from kdey.metrics import absolute_error, get_metric, relative_absolute_error
-from kdey.metrics import registry as scorer
+from kdey.metrics import absolute_error, get_metric, relative_absolute_error, scorer
 from kdey.protocols import APP, GivenBags
 
 
