@@ -319,7 +319,7 @@ def test_given_bags():
         ([[0]], [[np.nan, 0.6]], {}, "prevalences contains NaN"),
         ([[0, 9]], [[1.0, 0.0]], {}, "outside the pool of 4"),
         ([[]], [[1.0, 0.0]], {}, "bag 0 is empty"),
-        ([[0], [2, 3]], [[1, 0], [1, 0]], {"check_labels": True}, "of bag 1 are off by 1 "),
+        ([[0], [2, 3]], [[1, 0], [1, 0]], {"check_labels": True}, "of bag 1 differ by 1 "),
         (Bags.whole(5), [[1.0, 0.0]], {}, "pool of 5 instances, got 4"),
     ],
 )
@@ -329,7 +329,7 @@ def test_bad_given_bags_are_refused(bags, truth, options, message):
 
 
 def test_given_bags_without_labels_need_a_pool_size():
-    with pytest.raises(ValueError, match="pool_size must be given"):
+    with pytest.raises(ValueError, match="pool_size is missing"):
         GivenBags([[0]], [[1.0, 0.0]]).bags()
     with pytest.raises(ValueError, match="check_labels=True needs the labels"):
         GivenBags(Bags.whole(1), [[1.0, 0.0]], check_labels=True).bags()

@@ -1,7 +1,7 @@
 """Errors between true and estimated prevalences: as functions, by name and as scorers.
 
-``errors`` holds the formulae and states what happens in undefined cases, ``registry`` the names,
-``scorer`` the bridge to scikit-learn.
+``errors`` contains the formulae and says what happens in undefined cases; ``registry`` contains the
+metrics by name and makes scikit-learn scorers of them.
 """
 
 from kdey.metrics.errors import (

@@ -3,12 +3,12 @@ r"""Errors between true and estimated prevalences, vectorised over bags.
 Every function takes ``true`` and ``estimated`` of shape (..., k), checks that their last axis
 lies on the simplex, broadcasts the leading axes (the bags) and returns one error per bag, shape
 (...). Write :math:`\alpha` for the true and :math:`\hat\alpha` for the estimated prevalence of
-one bag. Definitions follow Sebastiani, "Evaluation measures for quantification: an axiomatic
-approach" (Information Retrieval Journal, 2020), where not said otherwise.
+one bag. Unless stated otherwise, definitions follow Sebastiani, "Evaluation measures for
+quantification: an axiomatic approach" (Information Retrieval Journal, 2020).
 
-**Absent classes.** What would divide by zero or take the logarithm of zero is smoothed with
-:math:`\epsilon = 1/(2z)`, z being the bag size (Forman, 2008), so a class absent from the bag,
-from the estimate or from both never gives NaN or infinity.
+**Absent classes.** Metrics that would divide by zero or take the logarithm of zero smooth the
+prevalences with :math:`\epsilon = 1/(2z)`, where z is the bag size (Forman, 2008). A class that is
+absent from the bag, from the estimate or from both therefore never gives NaN or infinity.
 
 **One class.** With k = 1 both prevalences are (1,) and every error is zero.
 
@@ -37,11 +37,12 @@ def absolute_error(true: ArrayLike, estimated: ArrayLike) -> Array:
 
 
 def normalised_absolute_error(true: ArrayLike, estimated: ArrayLike) -> Array:
-    r"""NAE: AE over its largest value at this truth, from 0 to 1.
+    r"""NAE: AE divided by its largest value at this true prevalence, from 0 to 1.
 
     .. math:: \frac{\sum_i|\alpha_i-\hat\alpha_i|}{2(1-\min_i\alpha_i)}
 
-    The largest value is reached by putting everything on the rarest class. Zero for k = 1.
+    The largest value belongs to an estimate that puts all mass on the rarest class. The error is
+    zero for k = 1.
     """
     a, b = _checked(true, estimated)
     return _ratio(np.abs(a - b).sum(axis=-1), 2 * (1 - a.min(axis=-1)))
@@ -74,11 +75,11 @@ def relative_absolute_error(true: ArrayLike, estimated: ArrayLike, *, bag_size: 
 def normalised_relative_absolute_error(
     true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike
 ) -> Array:
-    r"""NRAE: RAE over :math:`\frac1k(k-1+(1-\nu_{\min})/\nu_{\min})`, within [0, 1).
+    r"""NRAE: RAE divided by :math:`\frac1k(k-1+(1-\nu_{\min})/\nu_{\min})`, within [0, 1).
 
-    :math:`\nu_{\min}` is the smallest smoothed true prevalence. Because of the smoothing the
-    literature's normaliser, kept here so that numbers can be compared, lies a little above the
-    largest RAE that can occur: NRAE stays just under 1. Zero for k = 1.
+    :math:`\nu_{\min}` is the smallest smoothed true prevalence. We keep the normaliser of the
+    literature so that numbers are comparable; because of the smoothing it lies slightly above the
+    largest possible RAE, and NRAE stays just below 1. The error is zero for k = 1.
     """
     a, b = _checked(true, estimated)
     rarest = smooth(a, bag_size).min(axis=-1)
@@ -96,7 +97,7 @@ def squared_error(true: ArrayLike, estimated: ArrayLike) -> Array:
 def kullback_leibler(true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike) -> Array:
     r"""KLD: :math:`\sum_i\nu(\alpha_i)\log(\nu(\alpha_i)/\nu(\hat\alpha_i))`, both smoothed."""
     a, b = _smoothed(true, estimated, bag_size)
-    # Rounding can leave -1e-17 where both agree; the divergence is never negative.
+    # Rounding can give -1e-17 if both agree, but the divergence is never negative.
     return _array(np.maximum((a * np.log(a / b)).sum(axis=-1), 0.0))
 
 
@@ -110,15 +111,15 @@ def normalised_kullback_leibler(
 def match_distance(true: ArrayLike, estimated: ArrayLike) -> Array:
     r"""MD, for ordered classes: :math:`\sum_{i<k}|\sum_{j\le i}(\alpha_j-\hat\alpha_j)|`.
 
-    The mass to move times the number of classes it is moved over (earth mover's distance); from
-    0 to k - 1. The order is that of the columns.
+    The earth mover's distance: mass times the number of classes by which it must move, from 0 to
+    k - 1. The order of the classes is that of the columns.
     """
     a, b = _checked(true, estimated)
     return _array(np.abs(np.cumsum(a - b, axis=-1)[..., :-1]).sum(axis=-1))
 
 
 def normalised_match_distance(true: ArrayLike, estimated: ArrayLike) -> Array:
-    """NMD: match distance over k - 1, from 0 to 1; zero for k = 1."""
+    """NMD: match distance divided by k - 1, from 0 to 1; zero for k = 1."""
     distance = match_distance(true, estimated)
     return _array(distance / max(np.shape(true)[-1] - 1, 1))
 
@@ -137,7 +138,7 @@ def bray_curtis(true: ArrayLike, estimated: ArrayLike) -> Array:
 def aitchison(true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike) -> Array:
     r"""Aitchison distance :math:`\|\mathrm{clr}(\nu(\alpha))-\mathrm{clr}(\nu(\hat\alpha))\|_2`.
 
-    Both prevalences are smoothed; clr is the centred log-ratio, :math:`\log x` less its mean.
+    Both prevalences are smoothed; clr is the centred log-ratio, :math:`\log x` minus its mean.
     """
     a, b = _smoothed(true, estimated, bag_size)
     ratio = np.log(a / b)
@@ -152,6 +153,15 @@ def smooth(prevalence: ArrayLike, bag_size: ArrayLike) -> Array:
     prevalence : array-like of shape (..., k)
     bag_size : array-like of shape () or (...)
         Size z of each bag.
+
+    Returns
+    -------
+    array of shape (..., k)
+
+    Raises
+    ------
+    ValueError
+        If a prevalence is not on the simplex, or a bag size is not positive.
     """
     p = _check(prevalence, "prevalence")
     epsilon = _epsilon(bag_size, p)
@@ -164,6 +174,7 @@ def _smoothed(true: ArrayLike, estimated: ArrayLike, bag_size: ArrayLike) -> tup
 
 
 def _checked(true: ArrayLike, estimated: ArrayLike) -> tuple[Array, Array]:
+    """Return both prevalences as arrays of the same shape (..., k), or raise ValueError."""
     a, b = _check(true, "true"), _check(estimated, "estimated")
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(
@@ -179,6 +190,7 @@ def _checked(true: ArrayLike, estimated: ArrayLike) -> tuple[Array, Array]:
 
 
 def _check(prevalence: ArrayLike, name: str) -> Array:
+    """Return prevalences of shape (..., k) as an array, or raise ValueError."""
     p = np.asarray(prevalence)
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., n_classes), got shape {p.shape}")
@@ -191,7 +203,7 @@ def _epsilon(bag_size: ArrayLike, prevalences: Array) -> Array:
     """Return 1 / (2 z) with a trailing axis for the classes."""
     z = np.asarray(bag_size, dtype=np.float64)
     if not (np.isfinite(z) & (z > 0)).all():
-        raise ValueError("bag_size must be positive and finite")
+        raise ValueError(f"bag_size must be positive and finite, got {bag_size!r:.60}")
     bags = prevalences.shape[:-1]
     if z.ndim and z.shape != bags:
         raise ValueError(f"bag_size must be a number or have shape {bags}, got {z.shape}")
@@ -199,7 +211,7 @@ def _epsilon(bag_size: ArrayLike, prevalences: Array) -> Array:
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
-    """Divide, with 0 / 0 = 0: the denominator vanishes only for k = 1, where no error can be."""
+    """Divide, with 0 / 0 = 0: the denominator is zero only for k = 1, where errors are zero."""
     safe = np.where(denominator > 0, denominator, 1.0)
     return _array(np.where(denominator > 0, numerator / safe, 0.0))
 

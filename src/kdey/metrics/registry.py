@@ -1,7 +1,4 @@
-"""The metrics by name.
-
-Metrics as scikit-learn scorers.
-"""
+"""The registry of metrics: metrics by name, and metrics as scikit-learn scorers."""
 
 from __future__ import annotations
 
@@ -29,16 +26,17 @@ class Metric:
     Attributes
     ----------
     name : str
-        The short name, as in the literature's tables.
+        The short name, as in tables of the literature.
     function : callable
-        ``function(true, estimated)``, with a keyword ``bag_size`` where ``needs_bag_size``, from
-        prevalences of shape (n_bags, k) to one value per bag, shape (n_bags,).
+        ``function(true, estimated)``, or ``function(true, estimated, bag_size=...)`` if
+        ``needs_bag_size``. It takes prevalences of shape (n_bags, k) and returns one value per
+        bag, shape (n_bags,).
     title : str
-        The name in words.
+        The full name.
     needs_bag_size : bool
-        Whether it smooths, and so must know the size of the bags.
+        Whether the metric smooths and must therefore know the size of the bags.
     ordered : bool
-        Whether it takes the order of the classes to mean something.
+        Whether the order of the classes matters.
     lower_is_better : bool
     """
 
@@ -57,7 +55,23 @@ class Metric:
     def __call__(
         self, true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike | None = None
     ) -> Array:
-        """Return one value per bag; ``bag_size`` is ignored by metrics that do not need it."""
+        """Return one value per bag.
+
+        Parameters
+        ----------
+        true, estimated : array-like of shape (..., k)
+        bag_size : array-like of shape () or (...), optional
+            Ignored by metrics that do not need it.
+
+        Returns
+        -------
+        array of shape (...)
+
+        Raises
+        ------
+        ValueError
+            If the bag size is missing, or the function returns another shape.
+        """
         if self.needs_bag_size and bag_size is None:
             raise ValueError(f"metric {self.name!r} smooths by the bag size: pass bag_size")
         extra = {"bag_size": bag_size} if self.needs_bag_size else {}
@@ -102,15 +116,24 @@ METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric
 
 
 def get_metric(metric: MetricLike) -> Metric:
-    """Return the metric meant by a name, a function or a :class:`Metric`.
+    """Return the metric for a name, a function or a :class:`Metric`.
 
     Parameters
     ----------
     metric : str, callable or Metric
-        A short name ("rae"), the name of its mean over bags ("mrae") or its function's name
-        ("relative_absolute_error"), in any case, with "-" or blanks for "_". A callable
-        ``f(true, estimated)`` works on all bags at once, is an error (lower is better) and is
-        given ``bag_size`` if it has a parameter of that name.
+        A short name ("rae"), the name of its mean over bags ("mrae") or the name of its function
+        ("relative_absolute_error"). Case does not matter, and "-" and blanks are read as "_". A
+        callable ``f(true, estimated)`` takes all bags at once and is an error (lower is better);
+        it is called with ``bag_size`` if it has a parameter of that name.
+
+    Returns
+    -------
+    Metric
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the argument is of another type.
     """
     if isinstance(metric, Metric):
         return metric
@@ -122,9 +145,9 @@ def get_metric(metric: MetricLike) -> Metric:
 
 
 def _by_name(name: str) -> Metric:
-    wanted = name.strip().lower().replace("-", "_").replace(" ", "_")
+    normalised = name.strip().lower().replace("-", "_").replace(" ", "_")
     for metric in _ALL:
-        if wanted in (metric.name, "m" + metric.name, metric.function.__name__):
+        if normalised in (metric.name, "m" + metric.name, metric.function.__name__):
             return metric
     raise ValueError(f"metric {name!r} is unknown; the names are {', '.join(METRICS)}")
 
@@ -140,7 +163,16 @@ def _from_callable(function: Callable[..., ArrayLike]) -> Metric:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A metric with scikit-learn's scorer signature; larger is better. See :func:`scorer`."""
+    """A metric with the signature of a scikit-learn scorer; larger is better.
+
+    Created by :func:`scorer`.
+
+    Attributes
+    ----------
+    metric : Metric
+    protocol : protocol or None
+        Draws the bags; None if all instances are one bag.
+    """
 
     metric: Metric
     protocol: BagProtocol | None = None
@@ -148,7 +180,9 @@ class Scorer:
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
         """Return the signed mean of the metric over the bags of ``(X, y)``."""
         if not hasattr(estimator, "classes_"):
-            raise NotFittedError(f"{type(estimator).__name__} is not fitted: it has no classes_")
+            raise NotFittedError(
+                f"{type(estimator).__name__} is not fitted: it has no classes_; call fit first"
+            )
         if self.protocol is None:
             labelled = whole_pool(y, estimator.classes_)
         else:
@@ -161,21 +195,26 @@ class Scorer:
 def scorer(metric: MetricLike, protocol: BagProtocol | None = None) -> Scorer:
     """Return ``metric`` as a scorer: ``scorer(estimator, X, y) -> float``, larger is better.
 
-    Errors come back negative, so that the scorer can be handed to scikit-learn as ``scoring``.
+    Errors are returned with a negative sign, so that scikit-learn accepts the scorer as
+    ``scoring``.
 
     Parameters
     ----------
     metric : str, callable or Metric
         As in :func:`get_metric`.
     protocol : protocol, optional
-        Draws the bags from ``y``; the score is the mean over them. Without it ``(X, y)`` is
-        scored as a single bag, which says how the estimator does at one prevalence only.
+        Draws the bags from ``y``; the score is the mean over the bags. Without a protocol
+        ``(X, y)`` is a single bag, and the score measures performance at one prevalence only.
+
+    Returns
+    -------
+    Scorer
 
     Notes
     -----
-    The estimator needs ``classes_`` and either ``predict_bags(X, bags)``, giving prevalences of
-    shape (n_bags, k), or ``predict(X)``, giving one of shape (k,), which is then called bag by
-    bag.
+    The estimator needs ``classes_`` and either ``predict_bags(X, bags)``, which returns
+    prevalences of shape (n_bags, k), or ``predict(X)``, which returns a prevalence of shape (k,)
+    and is called once per bag.
     """
     return Scorer(get_metric(metric), protocol)
 
@@ -186,7 +225,8 @@ def _predict_bags(estimator: Any, X: Any, bags: Bags) -> ArrayLike:
         return prevalences
     if bags.weights is not None:
         raise ValueError(
-            f"{type(estimator).__name__} has no predict_bags, so weighted bags cannot be scored"
+            f"{type(estimator).__name__} has no predict_bags, so weighted bags cannot be scored; "
+            "use a protocol without weights"
         )
     if bags.is_whole:
         return np.asarray(estimator.predict(X))[None, :]

@@ -1,9 +1,9 @@
-"""Protocols: labels of a pool in, bags with true prevalences out.
+"""Protocols: bags with true prevalences from the labels of a pool.
 
-A protocol is a frozen dataclass with one method, ``bags(y, classes=None) -> LabelledBags``. It
-never sees X and owns no data but what it was given; what it draws is a function of its
-parameters and the labels. ``artificial`` chooses prevalences, ``natural`` leaves them to chance,
-``given`` takes bags as they come; ``labels`` and ``draw`` hold what they share.
+A protocol is a frozen dataclass with one method, ``bags(y, classes=None) -> LabelledBags``. It does
+not need X, and its bags are a function of its parameters and the labels. ``drawn`` contains the
+protocols that draw bags at random, ``given`` those for bags that exist already, and ``draw`` the
+interface and the random drawing itself.
 """
 
 from kdey.protocols.draw import BagProtocol, LabelledBags, round_counts

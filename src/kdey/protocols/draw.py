@@ -1,8 +1,8 @@
-"""Bags with their true prevalences, and what a protocol is.
+"""The interface of protocols, and the drawing of bags.
 
-Checks of what protocols are asked for.
-
-Drawing bags: prevalences to class counts, class counts to positions in the pool.
+A :class:`BagProtocol` turns the labels of a pool into :class:`LabelledBags`. Drawing has two steps:
+:func:`round_counts` turns prevalences into class counts, and :func:`draw_bags` turns class counts
+into positions in the pool.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LabelledBags:
         True prevalences, columns in the order of ``classes``.
     classes : array of shape (k,)
     names : array of shape (n_bags,) or None
-        What to call the bags, where they have names (group ids).
+        Names of the bags, if they have names (group ids).
     """
 
     bags: Bags
@@ -41,7 +41,7 @@ class LabelledBags:
     names: Labels | None = None
 
     def __post_init__(self) -> None:
-        # Protocols may be anybody's, and their bags go straight to the solvers.
+        # Users may write their own protocols, and bags go to the solvers without further checks.
         object.__setattr__(self, "bags", self.bags.checked())
 
     def __len__(self) -> int:
@@ -60,16 +60,28 @@ class LabelledBags:
 
 
 class BagProtocol(Protocol):
-    """What every protocol is: labels of a pool in, bags with true prevalences out."""
+    """The interface of a protocol, which draws bags with true prevalences from labels."""
 
     def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
-        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        """Return bags over a pool.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels of the pool.
+        classes : array-like of shape (k,), optional
+            Classes in the order of the prevalences; default: the sorted labels.
+
+        Returns
+        -------
+        LabelledBags
+        """
         ...
 
 
 def realised_prevalences(bags: Bags, codes: Codes, n_classes: int) -> Array:
-    """Return the share of each class in each bag (weighted as the bag is), (n_bags, k)."""
-    # Counting in whole numbers, rather than averaging indicators, gives exact shares.
+    """Return the share of each class in each bag (by weight, if it has weights), (n_bags, k)."""
+    # Counting integers, rather than averaging indicators, gives exact shares.
     owner = np.repeat(np.arange(len(bags)), bags.sizes)
     cells = owner * n_classes + codes[bags.indices]
     mass = np.bincount(cells, weights=bags.weights, minlength=len(bags) * n_classes)
@@ -85,7 +97,7 @@ def whole_pool(y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
 
 
 def check_draws(n_bags: Any, bag_size: Any, random_state: Any, replace: Any) -> None:
-    """Raise, naming the parameter, unless bags can be drawn with these."""
+    """Raise ValueError with the name of the parameter that is not allowed, if there is one."""
     check_count(n_bags, "n_bags")
     check_count(bag_size, "bag_size")
     check_count(random_state, "random_state", least=0)
@@ -94,17 +106,19 @@ def check_draws(n_bags: Any, bag_size: Any, random_state: Any, replace: Any) -> 
 
 
 def check_protocol(protocol: Any) -> None:
-    """Raise unless ``protocol`` can give bags."""
+    """Raise TypeError unless ``protocol`` is an object with a method ``bags``."""
     if isinstance(protocol, type) or not callable(getattr(protocol, "bags", None)):
-        raise TypeError(f"protocol must have a method bags, such as APP(), got {protocol!r}")
+        raise TypeError(
+            f"protocol must be an object with a method bags, such as APP(), got {protocol!r}"
+        )
 
 
 def check_fits(bag_size: int, pool_size: int, replace: Any) -> None:
-    """Raise where a bag without replacement would be larger than the pool."""
+    """Raise ValueError if a bag without replacement would be larger than the pool."""
     if replace is False and bag_size > pool_size:
         raise ValueError(
             f"bag_size={bag_size} is larger than the pool of {pool_size} instances "
-            "and replace=False"
+            'and replace=False; use smaller bags, or replace="auto"'
         )
 
 
@@ -113,30 +127,35 @@ Counts = NDArray[np.int64]
 
 
 def round_counts(prevalence: ArrayLike, size: int) -> Counts:
-    """Return whole class counts that sum to ``size``, by largest remainders.
+    """Return integer class counts that sum to ``size``, by the method of largest remainders.
 
-    Every class gets the floor of ``prevalence * size``; the instances left go, one each, to the
-    classes with the largest fractions (to the first of them on ties). No count is off by one
-    or more, and a prevalence that is a multiple of 1 / size is met exactly.
+    Every class gets the floor of ``prevalence * size``. The remaining instances go, one each, to
+    the classes with the largest fractional parts (the first of them on ties). Every count differs
+    by less than one from ``prevalence * size``, and a prevalence that is a multiple of 1 / size is
+    met exactly.
 
     Parameters
     ----------
     prevalence : array-like of shape (..., k)
     size : int
+
+    Returns
+    -------
+    int64 array of shape (..., k)
     """
     p = np.asarray(prevalence, dtype=np.float64)
     share = p / p.sum(axis=-1, keepdims=True) * size
     counts = np.floor(share).astype(np.int64)
     order = np.argsort(counts - share, axis=-1, kind="stable")
     rank = np.argsort(order, axis=-1, kind="stable")
-    left = size - counts.sum(axis=-1, keepdims=True)
-    return np.asarray(counts + (rank < left), dtype=np.int64)
+    remaining = size - counts.sum(axis=-1, keepdims=True)
+    return np.asarray(counts + (rank < remaining), dtype=np.int64)
 
 
 def bag_generators(seed: int, n_bags: int) -> Iterator[np.random.Generator]:
-    """Yield one independent generator per bag, the b-th a function of ``seed`` and b alone.
+    """Yield one independent generator per bag; generator b depends only on ``seed`` and b.
 
-    So the first 100 of 1,000 bags are the bags of ``n_bags=100``, whoever draws them.
+    The first 100 of 1,000 bags are therefore the same as those of ``n_bags=100``.
     """
     for bag in range(n_bags):
         yield np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(bag,)))
@@ -144,7 +163,7 @@ def bag_generators(seed: int, n_bags: int) -> Iterator[np.random.Generator]:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The instances of a pool sorted by class, ready for drawing.
+    """The instances of a pool sorted by class, from which bags are drawn.
 
     Attributes
     ----------
@@ -153,7 +172,7 @@ class Pool:
     available : int64 array of shape (k,)
         Number of instances of each class.
     starts : int64 array of shape (k,)
-        Where each class begins in ``order``.
+        Position in ``order`` of the first instance of each class.
     classes : array of shape (k,)
     """
 
@@ -164,7 +183,7 @@ class Pool:
 
     @classmethod
     def from_codes(cls, codes: Codes, classes: Labels) -> Pool:
-        """Return the pool whose instances have the class positions ``codes``, shape (n,)."""
+        """Return the pool whose instances have class codes of shape (n,)."""
         available = np.bincount(codes, minlength=len(classes)).astype(np.int64)
         starts = np.cumsum(available) - available
         return cls(np.argsort(codes, kind="stable"), available, starts, classes)
@@ -175,7 +194,8 @@ class Pool:
         Within a class every subset (with replacement: every sequence) is equally likely.
         """
         distinct = counts <= self.available if replace is not True else np.zeros(len(counts), bool)
-        # Above half of a class, rejecting repeats is slow: leave out the complement instead.
+        # Rejecting repeats is slow if a bag takes more than half of a class: such classes are
+        # drawn by a random order of their instances.
         crowded = distinct & (2 * counts > self.available)
         sparse = np.where(crowded, 0, counts)
         parts = [self._draw_sparse(sparse, distinct, rng)]
@@ -185,38 +205,40 @@ class Pool:
     def _draw_sparse(
         self, counts: Counts, distinct: NDArray[np.bool_], rng: np.random.Generator
     ) -> Codes:
-        """Draw all classes at once and draw again what repeats in a ``distinct`` class.
+        """Draw all classes at once, and redraw repeated instances of ``distinct`` classes.
 
-        Keeping the distinct values and replacing just the missing ones, time after time, gives
-        the first counts[i] different values of an endless uniform sequence: a uniform subset.
-        Sorting keeps each class in its own stretch, so slot and class stay aligned.
+        Keeping the distinct values and redrawing only the repeated ones gives the first counts[i]
+        different values of an infinite uniform sequence, which is a uniform subset. Sorting keeps
+        the instances of a class together, so that slots and classes stay aligned.
         """
         owner = np.repeat(np.arange(len(counts)), counts)
-        slots = self._fresh(owner, rng)
+        slots = self._random_slots(owner, rng)
         while True:
             slots.sort()
-            again = np.flatnonzero((slots[1:] == slots[:-1]) & distinct[owner[1:]]) + 1
-            if len(again) == 0:
+            repeated = np.flatnonzero((slots[1:] == slots[:-1]) & distinct[owner[1:]]) + 1
+            if len(repeated) == 0:
                 return slots
-            slots[again] = self._fresh(owner[again], rng)
+            slots[repeated] = self._random_slots(owner[repeated], rng)
 
-    def _fresh(self, owner: Codes, rng: np.random.Generator) -> Codes:
+    def _random_slots(self, owner: Codes, rng: np.random.Generator) -> Codes:
+        """Return a uniform position in ``order`` for each entry of ``owner``, its class."""
         within = (rng.random(len(owner)) * self.available[owner]).astype(np.int64)
         return np.asarray(self.starts[owner] + within, dtype=np.int64)
 
     def _draw_crowded(self, label: int, count: int, rng: np.random.Generator) -> Codes:
+        """Return the first ``count`` positions of a class in a random order."""
         keys = rng.random(int(self.available[label]))
         return np.asarray(self.starts[label] + np.argsort(keys, kind="stable")[:count])
 
     def check(self, counts: Counts, replace: Replace) -> None:
-        """Raise where one of the bags of ``counts``, shape (n_bags, k), cannot be drawn."""
-        wanted = counts.max(axis=0)
-        enough = self.available >= wanted if replace is False else self.available > 0
-        short = (wanted > 0) & ~enough
+        """Raise ValueError if a bag of ``counts``, shape (n_bags, k), cannot be drawn."""
+        required = counts.max(axis=0)
+        enough = self.available >= required if replace is False else self.available > 0
+        short = (required > 0) & ~enough
         if not short.any():
             return
         label = int(np.argmax(short))
-        name, need, have = self.classes.tolist()[label], wanted[label], self.available[label]
+        name, need, have = self.classes.tolist()[label], required[label], self.available[label]
         bag = int(np.argmax(counts[:, label]))
         why = "y has none" if have == 0 else f"y has {have} and replace=False"
         raise ValueError(f"bag {bag} needs {need} instances of class {name!r}, but {why}")
@@ -225,7 +247,13 @@ class Pool:
 def draw_bags(
     pool: Pool, counts: Counts, replace: Replace, generators: Iterable[np.random.Generator]
 ) -> Bags:
-    """Return one bag per row of ``counts``, shape (n_bags, k), each from its own generator."""
+    """Return one bag for each row of ``counts`` (n_bags, k), each by a generator of its own.
+
+    Raises
+    ------
+    ValueError
+        If the pool does not have enough instances of a class.
+    """
     pool.check(counts, replace)
     drawn = [pool.draw(row, replace, rng) for row, rng in zip(counts, generators, strict=True)]
     offsets = offsets_of(counts.sum(axis=1))

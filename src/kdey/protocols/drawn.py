@@ -1,13 +1,15 @@
-"""Artificial prevalences: bags drawn at prevalences that the protocol chooses.
+"""Protocols that draw bags at random: with artificial prevalences, or with the natural one.
 
-A chosen prevalence becomes whole class counts by largest remainders
-(:func:`kdey.protocols.draw.round_counts`), and the prevalence recorded as true is the realised
-one, counts / bag size. Instances of a class are drawn uniformly. ``replace="auto"`` draws a class
-without replacement in every bag for which it has enough instances and with replacement in the
-others; True and False do one or the other for all. Bag b depends on ``random_state``, b and the
-pool alone, so a longer run begins with the bags of a shorter one.
+*Artificial* (APP, GridAPP, DirichletProtocol): the protocol chooses the prevalence of each bag. It
+becomes integer class counts by largest remainders (:func:`kdey.protocols.draw.round_counts`), and
+the prevalence recorded as true is the realised one, counts / bag size. Instances of a class are
+drawn uniformly. ``replace="auto"`` draws a class without replacement in every bag for which it has
+enough instances, and with replacement otherwise; True and False apply to all classes and bags.
 
-Natural prevalence: bags drawn from the pool as it is.
+*Natural* (NPP): instances are drawn uniformly from the whole pool.
+
+Bag b depends only on ``random_state``, b and the pool, so a longer run starts with the bags of a
+shorter one.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from kdey.protocols.draw import (
 )
 from kdey.simplex import Array, sample_uniform
 
-#: Number of classes, number of the bag and its generator to a prevalence of shape (k,).
+#: Takes the number of classes, the number of the bag and its generator, and returns a prevalence of
+#: shape (k,).
 Chooser: TypeAlias = Callable[[int, int, np.random.Generator], Array]
 
 
@@ -44,8 +47,8 @@ Chooser: TypeAlias = Callable[[int, int, np.random.Generator], Array]
 class APP:
     """Artificial prevalence protocol: prevalences uniform on the simplex (Kraemer sampling).
 
-    The protocol of the paper. How prevalences become bags is told in
-    :mod:`kdey.protocols.drawn`.
+    This is the protocol of the paper. :mod:`kdey.protocols.drawn` explains how prevalences become
+    bags.
 
     Parameters
     ----------
@@ -54,7 +57,7 @@ class APP:
     random_state : int
         Seed; the bags are a function of it, the parameters and the labels.
     replace : "auto", True or False
-        Whether an instance may come more than once in a bag.
+        Whether an instance may occur more than once in a bag.
 
     Examples
     --------
@@ -84,13 +87,16 @@ class APP:
 
 @dataclass(frozen=True)
 class DirichletProtocol:
-    """Prevalences from a Dirichlet distribution; the other parameters as in :class:`APP`.
+    """Prevalences from a Dirichlet distribution.
 
     Parameters
     ----------
+    n_bags, bag_size, random_state, replace
+        As in :class:`APP`.
     concentration : float or sequence of k floats
-        Positive. One number is used for every class: 1 is uniform on the simplex, less favours
-        its corners, more its centre. ``50 * prevalence`` scatters around a prevalence.
+        Positive. A single number applies to every class: 1 is uniform on the simplex, smaller
+        values favour its corners, larger ones its centre. ``50 * prevalence`` scatters around a
+        prevalence.
     """
 
     n_bags: int = 1000
@@ -110,7 +116,7 @@ class DirichletProtocol:
                 "concentration must be a positive number or one per class, "
                 f"got {self.concentration!r}"
             )
-        # Plain numbers, so that protocols compare, hash and print as what they are.
+        # Plain numbers, so that protocols can be compared, hashed and printed.
         object.__setattr__(
             self, "concentration", tuple(values.tolist()) if values.ndim else float(values)
         )
@@ -132,10 +138,10 @@ class DirichletProtocol:
 class GridAPP:
     """Artificial prevalences over a regular grid of the simplex, for two or few classes.
 
-    Every prevalence whose entries are multiples of 1 / (n_prevalences - 1): 21 of them for two
-    classes by default, 0.00, 0.05, ..., 1.00. With k classes there are
-    C(n_prevalences + k - 2, k - 1). The bags run through the grid (first class rising slowest)
-    ``repeats`` times. Other parameters as in :class:`APP`.
+    The grid contains every prevalence whose entries are multiples of 1 / (n_prevalences - 1): by
+    default 21 for two classes, 0.00, 0.05, ..., 1.00, and C(n_prevalences + k - 2, k - 1) for k
+    classes. The bags run through the grid ``repeats`` times; the prevalence of the first class
+    rises slowest.
 
     Parameters
     ----------
@@ -143,8 +149,10 @@ class GridAPP:
         Grid values per class, at least 2.
     repeats : int
         Bags per grid point.
+    bag_size, random_state, replace
+        As in :class:`APP`.
     max_bags : int
-        Refuse to draw more bags than this.
+        The protocol refuses to draw more bags than this.
     """
 
     n_prevalences: int = 21
@@ -161,7 +169,13 @@ class GridAPP:
         check_draws(1, self.bag_size, self.random_state, self.replace)
 
     def grid(self, n_classes: int) -> Array:
-        """Return the grid's prevalences, shape (n_points, n_classes)."""
+        """Return the prevalences of the grid, shape (n_points, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If there would be more than ``max_bags`` bags.
+        """
         steps = self.n_prevalences - 1
         n_points = comb(steps + n_classes - 1, n_classes - 1)
         if n_points * self.repeats > self.max_bags:
@@ -170,7 +184,7 @@ class GridAPP:
                 f"grid points, {n_points * self.repeats} bags with repeats={self.repeats}: more "
                 f"than max_bags={self.max_bags}; use APP, which samples the simplex"
             )
-        # Stars and bars: k - 1 bars among steps + k - 1 places part the steps into k counts.
+        # Stars and bars: k - 1 bars among steps + k - 1 places divide the steps into k counts.
         places = combinations(range(steps + n_classes - 1), n_classes - 1)
         bars = np.array(list(places), dtype=np.int64).reshape(n_points, n_classes - 1)
         return (np.diff(bars, prepend=-1, append=steps + n_classes - 1) - 1) / steps
@@ -196,11 +210,12 @@ def _draw(
     y: ArrayLike,
     classes: ArrayLike | None,
 ) -> LabelledBags:
+    """Return bags at the prevalences that ``choose`` returns."""
     codes, known = encode_labels(y, classes)
     check_fits(protocol.bag_size, len(codes), protocol.replace)
     generators = list(bag_generators(protocol.random_state, n_bags))
-    chosen = [choose(len(known), bag, rng) for bag, rng in enumerate(generators)]
-    counts = round_counts(np.stack(chosen), protocol.bag_size)
+    prevalences = [choose(len(known), bag, rng) for bag, rng in enumerate(generators)]
+    counts = round_counts(np.stack(prevalences), protocol.bag_size)
     bags = draw_bags(Pool.from_codes(codes, known), counts, protocol.replace, generators)
     return LabelledBags(bags, counts / protocol.bag_size, known)
 
@@ -209,10 +224,14 @@ def _draw(
 class NPP:
     """Natural prevalence protocol: bags of instances drawn uniformly from the whole pool.
 
-    Prevalences scatter around the pool's as chance has it; those of each bag are recorded.
-    ``replace="auto"`` draws without replacement unless the bag is larger than the pool. Other
-    parameters as in :class:`kdey.protocols.APP`; bag b depends on ``random_state``, b and the
-    pool alone.
+    Prevalences scatter at random around that of the pool; the realised ones are recorded as true.
+
+    Parameters
+    ----------
+    n_bags, bag_size, random_state
+        As in :class:`kdey.protocols.APP`.
+    replace : "auto", True or False
+        "auto" draws without replacement unless the bag is larger than the pool.
 
     Examples
     --------
@@ -235,7 +254,7 @@ class NPP:
         """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
         codes, known = encode_labels(y, classes)
         check_fits(self.bag_size, len(codes), self.replace)
-        # To the drawing all instances are alike: one class.
+        # All instances are equally likely, as if they were of one class.
         pool = Pool.from_codes(np.zeros_like(codes), np.array(["any"]))
         counts = np.full((self.n_bags, 1), self.bag_size, dtype=np.int64)
         generators = bag_generators(self.random_state, self.n_bags)

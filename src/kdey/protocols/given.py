@@ -1,4 +1,4 @@
-"""Bags that exist already: by group ids, or as positions with known prevalences."""
+"""Protocols for bags that exist already: groups of the pool, or bags with known prevalences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,23 @@ class GroupBags:
     groups: ArrayLike
 
     def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
-        """Return the groups of the pool labelled ``y``, prevalences ordered as ``classes``."""
+        """Return the groups of the pool labelled ``y``, prevalences ordered as ``classes``.
+
+        Parameters
+        ----------
+        y : array-like of shape (pool_size,)
+        classes : array-like of shape (k,), optional
+            Default: the sorted labels of ``y``.
+
+        Returns
+        -------
+        LabelledBags
+
+        Raises
+        ------
+        ValueError
+            If ``y`` and the groups differ in length.
+        """
         codes, known = encode_labels(y, classes)
         names, member = group_codes(self.groups)
         if len(member) != len(codes):
@@ -50,12 +66,12 @@ class GroupBags:
 
 @dataclass(frozen=True, eq=False)
 class GivenBags:
-    """Bags with prevalences that somebody else knows (as in the LeQua challenges).
+    """Bags with known prevalences, whose instances need no labels (as in the LeQua challenges).
 
     Parameters
     ----------
     given : Bags, sequence of index arrays, int array (n_bags, size) or sparse weight matrix
-        Positions in the pool, as :func:`kdey.bags.as_bags` takes them.
+        Positions in the pool, in any form that :func:`kdey.bags.as_bags` accepts.
     prevalences : array-like of shape (n_bags, k)
         True prevalence of each bag, columns in the order of the classes.
     pool_size : int, optional
@@ -71,15 +87,24 @@ class GivenBags:
     check_labels: bool = False
 
     def bags(self, y: ArrayLike | None = None, classes: ArrayLike | None = None) -> LabelledBags:
-        """Return the given bags.
+        """Return the bags with their prevalences.
 
         Parameters
         ----------
         y : array-like of shape (pool_size,), optional
-            Labels of the pool, if known; they tell its size and the classes.
+            Labels of the pool, if known; they determine its size and the classes.
         classes : array-like of shape (k,), optional
             Names of the columns of ``prevalences``; by default the sorted labels of ``y``, or
             0, ..., k - 1 without labels.
+
+        Returns
+        -------
+        LabelledBags
+
+        Raises
+        ------
+        ValueError
+            If bags, prevalences, classes and labels do not fit together.
         """
         prevalences = np.asarray(
             check_posteriors(self.prevalences, name="prevalences"), dtype=np.float64
@@ -112,17 +137,18 @@ class GivenBags:
             return self.pool_size
         if isinstance(self.given, Bags):
             return self.given.pool_size
-        raise ValueError("pool_size must be given for bags over a pool without labels")
+        raise ValueError("pool_size is missing: bags over a pool without labels y need it")
 
     def _compare(
         self, bags: Bags, prevalences: Array, y: ArrayLike | None, classes: Labels
     ) -> None:
+        """Raise ValueError if prevalences differ from those counted in the labels."""
         if y is None:
             raise ValueError("check_labels=True needs the labels y")
         counted = realised_prevalences(bags, encode_labels(y, classes)[0], len(classes))
-        off = np.abs(counted - prevalences).max(axis=1)
-        if off.max() > SUM_TOLERANCE:
-            bag = int(np.argmax(off))
+        deviations = np.abs(counted - prevalences).max(axis=1)
+        if deviations.max() > SUM_TOLERANCE:
+            bag = int(np.argmax(deviations))
             raise ValueError(
-                f"prevalences of bag {bag} are off by {off[bag]:.3g} from those counted in y"
+                f"prevalences of bag {bag} differ by {deviations[bag]:.3g} from those counted in y"
             )
