@@ -18,7 +18,7 @@ MOVED = {
     "appending": "_support.files",
     "automatic": "tuning",
     "automatic.bins": "tuning.bins",
-    "automatic.display": "tuning.result",
+    "automatic.display": "plots.parameters",
     "automatic.hold_outs": "tuning.hold_outs",
     "automatic.kernel": "tuning.kernel",
     "automatic.parts": "tuning.hold_outs",

@@ -72,7 +72,7 @@ class AutomaticKernel(RowSpec):
     plan : TuningPlan
     committee : bool
         Whether to average the geometries, each at its best bandwidth, with the weights of
-        :func:`~kdey.tuning.result.committee_weights`; otherwise the best one is used.
+        ``committee_weights``; otherwise the best one is used.
     """
 
     rows: KernelRowSpec
