@@ -43,9 +43,9 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     assert checker.models is not None
     seen = checker.models.posteriors(table.drop("site"), 1)
     for number, site in enumerate(("a", "b")):
-        wanted = checker.check_points(seen[number::2], None, np.random.default_rng(0), 300, 0.01)
-        found = sharp.filter(pl.col("site") == site)["fit_p_value"]
-        assert set(found) == {wanted.p_value}
+        expected = checker.check_points(seen[number::2], None, np.random.default_rng(0), 300, 0.01)
+        p_values = sharp.filter(pl.col("site") == site)["fit_p_value"]
+        assert set(p_values) == {expected.p_value}
     assert set(sharp["fit_p_value"]) != set(plain["fit_p_value"])
 
 
@@ -57,9 +57,9 @@ def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:
     file = TableFile.open(str(tmp_path / "t.parquet"))
     settings = GroupSettings(check_fit=True)
     made = estimate_file(fitted, file, Grouping(("site",)), settings).table()
-    wanted = fitted.predict_groups(table, "site", check_fit=True)
-    np.testing.assert_array_equal(made["fit_p_value"].to_numpy(), wanted["fit_p_value"])
-    np.testing.assert_allclose(made["estimate"].to_numpy(), wanted["estimate"], atol=1e-12)
+    expected = fitted.predict_groups(table, "site", check_fit=True)
+    np.testing.assert_array_equal(made["fit_p_value"].to_numpy(), expected["fit_p_value"])
+    np.testing.assert_allclose(made["estimate"].to_numpy(), expected["estimate"], atol=1e-12)
 
 
 def test_scores_are_never_scored_twice() -> None:

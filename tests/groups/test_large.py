@@ -57,10 +57,10 @@ def test_a_stream_on_disk_goes_the_same_way(small_memory: list[int]) -> None:
         part = slice(start, start + 300)
         codes = CASE.codes[part].astype(np.int32)
         stream.add(CASE.points[part], codes, np.ones(len(codes), dtype=bool))
-    told: list[int] = []
-    made = stream.answers(q, CASE.n_groups, GroupSettings(), told.append)
+    reported: list[int] = []
+    made = stream.answers(q, CASE.n_groups, GroupSettings(), reported.append)
     assert small_memory
-    assert sum(told) == len(CASE.codes)
+    assert sum(reported) == len(CASE.codes)
     expected = q.estimate_posteriors(CASE.points, CASE.bags)
     np.testing.assert_allclose(made.estimate, expected.estimate, atol=1e-6)
 

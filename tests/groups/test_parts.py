@@ -100,8 +100,8 @@ def test_stream_is_the_whole(memory: int, kind: type) -> None:
     for cut in np.array_split(np.arange(300), 7):
         stream.add(p[cut][usable[cut]], codes[cut].astype(np.int32), usable[cut])
     made = stream.answers(q, 9, GroupSettings())
-    lost = np.bincount(codes[~usable], minlength=9)
-    whole = estimate_groups(q, p[usable], codes[usable], 9, GroupSettings(), missing=lost)
+    left_out = np.bincount(codes[~usable], minlength=9)
+    whole = estimate_groups(q, p[usable], codes[usable], 9, GroupSettings(), missing=left_out)
     for name in ("estimate", "low", "high", "missing", "sizes"):
         assert_array_equal(getattr(made, name), getattr(whole, name))
 

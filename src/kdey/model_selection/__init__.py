@@ -1,4 +1,4 @@
-"""Model selection: grids over stages that are computed once, with a log to resume from."""
+"""Model selection: searches that compute every stage once, with a log from which they resume."""
 
 from kdey.model_selection.grid import GridEdgeWarning, GridSearchQ, RandomSearchQ
 from kdey.model_selection.optuna_search import OptunaSearchQ

@@ -1,8 +1,7 @@
-"""What a search works on, and what it finds out about a candidate.
+"""Candidates of a search: settings of a quantifier, the data they are judged on, and their scores.
 
-Training and validation data of a search, and the two put together again.
-
-Candidates of a search: settings of a quantifier, checked before any work.
+Settings are checked when candidates are created, before any expensive work. Data and candidates
+have fingerprints, which are the keys of the cache and of the log.
 """
 
 from __future__ import annotations
@@ -27,7 +26,18 @@ from kdey.splits import make_splits
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What candidates are fitted on; ``key`` is its fingerprint."""
+    """The data on which candidates are fitted.
+
+    Attributes
+    ----------
+    X : training instances
+    codes : int64 array of shape (n,)
+        Class codes of the instances.
+    classes : array of shape (k,)
+    weights : array of shape (n,) or None
+    key : str
+        Fingerprint of all of these.
+    """
 
     X: Any
     codes: NDArray[np.int64]
@@ -45,7 +55,16 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What candidates are scored on; the keys are fingerprints of the pool and of the bags."""
+    """The data on which candidates are scored.
+
+    Attributes
+    ----------
+    X : instances of the pool
+    labelled : LabelledBags
+        Bags over the pool with their true prevalences.
+    pool_key, bags_key : str
+        Fingerprints of the pool and of the bags.
+    """
 
     X: Any
     labelled: LabelledBags
@@ -56,23 +75,24 @@ class Validation:
     def of(cls, X: Any, labelled: LabelledBags) -> Validation:
         """Return the validation data with its fingerprints."""
         bags = labelled.bags
-        drawn = fingerprint(bags.indices, bags.offsets, bags.weights, labelled.prevalences)
-        return cls(X, labelled, fingerprint(X), drawn)
+        bags_key = fingerprint(bags.indices, bags.offsets, bags.weights, labelled.prevalences)
+        return cls(X, labelled, fingerprint(X), bags_key)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What is known of one candidate.
+    """The score of one candidate; the log stores it under these names.
 
     Attributes
     ----------
-    means, stds : mapping from metrics to the mean error over bags and its standard deviation
+    means, stds : mapping from the name of a metric to a float
+        Mean error over the bags, and its standard deviation.
     not_converged : int
-        Bags whose solution carries no certificate of the solver's tolerance.
+        Number of bags whose solution did not reach the solver's tolerance.
     fit_time, score_time : float
-        Seconds; the fit of a classifier stage counts for each of its candidates.
+        Seconds. The fit of a classifier stage counts for each of its candidates.
     error : str
-        Why there is no score; empty where there is one.
+        The reason why there is no score; empty if there is one.
     """
 
     means: Mapping[str, float]
@@ -90,7 +110,29 @@ def split_off(
     protocol: BagProtocol,
     random_state: Any,
 ) -> tuple[Training, Validation]:
-    """Return training and validation data, with ``fraction`` of each class in the latter."""
+    """Return training and validation data, with a fraction of each class in the latter.
+
+    Parameters
+    ----------
+    X : instances
+    training : Training
+        The data to split.
+    fraction : float in (0, 1)
+    protocol : protocol
+        Draws the validation bags.
+    random_state : int
+        Seed of the split.
+
+    Returns
+    -------
+    training : Training
+    validation : Validation
+
+    Raises
+    ------
+    ValueError
+        If the fraction is not allowed, or a class has a single instance.
+    """
     if isinstance(fraction, bool) or not isinstance(fraction, float) or not 0 < fraction < 1:
         raise ValueError(f"validation must be a fraction in (0, 1), got {fraction!r}")
     codes, classes, weights = training.codes, training.classes, training.weights
@@ -98,21 +140,21 @@ def split_off(
         rare = classes[int(np.bincount(codes).argmin())]
         raise ValueError(
             f"class {rare!r} has one instance, too few to split off validation data; "
-            "give X_val and y_val"
+            "pass X_val and y_val"
         )
-    (kept, held), *_ = make_splits(fraction, X, codes, classes, random_state=random_state)
-    labelled = protocol.bags(classes[codes[held]], classes)
-    part = None if weights is None else weights[kept]
+    (train, test), *_ = make_splits(fraction, X, codes, classes, random_state=random_state)
+    labelled = protocol.bags(classes[codes[test]], classes)
+    train_weights = None if weights is None else weights[train]
     return (
-        Training.of(_safe_indexing(X, kept), codes[kept], classes, part),
-        Validation.of(_safe_indexing(X, held), labelled),
+        Training.of(_safe_indexing(X, train), codes[train], classes, train_weights),
+        Validation.of(_safe_indexing(X, test), labelled),
     )
 
 
 def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
-    """Return training and validation data as one; without labels the training data alone.
+    """Return training and validation data together; without labels, only the training data.
 
-    Validation instances get weight one where training has weights.
+    Validation instances get weight one if the training data have weights.
     """
     if y_val is None:
         return training
@@ -125,6 +167,7 @@ def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
 
 
 def _stack(above: Any, below: Any) -> Any:
+    """Return the instances of two pools, one below the other, in the type of the first."""
     if sp.issparse(above) or sp.issparse(below):
         return sp.vstack([above, below], format="csr")
     if hasattr(above, "columns"):
@@ -145,9 +188,10 @@ class Candidate:
     Attributes
     ----------
     number : int
-        Position in the search.
+        Position in the search, from 0.
     params : mapping from parameter names to values
-    quantifier : unfitted clone with these parameters
+    quantifier : quantifier
+        Unfitted clone with these parameters.
     key : str
         Fingerprint of the parameters.
     """
@@ -161,17 +205,35 @@ class Candidate:
 def make_candidates(
     quantifier: QuantifierLike, settings: Iterable[Mapping[str, Any]], first: int = 0
 ) -> list[Candidate]:
-    """Return one candidate per setting, numbered from ``first``; unknown names are refused."""
-    found = [dict(setting) for setting in settings]
-    check_names(quantifier, {name: None for setting in found for name in setting})
+    """Return one candidate for each setting.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for each candidate.
+    settings : iterable of mappings from parameter names to values
+    first : int
+        Number of the first candidate.
+
+    Returns
+    -------
+    list of Candidate
+
+    Raises
+    ------
+    ValueError
+        If the quantifier has no parameter of a name.
+    """
+    all_params = [dict(setting) for setting in settings]
+    check_names(quantifier, {name: None for params in all_params for name in params})
     return [
         Candidate(number, params, _with_params(quantifier, params), fingerprint(params))
-        for number, params in enumerate(found, start=first)
+        for number, params in enumerate(all_params, start=first)
     ]
 
 
 def check_names(quantifier: QuantifierLike, names: Iterable[str]) -> None:
-    """Raise for a parameter that the quantifier does not have."""
+    """Raise ValueError for a parameter that the quantifier does not have."""
     known = quantifier.get_params(deep=True)
     inner = known.get("classifier")
     for name in names:
@@ -190,32 +252,33 @@ def _default_classifier(quantifier: QuantifierLike) -> Any:
 
 
 def _with_params(quantifier: QuantifierLike, params: Mapping[str, Any]) -> Any:
-    """Return a clone with the parameters set, the default classifier written out if need be."""
-    made = clone(quantifier)
-    inside = any(name.startswith("classifier__") for name in params)
-    if inside and "classifier" not in params and made.get_params()["classifier"] is None:
-        made.set_params(classifier=_default_classifier(made))
-    # Values that are estimators are cloned: candidates must not share what they fit.
-    return made.set_params(**{name: clone(v, safe=False) for name, v in params.items()})
+    """Return a clone with the parameters set, with an explicit default classifier if needed."""
+    copy = clone(quantifier)
+    nested = any(name.startswith("classifier__") for name in params)
+    if nested and "classifier" not in params and copy.get_params()["classifier"] is None:
+        copy.set_params(classifier=_default_classifier(copy))
+    # Values that are estimators are cloned, because candidates must not share fitted objects.
+    return copy.set_params(**{name: clone(v, safe=False) for name, v in params.items()})
 
 
 def grid_dicts(param_grid: Any) -> list[dict[str, list[Any]]]:
-    """Return a grid as a list of dicts from names to lists of values."""
+    """Return a grid (a mapping, or several) as a list of dicts from names to lists of values."""
     grids = [param_grid] if isinstance(param_grid, Mapping) else list(param_grid)
     return [{name: list(values) for name, values in grid.items()} for grid in grids]
 
 
 def summary_line(params: Mapping[str, Any]) -> str:
-    """Return parameters as text for messages."""
+    """Return parameters as a text for messages."""
     return ", ".join(f"{name}={value!r}" for name, value in params.items()) or "no parameters"
 
 
 def numbers_of(values: Sequence[Any]) -> list[Any] | None:
-    """Return the distinct values in rising order where all are numbers, else None."""
+    """Return the distinct values in rising order if all are numbers, else None."""
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in _plain(values)):
         return None
     return sorted(set(_plain(values)))
 
 
 def _plain(values: Sequence[Any]) -> list[Any]:
+    """Return values with NumPy scalars converted to Python numbers."""
     return [v.item() if hasattr(v, "item") and getattr(v, "ndim", 1) == 0 else v for v in values]

@@ -1,6 +1,7 @@
-"""The edge of a numeric grid: whether the best value lies on it, and how to go on from there.
+"""Grid search and random search.
 
-Grid and random search.
+If the best value of a numeric parameter lies on the edge of the grid, a better one may lie beyond.
+:class:`GridSearchQ` then warns, or extends the grid in the spacing that it has at this edge.
 """
 
 from __future__ import annotations
@@ -23,17 +24,29 @@ from kdey.model_selection.scoring import StageCache
 from kdey.model_selection.search import BaseSearch
 from kdey.quantifiers.foreign import QuantifierLike
 
-#: Fewer distinct values have no inside.
-_LEAST = 3
+#: A grid with fewer distinct values has no interior, so that every value is on its edge.
+_MIN_VALUES = 3
 
 
 class GridEdgeWarning(UserWarning):
-    """The best value lies on the edge of the grid: a better one may lie beyond."""
+    """The best value lies on the edge of the grid, so that a better one may lie beyond."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A parameter whose best value is the smallest or largest one tried."""
+    """A parameter whose best value is the smallest or the largest that was tried.
+
+    Attributes
+    ----------
+    name : str
+        Name of the parameter.
+    value : float
+        The best value.
+    upper : bool
+        Whether it is the largest value; otherwise it is the smallest.
+    beyond : tuple
+        Values to try next.
+    """
 
     name: str
     value: float
@@ -46,17 +59,25 @@ class Edge:
 
 
 def find_edges(grid: Mapping[str, list[Any]], best: Mapping[str, Any]) -> list[Edge]:
-    """Return the numeric parameters of a grid, of three values or more, that are best at an edge.
+    """Return the numeric parameters of a grid whose best value lies on an edge.
+
+    Parameters with fewer than three values are ignored.
 
     Parameters
     ----------
-    grid : mapping from names to the values tried
+    grid : mapping from names to the values that were tried
     best : mapping from names to the best values
+
+    Returns
+    -------
+    list of Edge
     """
     edges = []
     for name, values in grid.items():
         numbers = numbers_of(values)
-        if numbers is None or len(numbers) < _LEAST or best[name] not in (numbers[0], numbers[-1]):
+        if numbers is None or len(numbers) < _MIN_VALUES:
+            continue
+        if best[name] not in (numbers[0], numbers[-1]):
             continue
         upper = best[name] == numbers[-1]
         edges.append(Edge(name, best[name], upper, tuple(_beyond(numbers, upper))))
@@ -64,10 +85,10 @@ def find_edges(grid: Mapping[str, list[Any]], best: Mapping[str, Any]) -> list[E
 
 
 def _beyond(numbers: list[Any], upper: bool) -> list[Any]:
-    """Return half as many values again beyond an edge, spaced as the grid is there.
+    """Return values beyond an edge, half as many as the grid has, spaced as the grid is there.
 
-    Evenly spaced grids go on by their step, others by their ratio; a positive grid that
-    would step to zero or below goes on by halves.
+    Evenly spaced grids continue by their step, others by their ratio. A positive grid whose step
+    would lead to zero or below continues by halves.
     """
     last, before = (numbers[-1], numbers[-2]) if upper else (numbers[0], numbers[1])
     count = math.ceil(len(numbers) / 2)
@@ -75,14 +96,14 @@ def _beyond(numbers: list[Any], upper: bool) -> list[Any]:
     step = last - before
     positive = numbers[0] > 0
     if _even(numbers) or not positive:
-        made = [last + step * i for i in range(1, count + 1)]
-        if positive and min(made) <= 1e-9 * abs(step):
-            made = [last / 2**i for i in range(1, count + 1)]
+        values = [last + step * i for i in range(1, count + 1)]
+        if positive and min(values) <= 1e-9 * abs(step):
+            values = [last / 2**i for i in range(1, count + 1)]
     else:
-        made = [last * (last / before) ** i for i in range(1, count + 1)]
+        values = [last * (last / before) ** i for i in range(1, count + 1)]
     if whole:
-        return sorted({round(v) for v in made if round(v) != 0 or not positive} - set(numbers))
-    return [float(f"{value:.12g}") for value in made]  # 0.21, not 0.21000000000000002
+        return sorted({round(v) for v in values if round(v) != 0 or not positive} - set(numbers))
+    return [float(f"{value:.12g}") for value in values]  # 0.21, not 0.21000000000000002
 
 
 def _even(numbers: list[Any]) -> bool:
@@ -96,12 +117,12 @@ class GridSearchQ(BaseSearch):
     Parameters
     ----------
     param_grid : dict or list of dict
-        From parameter names (``bandwidth``, ``classifier__C``) to lists of values.
+        Maps parameter names (``bandwidth``, ``classifier__C``) to lists of values.
     extend : bool
-        Where the best value of a numeric parameter (three values or more) lies on the edge of
-        the grid, go on beyond it, with half as many values again each time; otherwise warn.
+        Whether to extend the grid if the best value of a numeric parameter (with three values or
+        more) lies on its edge, each time by half as many values; otherwise the search warns.
     max_extensions : int
-        How often to go on; then warn.
+        Largest number of extensions, after which the search warns.
     quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
         See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
 
@@ -160,16 +181,17 @@ class GridSearchQ(BaseSearch):
     def _settings(self) -> list[dict[str, Any]]:
         settings = list(ParameterGrid(self.param_grid))
         self._grids = grid_dicts(self.param_grid)
-        self._left = int(self.max_extensions) if self.extend else 0
+        self._extensions_left = int(self.max_extensions) if self.extend else 0
         for grid in self._grids:
             check_names(self.quantifier, grid)
         if not settings:
-            raise ValueError("param_grid holds no candidate")
+            raise ValueError("param_grid contains no candidate: give every name at least one value")
+        # The number of the grid from which each candidate comes.
         self._owner = [number for number, grid in enumerate(self._grids) for _ in _product(grid)]
         return settings
 
     def _private_stages(self) -> int:
-        return 64 if self.extend else 1  # an extension comes back to every classifier
+        return 64 if self.extend else 1  # an extension uses every classifier once more
 
     def _more(
         self, settings: list[dict[str, Any]], scores: Sequence[Score], best: int
@@ -179,13 +201,13 @@ class GridSearchQ(BaseSearch):
         edges = find_edges(grid, settings[best])
         if not edges:
             return []
-        if self._left == 0 or not any(edge.beyond for edge in edges):
+        if self._extensions_left == 0 or not any(edge.beyond for edge in edges):
             self._warn(edges, settings[best])
             return []
-        self._left -= 1
+        self._extensions_left -= 1
         wider = dict(grid) | {edge.name: [*grid[edge.name], *edge.beyond] for edge in edges}
-        tried = {repr(sorted(one.items())) for one in _product(grid)}
-        more = [one for one in _product(wider) if repr(sorted(one.items())) not in tried]
+        tried = {repr(sorted(params.items())) for params in _product(grid)}
+        more = [params for params in _product(wider) if repr(sorted(params.items())) not in tried]
         self._grids[number] = wider
         self._owner += [number] * len(more)
         return more
@@ -206,10 +228,10 @@ class RandomSearchQ(BaseSearch):
     Parameters
     ----------
     param_distributions : dict or list of dict
-        From parameter names to lists of values or distributions with ``rvs``, as in
+        Maps parameter names to lists of values or distributions with ``rvs``, as in
         scikit-learn's ``RandomizedSearchCV``.
     n_iter : int
-        Number of settings drawn, by ``random_state``.
+        Number of settings, which are drawn with ``random_state``.
     quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
         See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
     """  # noqa: E501
@@ -246,20 +268,21 @@ class RandomSearchQ(BaseSearch):
         self.verbose = verbose
 
     def _settings(self) -> list[dict[str, Any]]:
-        given = self.param_distributions
-        parts = list(given) if isinstance(given, list | tuple) else [given]
-        if not parts or not all(isinstance(one, Mapping) for one in parts):
+        spaces = self.param_distributions
+        listed = list(spaces) if isinstance(spaces, list | tuple) else [spaces]
+        if not listed or not all(isinstance(space, Mapping) for space in listed):
             raise ValueError(
-                f"param_distributions must be a mapping, or a list of some, got {given!r}"
+                f"param_distributions must be a mapping or a list of mappings, got {spaces!r}"
             )
-        for one in parts:
-            check_names(self.quantifier, one)
+        for space in listed:
+            check_names(self.quantifier, space)
         rng = check_random_state(self.random_state)
-        return list(ParameterSampler(given, check_count(self.n_iter, "n_iter"), random_state=rng))
+        return list(ParameterSampler(spaces, check_count(self.n_iter, "n_iter"), random_state=rng))
 
 
 def _product(grid: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
-    names = sorted(grid)  # the order of scikit-learn's ParameterGrid
+    """Return all settings of a grid, in the order of scikit-learn's ``ParameterGrid``."""
+    names = sorted(grid)
     return [
         dict(zip(names, values, strict=True))
         for values in itertools.product(*(grid[name] for name in names))

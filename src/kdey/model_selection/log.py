@@ -1,8 +1,8 @@
-"""The log of a search: one line per finished candidate, so that a killed search can go on.
+"""The log of a search: one line per scored candidate, from which a killed search resumes.
 
-A line is ``<checksum> <json>``; the first one names the search by its fingerprint. Lines are
-appended with a single write and synced before the search goes on. A line cut short by a crash is
-removed when the log is opened again, and a damaged one is left out with a warning: its
+A line is ``<checksum> <json>``; the first line contains the fingerprint of the search. Each line is
+appended with a single write and synced before the search continues. When the log is opened again, a
+line that a crash cut short is removed, and a damaged line is ignored with a warning, so that its
 candidate is scored again.
 """
 
@@ -27,9 +27,19 @@ class SearchLog(AppendedFile):
 
     Parameters
     ----------
-    path : path of the file; made where it does not exist
+    path : path-like
+        The file, which is created if it does not exist.
     fingerprint : str
-        Of data, parameters and seed: a log of another search is refused.
+        Fingerprint of data, parameters and seed.
+
+    Attributes
+    ----------
+    scores : dict from the key of a candidate to its Score
+
+    Raises
+    ------
+    ValueError
+        If the file is not a log, or the log of another search.
     """
 
     def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
@@ -37,12 +47,12 @@ class SearchLog(AppendedFile):
         self.scores = dict[str, Score]()
         try:
             self._read(fingerprint)
-        except BaseException:  # raised again: a file must not stay open that nobody will close
+        except BaseException:  # Nobody else could close the file, as there will be no object.
             self.close()
             raise
 
     def append(self, key: str, score: Score) -> None:
-        """Write the score of a finished candidate; it is on disk when this returns."""
+        """Write the score of a candidate, which is on disk when this method returns."""
         self.write(_encode({"candidate": key, **asdict(score)}))
         self.scores[key] = score
 
@@ -51,10 +61,10 @@ class SearchLog(AppendedFile):
         whole = content.rfind(b"\n") + 1
         lines = content[:whole].splitlines()
         if not lines:
-            self._begin(content, _encode({"kind": _KIND, "search": fingerprint}))
+            self._write_header(content, _encode({"kind": _KIND, "search": fingerprint}))
             return
         self._check_header(_decode(lines[0]), fingerprint)
-        self.cut(whole)  # not before it is sure that the file is a log
+        self.cut(whole)  # only after the check that the file is a log
         damaged = 0
         for line in lines[1:]:
             record = _decode(line)
@@ -65,14 +75,14 @@ class SearchLog(AppendedFile):
                 self.scores[key] = Score(**record)
         if damaged:
             warnings.warn(
-                f"log {self.path}: {damaged} damaged line(s) left out; their candidates are "
+                f"log {self.path}: {damaged} damaged line(s) ignored; their candidates are "
                 "scored again",
                 UserWarning,
                 stacklevel=4,
             )
 
-    def _begin(self, content: bytes, header: bytes) -> None:
-        """Write the first line; all that may stand there is the beginning of the same one."""
+    def _write_header(self, content: bytes, header: bytes) -> None:
+        """Write the first line, over an incomplete copy of the same line if there is one."""
         if not header.startswith(content):
             self._check_header(None, "")
         self.cut(0)
@@ -80,11 +90,11 @@ class SearchLog(AppendedFile):
 
     def _check_header(self, header: Mapping[str, Any] | None, fingerprint: str) -> None:
         if header is None or header.get("kind") != _KIND:
-            raise ValueError(f"log {self.path} is not the log of a search; name another file")
+            raise ValueError(f"log {self.path} is not the log of a search; use another file")
         if header["search"] != fingerprint:
             raise ValueError(
                 f"log {self.path} belongs to another search (its data, parameters or seed "
-                "differ); name another file, or delete it to start anew"
+                "differ); use another file, or delete it to start from the beginning"
             )
 
 
@@ -94,7 +104,7 @@ def _encode(record: Mapping[str, Any]) -> bytes:
 
 
 def _decode(line: bytes) -> dict[str, Any] | None:
-    """Return the record of a line; None where it is damaged."""
+    """Return the record of a line, or None if the line is damaged."""
     checksum, _, text = line.partition(b" ")
     if checksum != f"{zlib.crc32(text):08x}".encode():
         return None

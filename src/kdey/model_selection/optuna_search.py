@@ -1,4 +1,4 @@
-"""Search by Optuna over continuous parameters, with the stages of the other searches."""
+"""Search by Optuna over continuous parameters, with stages computed once as in other searches."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from kdey.quantifiers.foreign import QuantifierLike
 
 
 class OptunaSearchQ(BaseSearch):
-    """Search by Optuna's samplers, each classifier configuration still fitted once.
+    """Search by Optuna's samplers, in which each classifier configuration is fitted once.
 
-    Needs the extra ``optuna``.
+    Needs Optuna (``pip install 'kdey[optuna]'``).
 
     Parameters
     ----------
     param_distributions : dict
-        From parameter names to Optuna distributions (``FloatDistribution(0.01, 0.5, log=True)``)
+        Maps parameter names to Optuna distributions (``FloatDistribution(0.01, 0.5, log=True)``)
         or lists of values.
     n_trials : int
+        Number of candidates.
     batch_size : int
-        Trials asked for at a time: bandwidths of a batch share one pass over the distances, and
-        a smaller batch learns more from the trials before it.
+        Number of trials that the sampler suggests at a time. Bandwidths of a batch share one pass
+        over the distances; smaller batches let the sampler learn from more trials.
     sampler : Optuna sampler, optional
         Default: ``TPESampler(seed=random_state)``.
     quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
@@ -35,7 +36,8 @@ class OptunaSearchQ(BaseSearch):
 
     Attributes
     ----------
-    study_ : the Optuna study, which maximises the score.
+    study_ : optuna.Study
+        The study, which maximises the score.
     """  # noqa: E501
 
     def __init__(
@@ -86,7 +88,7 @@ class OptunaSearchQ(BaseSearch):
     def _more(
         self, settings: list[dict[str, Any]], scores: Sequence[Score], best: int
     ) -> list[dict[str, Any]]:
-        values = signed_scores(scores, self._judge, np.nan)
+        values = signed_scores(scores, self._deciding_metric, np.nan)
         for number in range(len(self.study_.get_trials(states=_finished())), len(values)):
             failed = bool(np.isnan(values[number]))
             state = {"state": _finished()[1]} if failed else {"values": float(values[number])}
@@ -94,27 +96,28 @@ class OptunaSearchQ(BaseSearch):
         return self._ask()
 
     def _private_stages(self) -> int:
-        return 64  # any trial may come back to any classifier
+        return 64  # any trial may use any earlier classifier
 
     def _ask(self) -> list[dict[str, Any]]:
+        """Return the settings of the next batch of trials; none if all were tried."""
         size = min(self.batch_size, self.n_trials - len(self._trials))
-        asked = [self.study_.ask(self._space) for _ in range(size)]
-        self._trials += asked
-        return [dict(trial.params) for trial in asked]
+        batch = [self.study_.ask(self._space) for _ in range(size)]
+        self._trials += batch
+        return [dict(trial.params) for trial in batch]
 
 
 def _optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise ImportError("this search needs its extra: pip install 'kdey[optuna]'") from error
+        raise ImportError("OptunaSearchQ needs Optuna: pip install 'kdey[optuna]'") from error
     return optuna
 
 
 def _new_study(sampler: Any, seed: Any) -> Any:
     optuna = _optuna()
     chosen = optuna.samplers.TPESampler(seed=seed) if sampler is None else sampler
-    # Optuna would announce every study on standard error.
+    # By default Optuna logs the creation of every study to standard error.
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -123,14 +126,16 @@ def _new_study(sampler: Any, seed: Any) -> Any:
         optuna.logging.set_verbosity(before)
 
 
-def _distributions(given: Any) -> dict[str, Any]:
+def _distributions(spaces: Any) -> dict[str, Any]:
+    """Return Optuna distributions by name, categorical ones for lists of values."""
     categorical = _optuna().distributions.CategoricalDistribution
     return {
         name: categorical(tuple(space)) if isinstance(space, list | tuple) else space
-        for name, space in given.items()
+        for name, space in spaces.items()
     }
 
 
 def _finished() -> tuple[Any, Any]:
+    """Return the states of trials that have a score, and of trials that failed."""
     state = _optuna().trial.TrialState
     return (state.COMPLETE, state.FAIL)

@@ -1,7 +1,8 @@
-"""Scores of candidates: a nested loop over stages, each computed once and kept in a cache.
+"""Scoring of candidates: a nested loop over stages, each of which is computed once and cached.
 
-classifier stage (classifier, cv, seed) -> rows (all bandwidths in one pass) -> solutions -> errors.
-A candidate whose quantifier declares no stages is fitted and solved as a whole.
+The stages are: classifier stage (classifier, cv, seed) -> rows (all bandwidths in one pass) ->
+solutions -> errors. A candidate whose quantifier declares no stages is fitted and solved as a
+whole.
 """
 
 from __future__ import annotations
@@ -32,22 +33,25 @@ from kdey.rows.references import BandwidthWarning
 from kdey.solvers.solution import Solution
 
 T = TypeVar("T")
+#: Called with every candidate and its score as soon as the score is known.
+ScoreCallback = Callable[[Candidate, Score], None]
 
 
 class StageCache:
-    """What searches over the same data have computed already.
+    """A cache of stages for several searches over the same data.
 
-    Hand one to several searches (``GridSearchQ(..., cache=cache)``): each distinct classifier
-    configuration is then fitted once for all of them, and a candidate that only another metric
-    looks at is not solved again. What was used longest ago is dropped first. Copies of a search
-    (``clone``) go on using the same cache.
+    Pass the same cache to several searches (``GridSearchQ(..., cache=cache)``). Each distinct
+    classifier configuration is then fitted once for all of them, and a candidate that is judged by
+    another metric is not solved again. The cache drops the entries that were used longest ago.
+    Copies of a search (``clone``) share its cache.
 
     Parameters
     ----------
     max_stages : int
-        Fitted classifiers to hold, with their training posteriors; and pools' posteriors.
+        Largest number of fitted classifiers, with their training posteriors, and of posteriors of
+        pools.
     max_solutions : int
-        Candidates whose estimated prevalences to hold.
+        Largest number of candidates whose estimated prevalences are kept.
     """
 
     def __init__(self, max_stages: int = 64, max_solutions: int = 10_000) -> None:
@@ -56,21 +60,21 @@ class StageCache:
         self._solutions: _Recent[Solution] = _Recent(max_solutions, "max_solutions")
 
     def stage(self, key: str, make: Callable[[], FittedStage]) -> FittedStage:
-        """Return the fitted stage known by ``key``, made where it is not."""
+        """Return the fitted stage stored under ``key``, after calling ``make`` if there is none."""
         return self._stages.fetch(key, make)
 
     def posteriors(self, key: str, make: Callable[[], Any]) -> Any:
-        """Return the posteriors of a pool known by ``key``, made where they are not."""
+        """Return the posteriors stored under ``key``, after calling ``make`` if there are none."""
         return self._posteriors.fetch(key, make)
 
     def solution(self, key: str) -> Solution | None:
-        """Return the solution known by ``key``, or None."""
-        found: Solution | None = self._solutions.get(key)
-        return found
+        """Return the solution stored under ``key``, or None."""
+        solution: Solution | None = self._solutions.get(key)
+        return solution
 
     def keep(self, key: str, solution: Solution) -> None:
-        """Hold a solution under ``key``."""
-        self._solutions.put(key, solution)
+        """Store a solution under ``key``."""
+        self._solutions.store(key, solution)
 
     def clear(self) -> None:
         """Drop everything."""
@@ -78,7 +82,7 @@ class StageCache:
             part.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return the cache itself: sharing is its purpose."""
+        """Return the cache itself, because its purpose is to be shared."""
         return self
 
     def __repr__(self) -> str:
@@ -86,7 +90,7 @@ class StageCache:
 
 
 class _Recent(OrderedDict[str, T]):
-    """A mapping that keeps the ``limit`` entries used last."""
+    """A mapping that keeps the ``limit`` entries that were used most recently."""
 
     def __init__(self, limit: int, name: str = "limit") -> None:
         check_count(limit, name)
@@ -94,7 +98,7 @@ class _Recent(OrderedDict[str, T]):
         self._limit = limit
 
     def __reduce__(self) -> Any:
-        return (_Recent, (self._limit,))  # contents stay where they are
+        return (_Recent, (self._limit,))  # the contents are not pickled
 
     def get(self, key: str, default: Any = None) -> Any:
         if key not in self:
@@ -102,7 +106,7 @@ class _Recent(OrderedDict[str, T]):
         self.move_to_end(key)
         return self[key]
 
-    def put(self, key: str, value: T) -> None:
+    def store(self, key: str, value: T) -> None:
         self[key] = value
         self.move_to_end(key)
         while len(self) > self._limit:
@@ -110,17 +114,25 @@ class _Recent(OrderedDict[str, T]):
 
     def fetch(self, key: str, make: Callable[[], T]) -> T:
         if key not in self:
-            self.put(key, make())
+            self.store(key, make())
         self.move_to_end(key)
         return self[key]
 
 
-Finish = Callable[[Candidate, Score], None]
-
-
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """Scores candidates on fixed data, with the stages in ``cache``."""
+    """Scores candidates on fixed data.
+
+    Attributes
+    ----------
+    training : Training
+    validation : Validation
+    metrics : tuple of Metric
+    cache : StageCache
+    n_jobs : int or None
+    raising : bool
+        Whether the exception of a candidate is raised; otherwise its score records the failure.
+    """
 
     training: Training
     validation: Validation
@@ -129,34 +141,34 @@ class Scoring:
     n_jobs: int | None
     raising: bool
 
-    def run(self, candidates: list[Candidate], finished: set[str], finish: Finish) -> None:
-        """Score the candidates whose keys are not in ``finished``, calling ``finish`` on each.
+    def run(self, candidates: list[Candidate], done: set[str], record: ScoreCallback) -> None:
+        """Score the candidates whose keys are not in ``done``, and call ``record`` on each.
 
-        A pass over several bandwidths is made for all of its candidates if any of them is left,
-        so that a search taken up again gives the same bits.
+        A pass over several bandwidths always includes all of its candidates, even if only some
+        still need a score, so that a resumed search gives exactly the same numbers.
         """
         plain: list[Candidate] = []
-        staged: dict[str, list[_Planned]] = {}
-        for one in candidates:
+        by_stage: dict[str, list[_StagedCandidate]] = {}
+        for candidate in candidates:
             try:
-                planned = _plan(one, len(self.training.classes))
+                staged = _stages_of(candidate, len(self.training.classes))
             except Exception as error:
-                if one.key not in finished:
-                    self._failed([one], error, finish)
+                if candidate.key not in done:
+                    self._record_failure([candidate], error, record)
                 continue
-            if planned is None:
-                plain.append(one)
+            if staged is None:
+                plain.append(candidate)
             else:
-                staged.setdefault(planned.stage_key, []).append(planned)
-        for group in staged.values():
-            if any(planned.candidate.key not in finished for planned in group):
-                self._run_stage(group, finished, finish)
-        for one in plain:
-            if one.key not in finished:
-                self._run_plain(one, finish)
+                by_stage.setdefault(staged.stage_key, []).append(staged)
+        for group in by_stage.values():
+            if any(staged.candidate.key not in done for staged in group):
+                self._run_stage(group, done, record)
+        for candidate in plain:
+            if candidate.key not in done:
+                self._run_plain(candidate, record)
 
     def fitted(self, stage: ClassifierStage, training: Training) -> tuple[FittedStage, str]:
-        """Return a classifier stage fitted on ``training``, if not in the cache, and its key."""
+        """Return a classifier stage, from the cache or fitted on ``training``, and its key."""
         key = fingerprint(stage, training.key)
         return self.cache.stage(
             key,
@@ -165,9 +177,12 @@ class Scoring:
             ),
         ), key
 
-    def _run_stage(self, group: list[_Planned], finished: set[str], finish: Finish) -> None:
+    def _run_stage(
+        self, group: list[_StagedCandidate], done: set[str], record: ScoreCallback
+    ) -> None:
+        """Score the candidates that share a classifier stage."""
         start = time.perf_counter()
-        left = [planned.candidate for planned in group if planned.candidate.key not in finished]
+        remaining = [staged.candidate for staged in group if staged.candidate.key not in done]
         try:
             fitted, key = self.fitted(group[0].stages.classifier, self.training)
             pool_key = fingerprint(key, self.validation.pool_key)
@@ -178,97 +193,101 @@ class Scoring:
                 ),
             )
         except Exception as error:
-            self._failed(left, error, finish)
+            self._record_failure(remaining, error, record)
             return
         seconds = time.perf_counter() - start
         for members in self._families(group, len(points)):
-            if any(planned.candidate.key not in finished for planned in members):
-                self._run_family(members, fitted, points, pool_key, seconds, finished, finish)
+            if any(staged.candidate.key not in done for staged in members):
+                self._run_family(members, fitted, points, pool_key, seconds, done, record)
 
-    def _families(self, group: list[_Planned], pool_size: int) -> Iterator[list[_Planned]]:
-        """Yield the candidates of one stage whose rows are made together, on one device."""
+    def _families(
+        self, group: list[_StagedCandidate], pool_size: int
+    ) -> Iterator[list[_StagedCandidate]]:
+        """Yield the candidates of a stage whose rows are computed together, on one device."""
         k = len(self.training.classes)
-        for device in dict.fromkeys(planned.stages.device for planned in group):
-            here = [planned for planned in group if planned.stages.device == device]
-            specs = {planned.spec_key: planned.stages.rows for planned in here}
+        for device in dict.fromkeys(staged.stages.device for staged in group):
+            on_device = [staged for staged in group if staged.stages.device == device]
+            specs = {staged.spec_key: staged.stages.rows for staged in on_device}
             for family in families(list(specs.values()), pool_size, k):
                 keys = [list(specs)[i] for i in family]
-                yield [planned for planned in here if planned.spec_key in keys]
+                yield [staged for staged in on_device if staged.spec_key in keys]
 
     def _run_family(
         self,
-        members: list[_Planned],
+        members: list[_StagedCandidate],
         fitted: FittedStage,
         points: Any,
         pool_key: str,
         fit_time: float,
-        finished: set[str],
-        finish: Finish,
+        done: set[str],
+        record: ScoreCallback,
     ) -> None:
-        specs: dict[str, RowSpec] = {planned.spec_key: planned.stages.rows for planned in members}
-        quick = all(planned.stages.matching.takes_quick_rows for planned in members)
+        """Score the candidates whose rows are computed together."""
+        specs: dict[str, RowSpec] = {staged.spec_key: staged.stages.rows for staged in members}
+        quick = all(staged.stages.matching.takes_quick_rows for staged in members)
         base = fingerprint(pool_key, self.validation.bags_key, list(specs), quick)
         if members[0].stages.device != "cpu":
             base = fingerprint(base, members[0].stages.device)
-        solve = self._rows(members, fitted, points, quick)
+        solve = self._solver(members, fitted, points, quick)
         for spec_key in specs:
-            for planned in (p for p in members if p.spec_key == spec_key):
-                if planned.candidate.key in finished:
+            for staged in (p for p in members if p.spec_key == spec_key):
+                if staged.candidate.key in done:
                     continue
-                key = fingerprint(base, spec_key, planned.stages.matching)
+                key = fingerprint(base, spec_key, staged.stages.matching)
                 start = time.perf_counter()
                 try:
-                    solution = self.cache.solution(key) or solve(spec_key, planned.stages.matching)
+                    solution = self.cache.solution(key) or solve(spec_key, staged.stages.matching)
                 except Exception as error:
-                    self._failed([planned.candidate], error, finish)
+                    self._record_failure([staged.candidate], error, record)
                     continue
                 self.cache.keep(key, solution)
-                spent = time.perf_counter() - start
-                finish(planned.candidate, self._score(solution, fit_time, spent))
+                seconds = time.perf_counter() - start
+                record(staged.candidate, self._score(solution, fit_time, seconds))
 
-    def _rows(
-        self, members: list[_Planned], fitted: FittedStage, points: Any, quick: bool
+    def _solver(
+        self, members: list[_StagedCandidate], fitted: FittedStage, points: Any, quick: bool
     ) -> Callable[[str, AnyMatching], Solution]:
-        """Return the solver of a spec's candidates; rows are made when first asked for."""
+        """Return the solver of a family's candidates, which computes rows when first needed."""
         n_threads = thread_count(self.n_jobs)
-        specs = {planned.spec_key: planned.stages.rows for planned in members}
-        wanted, k = list(specs.values()), len(self.training.classes)
-        n_pairs = float(len(fitted.training.labels)) * len(points) * len(wanted)
+        specs = {staged.spec_key: staged.stages.rows for staged in members}
+        row_specs, k = list(specs.values()), len(self.training.classes)
+        n_pairs = float(len(fitted.training.labels)) * len(points) * len(row_specs)
 
-        def make() -> Iterator[tuple[RowMap, Rows]]:
+        def compute_rows() -> Iterator[tuple[RowMap, Rows]]:
             device = choose_device(members[0].stages.device, n_pairs, points)
             if device is not None:
                 inputs = (fitted.training, points, k, device, n_threads)
-                return rows_of_family_on(wanted, members[0].stages.matching, *inputs)
+                return rows_of_family_on(row_specs, members[0].stages.matching, *inputs)
             host = on_host(points)
-            return rows_of_family(wanted, fitted.training, host, k, n_threads, quick=quick)
+            return rows_of_family(row_specs, fitted.training, host, k, n_threads, quick=quick)
 
-        stream = _Stream(specs, make)
+        stream = _RowStream(specs, compute_rows)
 
         def solve(spec_key: str, matching: AnyMatching) -> Solution:
-            with _quiet():
+            with _mute_known_warnings():
                 row_map, rows = stream.at(spec_key)
                 bags = self.validation.labelled.bags
                 return match_rows(matching, row_map, rows, bags, n_threads)
 
         return solve
 
-    def _run_plain(self, one: Candidate, finish: Finish) -> None:
+    def _run_plain(self, candidate: Candidate, record: ScoreCallback) -> None:
+        """Fit and score a candidate without stages."""
         start = time.perf_counter()
         training = self.training
         extra = {} if training.weights is None else {"sample_weight": training.weights}
         try:
-            with _quiet():
-                one.quantifier.fit(training.X, training.classes[training.codes], **extra)
+            with _mute_known_warnings():
+                candidate.quantifier.fit(training.X, training.classes[training.codes], **extra)
                 fit_time = time.perf_counter() - start
                 start = time.perf_counter()
                 pool = PoolWork(self.validation.X, self.n_jobs)
-                solve = as_quantifier(one.quantifier).on_pool(pool)
+                solve = as_quantifier(candidate.quantifier).on_pool(pool)
                 solution = solve(self.validation.labelled.bags)
         except Exception as error:
-            self._failed([one], error, finish)
+            self._record_failure([candidate], error, record)
             return
-        finish(one, self._score(solution, fit_time, time.perf_counter() - start))
+        record(candidate, self._score(solution, fit_time, time.perf_counter() - start))
 
     def _score(self, solution: Solution, fit_time: float, score_time: float) -> Score:
         labelled = self.validation.labelled
@@ -278,53 +297,64 @@ class Scoring:
         }
         means = {name: float(values.mean()) for name, values in errors.items()}
         stds = {name: float(values.std()) for name, values in errors.items()}
-        stalled = int((~solution.converged).sum())
-        return Score(means, stds, stalled, fit_time, score_time)
+        not_converged = int((~solution.converged).sum())
+        return Score(means, stds, not_converged, fit_time, score_time)
 
-    def _failed(self, left: list[Candidate], error: Exception, finish: Finish) -> None:
-        """Raise, or note the failure as the score of the candidates that are ``left``.
+    def _record_failure(
+        self, candidates: list[Candidate], error: Exception, record: ScoreCallback
+    ) -> None:
+        """Raise, or record the failure as the score of the candidates.
 
-        Classifiers and quantifiers are anybody's and may raise anything, which is why all work on
-        a candidate catches every exception and ends here.
+        Users may pass classifiers and quantifiers of their own, which may raise anything. All work
+        on a candidate therefore catches every exception and passes it to this method.
         """
         if self.raising:
             raise error
         unknown = {metric.name: float("nan") for metric in self.metrics}
-        for one in left:
-            finish(one, Score(unknown, unknown, error=f"{type(error).__name__}: {error}"))
+        for candidate in candidates:
+            record(candidate, Score(unknown, unknown, error=f"{type(error).__name__}: {error}"))
 
 
-class _Stream:
-    """The rows of a family in the order of its specs, made on demand and held one at a time."""
+class _RowStream:
+    """The rows of a family in the order of its specs, computed on demand.
+
+    Only the rows of one spec are in memory at a time.
+
+    Parameters
+    ----------
+    specs : mapping from keys to row specs
+    compute : callable
+        Returns an iterator over the row maps and rows of the specs, in their order.
+    """
 
     def __init__(
-        self, specs: Mapping[str, RowSpec], make: Callable[[], Iterator[tuple[RowMap, Rows]]]
+        self, specs: Mapping[str, RowSpec], compute: Callable[[], Iterator[tuple[RowMap, Rows]]]
     ) -> None:
-        self._order, self._make = list(specs), make
+        self._order, self._compute = list(specs), compute
         self._source: Iterator[tuple[RowMap, Rows]] | None = None
         self._next = 0
         self._current: tuple[RowMap, Rows] | None = None
-        self._broken: Exception | None = None
+        self._error: Exception | None = None
 
     def at(self, key: str) -> tuple[RowMap, Rows]:
-        """Return row map and rows of one spec; what failed once fails for the later ones too."""
-        if self._broken is not None:
-            raise self._broken
+        """Return row map and rows of a spec; after an error, raise it for all later specs."""
+        if self._error is not None:
+            raise self._error
         try:
-            self._source = self._source or self._make()
+            self._source = self._source or self._compute()
             while self._next <= self._order.index(key):
                 self._current = next(self._source)
                 self._next += 1
         except Exception as error:
-            self._broken = error
+            self._error = error
             raise
-        assert self._current is not None, "rows are asked for in the order of the specs"
+        assert self._current is not None, "rows must be requested in the order of the specs"
         return self._current
 
 
 @dataclass(frozen=True, eq=False)
-class _Planned:
-    """A candidate with its stages."""
+class _StagedCandidate:
+    """A candidate with its stages and their fingerprints."""
 
     candidate: Candidate
     stages: MethodStages
@@ -332,16 +362,18 @@ class _Planned:
     spec_key: str
 
 
-def _plan(one: Candidate, n_classes: int) -> _Planned | None:
-    """Return the candidate's stages; None where it has none. Bad parameters raise here."""
-    quantifier = as_quantifier(one.quantifier)
+def _stages_of(candidate: Candidate, n_classes: int) -> _StagedCandidate | None:
+    """Return the candidate with its stages, or None if it has none; bad parameters raise."""
+    quantifier = as_quantifier(candidate.quantifier)
     quantifier.check_n_classes(n_classes)
     stages = quantifier.stages()
     if stages is None:
         return None
-    return _Planned(one, stages, fingerprint(stages.classifier), fingerprint(stages.rows))
+    return _StagedCandidate(
+        candidate, stages, fingerprint(stages.classifier), fingerprint(stages.rows)
+    )
 
 
-def _quiet() -> AbstractContextManager[None]:
-    """Silence what the results tell: odd bandwidths, and bags short of a certificate."""
+def _mute_known_warnings() -> AbstractContextManager[None]:
+    """Mute warnings about what the results report: odd bandwidths, bags without convergence."""
     return muted(BandwidthWarning, ConvergenceWarning)

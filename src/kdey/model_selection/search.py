@@ -1,6 +1,7 @@
-"""Scores of candidates as scikit-learn's ``cv_results_`` and as a frame.
+"""The base class of all searches: quantifiers that choose their parameters on validation bags.
 
-What all searches are: quantifiers that choose their own parameters on validation bags.
+The functions after it choose the best candidate and arrange scores as scikit-learn's
+``cv_results_`` or as a data frame.
 """
 
 from __future__ import annotations
@@ -40,80 +41,12 @@ from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
 from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 
-
-def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:
-    """Return the mean score of each candidate, larger is better; failed ones ``error_score``."""
-    failed = np.nan if isinstance(error_score, str) else float(error_score)
-    return np.array(
-        [failed if one.error else metric.sign * one.means[metric.name] for one in scores]
-    )
-
-
-def best_number(scores: Sequence[Score], metric: Metric, error_score: Any) -> int:
-    """Return the position of the best candidate, the first one on ties; never a NaN."""
-    values = signed_scores(scores, metric, error_score)
-    usable = ~np.isnan(values) & np.array([not one.error for one in scores])
-    if not usable.any():
-        reason = next((one.error for one in scores if one.error), "every score is NaN")
-        raise ValueError(f"no candidate can be chosen: all {len(scores)} failed ({reason})")
-    return int(np.argmax(np.where(usable, values, -np.inf)))
-
-
-def as_cv_results(
-    settings: Sequence[dict[str, Any]],
-    scores: Sequence[Score],
-    metrics: Sequence[Metric],
-    several: bool,
-    error_score: Any,
-) -> dict[str, Any]:
-    """Return the results under scikit-learn's names, and ``error`` and ``not_converged``."""
-    out: dict[str, Any] = {
-        "mean_fit_time": np.array([one.fit_time for one in scores]),
-        "mean_score_time": np.array([one.score_time for one in scores]),
-    }
-    for name in dict.fromkeys(name for one in settings for name in one):
-        column: Any = np.ma.MaskedArray(np.empty(len(settings), dtype=object), mask=True)
-        for number, one in enumerate(settings):
-            if name in one:
-                column[number] = one[name]
-        out[f"param_{name}"] = column
-    out["params"] = list(settings)
-    for metric in metrics:
-        name = metric.name if several else "score"
-        values = signed_scores(scores, metric, error_score)
-        out[f"mean_test_{name}"] = values
-        out[f"std_test_{name}"] = np.array([one.stds[metric.name] for one in scores])
-        out[f"rank_test_{name}"] = _ranks(values)
-    out["not_converged"] = np.array([one.not_converged for one in scores])
-    out["error"] = np.array([one.error for one in scores], dtype=object)
-    return out
-
-
-def _ranks(values: Array) -> Any:
-    """Return ranks from 1 (best), equal for ties; NaN shares the last one."""
-    filled = np.where(np.isnan(values), -np.inf, values)
-    return rankdata(-filled, method="min").astype(np.int32)
-
-
-def as_frame(cv_results: dict[str, Any], backend: str | None) -> Any:
-    """Return ``cv_results_`` as a frame, best candidate first."""
-    rank = next(name for name in cv_results if name.startswith("rank_test_"))
-    order = np.argsort(cv_results[rank], kind="stable")
-    table = {}
-    for name, values in cv_results.items():
-        if name == "params":
-            continue
-        plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        table[name] = [plain[number] for number in order]
-    return make_frame(table, backend)
-
-
-#: The version in which scores last changed their meaning: logs of searches before it are refused.
+#: The version in which scores last changed their meaning; logs of older searches are refused.
 _SCORES_SINCE = "0.1.0"
 
 
 class BaseSearch(BaseQuantifier):
-    """Base of the searches.
+    """Base class of the searches.
 
     Parameters
     ----------
@@ -124,23 +57,23 @@ class BaseSearch(BaseQuantifier):
     protocol : protocol, optional
         Draws the validation bags; default ``APP(n_bags=250, bag_size=500)``.
     validation : float
-        Fraction of each class split off for validation where ``fit`` is given none.
+        Fraction of each class that is split off for validation if ``fit`` gets no validation data.
     refit : bool or str
-        Whether to fit the best candidate on training and validation data together; with
-        several metrics, the name of the one that decides (True: the first).
+        Whether to fit the best candidate on training and validation data together. With several
+        metrics, it can be the name of the metric that decides (True: the first).
     error_score : "raise" or number
-        Score of a candidate that fails; its reason is kept in the results, and NaN (which is
-        never chosen) by default.
+        Score of a candidate that fails. The results contain the reason of the failure. The default
+        is NaN, which is never chosen.
     random_state : int
-        Splits off the validation data, and draws candidates where they are drawn.
+        Seed of the split into training and validation data, and of random candidates.
     log : path, optional
-        File to which every finished candidate is written: the same search with the same log
-        goes on where it was stopped, however it was, and ends with the same result (given
-        seeds for whatever is random). The log of another search is refused.
+        File to which the score of every candidate is written. The same search with the same log
+        resumes where it was interrupted, for whatever reason, and ends with the same result if
+        everything random has a seed. The log of another search is refused.
     cache : StageCache, optional
-        Shared by several searches over the same data.
+        Can be shared by several searches over the same data.
     n_jobs : int, optional
-        Classifier fits run at once, and native threads.
+        Number of classifier fits that run at the same time, and of native threads.
     verbose : bool or "auto"
         Whether to show progress.
 
@@ -148,16 +81,17 @@ class BaseSearch(BaseQuantifier):
     ----------
     best_params_, best_score_, best_index_, best_estimator_, cv_results_
         As in scikit-learn; ``mean_test_*`` is the mean over the validation bags.
-    scorer_ : the metric, or a dict of them
-    n_splits_ : 1, the validation data.
+    scorer_ : Metric, or dict from names to Metric
+    n_splits_ : int
+        1, as there is one set of validation data.
 
     Notes
     -----
     Each distinct classifier configuration (classifier, ``cv``, ``random_state``) is fitted once,
     cross-validation included, and the distances behind all bandwidths are computed once per
-    classifier. Densities of several bandwidths in one pass share the precision that the
-    smallest needs, so that a score can differ in about its sixth digit from that of the
-    same candidate on its own.
+    classifier. Densities of several bandwidths in one pass share the precision that the smallest
+    bandwidth needs, so that a score can differ in about its sixth digit from the score of the same
+    candidate alone.
     """
 
     quantifier: QuantifierLike
@@ -179,7 +113,7 @@ class BaseSearch(BaseQuantifier):
     def _more(
         self, settings: list[dict[str, Any]], scores: Sequence[Score], best: int
     ) -> list[dict[str, Any]]:
-        """Return settings to score next, once the best so far is known; empty to end."""
+        """Return the settings to score next, from those scored so far; none ends the search."""
         return []
 
     def fit(
@@ -199,8 +133,23 @@ class BaseSearch(BaseQuantifier):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         X_val, y_val : validation instances and labels, optional
-            By default split off from ``X`` and ``y``. ``y_val`` may be None for a protocol that
-            needs no labels (``GivenBags``); the best is then fitted on ``X`` and ``y`` alone.
+            By default they are split off from ``X`` and ``y``. ``y_val`` may be None for a protocol
+            that needs no labels (``GivenBags``); the best candidate is then fitted on ``X`` and
+            ``y`` only.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not allowed, or all candidates failed.
+
+        Warns
+        -----
+        FitFailedWarning
+            If some candidates failed.
         """
         metrics = self._metrics()
         first = make_candidates(self.quantifier, self._settings())
@@ -219,30 +168,34 @@ class BaseSearch(BaseQuantifier):
         return self
 
     def _private_stages(self) -> int:
-        """Return how many classifiers to hold where no cache was given."""
+        """Return how many classifiers to keep if the user passes no cache."""
         return 1
 
     def _metrics(self) -> list[Metric]:
+        """Return the metrics of ``scoring``, after checks of the parameters about them."""
         if self.protocol is not None:
             check_protocol(self.protocol)
         raises = isinstance(self.error_score, str) and self.error_score == "raise"
         if not raises and not isinstance(self.error_score, Real):
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}")
         several = isinstance(self.scoring, Sequence) and not isinstance(self.scoring, str)
-        metrics = [get_metric(one) for one in (self.scoring if several else [self.scoring])]
+        metrics = [get_metric(metric) for metric in (self.scoring if several else [self.scoring])]
         if not metrics or len({metric.name for metric in metrics}) < len(metrics):
-            raise ValueError("scoring must name at least one metric, and each once")
-        names = [metric.name for metric in metrics]
-        if isinstance(self.refit, str):
-            self._judge = get_metric(self.refit)
-            if self._judge.name not in names:
-                raise ValueError(f"refit must be a bool or one of {names}, got {self.refit!r}")
-        elif not isinstance(self.refit, bool):
-            raise ValueError(f"refit must be a bool or one of {names}, got {self.refit!r}")
-        else:
-            self._judge = metrics[0]
+            raise ValueError("scoring must name at least one metric, and each only once")
+        self._deciding_metric = self._choose_deciding_metric(metrics)
         self.scorer_ = {m.name: m for m in metrics} if several else metrics[0]
         return metrics
+
+    def _choose_deciding_metric(self, metrics: list[Metric]) -> Metric:
+        """Return the metric by which the best candidate is chosen."""
+        if isinstance(self.refit, bool):
+            return metrics[0]
+        names = [metric.name for metric in metrics]
+        if isinstance(self.refit, str):
+            deciding = get_metric(self.refit)
+            if deciding.name in names:
+                return deciding
+        raise ValueError(f"refit must be a bool or one of {names}, got {self.refit!r}")
 
     def _data(
         self, whole: Training, X_val: Any, y_val: ArrayLike | None
@@ -252,7 +205,7 @@ class BaseSearch(BaseQuantifier):
         protocol: BagProtocol = default if self.protocol is None else self.protocol
         if X_val is None:
             if y_val is not None:
-                raise ValueError("y_val was given without X_val")
+                raise ValueError("y_val was passed without X_val: pass both, or neither")
             parts = split_off(whole.X, whole, self.validation, protocol, self.random_state)
             return *parts, whole
         self._check_points(X_val)
@@ -262,18 +215,19 @@ class BaseSearch(BaseQuantifier):
         return whole, Validation.of(X_val, labelled), joined(whole, X_val, y_val)
 
     def _search(self, first: list[Candidate], scoring: Scoring) -> None:
-        settings = [dict(one.params) for one in first]
+        """Score candidates until there are no more, and store the results."""
+        settings = [dict(candidate.params) for candidate in first]
         scores: dict[int, Score] = {}
         with self._open_log(first, scoring) as log:
             candidates = first
             while candidates:
                 self._run(candidates, scoring, log, scores)
                 ordered = [scores[number] for number in range(len(settings))]
-                best = best_number(ordered, self._judge, self.error_score)
+                best = best_number(ordered, self._deciding_metric, self.error_score)
                 more = self._more(settings, ordered, best)
                 candidates = make_candidates(self.quantifier, more, first=len(settings))
                 settings += more
-        self._conclude(settings, ordered, best)
+        self._store_results(settings, ordered, best)
 
     def _run(
         self,
@@ -282,21 +236,22 @@ class BaseSearch(BaseQuantifier):
         log: SearchLog | None,
         scores: dict[int, Score],
     ) -> None:
+        """Score candidates that are not in the log, and add all scores to ``scores``."""
         known = {} if log is None else log.scores
-        done = {one.key for one in candidates if one.key in known}
+        done = {candidate.key for candidate in candidates if candidate.key in known}
         with progress(len(candidates), "candidates", self.verbose) as shown:
 
-            def finish(one: Candidate, score: Score) -> None:
+            def record(candidate: Candidate, score: Score) -> None:
                 if log is not None:
-                    log.append(one.key, score)
-                scores[one.number] = score
+                    log.append(candidate.key, score)
+                scores[candidate.number] = score
                 shown.advance()
 
-            for one in candidates:
-                if one.key in done:
-                    scores[one.number] = known[one.key]
+            for candidate in candidates:
+                if candidate.key in done:
+                    scores[candidate.number] = known[candidate.key]
                     shown.advance()
-            scoring.run(candidates, done, finish)
+            scoring.run(candidates, done, record)
 
     def _open_log(self, first: list[Candidate], scoring: Scoring) -> Any:
         if self.log is None:
@@ -307,7 +262,7 @@ class BaseSearch(BaseQuantifier):
             fp.fingerprint(
                 _SCORES_SINCE,
                 self.quantifier,
-                [one.key for one in first],
+                [candidate.key for candidate in first],
                 [metric.name for metric in scoring.metrics],
                 scoring.training.key,
                 validation.pool_key,
@@ -315,7 +270,10 @@ class BaseSearch(BaseQuantifier):
             ),
         )
 
-    def _conclude(self, settings: list[dict[str, Any]], scores: list[Score], best: int) -> None:
+    def _store_results(
+        self, settings: list[dict[str, Any]], scores: list[Score], best: int
+    ) -> None:
+        """Set the attributes that scikit-learn's searches have, and warn of failures."""
         failed = [score.error for score in scores if score.error]
         if failed:
             warnings.warn(
@@ -331,9 +289,11 @@ class BaseSearch(BaseQuantifier):
         self.n_splits_ = 1
         self.best_index_ = best
         self.best_params_ = settings[best]
-        self.best_score_ = self._judge.sign * scores[best].means[self._judge.name]
+        metric = self._deciding_metric
+        self.best_score_ = metric.sign * scores[best].means[metric.name]
 
     def _refit(self, scoring: Scoring, everything: Training) -> None:
+        """Fit the best candidate on all data, with the cached classifier stage if there is one."""
         (best,) = make_candidates(self.quantifier, [self.best_params_])
         y = everything.classes[everything.codes]
         quantifier = as_quantifier(best.quantifier)
@@ -348,12 +308,22 @@ class BaseSearch(BaseQuantifier):
 
     @property
     def results_(self) -> Any:
-        """One row per candidate as a data frame, best first."""
+        """Data frame with one row per candidate, the best first."""
         check_is_fitted(self, "cv_results_")
         return self.to_frame()
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return :attr:`results_` as a frame of a given library."""
+        """Return a data frame with one row per candidate, the best first.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+        """
         check_is_fitted(self, "cv_results_")
         return as_frame(self.cv_results_, backend)
 
@@ -362,12 +332,106 @@ class BaseSearch(BaseQuantifier):
         """The best candidate, fitted on everything."""
         best = vars(self).get("best_estimator_")
         if best is None:
-            raise AttributeError("predictions need refit=True: no estimator was kept")
+            raise AttributeError(
+                "this search keeps no fitted estimator to predict with: fit it with refit=True"
+            )
         return as_quantifier(best)
 
     def inner_estimator(self) -> Any:
-        """Return the quantifier that X is handed to."""
+        """Return the quantifier that X is passed to."""
         return self.quantifier
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
         return self.answering.on_pool(pool)
+
+
+def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:
+    """Return the score of each candidate, shape (n_candidates,); larger is better.
+
+    Failed candidates get ``error_score``, or NaN if that is "raise".
+    """
+    failed = np.nan if isinstance(error_score, str) else float(error_score)
+    return np.array(
+        [failed if score.error else metric.sign * score.means[metric.name] for score in scores]
+    )
+
+
+def best_number(scores: Sequence[Score], metric: Metric, error_score: Any) -> int:
+    """Return the position of the best candidate (the first on ties), whose score is not NaN.
+
+    Raises
+    ------
+    ValueError
+        If all candidates failed.
+    """
+    values = signed_scores(scores, metric, error_score)
+    usable = ~np.isnan(values) & np.array([not score.error for score in scores])
+    if not usable.any():
+        reason = next((score.error for score in scores if score.error), "every score is NaN")
+        raise ValueError(f"no candidate can be chosen: all {len(scores)} failed ({reason})")
+    return int(np.argmax(np.where(usable, values, -np.inf)))
+
+
+def as_cv_results(
+    settings: Sequence[dict[str, Any]],
+    scores: Sequence[Score],
+    metrics: Sequence[Metric],
+    several: bool,
+    error_score: Any,
+) -> dict[str, Any]:
+    """Return the results under the names of scikit-learn, with ``error`` and ``not_converged``.
+
+    Parameters
+    ----------
+    settings : sequence of dicts from parameter names to values
+    scores : sequence of Score
+        One for each setting.
+    metrics : sequence of Metric
+    several : bool
+        Whether columns are named after the metrics; otherwise after "score".
+    error_score : "raise" or number
+        Score of candidates that failed.
+
+    Returns
+    -------
+    dict from names to columns of length n_candidates
+    """
+    results: dict[str, Any] = {
+        "mean_fit_time": np.array([score.fit_time for score in scores]),
+        "mean_score_time": np.array([score.score_time for score in scores]),
+    }
+    for name in dict.fromkeys(name for params in settings for name in params):
+        column: Any = np.ma.MaskedArray(np.empty(len(settings), dtype=object), mask=True)
+        for number, params in enumerate(settings):
+            if name in params:
+                column[number] = params[name]
+        results[f"param_{name}"] = column
+    results["params"] = list(settings)
+    for metric in metrics:
+        name = metric.name if several else "score"
+        values = signed_scores(scores, metric, error_score)
+        results[f"mean_test_{name}"] = values
+        results[f"std_test_{name}"] = np.array([score.stds[metric.name] for score in scores])
+        results[f"rank_test_{name}"] = _ranks(values)
+    results["not_converged"] = np.array([score.not_converged for score in scores])
+    results["error"] = np.array([score.error for score in scores], dtype=object)
+    return results
+
+
+def _ranks(values: Array) -> Any:
+    """Return ranks from 1 (best), equal for ties; all NaN share the last rank."""
+    filled = np.where(np.isnan(values), -np.inf, values)
+    return rankdata(-filled, method="min").astype(np.int32)
+
+
+def as_frame(cv_results: dict[str, Any], backend: str | None) -> Any:
+    """Return ``cv_results_`` as a data frame, the best candidate first."""
+    rank = next(name for name in cv_results if name.startswith("rank_test_"))
+    order = np.argsort(cv_results[rank], kind="stable")
+    table = {}
+    for name, values in cv_results.items():
+        if name == "params":
+            continue
+        plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        table[name] = [plain[number] for number in order]
+    return make_frame(table, backend)

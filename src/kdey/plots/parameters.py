@@ -136,7 +136,7 @@ class TuningDisplay:
                 f"this {type(quantifier).__name__} has chosen nothing: fit it with an 'auto' "
                 "parameter first"
             )
-        return cls(cast(Tuning, tuning)).plot(ax=ax)
+        return cls(cast("Tuning", tuning)).plot(ax=ax)
 
     @classmethod
     def from_tuning(cls, tuning: Tuning, *, ax: Axes | None = None) -> Self:

@@ -104,8 +104,10 @@ def test_order_of_instances_does_not_matter() -> None:
 def test_a_group_does_not_depend_on_the_others() -> None:
     case = CASES[4]
     q = fitted(KDEyML(bandwidth=0.1), case)
-    own = case.codes == 5
-    alone = by_sums(q, Case(case.training, case.labels, case.points[own], case.codes[own]).source())
+    fifth = case.codes == 5
+    alone = by_sums(
+        q, Case(case.training, case.labels, case.points[fifth], case.codes[fifth]).source()
+    )
     assert alone.groups.tolist() == [5]
     together = by_sums(q, case.source())
     np.testing.assert_allclose(

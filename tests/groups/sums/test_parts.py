@@ -99,7 +99,7 @@ def test_batches_of_any_block_size_are_the_same(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_allclose(values, again.sums[name], rtol=1e-12)
 
 
-def test_a_source_that_changes_between_passes_is_told() -> None:
+def test_a_source_that_changes_between_passes_is_refused() -> None:
     class Fickle:
         def total(self, contribution):
             return contribution(grouped([4, 4]))
