@@ -366,9 +366,9 @@ def _fold_posteriors(fits: _ClassifierFits, train: Indices, test: Indices) -> Po
     return fits.posteriors(fits.fit(train), test)
 
 
-def _check_two_classes(codes: Indices, where: str) -> None:
+def _check_two_classes(codes: Indices, name: str) -> None:
     if len(np.unique(codes)) < 2:
-        raise ValueError(f"{where} holds one class only; at least two are needed")
+        raise ValueError(f"{name} holds one class only; at least two are needed")
 
 
 def _warn_about_rare_classes(cv: Any, fits: _ClassifierFits, splits: list[Split]) -> None:
