@@ -7,9 +7,10 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 DOCS := $(VENV)/.docs
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
+CXX_FILES := $(wildcard src/native/*.[ch]* src/native/isa/*.[ch]* fuzz/native/*.[ch]pp)
 
-.PHONY: demo docs test test-slow test-numpy test-quapy test-oldest test-newest torch lint coverage mutation \
-	fuzz sanitize soak bench native wheel release-check lock audit clean
+.PHONY: demo docs test smoke format test-slow test-numpy test-machines test-quapy test-oldest test-newest torch lint \
+	coverage mutation fuzz sanitize soak bench native wheel release-check lock audit clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration or the site needs, or with everything for development.
@@ -41,6 +42,14 @@ test: $(SETUP) lint
 # The NumPy path must give the same answers as the native core.
 test-numpy: $(SETUP)
 	KDEY_NATIVE=0 $(BIN)/python -m pytest --numprocesses 2 tests/quantifiers tests/rows
+
+# The numerical core as on an old processor: neither OpenBLAS nor our kernels use AVX. No test may
+# depend on an instruction set, nor on the digits at which a classifier's fit ends.
+CORE := kernels problems solvers rows quantifiers strangers intervals tuning
+
+test-machines: $(SETUP)
+	OPENBLAS_CORETYPE=Nehalem KDEY_ISA=baseline \
+		$(BIN)/python -m pytest --numprocesses 2 $(addprefix tests/,$(CORE))
 
 # The torch path is tested where pip has a CPU build of torch among its local wheels (the one on the
 # index brings gigabytes of CUDA), the Triton kernel where Triton is at hand. Else those tests skip.
@@ -77,6 +86,21 @@ lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+# A first answer within a minute: the hooks of .pre-commit-config.yaml on the files that differ from
+# BASE (they mend what they can), and the tests marked "smoke".
+BASE ?= HEAD
+smoke: $(SETUP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pre-commit run --files \
+		$$(git diff --name-only --diff-filter=d $(BASE)) $$(git ls-files --others --exclude-standard)
+	$(BIN)/python -m pytest --numprocesses 2 -m smoke
 
 # The documentation site, in build/docs: every example runs, and a warning or a dead link is an error.
 docs: $(DOCS)

@@ -1,7 +1,8 @@
 """Coverage and width of intervals on known populations and on real sets with redrawn splits.
 
-``--synthetic`` and ``--real`` add repetitions to ``results/coverage.jsonl`` (those it has are
-skipped, so a stopped run goes on where it was); ``--summary`` prints the table of
+``--synthetic`` and ``--real`` add repetitions to ``build/benchmarks/coverage.jsonl`` (those it has
+are skipped, so a stopped run goes on where it was) and then write the means of every cell that the
+file holds to ``results/coverage.csv``. From these ``--summary`` prints the table of
 docs/intervals.md and ``--table`` that of docs/coverage.md.
 """
 
@@ -11,8 +12,6 @@ import argparse
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,19 @@ from threadpoolctl import threadpool_limits
 from kdey import PACC, KDEyML
 from kdey.posteriors import training_posteriors
 from populations import BORDER, INNER, REAL, SYNTHETIC, classifier, load
+from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
-FILE = Path(__file__).parent / "results" / "coverage.jsonl"
+FILE = RAW / "coverage.jsonl"
+SUMMARY = RESULTS / "coverage.csv"
 LEVELS, TARGETS = (0.9, 0.95), ("population", "bag")
 COLUMNS = [(target, level) for target in TARGETS for level in LEVELS]
+#: What names a cell of the summary, and the means in it: three for each target and level.
+KEYS = ("how", "source", "training", "zone", "size", "method")
+MEANS = [
+    f"{target} {level:g} {measure}"
+    for target, level in COLUMNS
+    for measure in ("covered", "width", "joint")
+]
 TRAINING, SIZES = (200, 1_000, 10_000), (50, 300, 2_000)
 #: First seed: lower ones were looked at while the intervals were being chosen.
 FIRST = 1_000
@@ -152,19 +160,11 @@ def key(job: tuple[Any, ...]) -> str:
     return "/".join(map(str, job[1:]))
 
 
-def records() -> Iterator[dict[str, Any]]:
-    if not FILE.exists():
-        return
-    for line in FILE.read_text(encoding="utf-8").splitlines():
-        if line.endswith("}"):  # a run that was killed may have left half a line
-            yield json.loads(line)
-
-
 def work(given: argparse.Namespace) -> None:
-    done = {record["key"] for record in records()}
+    done = {record["key"] for record in read_raw(FILE)}
     todo = [job for job in jobs(given) if key(job) not in done]
     print(f"{len(todo)} repetitions to run, {len(done)} in {FILE.name}")
-    FILE.parent.mkdir(exist_ok=True)
+    FILE.parent.mkdir(parents=True, exist_ok=True)
     with FILE.open("a", encoding="utf-8") as file:
         pool = Parallel(n_jobs=given.jobs, return_as="generator_unordered", batch_size=4)
         for line in pool(delayed(run)(job) for job in todo):
@@ -172,15 +172,31 @@ def work(given: argparse.Namespace) -> None:
             file.flush()
 
 
-def gather(how: str) -> dict[tuple[Any, ...], np.ndarray]:
-    """Return the outcomes, (bags, 3 per column), by source, training, zone, size and method."""
+def summarise() -> None:
+    """Write the means of every cell that the raw file holds to the summary."""
     cells: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
-    for record in records():
-        if record["how"] == how:
-            for method, zone, size, *values in record["rows"]:
-                place = (record["source"], record["training"], zone, size, method)
-                cells[place].append(values)
-    return {place: np.array(cells[place]) for place in sorted(cells)}
+    for record in read_raw(FILE):
+        for method, zone, size, *values in record["rows"]:
+            place = (record["how"], record["source"], record["training"], zone, size, method)
+            cells[place].append(values)
+    rows = []
+    for place in sorted(cells):
+        means = [float(np.mean(column)) for column in zip(*cells[place], strict=True)]
+        named = dict(zip([*KEYS, "bags", *MEANS], [*place, len(cells[place]), *means], strict=True))
+        rows.append(named)
+    update_summary(SUMMARY, rows, KEYS)
+
+
+def gather(how: str) -> dict[tuple[str, ...], tuple[int, np.ndarray]]:
+    """Return bags and means, (3 per column), by source, training, zone, size and method."""
+    return {
+        tuple(row[key] for key in KEYS[1:]): (
+            int(row["bags"]),
+            np.array([float(row[name]) for name in MEANS]),
+        )
+        for row in read_summary(SUMMARY)
+        if row["how"] == how
+    }
 
 
 def table(how: str) -> None:
@@ -188,24 +204,24 @@ def table(how: str) -> None:
     print("| data | training | zone | bag | method | bags |", end="")
     print("".join(f" {target} {100 * v:g} % | width | joint |" for target, v in COLUMNS))
     print("|---" * (6 + 3 * len(COLUMNS)) + "|")
-    for place, values in gather(how).items():
-        shown = "".join(f" {value:.3f} |" for value in values.mean(axis=0))
-        print("| " + " | ".join(map(str, place)) + f" | {len(values)} |" + shown)
+    for place, (bags, means) in gather(how).items():
+        shown = "".join(f" {value:.3f} |" for value in means)
+        print("| " + " | ".join(place) + f" | {bags} |" + shown)
 
 
 def summary(how: str) -> None:
     """Print, for each kind of data, method, target and level, the mean and the extreme cells."""
     groups: dict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
-    for (source, _, zone, _, method), values in gather(how).items():
+    for (source, _, zone, _, method), (_, means) in gather(how).items():
         kind = source if source in REAL else f"synthetic, {zone}"
-        groups[kind, method].append(values)
+        groups[kind, method].append(means)
     print(
         "| data | method | target | nominal | cells | mean | lowest | highest | within 2 points |"
     )
     print("|---" * 9 + "|")
     for (kind, method), found in groups.items():
         for number, (target, level) in enumerate(COLUMNS):
-            held = np.array([values[:, 3 * number].mean() for values in found])
+            held = np.array([means[3 * number] for means in found])
             near = np.mean(np.abs(held - level) <= 0.02)
             spread = f"{held.mean():.3f} | {held.min():.3f} | {held.max():.3f} | {near:.0%}"
             print(f"| {kind} | {method} | {target} | {level:g} | {len(found)} | {spread} |")
@@ -226,6 +242,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.synthetic or given.real:
         work(given)
+        summarise()
     if given.summary:
         summary(given.how)
     if given.table:

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from kdey import KDEyML
-from kdey.groups.cluster import predict_groups
+from kdey.groups import predict_groups
 
 K, REFERENCES, PARTITION, WORKERS, LIMIT = 5, 2_000, 200_000, 2, "1.5GB"
 NAMES = [f"p_{c}" for c in range(K)]

@@ -1,8 +1,9 @@
 """Evidence on the fit check: uniform p-values under label shift, power, covariate shift.
 
-``python benchmarks/fit_check.py`` runs what is not yet in ``benchmarks/results/fit_check.jsonl``
-(about 15 minutes on 2 quiet cores) and can be stopped at any time; ``--table`` prints the tables of
-``docs/trust.md``. Every split is drawn anew, with a classifier and a checker of its own.
+``python benchmarks/fit_check.py`` runs what is not yet in ``build/benchmarks/fit_check.jsonl``
+(about 15 minutes on 2 quiet cores), can be stopped at any time, and writes one line per case to
+``benchmarks/results/fit_check.csv``; ``--table`` prints the tables of ``docs/trust.md`` from these.
+Every split is drawn anew, with a classifier and a checker of its own.
 
 Kinds of bags: ``null`` differs from training in prevalence only (uniform on the simplex);
 ``unknown`` has 20 % of a class held out of training; the others change the instances themselves.
@@ -15,7 +16,7 @@ import csv
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,9 +32,13 @@ from threadpoolctl import threadpool_limits
 
 from kdey import KDEyML
 from kdey.diagnostics import FitChecker
+from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
 DATA = Path(os.environ.get("KDEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
-RESULTS = Path(__file__).parent / "results" / "fit_check.jsonl"
+FILE = RAW / "fit_check.jsonl"
+SUMMARY = RESULTS / "fit_check.csv"
+#: What names a case in the summary.
+KEYS = ("case", "data", "size")
 BAGS_PER_SPLIT = 5
 UNKNOWN_SHARE = 0.2
 #: Share of the data to train on: the paper's, but for letter, to save time.
@@ -160,15 +165,9 @@ def run_split(job: tuple[int, int]) -> list[dict[str, Any]]:
     return out
 
 
-def read() -> list[dict[str, Any]]:
-    if not RESULTS.exists():
-        return []
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()]
-
-
 def open_jobs(fraction: float) -> list[tuple[int, int]]:
     """Return what is not yet done, as (case, seed)."""
-    done = {(row["case"], row["data"], row["size"], row["seed"]) for row in read()}
+    done = {(row["case"], row["data"], row["size"], row["seed"]) for row in read_raw(FILE)}
     return [
         (number, seed)
         for number, case in enumerate(CASES)
@@ -179,9 +178,9 @@ def open_jobs(fraction: float) -> list[tuple[int, int]]:
 
 def run(n_jobs: int, fraction: float) -> None:
     """Run what is open; each finished split is written at once."""
-    RESULTS.parent.mkdir(exist_ok=True)
+    FILE.parent.mkdir(parents=True, exist_ok=True)
     jobs = open_jobs(fraction)
-    with get_context("spawn").Pool(n_jobs) as workers, RESULTS.open("a") as file:
+    with get_context("spawn").Pool(n_jobs) as workers, FILE.open("a") as file:
         for number, rows in enumerate(workers.imap_unordered(run_split, jobs), 1):
             file.write("".join(json.dumps(row) + "\n" for row in rows))
             file.flush()
@@ -189,35 +188,55 @@ def run(n_jobs: int, fraction: float) -> None:
     print()
 
 
-def grouped() -> Iterator[tuple[Case, dict[str, Array]]]:
-    """Give each case that has results, with its columns."""
-    rows = read()
+def summarise() -> None:
+    """Write a line per case that the raw file holds to the summary."""
+    rows = list(read_raw(FILE))
+    lines = []
     for case in CASES:
         key = (case.kind, case.data, case.size)
-        own = [r for r in rows if (r["case"], r["data"], r["size"]) == key]
+        own = [row for row in rows if tuple(row[name] for name in KEYS) == key]
         if own:
-            yield case, {key: np.array([r[key] for r in own]) for key in own[0]}
+            lines.append({**dict(zip(KEYS, key, strict=True)), **summary_of(own)})
+    update_summary(SUMMARY, lines, KEYS)
+
+
+def summary_of(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return what the tables say of the bags of a case; ``own`` is without crossed posteriors."""
+    column = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    p, own = column["p"], column["p_plain"]
+    return {
+        "bags": len(rows),
+        "uniform": float(kstest(p, "uniform").pvalue),
+        "mean": float(p.mean()),
+        "rejected": float((p <= 0.05).mean()),
+        "own uniform": float(kstest(own, "uniform").pvalue),
+        "own mean": float(own.mean()),
+        "own rejected": float((own <= 0.05).mean()),
+        "called unknown": float(column["unknown"].mean()),
+        "share": float(np.median(column["share"])),
+        "error": float(column["error"].mean()),
+    }
 
 
 def table() -> None:
     """Print the tables of docs/trust.md."""
+    lines = read_summary(SUMMARY)
+    numbers = [{k: float(v) for k, v in line.items() if k not in KEYS} for line in lines]
     print("| data | bags | KS p | mean p | share <= 0.05 | own classifier: KS p, mean p |")
     print("|---|---|---|---|---|---|")
-    for case, c in grouped():
-        if case.kind == "null":
-            ks, ks_plain = (kstest(c[name], "uniform").pvalue for name in ("p", "p_plain"))
+    for line, n in zip(lines, numbers, strict=True):
+        if line["case"] == "null":
             print(
-                f"| {case.data} | {len(c['p'])} | {ks:.3f} | {c['p'].mean():.3f} | "
-                f"{(c['p'] <= 0.05).mean():.3f} | {ks_plain:.1g}, {c['p_plain'].mean():.3f} |"
+                f"| {line['data']} | {line['bags']} | {n['uniform']:.3f} | {n['mean']:.3f} | "
+                f"{n['rejected']:.3f} | {n['own uniform']:.1g}, {n['own mean']:.3f} |"
             )
     print("\n| change | data | size | bags | rejected | own | called unknown | share | error |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for case, c in grouped():
+    for line, n in zip(lines, numbers, strict=True):
         print(
-            f"| {case.kind} | {case.data} | {case.size} | {len(c['p'])} | "
-            f"{(c['p'] <= 0.05).mean():.2f} | "
-            f"{(c['p_plain'] <= 0.05).mean():.2f} | {c['unknown'].mean():.2f} | "
-            f"{np.median(c['share']):.2f} | {c['error'].mean():.4f} |"
+            f"| {line['case']} | {line['data']} | {line['size']} | {line['bags']} | "
+            f"{n['rejected']:.2f} | {n['own rejected']:.2f} | {n['called unknown']:.2f} | "
+            f"{n['share']:.2f} | {n['error']:.4f} |"
         )
 
 
@@ -229,6 +248,7 @@ def main() -> None:
     args = parser.parse_args()
     if not args.table:
         run(args.jobs, args.fraction)
+        summarise()
     table()
 
 

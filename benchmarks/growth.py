@@ -21,7 +21,7 @@ import numpy as np
 
 from kdey import KDEyML
 from kdey.groups.sums import LocalSource, estimate_sums, plan_of
-from kdey.groups.sums.mixtures import Trial
+from kdey.groups.sums.solve import Trial
 from kdey.intervals import IntervalOptions
 
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "growth.png"
@@ -45,7 +45,6 @@ OFF = (
     {"rows": 20_000, "references": 8_000, "classes": 2},
 )
 STAGES = ("rows once", "one pass of sums", "all from sums", "all in memory")
-COLOURS = ("#0b4f8a", "#c4622d", "#2f7d4f", "#7a5195")
 
 
 def posteriors(labels: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -128,15 +127,14 @@ def draw(
     found: dict[str, list[dict[str, float]]],
     models: dict[str, dict[str, float]],
 ) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    figure, panels = plt.subplots(1, 3, figsize=(11.0, 4.0), sharey=True, layout="constrained")
+    from kdey.plots.style import COLOURS, new_figure, remove_clutter
+
+    figure = new_figure(11.0, 4.0)
+    panels = figure.subplots(1, 3, sharey=True)
     for panel, (axis, values) in zip(panels, axes.items(), strict=True):
-        for name, colour in zip(STAGES, COLOURS, strict=True):
+        for name, colour in zip(STAGES, COLOURS, strict=False):
             seconds = [one[name] for one in found[axis]]
             panel.loglog(values, seconds, "o", ms=4, color=colour, label=name)
             line = seconds
@@ -148,8 +146,7 @@ def draw(
         panel.set_title(", ".join(f"{v:,} {k}" for k, v in FIXED.items() if k != axis), fontsize=9)
         panel.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(v)))
         panel.xaxis.set_minor_locator(NullLocator())
-        panel.grid(True, which="major", color="0.92", lw=0.6)
-        panel.spines[["top", "right"]].set_visible(False)
+        remove_clutter(panel)
     panels[0].set(ylabel="seconds, one core")
     panels[0].legend(fontsize=8, frameon=False, loc="upper left")
     figure.suptitle(

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from kdey.paper.cells import read_results
-from kdey.paper.tables.results import gather
+from kdey.paper.results import read_results
+from kdey.paper.scores import gather
+from kdey.plots.style import COLOURS, new_figure, remove_clutter
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
@@ -21,7 +22,7 @@ FIGURES = ROOT / "docs" / "figures"
 METHODS = ["ACC", "PACC", "DM-T", "DM-HD", "EMQ", "EMQ-BCTS", "KDEy-HD", "KDEy-CS", "KDEy-ML"]
 #: Split in two by their development rows, the binary sets say what little data does.
 SMALL = 500
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
+BLUE, VERMILION, GREEN, PURPLE, *_, GREY = COLOURS
 
 
 def scores(experiment: str) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -57,21 +58,19 @@ def by_classifier() -> tuple[list[str], list[str], np.ndarray]:
 
 def draw_methods(tables: dict[str, np.ndarray]) -> Any:
     """Draw how far each method is from the best of each set."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.9), sharey=True, layout="constrained")
+    figure = new_figure(9.5, 3.9)
+    axes = figure.subplots(1, 3, sharey=True)
     for ax, (title, errors) in zip(axes, tables.items(), strict=True):
         ratios = errors / errors.min(axis=1, keepdims=True)
         for place, column in enumerate(ratios.T):
             own = METHODS[place] == "KDEy-ML"
             spread = place + np.linspace(-0.22, 0.22, len(column))
             ax.plot(column, spread, "o", ms=4, alpha=0.5, color=BLUE if own else GREY, mew=0)
-            ax.plot(geometric(column), place, "|", ms=16, mew=2.5, color=ORANGE)
+            ax.plot(geometric(column), place, "|", ms=16, mew=2.5, color=VERMILION)
         ax.set(xscale="log", xlabel="MAE / that of the best", xlim=(0.93, 6.2))
         ax.set_xticks([1, 1.5, 2, 3, 5], ["1", "1.5", "2", "3", "5"])
         ax.minorticks_off()
-        ax.grid(axis="x", color="#e5e5e5", linewidth=0.8)
-        ax.set_axisbelow(True)
+        remove_clutter(ax)
         ax.set_title(f"{title}: {len(errors)} sets", fontsize="medium")
     axes[0].set_yticks(range(len(METHODS)), METHODS)
     return figure
@@ -79,10 +78,9 @@ def draw_methods(tables: dict[str, np.ndarray]) -> Any:
 
 def draw_classifiers(names: list[str], methods: list[str], table: np.ndarray) -> Any:
     """Draw the error of each quantifier under each classifier."""
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(6.8, 3.2), layout="constrained")
-    looks = [("s", GREY), ("^", "#009E73"), ("D", ORANGE), ("v", "#CC79A7"), ("o", BLUE)]
+    figure = new_figure(6.8, 3.2)
+    ax = figure.subplots()
+    looks = [("s", GREY), ("^", GREEN), ("D", VERMILION), ("v", PURPLE), ("o", BLUE)]
     for column, method, (mark, colour) in zip(table.T, methods, looks, strict=True):
         ax.plot(column, range(len(names)), mark, color=colour, ms=8, label=method)
     lines = [name.replace("calibrated ", "calibrated\n") for name in names]
@@ -90,8 +88,7 @@ def draw_classifiers(names: list[str], methods: list[str], table: np.ndarray) ->
     ax.set(xscale="log", xlabel="MAE, geometric mean over 12 sets", ylim=(len(names) - 0.5, -0.5))
     ax.set_xticks([0.015, 0.02, 0.03, 0.05, 0.07], ["0.015", "0.02", "0.03", "0.05", "0.07"])
     ax.minorticks_off()
-    ax.grid(color="#e5e5e5", linewidth=0.8)
-    ax.set_axisbelow(True)
+    remove_clutter(ax)
     ax.legend(frameon=False, ncols=5, loc="lower center", bbox_to_anchor=(0.45, 1.0))
     return figure
 
@@ -107,9 +104,6 @@ def show(title: str, errors: np.ndarray) -> None:
 
 def main(folder: Path = FIGURES) -> None:
     """Print the numbers and draw the figures into a folder."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
     multi, binary = scores("multi"), scores("binary")
     rows = development_rows()
     small = np.array([rows[name] < SMALL for name in binary[1]])

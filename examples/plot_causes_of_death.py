@@ -60,7 +60,8 @@ at_home = pd.concat([at_home, answers(causes)], axis=1)
 # ``check_fit`` asks of each region whether its deaths look like a mixture of the hospital's
 # causes.
 
-classifier = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(C=0.1))
+encoder = OneHotEncoder(handle_unknown="ignore")
+classifier = make_pipeline(encoder, LogisticRegression(C=0.1, max_iter=1000))
 quantifier = KDEyML(classifier, random_state=0).fit(answers(hospital), hospital)
 by_region = quantifier.predict_groups(at_home, by="region", check_fit=True)
 print(by_region[["region", "n", "fit_p_value", "status"]].drop_duplicates().to_string(index=False))

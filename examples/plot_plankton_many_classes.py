@@ -35,7 +35,7 @@ def pictures(counts):
 
 
 X, taxa = pictures(rng.integers(40, 90, size=K))
-quantifier = KDEyML(LogisticRegression(), random_state=0).fit(X, TAXA[taxa])
+quantifier = KDEyML(LogisticRegression(max_iter=1000), random_state=0).fit(X, TAXA[taxa])
 
 # %%
 # Two hauls

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from threadpoolctl import threadpool_limits
 
+from tests.budget import pytest_terminal_summary as pytest_terminal_summary
+
 
 @pytest.fixture(scope="session", autouse=True)
 def one_blas_thread() -> Iterator[None]:

@@ -88,6 +88,7 @@ def violations() -> list[str]:
     return found
 
 
+@pytest.mark.smoke
 def test_imports_point_down() -> None:
     assert violations() == []
 

@@ -20,6 +20,7 @@ def needed(name: str) -> str | None:
     return next((extra for start, extra in NEEDS.items() if name.startswith(start)), None)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("old", sorted(MOVED))
 def test_old_names_import_with_a_warning(old: str) -> None:
     extra = needed(MOVED[old])

@@ -42,6 +42,7 @@ def load(monkeypatch, choice):
     return native.library.__wrapped__()
 
 
+@pytest.mark.smoke
 @needs_library
 def test_library_is_found_without_a_word():
     assert ask(None).stdout.strip() == "{True} 0"

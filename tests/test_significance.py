@@ -67,11 +67,11 @@ def test_wilcoxon_is_exact_for_few_bags(seed):
 def test_wilcoxon_reports_both_ways():
     a, b = _errors(0), _errors(1, shift=0.01)
     b[:7] = a[:7]
-    one, other = wilcoxon(a, b), wilcoxon(b, a)
-    assert one.p_value == other.p_value < 0.005
-    assert one.difference == pytest.approx(-other.difference)
-    assert (one.wins, one.losses, one.ties) == (other.losses, other.wins, 7)
-    assert one.wins + one.losses + one.ties == 200
+    forward, other = wilcoxon(a, b), wilcoxon(b, a)
+    assert forward.p_value == other.p_value < 0.005
+    assert forward.difference == pytest.approx(-other.difference)
+    assert (forward.wins, forward.losses, forward.ties) == (other.losses, other.wins, 7)
+    assert forward.wins + forward.losses + forward.ties == 200
 
 
 def test_wilcoxon_leaves_out_equal_bags():
@@ -273,6 +273,10 @@ def test_clear_winners_stand_alone():
         (lambda: holm([0.5, 1.5]), "p_values must lie"),
         (lambda: holm([np.nan]), "p_values must lie"),
         (lambda: holm([[0.5]]), "p_values must be a vector"),
+        (lambda: holm(["x"]), "p_values must be numbers"),
+        (lambda: holm([1j]), "p_values must be real numbers"),
+        (lambda: friedman(""), "errors must be numbers"),
+        (lambda: wilcoxon([object()], [1.0]), "must be numbers"),
         (lambda: average_ranks([[1.0, np.nan]]), "errors contains NaN"),
         (lambda: friedman([[1.0], [2.0]]), "at least two methods"),
         (lambda: nemenyi([[1.0, 2.0]], level=1.0), "level must lie"),

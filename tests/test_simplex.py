@@ -86,6 +86,7 @@ def test_projection_satisfies_its_optimality_conditions(v):
     assert residual.max() - residual @ x <= 1e-9 * (1 + np.abs(v).max())
 
 
+@pytest.mark.smoke
 def test_projection_matches_a_general_optimiser():
     rng = np.random.default_rng(0)
     for v in rng.normal(size=(10, 4)):

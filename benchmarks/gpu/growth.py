@@ -50,27 +50,26 @@ def measure() -> None:
 
 
 def plot() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from kdey.plots.style import COLOURS, DPI, REFERENCE, new_figure, remove_clutter
 
     here = Path(__file__).parent
     results = json.loads((here / "results" / "growth.json").read_text(encoding="utf-8"))
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
+    figure = new_figure(9.0, 3.0)
+    axes = figure.subplots(1, 3, sharey=True)
     for axis, name in zip(axes, GROWTH, strict=True):
         values = np.array([point[name] for point in results[name]])
-        for stage, marker in (("seconds of rows", "o"), ("seconds of solving", "s")):
-            axis.loglog(
-                values, [point[stage] for point in results[name]], f"{marker}-", label=stage
-            )
+        stages = (("seconds of rows", "o"), ("seconds of solving", "s"))
+        for (stage, marker), colour in zip(stages, COLOURS, strict=False):
+            seconds = [point[stage] for point in results[name]]
+            axis.loglog(values, seconds, f"{marker}-", color=colour, label=stage)
         if name != "classes":  # more of them widen the products, but leave the pairs as they are
             last = results[name][-1]["seconds of rows"]
-            axis.loglog(values, last * values / values[-1], ":", color="grey", label="linear")
+            axis.loglog(values, last * values / values[-1], **REFERENCE, label="linear")
         axis.set_xlabel(name)
+        remove_clutter(axis)
     axes[0].set_ylabel("seconds")
     axes[0].legend(frameon=False)
-    figure.savefig(here.parents[1] / "docs" / "figures" / "gpu-growth.png", dpi=150)
+    figure.savefig(here.parents[1] / "docs" / "figures" / "gpu-growth.png", dpi=DPI)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,10 @@ def find_name(
     """Return a link to the one documented name that ends as the reference does."""
     if node.get("refdomain") != "py":
         return None
-    if node["reftype"] == "mod" and node["reftarget"].startswith("kdey."):
-        return text  # modules have no page: the name says where to look
-    wanted = node["reftarget"].split(".")
+    target = node["reftarget"]
+    if target.startswith("kdey._") or (node["reftype"] == "mod" and target.startswith("kdey.")):
+        return text  # modules and private names have no page: the name says where to look
+    wanted = target.split(".")
     for tail in (wanted[-2:], wanted[-1:]):
         found = _ending(env, tail, KINDS.get(node["reftype"]))
         if len(found) == 1:

@@ -13,14 +13,11 @@ struct Match {
   std::vector<double> templates, targets, reference, start;
 
   explicit Match(Reader& reader)
-      : range(reader.range()),
-        loss(reader.between(0, kdey::kLosses - 1)),
-        k(reader.classes()),
+      : range(reader.range()), loss(reader.between(0, kdey::kLosses - 1)), k(reader.classes()),
         // From 2048 points on the solver starts with some of them.
         t(reader.one_in(128) ? reader.between(2048, 2300) : reader.between(1, 20)),
         n_bags(reader.one_in(8) ? reader.between(1, 3) : 1),
-        templates(reader.numbers(t * k, range)),
-        targets(reader.numbers(n_bags * t, range)),
+        templates(reader.numbers(t * k, range)), targets(reader.numbers(n_bags * t, range)),
         reference(static_cast<size_t>(t), 1.0) {
     if (reader.one_in(2))
       for (double& entry : reference) entry = reader.positive(range);

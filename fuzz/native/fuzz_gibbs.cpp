@@ -14,13 +14,9 @@ struct Chains {
   std::vector<uint64_t> states;
 
   explicit Chains(Reader& reader)
-      : range(reader.range()),
-        m(reader.between(1, 20)),
-        k(reader.between(1, 9)),
-        n_chains(reader.between(0, 3)),
-        n_sweeps(reader.between(0, 5)),
-        rows(reader.numbers(m * k, range)),
-        prior(reader.numbers(k, range)),
+      : range(reader.range()), m(reader.between(1, 20)), k(reader.between(1, 9)),
+        n_chains(reader.between(0, 3)), n_sweeps(reader.between(0, 5)),
+        rows(reader.numbers(m * k, range)), prior(reader.numbers(k, range)),
         current(simplex_points(reader, n_chains, k, range)) {
     if (reader.one_in(3)) weights = reader.numbers(m, range);
     for (int64_t i = 0; i < 4 * n_chains; ++i)
@@ -69,9 +65,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Chains c(reader);
   const int64_t drawn = c.n_chains * c.n_sweeps * c.k;
   std::vector<double> prevalence(drawn, NAN), counts(drawn, NAN);
-  const int32_t status = kdey_gibbs(
-      c.rows.data(), or_null(c.weights), c.m, c.k, c.prior.data(), c.n_chains, c.n_sweeps,
-      c.current.data(), c.states.data(), reader.threads(), prevalence.data(), counts.data());
+  const int32_t status = kdey_gibbs(c.rows.data(), or_null(c.weights), c.m, c.k, c.prior.data(),
+                                    c.n_chains, c.n_sweeps, c.current.data(), c.states.data(),
+                                    reader.threads(), prevalence.data(), counts.data());
   if (c.range == Range::hostile) {
     require(status == KDEY_OK || status == KDEY_BAD_ARGUMENT, "draws were made or refused");
     return 0;

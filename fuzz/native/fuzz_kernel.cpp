@@ -50,8 +50,7 @@ struct Sums {
         k(reader.between(1, 4)),
         n_bandwidths(reader.one_in(64) ? reader.between(30, 70) : reader.between(1, 2)),
         scale(std::ldexp(1, static_cast<int>(reader.between(-5, 10)))),
-        queries(reader, m, dim, range, scale),
-        references(reader, n, dim, range, scale),
+        queries(reader, m, dim, range, scale), references(reader, n, dim, range, scale),
         offsets(static_cast<size_t>(k + 1), 0) {
     for (int64_t i = 1; i < k; ++i) offsets[i] = reader.between(0, n);
     offsets[k] = n;
@@ -119,7 +118,8 @@ void check_row(const Sums& s, int64_t h, int64_t j, const double* found) {
     if (wanted[i] == -INFINITY) require(found[i] == -INFINITY, "an empty class is -inf");
     if (top == -INFINITY || lost > allowed / 10) continue;
     const long double error = std::exp(found[i] - top) - std::exp(wanted[i] - top);
-    if (std::getenv("FUZZ_PRINT") && std::fabs(error) > allowed) print(s, h, j, i, found[i], wanted[i]);
+    if (std::getenv("FUZZ_PRINT") && std::fabs(error) > allowed)
+      print(s, h, j, i, found[i], wanted[i]);
     require(std::fabs(error) <= allowed, "a sum is as exact as promised");
   }
 }

@@ -14,11 +14,9 @@ struct Mixture {
   bool broken = false;
 
   explicit Mixture(Reader& reader)
-      : range(reader.range()),
-        k(reader.classes()),
+      : range(reader.range()), k(reader.classes()),
         pool(reader.one_in(8) ? reader.between(1, 40) : reader.between(1, 9)),
-        n_bags(reader.one_in(8) ? reader.between(1, 3) : 1),
-        rows(reader.numbers(pool * k, range)),
+        n_bags(reader.one_in(8) ? reader.between(1, 3) : 1), rows(reader.numbers(pool * k, range)),
         log_scales(reader.numbers(pool, range == Range::hostile ? range : Range::plain)),
         offsets{0} {
     if (range != Range::hostile) scale_rows();
@@ -29,8 +27,7 @@ struct Mixture {
       offsets.push_back(static_cast<int64_t>(indices.size()));
     }
     indices.shrink_to_fit();
-    if (reader.one_in(3))
-      weights = reader.numbers(static_cast<int64_t>(indices.size()), range);
+    if (reader.one_in(3)) weights = reader.numbers(static_cast<int64_t>(indices.size()), range);
     if (reader.one_in(3)) start = simplex_points(reader, n_bags, k, range);
     if (range == Range::hostile && reader.one_in(4)) spoil(reader);
   }
@@ -38,8 +35,10 @@ struct Mixture {
   // An index outside the pool, or a bag that ends before it begins.
   void spoil(Reader& reader) {
     broken = true;
-    if (reader.one_in(2)) offsets[n_bags] = -reader.between(1, 9);
-    else indices[reader.between(0, offsets[1] - 1)] = reader.one_in(2) ? pool : -1;
+    if (reader.one_in(2))
+      offsets[n_bags] = -reader.between(1, 9);
+    else
+      indices[reader.between(0, offsets[1] - 1)] = reader.one_in(2) ? pool : -1;
   }
 
   // As the Python layer holds them: a largest entry of one, or nothing but zeros.
@@ -93,9 +92,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Answers answers(m.n_bags, m.k);
   const int32_t status = kdey_solve_mixture(
       m.rows.data(), m.log_scales.data(), m.pool, m.k, m.indices.data(), m.offsets.data(),
-      or_null(m.weights), m.n_bags, or_null(m.start), limits.tol, limits.max_iter,
-      reader.threads(), answers.x.data(), answers.objective.data(), answers.gap.data(),
-      answers.n_iter.data());
+      or_null(m.weights), m.n_bags, or_null(m.start), limits.tol, limits.max_iter, reader.threads(),
+      answers.x.data(), answers.objective.data(), answers.gap.data(), answers.n_iter.data());
   require(status == (m.broken ? KDEY_BAD_ARGUMENT : KDEY_OK), "the mixture was solved or refused");
   if (m.broken) return 0;
   for (int64_t b = 0; b < m.n_bags; ++b) {

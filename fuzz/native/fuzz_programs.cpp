@@ -16,13 +16,9 @@ struct Programs {
   std::vector<double> grams, linear, start;
 
   explicit Programs(Reader& reader)
-      : range(reader.range()),
-        k(reader.classes()),
-        n(reader.one_in(4) ? reader.between(1, 3) : 1),
-        shared(reader.byte() % 2),
-        simplex(reader.byte() % 2),
-        passes(reader.one_in(4) ? reader.between(1, 3) : 4),
-        grams((shared ? 1 : n) * k * k),
+      : range(reader.range()), k(reader.classes()), n(reader.one_in(4) ? reader.between(1, 3) : 1),
+        shared(reader.byte() % 2), simplex(reader.byte() % 2),
+        passes(reader.one_in(4) ? reader.between(1, 3) : 4), grams((shared ? 1 : n) * k * k),
         linear(n * k) {
     for (int64_t b = 0; b < n; ++b) fill(reader, b);
     if (reader.one_in(3)) start = simplex_points(reader, n, k, range);
@@ -105,9 +101,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Programs p(reader);
   std::vector<double> x(p.n * p.k, NAN);
   std::vector<int64_t> steps(p.n, -1);
-  const int32_t status = kdey_solve_programs(
-      p.grams.data(), p.shared ? 0 : p.k * p.k, p.linear.data(), or_null(p.start), p.n, p.k,
-      p.simplex, p.passes, reader.threads(), x.data(), steps.data());
+  const int32_t status = kdey_solve_programs(p.grams.data(), p.shared ? 0 : p.k * p.k,
+                                             p.linear.data(), or_null(p.start), p.n, p.k, p.simplex,
+                                             p.passes, reader.threads(), x.data(), steps.data());
   require(status == KDEY_OK, "the programs were solved");
   for (int64_t b = 0; b < p.n; ++b) {
     double* found = x.data() + b * p.k;

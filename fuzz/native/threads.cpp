@@ -28,14 +28,15 @@ void join(Doubles& all, const Doubles& part) { all.insert(all.end(), part.begin(
 // Blocks of two references: more than fit into one chunk.
 Entry kernel(Reader& reader, bool double_mode) {
   const int64_t m = 300, n = 2400, dim = 3, k = 3;
-  return [=, x = units(reader, m * dim), y = units(reader, n * dim), w = units(reader, n)](
-             int64_t threads) {
+  return [=, x = units(reader, m * dim), y = units(reader, n * dim),
+          w = units(reader, n)](int64_t threads) {
     const std::vector<int64_t> offsets{0, 700, 1500, n};
     const Doubles bandwidths{0.05, 0.3};
     Doubles out(2 * m * k);
     require(kdey_class_log_sums(x.data(), y.data(), 1, 1, m, n, dim, offsets.data(), k,
                                 bandwidths.data(), 2, w.data(), nullptr, double_mode, threads, 2, 1,
-                                out.data()) == KDEY_OK, "sums");
+                                out.data()) == KDEY_OK,
+            "sums");
     return out;
   };
 }
@@ -49,7 +50,8 @@ Entry programs(Reader& reader, int64_t simplex) {
     Doubles x(n * k);
     std::vector<int64_t> steps(n);
     require(kdey_solve_programs(gram.data(), 0, c.data(), nullptr, n, k, simplex, 4, threads,
-                                x.data(), steps.data()) == KDEY_OK, "programs");
+                                x.data(), steps.data()) == KDEY_OK,
+            "programs");
     return x;
   };
 }
@@ -66,7 +68,8 @@ Entry mixture(Reader& reader) {
     std::vector<int64_t> steps(n);
     require(kdey_solve_mixture(rows.data(), scales.data(), pool, k, indices.data(), offsets.data(),
                                w.data(), n, nullptr, 1e-8, 100, threads, x.data(), value.data(),
-                               gap.data(), steps.data()) == KDEY_OK, "mixture");
+                               gap.data(), steps.data()) == KDEY_OK,
+            "mixture");
     join(x, value), join(x, gap);
     return x;
   };
@@ -80,7 +83,8 @@ Entry divergence(Reader& reader, int64_t loss) {
     std::vector<int64_t> steps(n);
     require(kdey_solve_divergence(loss, m.data(), q.data(), reference.data(), n, t, k, nullptr,
                                   1e-8, 100, threads, x.data(), value.data(), gap.data(),
-                                  steps.data()) == KDEY_OK, "divergence");
+                                  steps.data()) == KDEY_OK,
+            "divergence");
     join(x, value), join(x, gap);
     return x;
   };
@@ -94,7 +98,8 @@ Entry gibbs(Reader& reader) {
     std::vector<uint64_t> states;
     for (int64_t i = 0; i < 4 * chains; ++i) states.push_back(0x9e3779b97f4a7c15u * (i + 1));
     require(kdey_gibbs(rows.data(), nullptr, m, k, prior.data(), chains, sweeps, current.data(),
-                       states.data(), threads, x.data(), counts.data()) == KDEY_OK, "gibbs");
+                       states.data(), threads, x.data(), counts.data()) == KDEY_OK,
+            "gibbs");
     join(x, counts);
     return x;
   };
@@ -103,7 +108,7 @@ Entry gibbs(Reader& reader) {
 std::vector<Entry> entries() {
   Reader reader(nullptr, 0);
   std::vector<Entry> all{kernel(reader, false), kernel(reader, true), programs(reader, 0),
-                         programs(reader, 1), mixture(reader), gibbs(reader)};
+                         programs(reader, 1),   mixture(reader),      gibbs(reader)};
   for (int64_t loss = 0; loss < kdey::kLosses; ++loss) all.push_back(divergence(reader, loss));
   return all;
 }

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
         plan_labels,
     )
     from kdey.evaluation import Results, evaluate, fit_many
-    from kdey.groups.cluster import predict_groups
+    from kdey.groups import predict_groups
     from kdey.intervals import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
+    from kdey.plots import TuningDisplay
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
     from kdey.quantifiers.adjusting import ACC, PACC
     from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.wrappers import Median, OneVsAll
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
-    from kdey.tuning import Tuning, TuningDisplay
+    from kdey.tuning import Tuning
 
 #: The one place of the version: the package's metadata are read from here.
 __version__ = "0.2.0.dev0"
@@ -97,7 +98,7 @@ _HOMES = {
     "StageCache": "kdey.model_selection",
     "TrainingPrevalence": "kdey.quantifiers.counting",
     "Tuning": "kdey.tuning",
-    "TuningDisplay": "kdey.tuning",
+    "TuningDisplay": "kdey.plots",
     "adapt_posteriors": "kdey.diagnostics",
     "check_fit": "kdey.diagnostics",
     "check_quantifier": "kdey.checks",
@@ -111,7 +112,7 @@ _HOMES = {
     "importance_weights": "kdey.diagnostics",
     "plan_bag_size": "kdey.diagnostics",
     "plan_labels": "kdey.diagnostics",
-    "predict_groups": "kdey.groups.cluster",
+    "predict_groups": "kdey.groups",
     "sample_posterior": "kdey.bayes",
     "write_report": "kdey.report",
 }

@@ -1,7 +1,7 @@
-"""Bags: multisets of instances of a pool, whose prevalences are asked.
+"""Bags: multisets of instances of a pool, whose class prevalences are to be estimated.
 
-A bag is held as positions in a pool with optional weights, never as copies of the instances, so
-that the work per instance is done once per pool whatever the number of bags.
+A bag is stored as positions in a pool, with optional weights, and never as copies of the instances.
+The work per instance is therefore done once per pool, however many bags there are.
 """
 
 from __future__ import annotations
@@ -52,7 +52,15 @@ class Bags:
 
     @classmethod
     def whole(cls, pool_size: int, weights: ArrayLike | None = None) -> Bags:
-        """Return the pool itself as one bag, with a weight per instance where given."""
+        """Return the whole pool as one bag.
+
+        Parameters
+        ----------
+        pool_size : int
+            Number of instances, at least one.
+        weights : array-like of shape (pool_size,), optional
+            Weight of each instance; one each by default.
+        """
         if pool_size == 0:
             raise ValueError("the bag is empty: a bag needs at least one instance")
         checked = None if weights is None else check_weights(weights, pool_size, may_vanish=True)
@@ -66,7 +74,16 @@ class Bags:
         pool_size: int,
         weights: Iterable[ArrayLike] | None = None,
     ) -> Bags:
-        """Return bags from one array of pool positions per bag (and of weights, if given)."""
+        """Return bags from one array of pool positions per bag.
+
+        Parameters
+        ----------
+        bags : iterable of int array-likes
+            Pool positions of the instances of each bag; at least one bag, none of them empty.
+        pool_size : int
+        weights : iterable of array-likes, optional
+            One array of weights per bag, each as long as the bag.
+        """
         if not isinstance(bags, Iterable) or isinstance(bags, str | bytes | Mapping):
             raise TypeError(f"bags must be a sequence of index arrays, got {bags!r}")
         rows = [_check_indices(bag, pool_size, number) for number, bag in enumerate(bags)]
@@ -88,14 +105,21 @@ class Bags:
 
     @classmethod
     def from_matrix(cls, weights: ArrayLike | sp.sparray | sp.spmatrix) -> Bags:
-        """Return bags from a weight matrix of shape (n_bags, pool_size), dense or sparse."""
-        given: Any = weights if sp.issparse(weights) else np.asarray(weights)
-        if given.dtype.kind not in "biuf" or given.ndim != 2:
+        """Return bags from a matrix of weights.
+
+        Parameters
+        ----------
+        weights : array-like or sparse matrix of shape (n_bags, pool_size)
+            An instance of weight zero is not in the bag.
+        """
+        values: Any = weights if sp.issparse(weights) else np.asarray(weights)
+        if values.dtype.kind not in "biuf" or values.ndim != 2:
             raise ValueError(
                 "weights must be a matrix of numbers of shape (n_bags, pool_size), got "
-                f"{given.dtype} of shape {given.shape}"
+                f"{values.dtype} of shape {values.shape}"
             )
-        matrix = sp.csr_array(given, copy=True)  # the caller's own must keep its zeros
+        # A copy, because removing explicit zeros would change the caller's matrix.
+        matrix = sp.csr_array(values, copy=True)
         matrix.eliminate_zeros()
         n_bags, pool_size = matrix.shape
         splits = matrix.indptr[1:-1]
@@ -119,7 +143,7 @@ class Bags:
     def __getitem__(self, part: slice) -> Bags:
         """Return the bags of a contiguous slice, over the same pool."""
         if not isinstance(part, slice):
-            raise TypeError(f"bags are taken by slices, got {part!r}; iterate for single bags")
+            raise TypeError(f"bags are taken by slices, got {part!r}; iterate to get single bags")
         start, stop, step = part.indices(len(self))
         if step != 1:
             raise ValueError("only contiguous slices of bags are supported")
@@ -159,10 +183,10 @@ class Bags:
         return np.asarray(self.matrix() @ rows, dtype=np.float64)
 
     def checked(self) -> Bags:
-        """Return the same bags, or raise where arrays given by hand do not make bags.
+        """Return the same bags, or raise if the arrays they were made from are not valid.
 
-        The native core and sparse products follow positions without looking: one outside the pool,
-        or of another integer type, would be read as some other place in memory.
+        The native core and sparse products do not check positions: a position outside the pool, or
+        of another integer type, would read unrelated memory.
         """
         indices, offsets = _positions(self.indices, "indices"), _positions(self.offsets, "offsets")
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(indices):
@@ -187,7 +211,7 @@ class Bags:
 
 
 def offsets_of(sizes: ArrayLike) -> Indices:
-    """Return where consecutive runs of ``sizes`` (n,) begin, and the last ends: (n + 1,)."""
+    """Return the start of each of n consecutive runs and the end of the last, shape (n + 1,)."""
     return np.concatenate([[0], np.cumsum(np.asarray(sizes))]).astype(np.int64)
 
 
@@ -200,7 +224,7 @@ def as_bags(bags: BagsLike, pool_size: int) -> Bags:
     Parameters
     ----------
     bags : Bags, sequence of index arrays, int array (n_bags, size) or sparse weight matrix
-        A sparse matrix of shape (n_bags, pool_size) holds weights; everything else positions.
+        A sparse matrix of shape (n_bags, pool_size) holds weights; everything else holds positions.
     pool_size : int
     """
     if isinstance(bags, Bags):
@@ -209,14 +233,14 @@ def as_bags(bags: BagsLike, pool_size: int) -> Bags:
                 f"bags were made for a pool of {bags.pool_size} instances, got {pool_size}"
             )
         return bags.checked()
-    given: Any = bags
+    untyped: Any = bags
     if sp.issparse(bags):
-        return as_bags(Bags.from_matrix(given), pool_size)
-    return Bags.from_indices(given, pool_size)
+        return as_bags(Bags.from_matrix(untyped), pool_size)
+    return Bags.from_indices(untyped, pool_size)
 
 
-def _positions(given: ArrayLike, name: str) -> Indices:
-    array = np.asarray(given)
+def _positions(values: ArrayLike, name: str) -> Indices:
+    array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must be a vector of integers, got shape {array.shape}, dtype {array.dtype}"

@@ -6,9 +6,9 @@ bias-corrected calibration is hard-to-beat at label shift adaptation", ICML 2020
     q = softmax(scale * z + bias),   z_i = log p_i - mean_l log p_l,
 
 fitted by minimising the weighted mean log-loss -sum_j w_j log q_{j, y_j} / sum_j w_j over
-scale >= 0 and bias. The loss is convex in these parameters (it is not in the temperature
-1 / scale). The centring of z matters where every class has a scale of its own. Posteriors are
-floored before the logarithm, so exact zeros and ones are allowed.
+scale >= 0 and bias. The loss is convex in these parameters (but not in the temperature 1 / scale).
+Centring z makes a difference only if each class has its own scale. Posteriors are floored before
+the logarithm, so exact zeros and ones are allowed.
 
 =================== =================== =========
 calibrator          scale               bias
@@ -43,20 +43,20 @@ from kdey.simplex import check_posteriors
 
 Array = NDArray[np.float64]
 
-#: Posteriors below this count as this in logarithms: -27.6, near where a logistic model's float
-#: posteriors stop being told apart from zero and one.
+#: Smallest posterior in a logarithm, whose log is -27.6. Near it the floating-point posteriors of a
+#: logistic model can no longer be distinguished from zero and one.
 LOG_FLOOR = 1e-12
-#: A mean log-loss this small means that the classes are separable: the scale would grow for ever.
+#: A mean log-loss this small means that the classes are separable and the scale would diverge.
 SEPARABLE_LOSS = 1e-6
 
 
 class Calibrator(TransformerMixin, BaseEstimator, ABC):
-    """What the calibrators share: parameters, checks, and the two steps of a fit.
+    """Base of the calibrators: their parameters, checks, and the two steps of a fit.
 
     Parameters
     ----------
     floor : float
-        Smallest posterior taken into a logarithm.
+        Smallest posterior in a logarithm; smaller ones are raised to it.
     tol : float
         Stop when a Newton step promises to lower the mean loss by less than this.
     max_iter : int
@@ -66,7 +66,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
     scale_ : array of shape (k,)
         Inverse temperature of each class.
     bias_ : array of shape (k,)
-        Zeros where the calibrator has no bias.
+        Zeros if the calibrator has no bias.
     loss_ : float
         The minimised loss.
     converged_ : bool
@@ -88,7 +88,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         Parameters
         ----------
         P : array-like of shape (n, k)
-            Posteriors of a model that has not seen these instances.
+            Posteriors from a model that was not fitted on these instances.
         y : int array-like of shape (n,)
             Codes 0..k-1 of the true classes.
         sample_weight : array-like of shape (n,), optional
@@ -96,17 +96,21 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         if not 0.0 < self.floor < 0.5:
             raise ValueError(f"floor must lie in (0, 0.5), got {self.floor!r}")
         p = np.asarray(check_posteriors(P, name="P"), dtype=np.float64)
-        hot = _one_hot(y, p.shape)
-        unit = np.ones(len(p))
-        weights = unit if sample_weight is None else check_weights(sample_weight, len(p))
-        found = self._minimise(p, hot, weights)
-        self.scale_, self.bias_ = self._unpack(found.point, p.shape[1])
-        self.loss_, self.n_iter_, self.converged_ = found.objective, found.n_iter, found.converged
+        one_hot = _one_hot(y, p.shape)
+        ones = np.ones(len(p))
+        weights = ones if sample_weight is None else check_weights(sample_weight, len(p))
+        minimum = self._minimise(p, one_hot, weights)
+        self.scale_, self.bias_ = self._unpack(minimum.point, p.shape[1])
+        self.loss_, self.n_iter_, self.converged_ = (
+            minimum.objective,
+            minimum.n_iter,
+            minimum.converged,
+        )
         self.n_features_in_ = p.shape[1]
-        if not found.converged:
-            message = f"{type(self).__name__} did not converge in {found.n_iter} iterations"
+        if not minimum.converged:
+            message = f"{type(self).__name__} did not converge in {minimum.n_iter} iterations"
             warn(message, ConvergenceWarning, stacklevel=2)
-        if found.objective <= SEPARABLE_LOSS:
+        if minimum.objective <= SEPARABLE_LOSS:
             message = "P separates the classes of y without error: calibrated posteriors are 0 or 1"
             warnings.warn(message, UserWarning, stacklevel=2)
         return self
@@ -119,7 +123,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
-        """Minimise the loss for labels ``hot`` (n, k) and weights (n,)."""
+        """Minimise the loss for one-hot labels ``hot`` (n, k) and weights (n,)."""
 
     @abstractmethod
     def _unpack(self, theta: Array, k: int) -> tuple[Array, Array]:
@@ -131,7 +135,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
 
 
 class _SoftmaxScaling(Calibrator):
-    """The family of the module's docstring; a subclass says which parameters are free."""
+    """The softmax family of the module docstring; subclasses declare which parameters are free."""
 
     _shared_scale: bool
     _has_bias: bool
@@ -157,7 +161,7 @@ class _SoftmaxScaling(Calibrator):
 
     def _unpack(self, theta: Array, k: int) -> tuple[Array, Array]:
         scale, bias = np.split(self._free(k) @ theta, 2)
-        # The loss does not see a constant added to all biases: they sum to zero by convention.
+        # A constant added to all biases does not change the loss; by convention they sum to zero.
         return scale, bias - bias.mean()
 
     def _free(self, k: int) -> Array:
@@ -200,7 +204,7 @@ class NoBiasVectorScaling(_SoftmaxScaling):
 
 
 class PlattScaling(Calibrator):
-    """Platt scaling: a sigmoid of the log-odds, class by class, then rows are normalised.
+    """Platt scaling: a sigmoid of the log-odds for each class, with rows normalised afterwards.
 
     ``q_i`` is proportional to ``sigmoid(scale_i log(p_i / (1 - p_i)) + bias_i)``, each class
     fitted against the rest by the log-loss to the smoothed targets (n_in + 1) / (n_in + 2) inside
@@ -223,7 +227,7 @@ class PlattScaling(Calibrator):
         return theta[:k], theta[k:]
 
     def _calibrated(self, p: Array) -> Array:
-        # Normalised as a softmax of logarithms: sigmoids that underflow still have a ratio.
+        # A softmax of logarithms, because sigmoids that underflow still have a ratio.
         t = log_odds(p, self.floor) * self.scale_ + self.bias_
         return np.asarray(softmax(log_expit(t), axis=1))
 
@@ -248,6 +252,11 @@ def make_calibrator(calibration: Any) -> Any:
     ----------
     calibration : str or object with ``fit`` and ``transform``
         A name from ``CALIBRATORS``, or a calibrator, which is cloned.
+
+    Raises
+    ------
+    ValueError
+        If ``calibration`` is neither.
     """
     if isinstance(calibration, str) and calibration in CALIBRATORS:
         return CALIBRATORS[calibration]()
@@ -261,15 +270,15 @@ def make_calibrator(calibration: Any) -> Any:
 
 
 def centred_logs(p: Array, floor: float = LOG_FLOOR) -> Array:
-    """Return ``log p`` less its mean over the classes, row by row, floored; shape (m, k)."""
+    """Return ``log max(p, floor)`` minus its mean over the classes, shape (m, k)."""
     logs = np.log(np.maximum(p, floor))
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
 
 def log_odds(p: Array, floor: float = LOG_FLOOR) -> Array:
-    """Return ``log(p / (1 - p))`` entry by entry, with p held in [floor, 1 - floor]."""
-    held = np.clip(p, floor, 1.0 - floor)
-    return np.asarray(np.log(held) - np.log1p(-held))
+    """Return ``log(p / (1 - p))`` of each entry, with p clipped to [floor, 1 - floor]."""
+    clipped = np.clip(p, floor, 1.0 - floor)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
 
 
 def _softmax_loss(z: Array, hot: Array, weights: Array) -> Evaluate:

@@ -1,7 +1,7 @@
-"""``check_quantifier``: what every quantifier must honour, as scikit-learn's ``check_estimator``.
+"""Checks that every quantifier must pass, in the manner of scikit-learn's ``check_estimator``.
 
-Each check is a function of an unfitted quantifier that raises ``AssertionError`` with a sentence
-where the promise is broken. Run them all with :func:`check_quantifier`, or hand the list
+Each check is a function of an unfitted quantifier that raises ``AssertionError``, with a sentence
+that says what was expected. Run all of them with :func:`check_quantifier`, or pass the list
 :func:`quantifier_checks` to ``pytest.mark.parametrize``.
 """
 
@@ -20,12 +20,10 @@ from sklearn.exceptions import NotFittedError
 from kdey.quantifiers.base import BaseQuantifier
 
 Check = Callable[[Any], None]
-#: Two routes to the same estimate may differ by rounding, and by the solver's tolerance.
+#: Two ways to compute the same estimate may differ by rounding and by the solver's tolerance.
 TOLERANCE = 1e-5
-
-
-#: What scikit-learn's ``check_estimator`` asks that no map from bags to vectors can meet; pass it
-#: as ``expected_failed_checks``.
+#: Checks of scikit-learn's ``check_estimator`` that no map from bags to vectors can pass, for its
+#: parameter ``expected_failed_checks``.
 EXPECTED_FAILED_CHECKS = {
     "check_methods_sample_order_invariance": "predict maps a bag, not a row",
     "check_methods_subset_invariance": "predict maps a bag, not a row",
@@ -56,75 +54,8 @@ def quantifier_checks(quantifier: BaseQuantifier, *, n_classes: int = 3) -> list
     return [_named(check, n_classes) for check in checks]
 
 
-def _named(check: Callable[..., None], n_classes: int) -> Check:
-    bound = partial(check, n_classes=n_classes)
-    bound.__name__ = check.__name__  # type: ignore[attr-defined]
-    return bound
-
-
-def _data(n_classes: int, n: int = 240) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return overlapping Gaussian classes of unequal size, features (n, 4) and labels."""
-    rng = np.random.default_rng(7)
-    weights = np.arange(2, n_classes + 2) / np.arange(2, n_classes + 2).sum()
-    y = np.sort(rng.choice(n_classes, size=n, p=weights))
-    centres = rng.normal(scale=1.5, size=(n_classes, 4))
-    order = rng.permutation(n)
-    X = centres[y] + rng.normal(size=(n, 4))
-    return X[order], y[order].astype(np.int64)
-
-
-def _posteriors(n_classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return posteriors (240, k) that lean towards their labels."""
-    y = _data(n_classes)[1]
-    rng = np.random.default_rng(11)
-    p = rng.dirichlet(np.ones(n_classes), size=len(y))
-    p = 0.5 * p + 0.5 * np.eye(n_classes)[y] * rng.random((len(y), 1))
-    return p / p.sum(axis=1, keepdims=True), y
-
-
-def _seeded(quantifier: BaseQuantifier) -> Any:
-    made = clone(quantifier)
-    seeds = {name: 0 for name in made.get_params() if name.endswith("random_state")}
-    return made.set_params(**seeds)
-
-
-def _fitted(quantifier: BaseQuantifier, n_classes: int) -> tuple[Any, NDArray[np.float64]]:
-    X, y = _data(n_classes)
-    return _seeded(quantifier).fit(X, y), X
-
-
-def _assert_close(a: Any, b: Any, sentence: str, tolerance: float = TOLERANCE) -> None:
-    worst = float(np.max(np.abs(np.asarray(a) - np.asarray(b))))
-    assert worst <= tolerance, f"{sentence}: they differ by {worst:.3g}"
-
-
-def _template_tolerance(quantifier: BaseQuantifier) -> float:
-    """Return how far templates of equivalent training data may lead apart.
-
-    Methods that draw at ``fit`` (``draws_at_fit``) draw differently from equivalent data.
-    """
-    return 0.1 if quantifier.draws_at_fit else 1e-4
-
-
-def _assert_prevalence(prevalence: NDArray[np.float64], k: int) -> None:
-    assert prevalence.shape == (k,), f"predict must return shape ({k},), got {prevalence.shape}"
-    assert np.isfinite(prevalence).all(), "predict must return finite numbers"
-    assert (prevalence >= 0).all(), "predict must return non-negative numbers"
-    assert abs(prevalence.sum() - 1) < 1e-9, "predict must return numbers that sum to one"
-
-
-def _assert_raises(
-    error: type[Exception] | tuple[type[Exception], ...], call: Callable[[], Any], sentence: str
-) -> None:
-    try:
-        call()
-    except error:
-        return
-    raise AssertionError(sentence)
-
-
 def check_returns_prevalences(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """One bag gives a point of the simplex, ordered as ``classes_``."""
+    """Check that the estimate of a bag is a point of the simplex, in the order of ``classes_``."""
     q, X = _fitted(quantifier, n_classes)
     assert list(q.classes_) == list(range(n_classes)), "classes_ must hold the sorted labels"
     _assert_prevalence(q.predict(X), n_classes)
@@ -132,7 +63,7 @@ def check_returns_prevalences(quantifier: BaseQuantifier, *, n_classes: int) -> 
 
 
 def check_bags_equal_loop(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Many bags at once give what each gives alone."""
+    """Check that estimates of many bags at once equal those of each bag by itself."""
     q, X = _fitted(quantifier, n_classes)
     rng = np.random.default_rng(3)
     bags = [rng.integers(len(X), size=size) for size in (1, 7, 60, 120)]
@@ -142,14 +73,14 @@ def check_bags_equal_loop(quantifier: BaseQuantifier, *, n_classes: int) -> None
 
 
 def check_order_does_not_matter(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Bags are multisets: their order says nothing."""
+    """Check that bags are multisets: the order of their instances does not matter."""
     q, X = _fitted(quantifier, n_classes)
     shuffled = X[np.random.default_rng(5).permutation(len(X))]
     _assert_close(q.predict(X), q.predict(shuffled), "the order of a bag must not matter")
 
 
 def check_repetition_equals_weight(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Weights are repetitions, and repeating a whole bag changes nothing."""
+    """Check that a weight equals as many repetitions, and repeating a whole bag changes nothing."""
     q, X = _fitted(quantifier, n_classes)
     counts = np.random.default_rng(9).integers(0, 4, size=len(X))
     repeated = np.repeat(X, counts, axis=0)
@@ -160,7 +91,7 @@ def check_repetition_equals_weight(quantifier: BaseQuantifier, *, n_classes: int
 
 
 def check_labels_are_names(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Labels are names: strings give what integers give."""
+    """Check that labels are names only: strings give the same estimates as integers."""
     X, y = _data(n_classes)
     names = np.array([f"class {label}" for label in range(n_classes)])
     by_code = _seeded(quantifier).fit(X, y)
@@ -170,7 +101,7 @@ def check_labels_are_names(quantifier: BaseQuantifier, *, n_classes: int) -> Non
 
 
 def check_clone_and_pickle(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Clones and pickles estimate the same; fitting leaves parameters and inputs alone."""
+    """Check that clones and pickles agree, and that fitting changes no parameters and no inputs."""
     X, y = _data(n_classes)
     X_before, y_before = X.copy(), y.copy()
     q = _seeded(quantifier)
@@ -181,12 +112,14 @@ def check_clone_and_pickle(quantifier: BaseQuantifier, *, n_classes: int) -> Non
     expected = q.predict(X)
     assert (X_before == X).all(), "fit and predict must not change X"
     assert (y == y_before).all(), "fit must not change y"
-    _assert_close(pickle.loads(pickle.dumps(q)).predict(X), expected, "pickling must keep it", 0.0)
+    _assert_close(
+        pickle.loads(pickle.dumps(q)).predict(X), expected, "a pickle must estimate the same", 0.0
+    )
     _assert_close(clone(q).fit(X, y).predict(X), expected, "a clone must estimate the same", 1e-9)
 
 
 def check_refuses_bad_bags(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Unfitted use, empty bags, NaN and wrong shapes raise."""
+    """Check that unfitted use, empty bags, NaN and wrong shapes raise."""
     X, y = _data(n_classes)
     q = _seeded(quantifier)
     _assert_raises(NotFittedError, lambda: q.predict(X), "an unfitted quantifier must say so")
@@ -201,7 +134,7 @@ def check_refuses_bad_bags(quantifier: BaseQuantifier, *, n_classes: int) -> Non
 
 
 def check_refuses_bad_labels(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """One class only, and mismatched lengths, raise."""
+    """Check that one class only, and mismatched lengths, raise."""
     X, y = _data(n_classes)
     q = _seeded(quantifier)
     _assert_raises(ValueError, lambda: q.fit(X, np.zeros(len(X))), "one class must be refused")
@@ -209,7 +142,7 @@ def check_refuses_bad_labels(quantifier: BaseQuantifier, *, n_classes: int) -> N
 
 
 def check_posteriors_route(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Posteriors in, prevalence out, one bag or many."""
+    """Check that ``fit_posteriors`` and ``aggregate`` give prevalences, for one bag or many."""
     p, y = _posteriors(n_classes)
     q = _seeded(quantifier).fit_posteriors(p, y)
     _assert_prevalence(q.aggregate(p), n_classes)
@@ -220,7 +153,7 @@ def check_posteriors_route(quantifier: BaseQuantifier, *, n_classes: int) -> Non
 
 
 def check_class_order(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Rename classes, and the answer is renamed and nothing else."""
+    """Check that renaming the classes renames the entries of the answer, and nothing else."""
     p, y = _posteriors(n_classes)
     order = np.random.default_rng(2).permutation(n_classes)
     back = np.argsort(order)
@@ -235,7 +168,7 @@ def check_class_order(quantifier: BaseQuantifier, *, n_classes: int) -> None:
 
 
 def check_training_weights(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """Training weights are repetitions of training instances."""
+    """Check that a training weight equals as many repetitions of the instance."""
     p, y = _posteriors(n_classes)
     counts = np.random.default_rng(4).integers(1, 4, size=len(y))
     weighted = _seeded(quantifier).fit_posteriors(p, y, sample_weight=counts)
@@ -251,7 +184,7 @@ def check_training_weights(quantifier: BaseQuantifier, *, n_classes: int) -> Non
 
 
 def check_refuses_bad_posteriors(quantifier: BaseQuantifier, *, n_classes: int) -> None:
-    """NaN, infinite, negative and unnormalised posteriors, and wrong columns, raise."""
+    """Check that NaN, infinite, negative and unnormalised posteriors, and wrong columns, raise."""
     p, y = _posteriors(n_classes)
     q = _seeded(quantifier).fit_posteriors(p, y)
     for name, value in (("NaN", np.nan), ("infinite", np.inf), ("negative", -0.2)):
@@ -289,3 +222,70 @@ _POSTERIOR_CHECKS: tuple[Callable[..., None], ...] = (
     check_training_weights,
     check_refuses_bad_posteriors,
 )
+
+
+def _named(check: Callable[..., None], n_classes: int) -> Check:
+    bound = partial(check, n_classes=n_classes)
+    bound.__name__ = check.__name__  # type: ignore[attr-defined]
+    return bound
+
+
+def _seeded(quantifier: BaseQuantifier) -> Any:
+    copy = clone(quantifier)
+    seeds = {name: 0 for name in copy.get_params() if name.endswith("random_state")}
+    return copy.set_params(**seeds)
+
+
+def _fitted(quantifier: BaseQuantifier, n_classes: int) -> tuple[Any, NDArray[np.float64]]:
+    X, y = _data(n_classes)
+    return _seeded(quantifier).fit(X, y), X
+
+
+def _data(n_classes: int, n: int = 240) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return overlapping Gaussian classes of unequal size, features (n, 4) and labels."""
+    rng = np.random.default_rng(7)
+    weights = np.arange(2, n_classes + 2) / np.arange(2, n_classes + 2).sum()
+    y = np.sort(rng.choice(n_classes, size=n, p=weights))
+    centres = rng.normal(scale=1.5, size=(n_classes, 4))
+    order = rng.permutation(n)
+    X = centres[y] + rng.normal(size=(n, 4))
+    return X[order], y[order].astype(np.int64)
+
+
+def _posteriors(n_classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return posteriors (240, k) that favour the class of their label."""
+    y = _data(n_classes)[1]
+    rng = np.random.default_rng(11)
+    p = rng.dirichlet(np.ones(n_classes), size=len(y))
+    p = 0.5 * p + 0.5 * np.eye(n_classes)[y] * rng.random((len(y), 1))
+    return p / p.sum(axis=1, keepdims=True), y
+
+
+def _template_tolerance(quantifier: BaseQuantifier) -> float:
+    """Return how much estimates may differ between fits on equivalent training data.
+
+    Methods that draw random numbers at ``fit`` (``draws_at_fit``) draw others from equivalent data.
+    """
+    return 0.1 if quantifier.draws_at_fit else 1e-4
+
+
+def _assert_close(a: Any, b: Any, sentence: str, tolerance: float = TOLERANCE) -> None:
+    worst = float(np.max(np.abs(np.asarray(a) - np.asarray(b))))
+    assert worst <= tolerance, f"{sentence}: they differ by {worst:.3g}"
+
+
+def _assert_prevalence(prevalence: NDArray[np.float64], k: int) -> None:
+    assert prevalence.shape == (k,), f"predict must return shape ({k},), got {prevalence.shape}"
+    assert np.isfinite(prevalence).all(), "predict must return finite numbers"
+    assert (prevalence >= 0).all(), "predict must return non-negative numbers"
+    assert abs(prevalence.sum() - 1) < 1e-9, "predict must return numbers that sum to one"
+
+
+def _assert_raises(
+    error: type[Exception] | tuple[type[Exception], ...], call: Callable[[], Any], sentence: str
+) -> None:
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError(sentence)

@@ -1,8 +1,9 @@
-"""What the library asks of a fitted quantifier, as one protocol.
+"""The interface of a fitted quantifier, as the rest of the library uses it.
 
-Groups, diagnostics, Gibbs sampling, evaluation, searches, reports and model files lie beside the
-quantifiers, not above them, and take anything that keeps :class:`FittedQuantifier`.
-:class:`~kdey.quantifiers.base.BaseQuantifier` does so with defaults; ``check_quantifier`` tries it.
+Groups, diagnostics, Gibbs sampling, evaluation, searches, reports and model files depend on
+:class:`FittedQuantifier` only, not on concrete quantifiers.
+:class:`~kdey.quantifiers.base.BaseQuantifier` implements it with defaults, and ``check_quantifier``
+tests it.
 """
 
 from __future__ import annotations
@@ -49,45 +50,47 @@ class FittedQuantifier(Protocol):
 
     @property
     def fitted_classifier(self) -> Any | None:
-        """The one classifier that scores instances; None: there is none, or several."""
+        """The classifier that scores instances; None if there is none, or more than one."""
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds, where they are kept; see ``hold_fold_models``."""
+        """The classifiers of the folds if they were kept (``hold_fold_models``), otherwise None."""
 
     def keep_fold_classifiers(self, classifiers: Sequence[Any]) -> None:
-        """Keep the classifiers of the folds beside the one fitted on everything."""
+        """Store the classifiers of the folds in addition to the one fitted on all instances."""
 
     @property
     def table_layout(self) -> Mapping[str, Any] | None:
-        """The columns of the table it was fitted on, as ``TableLayout`` has them; or None."""
+        """The columns of the training table (see ``TableLayout``); None if there was no table."""
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """The names of the features it was fitted on; None: they had no names."""
+        """The names of the training features; None if they had no names."""
 
     @property
     def n_features(self) -> int | None:
-        """The number of features it was fitted on; None: it was fitted on scores."""
+        """The number of training features; None if it was fitted on posteriors."""
 
     @property
     def tuning_record(self) -> TuningRecord | None:
-        """What an automatic choice at ``fit`` tried and chose; None: nothing was chosen."""
+        """The record of an automatic choice at ``fit``; None if nothing was left to choose."""
 
     def interval_model(self) -> FittedModel | None:
-        """Return the fitted stages of a method given by rows and a matching; None for others."""
+        """Return the fitted stages of a method with rows and a matching; None for other methods."""
 
     def estimate_bags(self, X: Any, bags: BagsLike, **options: Any) -> Estimates:
-        """Return estimates with limits of bags over the pool ``X``."""
+        """Return estimates with confidence limits for bags over the pool ``X``."""
 
     def estimate_posteriors(
         self, posteriors: ArrayLike, bags: BagsLike | None = None, **options: Any
     ) -> Estimate | Estimates:
-        """Return estimates with limits of bags over a pool of posteriors."""
+        """Return estimates with confidence limits for bags over a pool of posteriors."""
 
 
 def fitted_stages(quantifier: FittedQuantifier) -> FittedModel:
-    """Return the stages of a fitted quantifier that works on posteriors, or raise."""
+    """Return the stages of a fitted quantifier; raises TypeError unless it works on posteriors."""
+    if not hasattr(quantifier, "fit"):
+        raise TypeError(f"quantifier must be a fitted estimator, got {quantifier!r}")
     check_is_fitted(quantifier, "classes_")
     model = quantifier.interval_model() if quantifier.takes_posteriors else None
     if model is None:
@@ -99,7 +102,16 @@ def fitted_stages(quantifier: FittedQuantifier) -> FittedModel:
 
 
 def bag_posteriors(quantifier: FittedQuantifier, X: Any, posteriors: ArrayLike | None) -> Floats:
-    """Return the posteriors of a bag, shape (m, k): given, or the classifier's for ``X``."""
+    """Return the posteriors of a bag, shape (m, k).
+
+    Parameters
+    ----------
+    quantifier : FittedQuantifier
+    X : instances of the bag, or None
+        Scored by the quantifier's classifier.
+    posteriors : array-like of shape (m, k), or None
+        Exactly one of ``X`` and ``posteriors`` must be given.
+    """
     fitted_stages(quantifier)
     if (X is None) == (posteriors is None):
         raise ValueError("give exactly one of X and posteriors")
@@ -114,7 +126,7 @@ def bag_posteriors(quantifier: FittedQuantifier, X: Any, posteriors: ArrayLike |
 
 
 def training_of(quantifier: FittedQuantifier) -> TrainingPosteriors:
-    """Return the training posteriors of a fitted quantifier, or say how to have some."""
+    """Return the training posteriors of a fitted quantifier; raises ValueError if it has none."""
     training = fitted_stages(quantifier).training
     if training is None or training.posteriors is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Labels: from whatever the user calls the classes to codes 0..k-1, and the checks on the way."""
+"""Labels: encoding of the user's class labels as codes 0..k-1, with the checks on the way."""
 
 from __future__ import annotations
 
@@ -14,14 +14,24 @@ Labels = NDArray[Any]
 
 
 def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes, Labels]:
-    """Return codes and classes of training labels: two classes at least, none of them absent.
+    """Return codes and classes of training labels; at least two classes, each with an instance.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Integer, string or boolean labels.
     classes : array-like of shape (k,), optional
-        All classes, sorted; by default those found in ``y``.
+        All classes, sorted; by default the labels that occur in ``y``.
+
+    Returns
+    -------
+    codes : int64 array of shape (n,)
+    classes : array of shape (k,)
+
+    Raises
+    ------
+    ValueError
+        If ``y`` is empty, has missing values, one class only, or lacks one of ``classes``.
     """
     labels = column_or_1d(y, warn=True)
     if len(labels) == 0:
@@ -54,21 +64,26 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes
         Labels of any sortable type.
     classes : array-like of shape (k,), optional
         The classes in the order of the prevalences; some may be absent from ``y``, but ``y`` may
-        hold no other. By default the sorted labels found in ``y``.
+        hold no other. By default the sorted labels that occur in ``y``.
+
+    Returns
+    -------
+    codes : int64 array of shape (n,)
+    classes : array of shape (k,)
     """
-    found, inverse = _unique(y, "y")
-    known = found if classes is None else check_classes(classes)
+    distinct, inverse = _unique(y, "y")
+    known = distinct if classes is None else check_classes(classes)
     # Python equality keeps 1 and "1" apart, where comparing arrays would turn both into text.
     position = {label: code for code, label in enumerate(known.tolist())}
-    unseen = [label for label in found.tolist() if label not in position]
-    if unseen:
-        raise ValueError(f"y has labels that are not in classes: {unseen[:5]}")
-    codes = np.array([position[label] for label in found.tolist()], dtype=np.int64)
+    unknown = [label for label in distinct.tolist() if label not in position]
+    if unknown:
+        raise ValueError(f"y has labels that are not in classes: {unknown[:5]}")
+    codes = np.array([position[label] for label in distinct.tolist()], dtype=np.int64)
     return codes[inverse], known
 
 
 def check_classes(classes: ArrayLike) -> Labels:
-    """Return ``classes`` as a vector in the given order, or raise if a class comes twice."""
+    """Return ``classes`` as a vector in the same order, or raise if a class occurs twice."""
     distinct, _ = _unique(classes, "classes")
     known = np.asarray(classes)
     if len(distinct) != len(known):
@@ -97,7 +112,7 @@ def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:
 
 
 def _has_missing(array: Labels) -> bool:
-    """Say whether NaN, NaT, None or pandas.NA is among the values."""
+    """Return whether NaN, NaT, None or pandas.NA is among the values."""
     if array.dtype != object:
         return bool((array != array).any())
     return any(_is_missing(value) for value in array.tolist())
@@ -106,5 +121,5 @@ def _has_missing(array: Labels) -> bool:
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA: neither equal to itself nor not
+    except TypeError:  # pandas.NA has no truth value
         return True

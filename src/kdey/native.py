@@ -1,8 +1,8 @@
 """The native core: finding, loading and calling the C++ library.
 
-The library is one file beside this module, ``_kdey.bin``, built by CMake from ``src/native``.
-Where it is missing (no compiler at install time) every caller takes its NumPy path, which gives
-the same answers more slowly; this is said once per process.
+The library is one file next to this module, ``_kdey.bin``, which CMake builds from ``src/native``.
+If it is missing (no compiler at install time), every caller uses its NumPy path, which gives the
+same answers more slowly; a warning says so once per process.
 
 The environment variable ``KDEY_NATIVE`` overrides the choice: ``0`` forces the NumPy path, any
 other value is the path of a library to load instead (a sanitizer build, say).
@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: Version of the C interface that this package calls; the library reports its own.
 ABI_VERSION = 1
+#: Exceptions for the status codes of native functions.
 _STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
 
 
@@ -30,11 +32,14 @@ class NativeMissingWarning(UserWarning):
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the loaded native library, or None where the NumPy path must be used."""
-    wanted = os.environ.get("KDEY_NATIVE", "")
-    if wanted == "0":
+    """Return the loaded native library, or None if the NumPy path must be used.
+
+    Raises ImportError if the library has another ABI version.
+    """
+    setting = os.environ.get("KDEY_NATIVE", "")
+    if setting == "0":
         return None
-    path = Path(wanted) if wanted else Path(__file__).with_name("_kdey.bin")
+    path = Path(setting) if setting else Path(__file__).with_name("_kdey.bin")
     if not path.exists():
         warnings.warn(
             f"kdey's native core was not found at {path}; using NumPy, which gives the same "
@@ -45,10 +50,10 @@ def library() -> ctypes.CDLL | None:
         )
         return None
     handle = ctypes.CDLL(str(path))
-    found = handle.kdey_abi_version()
-    if found != ABI_VERSION:
+    version = handle.kdey_abi_version()
+    if version != ABI_VERSION:
         raise ImportError(
-            f"native core {path} has ABI version {found}, this kdey needs {ABI_VERSION}; "
+            f"native core {path} has ABI version {version}, this kdey needs {ABI_VERSION}; "
             "reinstall kdey"
         )
     return handle
@@ -60,14 +65,14 @@ def available() -> bool:
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call the library's function ``name`` and raise where it reports a failure.
+    """Call the native function ``name``, and raise if it reports a failure.
 
     Arrays are passed as pointers to their first element (None as a null pointer), Python ints
-    as 64-bit integers and floats as doubles: the C side declares exactly those.
+    as 64-bit integers and floats as doubles, which are the types that the C side declares.
     """
     handle = library()
     if handle is None:
-        raise RuntimeError("the native core is not available")
+        raise RuntimeError(f"the native core is not available, but {name} needs it")
     status = getattr(handle, name)(*(_as_c(a) for a in arguments))
     if status != 0:
         raise _STATUS.get(status, RuntimeError)(f"{name} failed with status {status}")

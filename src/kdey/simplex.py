@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
 #: scores written with four decimals, narrow enough to refuse unnormalised scores.
 SUM_TOLERANCE = 1e-3
@@ -21,18 +20,23 @@ NEGATIVE_TOLERANCE = 1e-8
 def check_posteriors(
     posteriors: ArrayLike, n_classes: int | None = None, *, name: str = "posteriors"
 ) -> NDArray[np.floating]:
-    """Return ``posteriors`` as a float array of shape (m, k), or raise naming what is wrong.
+    """Return ``posteriors`` as a float array of shape (m, k), or raise an error that says why not.
 
     float32 stays float32 (no copy); everything else becomes float64.
 
     Parameters
     ----------
     posteriors : array-like of shape (m, k)
-        Rows on the simplex; a row may miss a sum of one by ``SUM_TOLERANCE``.
+        Rows on the simplex; the sum of a row may differ from one by ``SUM_TOLERANCE``.
     n_classes : int, optional
-        Number of columns asked for.
+        Expected number of columns.
     name : str
         What to call the argument in messages.
+
+    Raises
+    ------
+    ValueError
+        If the array is empty, has another shape, or a row is not on the simplex.
     """
     p = _as_float(posteriors, name)
     if p.ndim != 2:
@@ -42,7 +46,7 @@ def check_posteriors(
     if n_classes is not None and p.shape[1] != n_classes:
         raise ValueError(f"{name} has {p.shape[1]} columns, expected one per class: {n_classes}")
     low = p.min(initial=0.0)
-    with np.errstate(invalid="ignore"):  # inf - inf: told below, with the row
+    with np.errstate(invalid="ignore"):  # inf - inf is reported below, with its row
         sums = p.sum(axis=1, dtype=np.float64)
     bad = ~np.isfinite(sums)
     if bad.any():
@@ -68,23 +72,6 @@ def check_prevalence(
     if v.ndim != 1:
         raise ValueError(f"{name} must be a vector, got shape {v.shape}")
     return np.asarray(check_posteriors(v[None, :], n_classes, name=name)[0], dtype=np.float64)
-
-
-def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
-    if hasattr(values, "detach"):  # a torch tensor, wherever it lies; no copy of one in host memory
-        values = values.detach().cpu().numpy()
-    try:
-        array = np.asarray(values)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from error
-    if array.dtype in (np.float32, np.float64):
-        return array
-    if array.dtype.kind not in "biufO":  # text that looks like numbers, dates, complex numbers
-        raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, got dtype {array.dtype}: {error}") from error
 
 
 def project(points: ArrayLike) -> Array:
@@ -120,3 +107,20 @@ def sample_uniform(n_classes: int, size: int, random_state: np.random.Generator)
     """
     cuts = np.sort(random_state.random((size, n_classes - 1)), axis=1)
     return np.diff(cuts, axis=1, prepend=0.0, append=1.0)
+
+
+def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
+    if hasattr(values, "detach"):  # a torch tensor on any device; not copied in host memory
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from error
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind not in "biufO":  # text that looks like numbers, dates, complex numbers
+        raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, got dtype {array.dtype}: {error}") from error

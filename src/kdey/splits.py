@@ -1,4 +1,4 @@
-"""Splits of the training instances: what ``cv`` stands for, as row numbers."""
+"""Splits of the training instances: the parameter ``cv`` turned into row numbers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,22 @@ RandomState: TypeAlias = "int | np.random.RandomState | np.random.Generator | No
 def make_splits(
     cv: Any, X: Any, codes: Indices, classes: NDArray[Any], *, random_state: RandomState = None
 ) -> list[Split]:
-    """Return the (train, test) row numbers that ``cv`` stands for, as two int64 arrays each.
+    """Return the splits that ``cv`` describes, as pairs of int64 row numbers (train, test).
 
-    Parameters are those of :func:`kdey.posteriors.training_posteriors`; ``cv`` is not None.
+    Parameters
+    ----------
+    cv, X, codes, classes, random_state
+        As for :func:`kdey.posteriors.training_posteriors`, except that ``cv`` is not None.
+
+    Returns
+    -------
+    splits : list of (train, test)
+        At least one split; neither of its parts is empty.
+
+    Raises
+    ------
+    ValueError
+        If ``cv`` has none of the accepted forms, or a split refers to rows outside ``X``.
     """
     if isinstance(random_state, np.random.Generator):
         random_state = int(random_state.integers(2**31 - 1))
@@ -32,7 +45,7 @@ def make_splits(
         cv = _stratified_folds(int(cv), codes, random_state)
     elif isinstance(cv, Real):
         return [_hold_out(float(cv), codes, random_state)]
-    with _rare_classes_untold(cv, codes):
+    with _without_rare_class_warning(cv, codes):
         pairs = cv.split(X, classes[codes]) if hasattr(cv, "split") else cv
         if not isinstance(pairs, Iterable):
             raise ValueError(_cv_message(cv))
@@ -43,10 +56,11 @@ def make_splits(
 
 
 @contextmanager
-def _rare_classes_untold(cv: Any, codes: Indices) -> Iterator[None]:
-    """Mute scikit-learn on classes with fewer instances than folds: the caller tells that once.
+def _without_rare_class_warning(cv: Any, codes: Indices) -> Iterator[None]:
+    """Silence scikit-learn's warning about classes with fewer instances than folds.
 
-    Only where it would speak, since the filters are those of the whole process.
+    ``training_posteriors`` warns about them once instead of once per split. The warning filters
+    belong to the whole process, so they are changed only if scikit-learn would warn.
     """
     counts, n_folds = np.bincount(codes), getattr(cv, "n_splits", 0)
     if counts[counts > 0].min(initial=len(codes)) >= n_folds:
@@ -70,19 +84,20 @@ def _stratified_folds(n_folds: int, codes: Indices, random_state: RandomState) -
 
 
 def _hold_out(fraction: float, codes: Indices, random_state: RandomState) -> Split:
-    """Hold out ``fraction`` of each class: at least one instance, and not all of two or more.
+    """Hold out ``fraction`` of each class: at least one instance, but not the whole class.
 
-    A class of one instance is held out whole: it keeps a template, as under cross-validation.
+    The only instance of a class is held out: the class then has a template, as it has under
+    cross-validation.
     """
     if not 0.0 < fraction < 1.0:
         raise ValueError(_cv_message(fraction))
     rng = check_random_state(random_state)
-    held = np.zeros(len(codes), dtype=bool)
+    is_test = np.zeros(len(codes), dtype=bool)
     for code in np.unique(codes):
         members = rng.permutation(np.flatnonzero(codes == code))
         size = min(max(round(fraction * len(members)), 1), max(len(members) - 1, 1))
-        held[members[:size]] = True
-    return np.flatnonzero(~held), np.flatnonzero(held)
+        is_test[members[:size]] = True
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
 def _cv_message(cv: object) -> str:

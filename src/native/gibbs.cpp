@@ -56,8 +56,8 @@ void draw_classes(const Bag& bag, const double* x, Random& random, double* parts
     const double* row = bag.rows + j * bag.k;
     const double total = weigh(row, x, bag.k, parts);
     for (double left = bag.weights ? bag.weights[j] : 1; left > 0; left -= 1) {
-      const int64_t i = total > 0 ? pick(parts, total, bag.k, random)
-                                  : std::max_element(row, row + bag.k) - row;
+      const int64_t i =
+          total > 0 ? pick(parts, total, bag.k, random) : std::max_element(row, row + bag.k) - row;
       counts[i] += std::min(left, 1.0);
     }
   }

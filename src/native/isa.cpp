@@ -32,8 +32,8 @@ unsigned saved_registers() {
 }
 
 Isa best_isa() {
-  constexpr unsigned kFma = 1u << 12, kOsxsave = 1u << 27;                          // leaf 1, ecx
-  constexpr unsigned kAvx2 = 1u << 5;                                               // leaf 7, ebx
+  constexpr unsigned kFma = 1u << 12, kOsxsave = 1u << 27;                         // leaf 1, ecx
+  constexpr unsigned kAvx2 = 1u << 5;                                              // leaf 7, ebx
   constexpr unsigned kAvx512 = (1u << 16) | (1u << 17) | (1u << 30) | (1u << 31);  // F, DQ, BW, VL
   constexpr unsigned kYmm = 0x6, kZmm = 0xe6;  // what saved_registers must show
   const unsigned basic = cpuid(1).ecx, extended = cpuid(7).ebx;

@@ -40,10 +40,10 @@ KDEY_API int32_t kdey_class_log_sums(const void* queries, const void* references
 // Minimises x'Qx/2 - c.x for n programs over x >= 0 (simplex = 0) or the simplex (simplex = 1).
 // grams: (k, k) with gram_stride 0, or n of them with gram_stride k * k. start: (n, k) or NULL.
 // passes: proximal passes (quadratic.hpp). out_x: (n, k); out_steps: (n,).
-KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride,
-                                     const double* linear, const double* start, int64_t n,
-                                     int64_t k, int64_t simplex, int64_t passes,
-                                     int64_t n_threads, double* out_x, int64_t* out_steps);
+KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride, const double* linear,
+                                     const double* start, int64_t n, int64_t k, int64_t simplex,
+                                     int64_t passes, int64_t n_threads, double* out_x,
+                                     int64_t* out_steps);
 
 // Minimises -sum_j w_j log(D_j . x) / sum_j w_j over the simplex for every bag. rows: (pool, k),
 // each with a largest entry of one, or all zero (left out); log_scales: (pool,) what was taken
@@ -52,25 +52,24 @@ KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride,
 KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales, int64_t pool,
                                     int64_t k, const int64_t* indices, const int64_t* offsets,
                                     const double* weights, int64_t n_bags, const double* start,
-                                    double tol, int64_t max_iter, int64_t n_threads,
-                                    double* out_x, double* out_objective, double* out_gap,
-                                    int64_t* out_n_iter);
+                                    double tol, int64_t max_iter, int64_t n_threads, double* out_x,
+                                    double* out_objective, double* out_gap, int64_t* out_n_iter);
 
 // Minimises sum_t phi(M_t . x, q_t) / r_t over the simplex for every bag; loss: the code of a
 // kdey.problems.generator.Generator. templates: (t, k); targets: (n, t); reference: (t,);
 // start: (n, k) or NULL.
-KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates,
-                                       const double* targets, const double* reference,
-                                       int64_t n_bags, int64_t t, int64_t k,
-                                       const double* start, double tol, int64_t max_iter,
+KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates, const double* targets,
+                                       const double* reference, int64_t n_bags, int64_t t,
+                                       int64_t k, const double* start, double tol, int64_t max_iter,
                                        int64_t n_threads, double* out_x, double* out_objective,
                                        double* out_gap, int64_t* out_n_iter);
 
 // Gibbs sweeps of the prevalence given rows (m, k) of class densities, each row on any scale with
 // a positive entry; weights (m), each at most 1e9, or NULL; prior (k): a Dirichlet's parameters,
 // positive and finite. current (n_chains, k): where each chain stands; states (n_chains, 4): its
-// generator, not all zero; both are moved on. Out, (n_chains, n_sweeps, k): the prevalence after each sweep, and the (weighted) class
-// counts it was drawn from. The result does not depend on n_threads.
+// generator, not all zero; both are moved on. Out, (n_chains, n_sweeps, k): the prevalence after
+// each sweep, and the (weighted) class counts it was drawn from. The result does not depend on
+// n_threads.
 KDEY_API int32_t kdey_gibbs(const double* rows, const double* weights, int64_t m, int64_t k,
                             const double* prior, int64_t n_chains, int64_t n_sweeps,
                             double* current, uint64_t* states, int64_t n_threads,

@@ -131,8 +131,15 @@ KDEY_API int32_t kdey_class_log_sums(const void* queries, const void* references
       if (!(bandwidths[h + i] > 0)) return KDEY_BAD_ARGUMENT;
       scale[i] = 1.0 / std::log(2.0) / (bandwidths[h + i] * bandwidths[h + i]);
     }
-    Problem problem{{queries, queries_double != 0, dim}, m, k, count, scale, double_mode != 0,
-                    skip != 0, false, out + h * m * k};
+    Problem problem{{queries, queries_double != 0, dim},
+                    m,
+                    k,
+                    count,
+                    scale,
+                    double_mode != 0,
+                    skip != 0,
+                    false,
+                    out + h * m * k};
     run_pass(problem, refs, layout, isa, exclude, threads);
   }
   return KDEY_OK;

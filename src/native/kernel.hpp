@@ -14,9 +14,9 @@
 
 namespace kdey {
 
-constexpr int kGroup = 64;         // queries per work item
-constexpr int kMaxBandwidths = 32; // bandwidths per pass: bounds the scratch memory
-constexpr int kMaxBlocks = 512;    // blocks per chunk
+constexpr int kGroup = 64;          // queries per work item
+constexpr int kMaxBandwidths = 32;  // bandwidths per pass: bounds the scratch memory
+constexpr int kMaxBlocks = 512;     // blocks per chunk
 
 struct Points {
   const void* data;  // (count, dim) row-major
@@ -33,12 +33,12 @@ struct Points {
 struct Chunk {
   Points references;
   int n_blocks, stride;
-  int padded_dim;              // dim rounded up to whole vectors: row length of `centre_rows`
-  const int64_t* order;        // reference at each position of the chunk
-  const int32_t* first;        // [stride] position of each block's first reference
-  const int32_t* count;        // [stride] references in the block
-  const int32_t* label;        // [stride] class of the block
-  const float* low;            // transposed bounding boxes, rounded outwards
+  int padded_dim;        // dim rounded up to whole vectors: row length of `centre_rows`
+  const int64_t* order;  // reference at each position of the chunk
+  const int32_t* first;  // [stride] position of each block's first reference
+  const int32_t* count;  // [stride] references in the block
+  const int32_t* label;  // [stride] class of the block
+  const float* low;      // transposed bounding boxes, rounded outwards
   const float* high;
   const float* centre;         // transposed centres
   const float* centre_rows;    // [n_blocks][padded_dim]
@@ -58,29 +58,29 @@ struct Problem {
   Points queries;
   int64_t n_queries, n_classes;
   int n_bandwidths;
-  const double* scale;     // [n_bandwidths] log2(e) / h^2
+  const double* scale;  // [n_bandwidths] log2(e) / h^2
   bool double_mode, skip;
-  bool resumed;            // out already holds the log-sums of earlier chunks
-  double* out;             // [n_bandwidths][n_queries][n_classes]
+  bool resumed;  // out already holds the log-sums of earlier chunks
+  double* out;   // [n_bandwidths][n_queries][n_classes]
 };
 
 // Memory of one worker, for one group of queries; see isa/kernel_item.cpp.
 struct Scratch {
-  float* x_high;      // [kGroup][padded_dim] the queries as float32 ...
-  float* x_low;       // ... and what that rounding left
-  double* x;          // [kGroup][dim]
-  float* nearest2;    // [kGroup][stride] lower bound of the squared distance to the block
-  float* norm2;       // [kGroup][stride] squared distance to the block's centre
-  uint8_t* mode;      // [stride][kGroup] how each query meets each block
-  double* cap;        // [stride]
-  double* shift;      // [n_bandwidths][kGroup]
-  float* centred;     // queries of one batch minus a centre
-  float* bias;        // [n_bandwidths][largest batch]
-  float* sums;        // [n_bandwidths][largest batch][vector]
-  double* tops;       // [n_bandwidths][vector]
-  double* block;      // [dim][padded block size] one block in float64
+  float* x_high;    // [kGroup][padded_dim] the queries as float32 ...
+  float* x_low;     // ... and what that rounding left
+  double* x;        // [kGroup][dim]
+  float* nearest2;  // [kGroup][stride] lower bound of the squared distance to the block
+  float* norm2;     // [kGroup][stride] squared distance to the block's centre
+  uint8_t* mode;    // [stride][kGroup] how each query meets each block
+  double* cap;      // [stride]
+  double* shift;    // [n_bandwidths][kGroup]
+  float* centred;   // queries of one batch minus a centre
+  float* bias;      // [n_bandwidths][largest batch]
+  float* sums;      // [n_bandwidths][largest batch][vector]
+  double* tops;     // [n_bandwidths][vector]
+  double* block;    // [dim][padded block size] one block in float64
   int block_stride;
-  int64_t block_held; // which block that is, -1: none
+  int64_t block_held;          // which block that is, -1: none
   int32_t skip_block[kGroup];  // the block and lane of the excluded reference, -1: none
   int32_t skip_lane[kGroup];
   int32_t active[kMaxBandwidths];  // the bandwidths that matter to a batch
@@ -93,9 +93,9 @@ struct Group {
 
 // What one instruction set offers.
 struct KernelIsa {
-  int lanes;    // floats per vector
-  int tile;     // references per tile
-  int batch;    // largest number of queries per register block
+  int lanes;  // floats per vector
+  int tile;   // references per tile
+  int batch;  // largest number of queries per register block
   void (*run_group)(const Problem&, const Chunk&, const Group&, Scratch&);
 };
 

@@ -9,8 +9,8 @@
 
 namespace kdey {
 namespace {
-constexpr int64_t kTileBytes = 4 << 20;    // per chunk
-constexpr int64_t kBlockBytes = 256 << 10; // one block in float64
+constexpr int64_t kTileBytes = 4 << 20;     // per chunk
+constexpr int64_t kBlockBytes = 256 << 10;  // one block in float64
 constexpr int64_t kChunkLanes = 32768;
 constexpr int64_t kDefaultBlock = 128;
 constexpr int64_t kLargestTile = 64;
@@ -62,8 +62,7 @@ void Packer::collect() {
     if (blocks == 0) break;
     size_t before = first_.size();
     take(class_, blocks * layout_.block);
-    for (size_t b = before; b < first_.size(); ++b)
-      lanes_left -= round_up(count_[b], layout_.tile);
+    for (size_t b = before; b < first_.size(); ++b) lanes_left -= round_up(count_[b], layout_.tile);
     if (row_ == refs_.offsets[class_ + 1]) ++class_;
   }
   position_.assign(row_ - chunk_begin_, -1);
@@ -220,8 +219,8 @@ void Packer::fill_tile(int b, const double* rows, int64_t used, float* out) cons
     for (int64_t i = used; i < tile; ++i) lane[i] = far;
   }
   for (int64_t i = 0; i < tile; ++i)
-    out[dim * tile + i] = i < used ? static_cast<float>(-0.5 * norm2[i])
-                                   : -std::numeric_limits<float>::infinity();
+    out[dim * tile + i] =
+        i < used ? static_cast<float>(-0.5 * norm2[i]) : -std::numeric_limits<float>::infinity();
 }
 
 void Packer::locate(int64_t row, int32_t* block, int32_t* lane) const {

@@ -28,7 +28,7 @@ Layout make_layout(int64_t dim, int64_t block_size, const KernelIsa& isa, bool d
 class Packer {
  public:
   Packer(const References& references, const Layout& layout);
-  bool next(int n_threads);          // packs the next chunk; false: there is none
+  bool next(int n_threads);  // packs the next chunk; false: there is none
   const Chunk& chunk() const { return chunk_; }
   void locate(int64_t row, int32_t* block, int32_t* lane) const;  // -1, -1: not in this chunk
 

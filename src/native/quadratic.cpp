@@ -98,8 +98,10 @@ bool ActiveSet::retreat(double* x) {
     if (target_[r] > 0) continue;
     outside = true;
     double from = x[free_[r]];
-    if (from <= 0) t = 0;
-    else t = std::min(t, from / (from - target_[r]));
+    if (from <= 0)
+      t = 0;
+    else
+      t = std::min(t, from / (from - target_[r]));
   }
   if (!outside) return false;
   for (int64_t r = static_cast<int64_t>(free_.size()) - 1; r >= 0; --r) {

@@ -42,10 +42,10 @@ struct Workspace {
 }  // namespace
 }  // namespace kdey
 
-KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride,
-                                     const double* linear, const double* start, int64_t n,
-                                     int64_t k, int64_t simplex, int64_t passes,
-                                     int64_t n_threads, double* out_x, int64_t* out_steps) {
+KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride, const double* linear,
+                                     const double* start, int64_t n, int64_t k, int64_t simplex,
+                                     int64_t passes, int64_t n_threads, double* out_x,
+                                     int64_t* out_steps) {
   using namespace kdey;
   if (n < 0 || k < 1 || passes < 1) return KDEY_BAD_ARGUMENT;
   return guarded([&] {
@@ -54,8 +54,10 @@ KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride,
     parallel_with(n, n_threads, make, [&](Workspace& w, int64_t b) {
       const double* gram = grams + b * gram_stride;
       double* x = out_x + b * k;
-      if (start) std::copy(start + b * k, start + (b + 1) * k, x);
-      else first_point(gram, linear + b * k, k, simplex, x);
+      if (start)
+        std::copy(start + b * k, start + (b + 1) * k, x);
+      else
+        first_point(gram, linear + b * k, k, simplex, x);
       if (gram != w.prepared) {
         const double* around = gram_stride ? x : uniform.data();
         w.program.set_gram(gram, k, simplex ? level_of(gram, k, around) : 0);

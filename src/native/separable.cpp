@@ -55,8 +55,8 @@ SeparableSolver::SeparableSolver(const SeparableKernels& kernels, int64_t k)
   hessian_ = mass_ + k;
 }
 
-Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol,
-                                   int64_t max_iter, double* x) {
+Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol, int64_t max_iter,
+                                   double* x) {
   begin(problem, x);
   gradient(problem, p_, g_);
   const int steps = first_steps(problem.loss);

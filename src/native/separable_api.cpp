@@ -110,9 +110,8 @@ struct Targets {
 KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales, int64_t pool,
                                     int64_t k, const int64_t* indices, const int64_t* offsets,
                                     const double* weights, int64_t n_bags, const double* start,
-                                    double tol, int64_t max_iter, int64_t n_threads,
-                                    double* out_x, double* out_objective, double* out_gap,
-                                    int64_t* out_n_iter) {
+                                    double tol, int64_t max_iter, int64_t n_threads, double* out_x,
+                                    double* out_objective, double* out_gap, int64_t* out_n_iter) {
   using namespace kdey;
   if (pool < 1 || k < 1 || n_bags < 0 || !bags_fit(indices, offsets, n_bags, pool))
     return KDEY_BAD_ARGUMENT;
@@ -122,8 +121,8 @@ KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales
     auto make = [&] { return Gathered(SeparableSolver(kernels, k)); };
     parallel_with(n_bags, n_threads, make, [&](Gathered& bag, int64_t b) {
       const int64_t first = offsets[b];
-      gather(source, indices + first, weights ? weights + first : nullptr,
-             offsets[b + 1] - first, bag);
+      gather(source, indices + first, weights ? weights + first : nullptr, offsets[b + 1] - first,
+             bag);
       if (bag.n == 0) return;  // the caller has marked bags without information
       double *v = bag.weights.data(), *x = out_x + b * k;
       SeparableProblem problem{kNegativeLog, bag.n, k, bag.rows.data(), v, v};
@@ -136,10 +135,9 @@ KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales
   });
 }
 
-KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates,
-                                       const double* targets, const double* reference,
-                                       int64_t n_bags, int64_t t, int64_t k,
-                                       const double* start, double tol, int64_t max_iter,
+KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates, const double* targets,
+                                       const double* reference, int64_t n_bags, int64_t t,
+                                       int64_t k, const double* start, double tol, int64_t max_iter,
                                        int64_t n_threads, double* out_x, double* out_objective,
                                        double* out_gap, int64_t* out_n_iter) {
   using namespace kdey;

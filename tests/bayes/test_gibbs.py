@@ -48,6 +48,7 @@ def exact_binary(rows: np.ndarray, prior: np.ndarray, weights: np.ndarray) -> tu
     return mean, float(np.sqrt(density @ (grid - mean) ** 2))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("prior", [[1.0, 1.0], [0.3, 5.0]])
 def test_two_classes_match_quadrature(route: str, prior: list[float]) -> None:
     rows = overlapping()

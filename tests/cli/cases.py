@@ -21,12 +21,12 @@ def run(*arguments: Any, **options: Any) -> Result:
 def rows(n: int = 120, seed: int = 0) -> list[dict[str, Any]]:
     """Return rows of two classes with two numbers, a colour, a shop and a day."""
     rng = np.random.default_rng(seed)
-    made = []
+    lines = []
     for i in range(n):
         bad = int(rng.random() < 0.4)
         x = rng.normal(size=2) + bad * 1.5
         colour = rng.choice(["red", "blue"], p=[0.8, 0.2] if bad else [0.2, 0.8])
-        made.append(
+        lines.append(
             {
                 "length": round(float(x[0]), 4),
                 "width": round(float(x[1]), 4),
@@ -36,7 +36,7 @@ def rows(n: int = 120, seed: int = 0) -> list[dict[str, Any]]:
                 "kind": "bad" if bad else "good",
             }
         )
-    return made
+    return lines
 
 
 def write(path: Path, table: list[dict[str, Any]]) -> Path:

@@ -12,6 +12,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a model file fitted on numbers and texts."""
     folder = tmp_path_factory.mktemp("model")
     table = write(folder / "train.csv", without(rows(), "shop", "day"))
-    done = run("fit", table, "--label", "kind", *FAST, "-o", folder / "model.kdey")
-    assert done.exit_code == 0, done.output
+    result = run("fit", table, "--label", "kind", *FAST, "-o", folder / "model.kdey")
+    assert result.exit_code == 0, result.output
     return folder / "model.kdey"

@@ -17,12 +17,12 @@ from .cases import FAST, rows, run, without, write
 
 
 def refused(*arguments: Any, says: tuple[str, ...], **options: Any) -> None:
-    done = run(*arguments, **options)
-    assert done.exit_code == 2, (done.exit_code, done.output)
-    assert done.stdout == ""
-    lines = done.stderr.strip().splitlines()
-    assert len([line for line in lines if line.startswith("Error: ")]) == 1, done.stderr
-    assert "Traceback" not in done.stderr
+    result = run(*arguments, **options)
+    assert result.exit_code == 2, (result.exit_code, result.output)
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len([line for line in lines if line.startswith("Error: ")]) == 1, result.stderr
+    assert "Traceback" not in result.stderr
     for text in says:
         assert text in lines[-1], lines[-1]
 
@@ -221,16 +221,16 @@ def test_settings_that_do_not_exist(tmp_path: Path) -> None:
 
 
 def test_debug_shows_the_traceback(tmp_path: Path, model: Path) -> None:
-    done = run("estimate", model, tmp_path / "none.csv", "--debug")
-    assert isinstance(done.exception, ValueError)
+    result = run("estimate", model, tmp_path / "none.csv", "--debug")
+    assert isinstance(result.exception, ValueError)
 
 
 def test_hostile_names_pass_through(tmp_path: Path, model: Path) -> None:
     table = [{**row, "shop": '<script>,"\n='} for row in without(rows(), "kind")]
     path = write(tmp_path / "t.csv", table)
-    done = run("estimate", model, path, "--by", "shop", "--format", "json")
-    assert done.exit_code == 0, done.output
-    assert '"<script>,\\"\\n="' in done.stdout
+    result = run("estimate", model, path, "--by", "shop", "--format", "json")
+    assert result.exit_code == 0, result.output
+    assert '"<script>,\\"\\n="' in result.stdout
 
 
 def test_an_unknown_ending_of_the_output(model: Path, tmp_path: Path) -> None:

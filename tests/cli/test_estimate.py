@@ -25,16 +25,17 @@ def parsed(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+@pytest.mark.smoke
 def test_by_group_is_the_library(model: Path, tmp_path: Path) -> None:
     table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
-    done = run("estimate", model, table, "--by", "shop")
-    assert done.exit_code == 0
-    found = parsed(done.stdout)
+    result = run("estimate", model, table, "--by", "shop")
+    assert result.exit_code == 0
+    estimates = parsed(result.stdout)
     expected = kdey.load(model).predict_groups(pl.read_csv(table), "shop")
-    assert [row["shop"] for row in found] == expected["shop"].to_list()
-    assert [row["class"] for row in found] == ["bad", "good"] * 2
+    assert [row["shop"] for row in estimates] == expected["shop"].to_list()
+    assert [row["class"] for row in estimates] == ["bad", "good"] * 2
     for name in ("estimate", "low", "high", "classify_and_count", "training_prevalence"):
-        assert_array_equal([float(row[name]) for row in found], expected[name])
+        assert_array_equal([float(row[name]) for row in estimates], expected[name])
 
 
 def test_columns_are_found_by_name(model: Path, tmp_path: Path) -> None:
@@ -62,43 +63,43 @@ def test_csv_gzip_semicolons_parquet_and_pipes_agree(model: Path, tmp_path: Path
 def test_formats(model: Path, tmp_path: Path) -> None:
     table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
     rest = ("estimate", model, table, "--by", "shop", "--wide")
-    made = json.loads(run(*rest, "--format", "json").stdout)
-    assert [row["shop"] for row in made] == ["A", "B"]
-    assert made[0]["fit_p_value"] is None
-    done = run(*rest, "-o", tmp_path / "out.parquet")
-    assert done.stdout == ""
+    records = json.loads(run(*rest, "--format", "json").stdout)
+    assert [row["shop"] for row in records] == ["A", "B"]
+    assert records[0]["fit_p_value"] is None
+    result = run(*rest, "-o", tmp_path / "out.parquet")
+    assert result.stdout == ""
     kept = pq.read_table(tmp_path / "out.parquet").to_pylist()
-    assert [row["estimate[bad]"] for row in kept] == [row["estimate[bad]"] for row in made]
+    assert [row["estimate[bad]"] for row in kept] == [row["estimate[bad]"] for row in records]
     assert "estimate[bad]" in run(*rest, "--format", "table").stdout
 
 
 def test_weeks(model: Path, tmp_path: Path) -> None:
     table = write(tmp_path / "new.csv", without(rows(seed=1), "kind"))
-    done = run("estimate", model, table, "--time", "day", "--every", "1w", "--wide")
-    starts = [row["day"] for row in parsed(done.stdout)]
+    result = run("estimate", model, table, "--time", "day", "--every", "1w", "--wide")
+    starts = [row["day"] for row in parsed(result.stdout)]
     assert starts == ["2024-01-01", "2024-01-08", "2024-01-15", "2024-01-22"]
 
 
 def test_parquet_in_batches_is_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 500)
-    y = np.array([rng.choice(3, p=one) for one in p])
+    y = np.array([rng.choice(3, p=batch) for batch in p])
     kdey.save(kdey.KDEyML(bandwidth=0.2).fit_posteriors(p, y), tmp_path / "m.kdey")
     table = pa.table({"g": rng.integers(0, 7, 500), **{f"s{i}": p[:, i] for i in range(3)}})
     pq.write_table(table, tmp_path / "t.parquet")
     monkeypatch.setattr(reading, "BATCH", 64)
     out = tmp_path / "o.parquet"
-    done = run(
+    result = run(
         *("estimate", tmp_path / "m.kdey", tmp_path / "t.parquet", "--by", "g"),
         *("--scores", "s0,s1,s2", "-o", out),
     )
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     q = kdey.load(tmp_path / "m.kdey")
     expected = q.predict_groups(table, "g", scores=["s0", "s1", "s2"])
-    found = pq.read_table(out)
-    assert found["g"].to_pylist() == expected["g"].to_pylist()
+    estimates = pq.read_table(out)
+    assert estimates["g"].to_pylist() == expected["g"].to_pylist()
     for name in ("estimate", "low", "high"):
-        assert_array_equal(found[name].to_numpy(), expected[name].to_numpy())
+        assert_array_equal(estimates[name].to_numpy(), expected[name].to_numpy())
 
 
 def test_scores_in_answer_out(tmp_path: Path) -> None:
@@ -109,24 +110,24 @@ def test_scores_in_answer_out(tmp_path: Path) -> None:
         {"p_yes": b, "p_no": a, "y": label} for (a, b), label in zip(p.tolist(), y, strict=True)
     ]
     train = write(tmp_path / "t.csv", table)
-    done = run(
+    result = run(
         *("fit", train, "--label", "y", "--scores", "p_yes,p_no", *FAST),
         *("-o", tmp_path / "m.kdey"),
     )
-    assert done.exit_code == 0, done.output
-    found = parsed(run("estimate", tmp_path / "m.kdey", train).stdout)
+    assert result.exit_code == 0, result.output
+    estimates = parsed(run("estimate", tmp_path / "m.kdey", train).stdout)
     expected = kdey.KDEyML(bandwidth=0.2).fit_posteriors(p, y).aggregate(p)
-    assert_allclose([float(row["estimate"]) for row in found], expected, atol=1e-9)
+    assert_allclose([float(row["estimate"]) for row in estimates], expected, atol=1e-9)
 
 
 def test_missing_rows_are_left_out_when_asked(model: Path, tmp_path: Path) -> None:
     table = without(rows(seed=1), "kind")
     table[4]["width"] = ""
     path = write(tmp_path / "new.csv", table)
-    done = run("estimate", model, path, "--missing", "drop")
-    row = parsed(done.stdout)[0]
+    result = run("estimate", model, path, "--missing", "drop")
+    row = parsed(result.stdout)[0]
     assert (row["n"], row["n_missing"], row["status"]) == ("119", "1", "missing values")
-    assert "1 missing values" in done.stderr
+    assert "1 missing values" in result.stderr
 
 
 def test_misfit_is_exit_code_one_with_the_table_still_there(tmp_path: Path) -> None:
@@ -135,13 +136,13 @@ def test_misfit_is_exit_code_one_with_the_table_still_there(tmp_path: Path) -> N
     sure = np.where(y == 1, 0.97, 0.03) + rng.uniform(-0.02, 0.02, 300)
     p = np.column_stack([1 - sure, sure])
     kdey.save(kdey.KDEyML(bandwidth=0.1).fit_posteriors(p, y), tmp_path / "m.kdey")
-    odd = write(tmp_path / "odd.csv", [{"a": 0.5, "b": 0.5}] * 60)
+    misfit = write(tmp_path / "odd.csv", [{"a": 0.5, "b": 0.5}] * 60)
     fine = write(tmp_path / "fine.csv", [{"a": a, "b": b} for a, b in p[:60].tolist()])
     options = ("--scores", "a,b", "--fail-on-misfit")
-    done = run("estimate", tmp_path / "m.kdey", odd, *options)
-    assert done.exit_code == 1
-    assert parsed(done.stdout)[0]["status"] == "poor fit"
-    assert "1 of 1 groups do not fit" in done.stderr
+    result = run("estimate", tmp_path / "m.kdey", misfit, *options)
+    assert result.exit_code == 1
+    assert parsed(result.stdout)[0]["status"] == "poor fit"
+    assert "1 of 1 groups do not fit" in result.stderr
     assert run("estimate", tmp_path / "m.kdey", fine, *options).exit_code == 0
 
 

@@ -54,6 +54,8 @@ def test_importance_weights() -> None:
         (([0.5, 0.5], [0.2, 0.3, 0.5]), "columns"),
         (([0.5, 0.5], [0.5, 0.5], ["a", "b", "c"]), "classes must have shape"),
         (([0.5, 0.5], [0.5, 0.5], ["a", "c"], ["a", "b"]), "labels that are not in classes"),
+        (([0.5, 0.5], [0.5, 0.5], [None, 1, "a"]), "y has missing values"),
+        (([0.5, 0.5], [0.5, 0.5], [{1}, "a"], ["a", "b"]), "y mixes types"),
     ],
 )
 def test_bad_weights(arguments, message) -> None:

@@ -111,6 +111,7 @@ def test_distance_is_what_it_says() -> None:
     assert found[0] == pytest.approx((expected**2).sum(), rel=1e-4)
 
 
+@pytest.mark.smoke
 def test_unknown_class_is_found() -> None:
     rng = np.random.default_rng(0)
     q = np.concatenate([bag(1, (40, 30, 50)), outsiders(30, rng)])

@@ -132,6 +132,8 @@ def test_labels_cannot_make_up_for_a_small_bag() -> None:
 def test_plans_take_a_quantifier() -> None:
     made = PACC().fit_posteriors(*draw((60, 60, 60), np.random.default_rng(0)))
     assert plan_bag_size(made, 0.4).bag_size == plan_bag_size(identifiability(made), 0.4).bag_size
+    with pytest.raises(TypeError, match="must be a fitted estimator"):
+        plan_bag_size((), 0.4)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ NOT_RUN = {
     "docs/reproduction.md": 1,
     "docs/scale.md": 2,
 }
+#: Folders that hold nothing but what was built; those of environments and caches begin with a dot.
+BUILT = {"build", "dist"}
 NEEDED = ("click", "rich", "pyarrow", "skops", "jinja2", "matplotlib", "pandas", "dask")
 
 
@@ -56,6 +58,7 @@ def test_every_fence_says_what_it_holds() -> None:
         assert len(fences) == 2 * len(page.blocks), f"a fence of {page.name} is not closed"
 
 
+@pytest.mark.smoke
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
         text = re.sub(r"^```.*?^```$", "", page.text, flags=re.M | re.S)
@@ -63,3 +66,25 @@ def test_links_lead_somewhere() -> None:
             target = (ROOT / page.name).parent / link
             made = target.resolve().is_relative_to(ROOT / MADE[0])
             assert "://" in link or made or target.exists(), f"{page.name}: {link}"
+
+
+def test_files_that_are_named_exist() -> None:
+    # "rows/density.py" stands for src/kdey/rows/density.py.
+    files = [path.relative_to(ROOT).as_posix() for path in _sources()]
+    for page in PAGES:
+        if page.name == "CHANGELOG.md":
+            continue  # it speaks of the files of its day
+        for name in re.findall(r"`([\w./-]+\.(?:py|cpp|hpp|h|sh|toml|csv))`", page.text):
+            known = any(f"/{file}".endswith(f"/{name}") for file in files)
+            assert known, f"{page.name} names {name}, which does not exist"
+
+
+def _sources() -> list[Path]:
+    """Return the files of the repository, without those that were built."""
+    folders = [
+        path
+        for path in ROOT.iterdir()
+        if path.is_dir() and not path.name.startswith(".") and path.name not in BUILT
+    ]
+    below = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [*(path for path in ROOT.iterdir() if path.is_file()), *below]

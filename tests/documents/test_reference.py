@@ -14,9 +14,10 @@ from tests.documents.pages import ROOT
 API = ROOT / "docs" / "api"
 #: Packages whose public names are all listed, under their own name or that of ``kdey``.
 PACKAGES = (
-    *("bayes", "datasets", "diagnostics", "distributed", "evaluation", "gpu", "groups"),
-    *("inference", "interop", "metrics", "model_selection", "persistence", "plots", "problems"),
-    *("protocols", "report", "significance", "solvers", "sums"),
+    *("bayes", "datasets", "diagnostics", "evaluation", "gpu", "groups", "groups.sums"),
+    *("interop", "intervals", "metrics", "model_selection", "persistence"),
+    *("plots", "problems", "protocols", "report", "significance", "solvers"),
+    *("rows", "tuning"),
 )
 #: Names of types for annotations: nothing to call, nothing to tell.
 TYPES = {"Contribution", "MetricLike"}
@@ -49,6 +50,10 @@ def test_every_name_of_a_package_is_on_a_page(package: str) -> None:
 
 def test_no_name_twice() -> None:
     assert [name for name, n in Counter(listed()).items() if n > 1] == []
+
+
+def test_no_page_lists_a_private_module() -> None:
+    assert [name for name in listed() if "._" in name] == []
 
 
 def test_listed_names_exist_and_say_what_they_are() -> None:

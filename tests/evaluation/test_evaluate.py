@@ -42,6 +42,7 @@ def fitted(data: Any) -> dict[str, Any]:
     )
 
 
+@pytest.mark.smoke
 def test_equals_a_loop_over_bags(data: Any, fitted: dict[str, Any]) -> None:
     _, _, X, y = data
     results = kdey.evaluate(fitted, X, y, PROTOCOL)

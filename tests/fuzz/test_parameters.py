@@ -23,7 +23,10 @@ X = P[:, :1] * 4 - 2
 #: Parameters of scikit-learn's, or read by another library: not ours to judge.
 NOT_OURS = {"classifier", "quantifier"}
 #: Too much work where the odd value is a good one: a billion points are a fair thing to ask for.
-LARGE = {"n_points", "n_bins", "n_members", "size", "tune_bag_size", "n_jobs", "max_iter"}
+LARGE = {
+    *("n_points", "n_bins", "n_members", "min_per_class", "size", "tune_bag_size", "n_jobs"),
+    "max_iter",
+}
 #: Taken as true or false, whatever they are.
 FLAGS = {"cdf", "average", "simultaneous", "extend"}
 FEATURES = {"HDx": kdey.HDx(n_bins=(3, 4)), "DMx": kdey.DMx(n_bins=3)}
@@ -36,7 +39,8 @@ OWN = {
 def _said(parameter: str) -> tuple[str, ...]:
     """Return words one of which an error must hold; some are raised by scikit-learn in its own."""
     theirs = {"random_state": "seed", "param_grid": "Parameter grid", "cv": "n_splits"}
-    return (parameter, theirs.get(parameter, parameter))
+    own = theirs.get(parameter, parameter)
+    return (parameter, own, own.capitalize())
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
 import polars as pl
+import pytest
 
 from kdey import PACC
 from kdey.diagnostics import FitChecker, hold_fold_models
-from kdey.groups import Grouping, GroupSettings, Scorer, estimate_file
+from kdey.groups import (
+    Grouping,
+    GroupSettings,
+    GroupStream,
+    ScoredRows,
+    Scorer,
+    estimate_file,
+    estimate_groups,
+)
 from kdey.tables.files import TableFile
 
 
@@ -33,9 +43,9 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     assert checker.models is not None
     seen = checker.models.posteriors(table.drop("site"), 1)
     for number, site in enumerate(("a", "b")):
-        wanted = checker.check_points(seen[number::2], None, np.random.default_rng(0), 300, 0.01)
-        found = sharp.filter(pl.col("site") == site)["fit_p_value"]
-        assert set(found) == {wanted.p_value}
+        expected = checker.check_points(seen[number::2], None, np.random.default_rng(0), 300, 0.01)
+        p_values = sharp.filter(pl.col("site") == site)["fit_p_value"]
+        assert set(p_values) == {expected.p_value}
     assert set(sharp["fit_p_value"]) != set(plain["fit_p_value"])
 
 
@@ -47,9 +57,9 @@ def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:
     file = TableFile.open(str(tmp_path / "t.parquet"))
     settings = GroupSettings(check_fit=True)
     made = estimate_file(fitted, file, Grouping(("site",)), settings).table()
-    wanted = fitted.predict_groups(table, "site", check_fit=True)
-    np.testing.assert_array_equal(made["fit_p_value"].to_numpy(), wanted["fit_p_value"])
-    np.testing.assert_allclose(made["estimate"].to_numpy(), wanted["estimate"], atol=1e-12)
+    expected = fitted.predict_groups(table, "site", check_fit=True)
+    np.testing.assert_array_equal(made["fit_p_value"].to_numpy(), expected["fit_p_value"])
+    np.testing.assert_allclose(made["estimate"].to_numpy(), expected["estimate"], atol=1e-12)
 
 
 def test_scores_are_never_scored_twice() -> None:
@@ -58,3 +68,60 @@ def test_scores_are_never_scored_twice() -> None:
     assert Scorer.of(fitted, None, "drop", check_fit=True).folds
     assert not Scorer.of(fitted, None, "drop").folds
     assert not Scorer.of(fitted, ["p0", "p1", "p2"], "drop", check_fit=True).folds
+
+
+def scored(n: int, seed: int) -> tuple[PACC, ScoredRows, np.ndarray]:
+    """Return a quantifier with fold models, rows that both have scored, and group numbers."""
+    X, y = data(300, seed)
+    fitted = hold_fold_models(PACC(random_state=0).fit(X, y), X, y)
+    frame = nw.from_native(data(n, seed + 1)[0], eager_only=True)
+    rows, usable = Scorer.of(fitted, check_fit=True).score(frame)
+    assert isinstance(rows, ScoredRows)
+    assert rows.fold_posteriors is not None
+    assert usable.all()
+    return fitted, rows, (np.arange(n) % 4).astype(np.int32)
+
+
+def same_answers(made, expected) -> None:
+    for name in ("estimate", "low", "high", "classify_and_count", "fit_p_value"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("memory", [None, 1 << 30, 3_000, 0])
+def test_a_stream_keeps_both_posteriors(memory: int | None) -> None:
+    fitted, rows, codes = scored(160, 5)
+    settings = GroupSettings(check_fit=True, n_null=30)
+    expected = estimate_groups(fitted, rows, codes, 4, settings)
+    assert np.isfinite(expected.fit_p_value).all()
+    stream = GroupStream(memory)
+    for part in np.array_split(np.arange(160), 5):
+        stream.add(rows.take(part), codes[part], np.ones(len(part), dtype=np.bool_))
+    assert len(stream) == 160
+    same_answers(stream.answers(fitted, 4, settings), expected)
+
+
+def test_a_stream_takes_batches_of_one_kind() -> None:
+    _, rows, codes = scored(20, 6)
+    usable = np.ones(20, dtype=np.bool_)
+    stream = GroupStream()
+    stream.add(rows, codes, usable)
+    with pytest.raises(ValueError, match="all batches must have fold posteriors, or none"):
+        stream.add(ScoredRows(rows.posteriors), codes, usable)
+    stream = GroupStream()
+    stream.add(rows.posteriors, codes, usable)
+    with pytest.raises(ValueError, match="all batches must have fold posteriors, or none"):
+        stream.add(rows, codes, usable)
+
+
+def test_both_posteriors_in_one_array_are_deprecated() -> None:
+    fitted, rows, codes = scored(160, 7)
+    settings = GroupSettings(check_fit=True, n_null=30)
+    assert rows.fold_posteriors is not None
+    both = np.hstack([rows.posteriors, rows.fold_posteriors])
+    with pytest.warns(DeprecationWarning, match="ScoredRows"):
+        made = estimate_groups(fitted, both, codes, 4, settings)
+    same_answers(made, estimate_groups(fitted, rows, codes, 4, settings))
+    frame = nw.from_native(data(160, 8)[0], eager_only=True)
+    with pytest.warns(DeprecationWarning, match=r"use Scorer\.score"):
+        points, _ = Scorer.of(fitted, check_fit=True).points(frame)
+    np.testing.assert_array_equal(points, both)

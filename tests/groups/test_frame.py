@@ -35,32 +35,33 @@ def test_gives_back_the_users_frame_type(library: str, wide: bool) -> None:
     frame = MAKERS[library](columns())
     made = fitted().predict_groups(frame, ["region", "shop"], scores=SCORES, wide=wide)
     assert type(made) is type(frame)
-    found = read(made)
-    keys = sorted({*zip(found["region"], found["shop"], strict=True)})
-    assert len(found["n"]) == len(keys) * (1 if wide else 3)
-    assert list(zip(found["region"], found["shop"], strict=True)) == [
+    result = read(made)
+    keys = sorted({*zip(result["region"], result["shop"], strict=True)})
+    assert len(result["n"]) == len(keys) * (1 if wide else 3)
+    assert list(zip(result["region"], result["shop"], strict=True)) == [
         key for key in keys for _ in range(1 if wide else 3)
     ]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("cls", [KDEyML, kdey.PACC, kdey.EMQ, KDEyCS])
 def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
     q, data = fitted(cls, **({"bandwidth": 0.2} if cls is KDEyCS else {})), columns()
     options = {"n_replicates": 30} if cls is KDEyCS else {}
-    found = read(q.predict_groups(pl.DataFrame(data), "region", scores=SCORES, **options))
+    result = read(q.predict_groups(pl.DataFrame(data), "region", scores=SCORES, **options))
     p = np.column_stack([data[name] for name in SCORES])
     for i, region in enumerate(["east", "north", "south"]):
-        own = p[np.array(data["region"]) == region]
-        one = q.estimate_posteriors(own, **options)
+        members = p[np.array(data["region"]) == region]
+        one = q.estimate_posteriors(members, **options)
         rows = slice(3 * i, 3 * i + 3)
-        assert_allclose(found["estimate"][rows], one.estimate, atol=1e-12)
-        assert_allclose(found["low"][rows], one.low, atol=1e-12)
-        assert_allclose(found["high"][rows], one.high, atol=1e-12)
-        assert_allclose(found["classify_and_count"][rows], one.classify_and_count)
-        assert found["class"][rows] == CLASSES.tolist()
-        assert found["n"][rows] == [len(own)] * 3
-    assert_allclose(found["training_prevalence"][:3], q.prevalence_)
-    assert set(found["status"]) == {"ok"}
+        assert_allclose(result["estimate"][rows], one.estimate, atol=1e-12)
+        assert_allclose(result["low"][rows], one.low, atol=1e-12)
+        assert_allclose(result["high"][rows], one.high, atol=1e-12)
+        assert_allclose(result["classify_and_count"][rows], one.classify_and_count)
+        assert result["class"][rows] == CLASSES.tolist()
+        assert result["n"][rows] == [len(members)] * 3
+    assert_allclose(result["training_prevalence"][:3], q.prevalence_)
+    assert set(result["status"]) == {"ok"}
 
 
 def test_columns_and_wide_hold_the_same() -> None:
@@ -70,8 +71,8 @@ def test_columns_and_wide_hold_the_same() -> None:
     assert list(tall.columns) == ["region", *COLUMNS]
     for name in ("estimate", "low", "high", "classify_and_count"):
         for label in CLASSES:
-            own = tall.loc[tall["class"] == label, name].to_numpy()
-            assert_array_equal(wide[f"{name}[{label}]"], own)
+            members = tall.loc[tall["class"] == label, name].to_numpy()
+            assert_array_equal(wide[f"{name}[{label}]"], members)
 
 
 def test_without_keys_all_rows_are_one_group() -> None:
@@ -94,10 +95,10 @@ def test_row_order_does_not_matter() -> None:
 def test_weeks_are_groups_in_order(library: str) -> None:
     q, data = fitted(), columns()
     frame = MAKERS[library](data)
-    found = read(q.predict_groups(frame, scores=SCORES, time="day", every="1w", wide=True))
+    result = read(q.predict_groups(frame, scores=SCORES, time="day", every="1w", wide=True))
     weeks = [day - dt.timedelta(days=day.weekday()) for day in data["day"]]
-    assert found["day"] == sorted(set(weeks))
-    assert found["n"] == [weeks.count(week) for week in found["day"]]
+    assert result["day"] == sorted(set(weeks))
+    assert result["n"] == [weeks.count(week) for week in result["day"]]
 
 
 def test_time_comes_after_the_other_keys() -> None:
@@ -130,12 +131,14 @@ def test_missing_scores_are_counted_and_told(library: str) -> None:
     for row, region in enumerate(data["region"]):
         if region == "east" or row == data["region"].index("north"):
             data["p_dog"][row] = float("nan") if row % 2 else None
-    found = read(fitted().predict_groups(MAKERS[library](data), "region", scores=SCORES, wide=True))
-    east, north, south = found["status"]
+    result = read(
+        fitted().predict_groups(MAKERS[library](data), "region", scores=SCORES, wide=True)
+    )
+    east, north, south = result["status"]
     assert (east, north, south) == ("empty; missing values", "missing values", "ok")
-    assert found["n_missing"] == [data["region"].count("east"), 1, 0]
-    assert found["n"][0] == 0
-    assert np.isnan(np.array(found["estimate[cat]"], dtype=float)).tolist() == [True, False, False]
+    assert result["n_missing"] == [data["region"].count("east"), 1, 0]
+    assert result["n"][0] == 0
+    assert np.isnan(np.array(result["estimate[cat]"], dtype=float)).tolist() == [True, False, False]
 
 
 def test_missing_error_names_row_and_column() -> None:
@@ -158,10 +161,10 @@ def test_missing_keys_are_a_group_of_their_own_and_last() -> None:
     data = columns(60)
     data["region"][:20] = [None] * 20
     for make in MAKERS.values():
-        found = read(fitted().predict_groups(make(data), "region", scores=SCORES, wide=True))
-        assert found["region"][-1] is None or found["region"][-1] != found["region"][-1]
-        assert found["n"][-1] == 20
-        assert len(found["region"]) == 4
+        result = read(fitted().predict_groups(make(data), "region", scores=SCORES, wide=True))
+        assert result["region"][-1] is None or result["region"][-1] != result["region"][-1]
+        assert result["n"][-1] == 20
+        assert len(result["region"]) == 4
 
 
 def test_poor_fit_is_a_status() -> None:

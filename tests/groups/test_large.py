@@ -7,7 +7,7 @@ import pytest
 
 from kdey import ACC, EMQ, PCC, KDEyML
 from kdey.groups import GroupSettings, GroupStream, estimate_groups
-from kdey.groups import solve as module
+from kdey.groups import estimate as module
 from kdey.intervals import IntervalOptions
 from tests.groups.sums.cases import make_case
 
@@ -27,8 +27,8 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(module, "LARGE", 200)
     monkeypatch.setattr(module, "PIECE", 64)
-    monkeypatch.setattr("kdey.groups.solve.RUN", 150)
-    monkeypatch.setattr("kdey.groups.solve.estimate_large", watched)
+    monkeypatch.setattr("kdey.groups.estimate.RUN", 150)
+    monkeypatch.setattr("kdey.groups.estimate.estimate_large", watched)
     return seen
 
 
@@ -57,10 +57,10 @@ def test_a_stream_on_disk_goes_the_same_way(small_memory: list[int]) -> None:
         part = slice(start, start + 300)
         codes = CASE.codes[part].astype(np.int32)
         stream.add(CASE.points[part], codes, np.ones(len(codes), dtype=bool))
-    told: list[int] = []
-    made = stream.answers(q, CASE.n_groups, GroupSettings(), told.append)
+    reported: list[int] = []
+    made = stream.answers(q, CASE.n_groups, GroupSettings(), reported.append)
     assert small_memory
-    assert sum(told) == len(CASE.codes)
+    assert sum(reported) == len(CASE.codes)
     expected = q.estimate_posteriors(CASE.points, CASE.bags)
     np.testing.assert_allclose(made.estimate, expected.estimate, atol=1e-6)
 

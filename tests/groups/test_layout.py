@@ -87,8 +87,8 @@ def test_known_labels_are_told_as_training_wrote_them(values: list, classes: lis
     frame = nw.from_native(pa.table({"y": pa.array(values)}), eager_only=True)
     seen = labels_seen(frame, "y", np.array(classes))
     assert seen.tolist() == [classes[1], classes[0], classes[1], classes[1]]
-    told = report._truth(SimpleNamespace(classes_=np.array(classes)), frame, "y")
-    assert told == [0.25, 0.75]
+    shares = report._truth(SimpleNamespace(classes_=np.array(classes)), frame, "y")
+    assert shares == [0.25, 0.75]
 
 
 def test_labels_that_training_lacks_are_named() -> None:

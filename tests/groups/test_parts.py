@@ -13,11 +13,12 @@ from kdey.groups import (
     GroupKeys,
     GroupSettings,
     GroupStream,
+    Instances,
     estimate_groups,
     match_scores,
     truncate,
 )
-from kdey.groups import solve as solving
+from kdey.groups import estimate as solving
 
 from .cases import CLASSES, fitted, posteriors
 
@@ -99,8 +100,8 @@ def test_stream_is_the_whole(memory: int, kind: type) -> None:
     for cut in np.array_split(np.arange(300), 7):
         stream.add(p[cut][usable[cut]], codes[cut].astype(np.int32), usable[cut])
     made = stream.answers(q, 9, GroupSettings())
-    lost = np.bincount(codes[~usable], minlength=9)
-    whole = estimate_groups(q, p[usable], codes[usable], 9, GroupSettings(), missing=lost)
+    left_out = np.bincount(codes[~usable], minlength=9)
+    whole = estimate_groups(q, p[usable], codes[usable], 9, GroupSettings(), missing=left_out)
     for name in ("estimate", "low", "high", "missing", "sizes"):
         assert_array_equal(getattr(made, name), getattr(whole, name))
 
@@ -111,3 +112,16 @@ def test_stream_without_a_usable_row() -> None:
     made = stream.answers(fitted(), 1, GroupSettings())
     assert made.status == ["empty; missing values"]
     assert np.isnan(made.estimate).all()
+
+
+def test_a_stream_takes_instances_as_its_only_batch() -> None:
+    usable, codes = np.ones(4, np.bool_), np.zeros(4, np.int32)
+    stream = GroupStream()
+    stream.add(Instances(np.zeros((4, 2))), codes, usable)
+    assert len(stream) == 4
+    with pytest.raises(ValueError, match="cannot be collected from several batches"):
+        stream.add(Instances(np.zeros((4, 2))), codes, usable)
+    other = GroupStream()
+    other.add(np.full((4, 3), 1 / 3), codes, usable)
+    with pytest.raises(ValueError, match="cannot be collected from several batches"):
+        other.add(Instances(np.zeros((4, 2))), codes, usable)

@@ -66,15 +66,17 @@ def fitted() -> dict[str, Any]:
 def test_a_replay_holds_the_very_bags(name: str) -> None:
     replay, yielded = from_quapy(PROTOCOLS[name]), list(PROTOCOLS[name]())
     assert len(replay) == len(yielded) > 1
-    for bag, mine, (X, prevalence) in zip(replay.drawn, replay.prevalences, yielded, strict=True):
+    for bag, replayed, (X, prevalence) in zip(
+        replay.drawn, replay.prevalences, yielded, strict=True
+    ):
         np.testing.assert_array_equal(replay.X[bag], X)
-        np.testing.assert_array_equal(mine, prevalence)
+        np.testing.assert_array_equal(replayed, prevalence)
 
 
 def test_positions_are_those_quapy_calls_its_index() -> None:
-    asked = UPP(TEST, sample_size=40, repeats=12, random_state=3, return_type="index")
-    for mine, theirs in zip(from_quapy(PROTOCOLS["UPP"]).drawn, asked(), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    collected = UPP(TEST, sample_size=40, repeats=12, random_state=3, return_type="index")
+    for replayed, theirs in zip(from_quapy(PROTOCOLS["UPP"]).drawn, collected(), strict=True):
+        np.testing.assert_array_equal(replayed, theirs)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -136,8 +138,8 @@ def test_quapys_grid_search_finds_what_a_loop_finds(n_jobs: int) -> None:
     replay, scores = from_quapy(validation), {}
     for h in grid["quantifier__bandwidth"]:
         for C in grid["quantifier__classifier__C"]:
-            one = clone(base).set_params(bandwidth=h, classifier__C=C).fit(*TRAIN.Xy)
-            found = kdey.evaluate(one, replay.X, replay.y, replay, verbose=False)
+            candidate = clone(base).set_params(bandwidth=h, classifier__C=C).fit(*TRAIN.Xy)
+            found = kdey.evaluate(candidate, replay.X, replay.y, replay, verbose=False)
             scores[h, C] = found.errors("ae").mean()
     np.testing.assert_allclose(list(search.param_scores_.values()), list(scores.values()))
     assert tuple(search.best_params_.values()) == min(scores, key=scores.__getitem__)

@@ -45,11 +45,11 @@ def test_seeded_protocols_give_their_positions(pool: Collection) -> None:
     replay = from_quapy(protocol)
     assert protocol.collator is before, "the protocol itself must stay as it was"
     assert replay.X is pool.instances
-    for mine, theirs, pair in zip(
+    for replayed, theirs, pair in zip(
         replay.drawn, protocol.samples_parameters(), protocol(), strict=True
     ):
-        np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_array_equal(replay.X[mine], pair[0])
+        np.testing.assert_array_equal(replayed, theirs)
+        np.testing.assert_array_equal(replay.X[replayed], pair[0])
     np.testing.assert_array_equal(replay.prevalences, [pair[1] for pair in protocol()])
 
 
@@ -89,7 +89,7 @@ def test_a_collection_is_one_bag(pool: Collection) -> None:
 
 
 def test_sparse_instances_are_stacked() -> None:
-    X = sp.random_array((20, 3), density=0.5, format="csr", random_state=0)
+    X = sp.csr_array(sp.random(20, 3, density=0.5, random_state=0))
     data = Collection(X, np.arange(20) % 2)
     replay = from_quapy(Given([data.part(np.arange(4)), data.part(np.arange(3, 20))]))
     rows = np.r_[0:4, 3:20]
@@ -99,8 +99,8 @@ def test_sparse_instances_are_stacked() -> None:
 
 def test_columns_follow_the_classes_asked_for() -> None:
     data = Collection(np.zeros((4, 1)), ["b", "b", "d", "b"], classes=["b", "c", "d"])
-    made = from_quapy(data).bags(None, ["d", "a", "b"])
-    np.testing.assert_array_equal(made.prevalences, [[0.25, 0.0, 0.75]])
+    replayed = from_quapy(data).bags(None, ["d", "a", "b"])
+    np.testing.assert_array_equal(replayed.prevalences, [[0.25, 0.0, 0.75]])
     with pytest.raises(ValueError, match=r"not in classes: \['d'\]"):
         from_quapy(data).bags(None, ["a", "b"])
 

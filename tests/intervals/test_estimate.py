@@ -34,6 +34,7 @@ def features():
     return X, np.array(["a", "b", "c"])[y]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", list(multiclass()))
 def test_every_method_has_limits(name: str, features) -> None:
     X, y = features

@@ -48,6 +48,7 @@ np.save(sys.argv[2], np.stack(found))
 """
 
 
+@pytest.mark.smoke
 @needs_native
 @pytest.mark.parametrize(
     "environment",

@@ -60,8 +60,8 @@ def test_every_form_of_x_gives_the_scores_of_an_array(form: str, given: bool) ->
         found = search(LogisticRegression())
         found.fit(make(X), y, **extra)
         results.append((found.cv_results_["mean_test_score"], found.predict(make(X_val))))
-    np.testing.assert_allclose(results[1][0], results[0][0], atol=1e-6)
-    np.testing.assert_allclose(results[1][1], results[0][1], atol=1e-5)
+    np.testing.assert_allclose(results[1][0], results[0][0], atol=1e-4)
+    np.testing.assert_allclose(results[1][1], results[0][1], atol=1e-3)
 
 
 def test_columns_by_name_reach_the_classifier() -> None:

@@ -48,6 +48,7 @@ def loop(quantifier: Any, grid: Any, data: Any, metric: str = "ae") -> list[floa
     return scores
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("quantifier", "grid"),
     [
@@ -184,6 +185,9 @@ def test_unknown_names_are_refused_before_any_work(data: Any) -> None:
             kdey.GridSearchQ(kdey.KDEyML(classifier()), grid, protocol=PROTOCOL).fit(X, y)
     with pytest.raises(ValueError, match="'c' is unknown to KDEyML"):
         kdey.RandomSearchQ(kdey.KDEyML(classifier()), {"c": [1]}, protocol=PROTOCOL).fit(X, y)
+    for wrong in ([1, 2], [], "c"):
+        with pytest.raises(ValueError, match="param_distributions must be a mapping, or a list"):
+            kdey.RandomSearchQ(kdey.KDEyML(classifier()), wrong, protocol=PROTOCOL).fit(X, y)
     assert not CountingClassifier.calls
 
 
@@ -300,6 +304,8 @@ def test_bad_arguments(data: Any) -> None:
         fit(refit="kld")
     with pytest.raises(ValueError, match="error_score must be"):
         fit(error_score="ignore")
+    with pytest.raises(ValueError, match="error_score must be"):
+        fit(error_score=None)
     with pytest.raises(ValueError, match="scoring must name"):
         fit(scoring=["ae", "ae"])
     with pytest.raises(ValueError, match="larger than the pool"):

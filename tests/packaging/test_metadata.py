@@ -29,8 +29,8 @@ def distribution(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", found.group()).lower()
 
 
-def test_the_version_is_a_release_and_stands_in_one_place(project: dict[str, Any]) -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+", kdey.__version__)
+def test_the_version_stands_in_one_place(project: dict[str, Any]) -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", kdey.__version__)
     assert "version" not in project["project"]
     source = project["tool"]["scikit-build"]["metadata"]["version"]["input"]
     lines = (ROOT / source).read_text(encoding="utf-8").splitlines()
@@ -39,9 +39,21 @@ def test_the_version_is_a_release_and_stands_in_one_place(project: dict[str, Any
     ]
 
 
-def test_the_citation_names_this_version_and_the_paper() -> None:
+def test_the_changelog_begins_with_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first = re.search(r"^## \[(\S+)\]", text, re.MULTILINE)
+    assert first is not None
+    version, _, development = kdey.__version__.partition(".dev")
+    assert first[1] == ("Unreleased" if development else version)
+    if development:
+        assert f"\n## [Unreleased] {version}\n" in text
+
+
+def test_the_citation_names_the_last_release_and_the_paper() -> None:
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {kdey.__version__}\n" in text
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d\S+)\]", changes, re.MULTILINE)
+    assert f"\nversion: {released[0]}\n" in text
     assert "Kernel Density Estimation for Multiclass Quantification" in text
 
 
@@ -58,6 +70,7 @@ def test_wheels_are_configured_for_every_platform(project: dict[str, Any]) -> No
     assert (ROOT / "scripts" / script).is_file()
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(not CONSTRAINTS.exists(), reason="an sdist has no .ci")
 def test_every_development_dependency_is_pinned(project: dict[str, Any]) -> None:
     lines = [

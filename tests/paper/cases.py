@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
-from kdey.paper.cells import BagsRecord, Cell, CellKey, Results
+from kdey.paper.results import BagsRecord, Cell, CellKey, Results
 from kdey.paper.settings import SETTINGS, Setting
 from kdey.paper.tasks import Source, source_of
 
@@ -60,8 +60,14 @@ def source(name: str = "iris") -> Source:
 
 def tiny(name: str = "multi", **changes: Any) -> Setting:
     """Return a setting that runs in a second."""
-    few = {"C": (0.1, 1.0), "class_weight": (None,)}
-    small = {"bag_size": 40, "n_validation": 12, "n_test": 15, "classifiers": few, "quick": True}
+    classifiers = {"C": (0.1, 1.0), "class_weight": (None,)}
+    small = {
+        "bag_size": 40,
+        "n_validation": 12,
+        "n_test": 15,
+        "classifiers": classifiers,
+        "quick": True,
+    }
     return replace(SETTINGS[name], **(small | changes))
 
 
@@ -94,13 +100,13 @@ def cell(
 
 def results(cells: list[Cell]) -> Results:
     """Return results of given cells, with their bags."""
-    found = Results()
-    for one in cells:
-        found.cells[one.key] = one
-        key = (one.key.experiment, one.key.dataset, one.key.seed)
-        shift = np.linspace(0, 0.5, len(one.errors))
-        found.bags[key] = BagsRecord(*key, shift, 3, 100, 40, "nowhere")
-    return found
+    joined = Results()
+    for record in cells:
+        joined.cells[record.key] = record
+        key = (record.key.experiment, record.key.dataset, record.key.seed)
+        shift = np.linspace(0, 0.5, len(record.errors))
+        joined.bags[key] = BagsRecord(*key, shift, 3, 100, 40, "nowhere")
+    return joined
 
 
 def drawn_results(

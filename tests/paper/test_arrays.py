@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from kdey.paper.cells import decode_array, encode_array
+from kdey.paper.results import decode_array, encode_array
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-2, 1.0, 1e4])

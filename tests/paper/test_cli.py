@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from pathlib import Path
 
 import pytest
 
-from kdey.paper import settings
-from kdey.paper.cells import read_results
+from kdey.paper import settings, tasks
+from kdey.paper.results import read_results
 
 from .cases import Data, iris, tiny
 
@@ -18,8 +17,7 @@ testing = pytest.importorskip("click.testing")
 
 @pytest.fixture
 def datasets(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """Replace ``kdey.paper.datasets``: one bundled set, and others whose files are missing."""
-    module = types.ModuleType("kdey.paper.datasets")
+    """Replace the data sets of tasks: one bundled set, and others whose files are missing."""
 
     def names(group: str) -> list[str]:
         return ["iris"] if group.startswith("bundled") else ["letter"]
@@ -29,12 +27,12 @@ def datasets(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
             raise FileNotFoundError(f"{name}.csv.gz was not found; download it")
         return iris()
 
-    module.names, module.load_dataset = names, load_dataset  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "kdey.paper.datasets", module)
+    monkeypatch.setattr(tasks, "names", names)
+    monkeypatch.setattr(tasks, "load_dataset", load_dataset)
     small = {name: tiny(name, quick=False) for name in settings.SETTINGS}
-    for name, one in small.items():
-        monkeypatch.setitem(settings.SETTINGS, name, one)
-    return module
+    for name, setting in small.items():
+        monkeypatch.setitem(settings.SETTINGS, name, setting)
+    return tasks
 
 
 def invoke(*args: object) -> testing.Result:
@@ -61,9 +59,9 @@ def test_a_quick_run_without_data_says_what_it_runs_on(
 
 
 def test_missing_data_are_an_error_of_one_line(datasets: types.ModuleType, tmp_path: Path) -> None:
-    done = invoke("multi", "--results", tmp_path)
-    assert done.exit_code == 2
-    assert done.stderr == "Error: letter.csv.gz was not found; download it\n"
+    result = invoke("multi", "--results", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr == "Error: letter.csv.gz was not found; download it\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -78,23 +76,23 @@ def test_missing_data_are_an_error_of_one_line(datasets: types.ModuleType, tmp_p
 def test_bad_arguments_are_told(
     datasets: types.ModuleType, tmp_path: Path, args: tuple[str, ...], message: str
 ) -> None:
-    done = invoke(*args, "--results", tmp_path / "results.jsonl")
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.output
+    result = invoke(*args, "--results", tmp_path / "results.jsonl")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
 
 
 def test_runs_curves_tables_and_figures_from_start_to_end(
     datasets: types.ModuleType, tmp_path: Path
 ) -> None:
     here = ("--results", tmp_path / "results")
-    few = ("--datasets", "iris", "--seeds", 0, 1, "--jobs", 1)
-    assert invoke("multi", *few, "--methods", "EMQ", "KDEy-ML", *here).exit_code == 0
+    selection = ("--datasets", "iris", "--seeds", 0, 1, "--jobs", 1)
+    assert invoke("multi", *selection, "--methods", "EMQ", "KDEy-ML", *here).exit_code == 0
     assert invoke("sensitivity", "--datasets", "iris", "--jobs", 1, *here).exit_code == 0
     document = tmp_path / "doc.md"
     document.write_text("<!-- tables: multi -->\n<!-- end of tables: multi -->\n")
-    made = invoke("tables", *here, "--out", tmp_path / "t", "--document", document, "--quiet")
-    assert made.exit_code == 0, made.output
+    result = invoke("tables", *here, "--out", tmp_path / "t", "--document", document, "--quiet")
+    assert result.exit_code == 0, result.output
     assert "KDEy-ML against EMQ" in document.read_text()
     assert (tmp_path / "t" / "multi-mae-spread.csv").exists()
     drawn = invoke("figures", *here, "--out", tmp_path / "f")
@@ -105,9 +103,9 @@ def test_runs_curves_tables_and_figures_from_start_to_end(
 def test_a_damaged_results_file_is_named(datasets: types.ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "multi.jsonl"
     path.write_text("nonsense\n")
-    done = invoke("tables", "--results", path)
-    assert done.exit_code == 2
-    assert f"{path}, line 1: damaged" in done.stderr
+    result = invoke("tables", "--results", path)
+    assert result.exit_code == 2
+    assert f"{path}, line 1: damaged" in result.stderr
 
 
 def test_approximate_tweets_run_under_their_own_names(
@@ -116,6 +114,6 @@ def test_approximate_tweets_run_under_their_own_names(
     monkeypatch.setattr(
         datasets, "names", lambda group: ["iris" if group == "tweets-approx" else "hcr"]
     )
-    done = invoke("tweets", "--methods", "ACC", "--jobs", 1, "--results", tmp_path)
-    assert done.exit_code == 0, done.output
-    assert "Running on tweets-approx instead" in done.stderr
+    result = invoke("tweets", "--methods", "ACC", "--jobs", 1, "--results", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "Running on tweets-approx instead" in result.stderr

@@ -7,46 +7,45 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdey.paper.cells import Curve, Results
-from kdey.paper.figures import draw_figures
-from kdey.paper.figures.results import by_quantile, shift_figure
-from kdey.paper.figures.sketches import simplex_grid
+from kdey.paper.figures import by_quantile, draw_figures, shift_figure
 from kdey.paper.methods import COMPACT
+from kdey.paper.results import Curve, Results
+from kdey.paper.sketches import simplex_grid
 
 from .cases import drawn_results
 
 pytest.importorskip("matplotlib")
 
 
-def curves(found: Results) -> Results:
+def curves(stored: Results) -> Results:
     for method, parameter, values in (
         ("DM-HD", "n_bins", (2.0, 8.0, 64.0)),
         ("KDEy-ML", "bandwidth", (0.01, 0.1, 0.2)),
     ):
         for seed in (0, 1):
             means = (0.02 + seed / 100, 0.01, 0.03)
-            made = Curve("digits", method, "mae", seed, "c", parameter, values, means)
-            found.curves[made.dataset, method, "mae", seed] = made
-    return found
+            curve = Curve("digits", method, "mae", seed, "c", parameter, values, means)
+            stored.curves[curve.dataset, method, "mae", seed] = curve
+    return stored
 
 
 def test_everything_is_drawn(tmp_path: Path) -> None:
-    found = curves(drawn_results(("digits", "letter"), COMPACT))
-    said: list[str] = []
-    paths = list(draw_figures(found, tmp_path, said.append))
+    stored = curves(drawn_results(("digits", "letter"), COMPACT))
+    lines: list[str] = []
+    paths = list(draw_figures(stored, tmp_path, lines.append))
     names = ("mixture", "representation", "sensitivity-mae", "shift-multi-mae", "shift-multi-mrae")
     assert [path.stem for path in paths] == list(names)
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
     assert sorted(tmp_path.iterdir()) == sorted(paths)
-    assert said == ["sensitivity-mrae: no results for it yet"]
+    assert lines == ["sensitivity-mrae: no results for it yet"]
 
 
 def test_many_data_sets_share_a_panel() -> None:
-    found = drawn_results(tuple(f"set{i}" for i in range(8)), ("EMQ", "KDEy-ML"))
-    figure = shift_figure(found, "multi", "mae")
+    stored = drawn_results(tuple(f"set{i}" for i in range(8)), ("EMQ", "KDEy-ML"))
+    figure = shift_figure(stored, "multi", "mae")
     assert len(figure.axes) == 1
     assert len(figure.axes[0].get_lines()) == 2
-    assert shift_figure(found, "binary", "mae") is None
+    assert shift_figure(stored, "binary", "mae") is None
 
 
 def test_bins_of_the_shift_hold_equally_many_bags() -> None:

@@ -31,6 +31,7 @@ class Indexed:
     instances: Part
     bags: Any
     prevalences: Any
+    shares_pool = True
 
     def __len__(self) -> int:
         return len(self.bags)
@@ -43,6 +44,8 @@ class Indexed:
 
 class Filed:
     """The same bags with instances of their own, as ``kdey.paper.datasets.BagFiles``."""
+
+    shares_pool = False
 
     def __init__(self, inner: Indexed) -> None:
         self.inner, self.prevalences, self.reads = inner, inner.prevalences, 0
@@ -94,22 +97,22 @@ def test_bags_in_files_give_the_cells_of_positions(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lequa, "_PART", 4)
     data = given()
     filed = Filed(data.test)
-    one, other = cells(data), cells(Given(data.train, data.validation, filed))
-    assert one.keys() == other.keys()
-    for name, cell in one.items():
+    in_memory, in_files = cells(data), cells(Given(data.train, data.validation, filed))
+    assert in_memory.keys() == in_files.keys()
+    for name, cell in in_memory.items():
         assert cell.errors.shape == (15,)
-        np.testing.assert_allclose(other[name].errors, cell.errors, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(in_files[name].errors, cell.errors, rtol=1e-4, atol=1e-6)
     assert filed.reads == 16  # the first bag twice: for its shape
 
 
 def test_curves_do_not_depend_on_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     setting, data = tiny("lequa"), given()
-    found = []
+    drawn = []
     for test in (data.test, Filed(data.test)):
         monkeypatch.setattr(lequa, "_PART", 4)
         task = bagged_source(Given(data.train, data.validation, test)).task(setting, 0)
-        found.append(curves(setting, setting.method("DM-HD"), task, StageCache(), 1))
-    for a, b in zip(*found, strict=True):
+        drawn.append(curves(setting, setting.method("DM-HD"), task, StageCache(), 1))
+    for a, b in zip(*drawn, strict=True):
         assert (a.parameter, a.values, a.metric) == (b.parameter, b.values, b.metric)
         np.testing.assert_allclose(a.means, b.means, rtol=1e-4)
 

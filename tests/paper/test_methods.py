@@ -43,7 +43,9 @@ def _named(name: str, names: str) -> bool:
 def test_every_published_method_is_run(setting: object) -> None:
     kind, group = setting.published  # type: ignore[attr-defined]
     published = {
-        one.method for one in published_results() if (one.setting, one.group) == (kind, group)
+        entry.method
+        for entry in published_results()
+        if (entry.setting, entry.group) == (kind, group)
     }
     assert len(published) == 12
     assert published <= set(setting.methods)  # type: ignore[attr-defined]
@@ -70,7 +72,7 @@ def test_thinned_grids_are_parts() -> None:
 
 
 def test_unknown_methods_are_refused() -> None:
-    assert [one.name for one in find_methods(["EMQ", "ACC", "EMQ"])] == ["EMQ", "ACC"]
+    assert [method.name for method in find_methods(["EMQ", "ACC", "EMQ"])] == ["EMQ", "ACC"]
     with pytest.raises(ValueError, match="'HDy' is unknown here"):
         find_methods(["HDy"], SETTINGS["multi"].methods)
 

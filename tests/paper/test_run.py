@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from kdey import evaluate
-from kdey.paper.cells import Results, ResultsFile, read_results
+from kdey.paper.results import Results, ResultsFile, read_results
 from kdey.paper.run import Pace, Run, duration, run
 from kdey.paper.selection import classifier_of, quiet
 from kdey.paper.settings import METRICS
@@ -28,8 +28,8 @@ METHODS = ("ACC", "DM-HD", "EMQ", "KDEy-ML")
 
 
 def plan(**changes: object) -> Run:
-    given = {"setting": tiny(), "sources": [source()], "methods": METHODS, "n_jobs": 1} | changes
-    return Run(**given)  # type: ignore[arg-type]
+    options = {"setting": tiny(), "sources": [source()], "methods": METHODS, "n_jobs": 1} | changes
+    return Run(**options)  # type: ignore[arg-type]
 
 
 def go(path: Path, what: Run) -> Results:
@@ -59,13 +59,13 @@ def test_a_cell_is_what_the_protocol_says(whole: Results) -> None:
     assert len(whole.cells) == len(METHODS) * 2
     split = iris().split(0)
     for key, cell in whole.cells.items():
-        made = setting.method(key.method).build(classifier_of(setting), 0, 1)
+        quantifier = setting.method(key.method).build(classifier_of(setting), 0, 1)
         with quiet():
-            fitted = clone(made).set_params(**cell.params)
+            fitted = clone(quantifier).set_params(**cell.params)
             fitted.fit(split.development.X, split.development.y)
         bags = APP(setting.n_test, setting.bag_size, random_state=0)
-        found = evaluate(fitted, split.test.X, split.test.y, bags, verbose=False)
-        expected = found.errors(METRICS[key.metric])
+        evaluation = evaluate(fitted, split.test.X, split.test.y, bags, verbose=False)
+        expected = evaluation.errors(METRICS[key.metric])
         np.testing.assert_allclose(cell.errors, expected, rtol=2e-3, atol=2e-5)
 
 
@@ -77,6 +77,7 @@ def test_bags_are_described_once(whole: Results) -> None:
     assert 0 < bags.shift.min() < bags.shift.max() < 2 / 3
 
 
+@pytest.mark.smoke
 def test_metrics_and_methods_one_by_one_give_the_same(whole: Results, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     for metric in METRICS:
@@ -86,8 +87,8 @@ def test_metrics_and_methods_one_by_one_give_the_same(whole: Results, tmp_path: 
 
 
 def test_the_number_of_jobs_changes_nothing(whole: Results, tmp_path: Path) -> None:
-    found = go(tmp_path / "r.jsonl", plan(methods=["DM-HD", "KDEy-ML"], n_jobs=2))
-    for key, cell in found.cells.items():
+    stored = go(tmp_path / "r.jsonl", plan(methods=["DM-HD", "KDEy-ML"], n_jobs=2))
+    for key, cell in stored.cells.items():
         np.testing.assert_array_equal(cell.errors, whole.cells[key].errors)
 
 
@@ -101,8 +102,8 @@ def test_a_finished_run_does_nothing(whole: Results, tmp_path: Path) -> None:
 
 
 def test_other_seeds_are_other_splits(whole: Results, tmp_path: Path) -> None:
-    found = go(tmp_path / "r.jsonl", plan(methods=["ACC"], seeds=[0, 1]))
-    by_seed = {k.seed: c.errors for k, c in found.cells.items() if k.metric == "mae"}
+    stored = go(tmp_path / "r.jsonl", plan(methods=["ACC"], seeds=[0, 1]))
+    by_seed = {k.seed: c.errors for k, c in stored.cells.items() if k.metric == "mae"}
     assert not np.array_equal(by_seed[0], by_seed[1])
     key = next(k for k in whole.cells if k.method == "ACC" and k.metric == "mae")
     np.testing.assert_array_equal(by_seed[0], whole.cells[key].errors)
@@ -140,13 +141,13 @@ def test_a_killed_run_goes_on_to_the_same_results(whole: Results, tmp_path: Path
         "go(Path(sys.argv[1]), plan())"
     )
     root = Path(__file__).parents[2]
-    for wanted in (1, 3):
+    for expected in (1, 3):
         process = subprocess.Popen(
             [sys.executable, "-c", code, str(path)],
             cwd=root,
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
         )
-        while process.poll() is None and _cells(path) < wanted:
+        while process.poll() is None and _cells(path) < expected:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -161,7 +162,7 @@ def test_pace_tells_what_is_left() -> None:
     pace = Pace.of({"a": 1.0, "b": 1.0, "c": 2.0})
     pace.skip("a")
     assert (pace.skipped, pace.total) == (1, 3)
-    line = pace.finish("b", 0.125)
+    line = pace.completed("b", 0.125)
     assert line.startswith("[2/3] b: 0.12500 (0 s, about")
-    assert pace.finish("c", 0.5).endswith("done)")
+    assert pace.completed("c", 0.5).endswith("done)")
     assert [duration(s) for s in (3.2, 185, 7810)] == ["3 s", "3 min 05 s", "2 h 10 min"]

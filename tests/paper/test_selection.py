@@ -24,21 +24,21 @@ BOTH = ("mae", "mrae")
 def test_choice_is_that_of_a_plain_loop(name: str) -> None:
     setting = tiny()
     task, method = source().task(setting, 0), setting.method(name)
-    found = choose(method, task, setting, BOTH, StageCache(), 1)
+    by_hand = choose(method, task, setting, BOTH, StageCache(), 1)
     labelled = task.validation.labelled
     for metric in BOTH:
         errors = []
         grid = list(ParameterGrid(method.param_grid(setting.classifiers, method.grid)))
         for params in grid:
-            made = clone(method.build(classifier_of(setting), 0, 1)).set_params(**params)
+            quantifier = clone(method.build(classifier_of(setting), 0, 1)).set_params(**params)
             with quiet():
-                made.fit(task.train.X, task.train.y)
-                estimated = made.predict_bags(task.validation.X, labelled.bags)
+                quantifier.fit(task.train.X, task.train.y)
+                estimated = quantifier.predict_bags(task.validation.X, labelled.bags)
             measure = get_metric(METRICS[metric])
             errors.append(measure(labelled.prevalences, estimated, bag_size=40).mean())
-        assert found[metric].error == pytest.approx(min(errors), rel=1e-4)
-        assert found[metric].params == grid[int(np.argmin(errors))]
-        assert (found[metric].candidates, found[metric].failed) == (len(grid), 0)
+        assert by_hand[metric].error == pytest.approx(min(errors), rel=1e-4)
+        assert by_hand[metric].params == grid[int(np.argmin(errors))]
+        assert (by_hand[metric].candidates, by_hand[metric].failed) == (len(grid), 0)
 
 
 def test_one_metric_sees_what_it_sees_among_several() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdey.paper.cells import BagsRecord, Curve, ResultsFile, encode_line, read_results
+from kdey.paper.results import BagsRecord, Curve, ResultsFile, encode_line, read_results
 
 from .cases import cell
 
@@ -28,13 +28,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     with ResultsFile(path) as store:
         for record in (written, bags, curve):
             store.append(record)
-    found = read_results(path)
-    read = found.cells[written.key]
+    stored = read_results(path)
+    read = stored.cells[written.key]
     np.testing.assert_allclose(read.errors, written.errors, rtol=2e-5)
     assert (read.params, read.seconds, read.on_edge) == (written.params, written.seconds, ())
     assert read.mean == pytest.approx(0.175, rel=2e-5)
-    assert found.bags["multi", "iris", 0].notes == ("scaled",)
-    assert found.curves["iris", "DM-HD", "mae", 0].means == (0.1, 0.2)
+    assert stored.bags["multi", "iris", 0].notes == ("scaled",)
+    assert stored.curves["iris", "DM-HD", "mae", 0].means == (0.1, 0.2)
 
 
 def test_a_file_cut_anywhere_loses_the_last_line_at_most(tmp_path: Path) -> None:
@@ -111,5 +111,5 @@ def test_the_last_line_counts_and_files_join(tmp_path: Path) -> None:
             store.append(cell("iris", "ACC", [error]))
     with ResultsFile(second) as store:
         store.append(cell("wine", "ACC", [0.5]))
-    found = read_results(first, second)
-    assert sorted(round(one.mean, 3) for one in found.cells.values()) == [0.3, 0.5]
+    joined = read_results(first, second)
+    assert sorted(round(first_file.mean, 3) for first_file in joined.cells.values()) == [0.3, 0.5]

@@ -15,15 +15,18 @@ import pytest
 from scipy import stats
 
 from kdey.paper.published import published_order
-from kdey.paper.tables import Entry, Line, Table, make_tables, write_document, write_tables
-from kdey.paper.tables.results import (
+from kdey.paper.scores import gather
+from kdey.paper.tables import (
     difference_table,
-    gather,
+    make_tables,
     pairs_table,
     results_table,
     spread_table,
+    write_document,
+    write_tables,
 )
-from kdey.paper.tables.writers import (
+from kdey.tables.display import Cell, Row, Table, headings
+from kdey.tables.formats import (
     escape_latex,
     to_csv,
     to_html,
@@ -37,34 +40,36 @@ from .cases import cell, drawn_results, results
 HOSTILE = Table(
     "x",
     "a <script>alert(1)</script> & 100 % of $x_1$",
-    "set|corner",
-    ("M_1", "{M}~2"),
-    (Line("a_b & c\\d", (Entry("0.1", 0.1, True, "‡", 1.0), Entry())),),
-    ("<b>", "<b>"),
+    headings("set|corner", ("M_1", "{M}~2"), ("<b>", "<b>")),
+    (Row.named("a_b & c\\d", (Cell("0.1", 0.1, True, "‡", 1.0), Cell())),),
     ("# note ^ with *stars* and 0.1 ± 0.2",),
 )
 
 
-def by_name(table: Table, line: str) -> dict[str, Entry]:
-    (found,) = [one for one in table.lines if one.name == line]
-    return dict(zip(table.columns, found.entries, strict=True))
+def by_name(table: Table, name: str) -> dict[str, Cell]:
+    (row,) = [row for row in table.rows if row.name == name]
+    return dict(zip(methods_of(table), row.cells[1:], strict=True))
+
+
+def methods_of(table: Table) -> list[str]:
+    return [column.name for column in table.columns[1:]]
 
 
 def test_means_best_shades_and_ranks_are_those_of_the_errors() -> None:
     drawn = drawn_results(("letter", "digits"), ("PACC", "EMQ", "KDEy-ML"))
     table = results_table(gather(drawn, "multi", "mae"), "full")
-    assert [line.name for line in table.lines] == ["digits", "letter", "Average", "Rank"]
+    assert [row.name for row in table.rows] == ["digits", "letter", "Average", "Rank"]
     means = {(k.dataset, k.method): c.mean for k, c in drawn.cells.items() if k.metric == "mae"}
     ranks = []
     for dataset in ("digits", "letter"):
         entries = by_name(table, dataset)
-        values = [means[dataset, m] for m in table.columns]
+        values = [means[dataset, m] for m in methods_of(table)]
         assert [e.value for e in entries.values()] == pytest.approx(values)
         assert [e.best for e in entries.values()] == [v == min(values) for v in values]
         shades = [1 - 2 * (v - min(values)) / (max(values) - min(values)) for v in values]
         assert [e.shade for e in entries.values()] == pytest.approx(shades)
         ranks.append(stats.rankdata(values))
-    average = [np.mean([means[d, m] for d in ("digits", "letter")]) for m in table.columns]
+    average = [np.mean([means[d, m] for d in ("digits", "letter")]) for m in methods_of(table)]
     assert [e.value for e in by_name(table, "Average").values()] == pytest.approx(average)
     expected = np.mean(ranks, axis=0)
     assert [e.value for e in by_name(table, "Rank").values()] == pytest.approx(expected)
@@ -95,9 +100,9 @@ def test_only_common_seeds_count() -> None:
     assert (scores.seeds("digits"), scores.seeds("letter")) == ([0], [0, 1])
     table = results_table(scores, "full")
     assert by_name(table, "digits")["KDEy-ML"].value == pytest.approx(0.1)
-    assert by_name(table, "letter")["KDEy-ML"] == Entry()
+    assert by_name(table, "letter")["KDEy-ML"] == Cell()
     assert by_name(table, "letter")["EMQ"].value == pytest.approx(0.35)
-    assert len(table.lines) == 2  # no averages: only digits has both methods
+    assert len(table.rows) == 2  # no averages: only digits has both methods
     assert "Fewer of them: digits." in table.notes[-1]
     spread = spread_table(scores)
     assert spread is not None
@@ -108,7 +113,7 @@ def test_differences_are_to_the_published_values() -> None:
     cells = [cell("letter", "PACC", [0.0104] * 5), cell("letter", "KDEy-L2", [0.1] * 5)]
     table = difference_table(gather(results(cells), "multi", "mae"))
     assert table is not None
-    assert table.columns == ("PACC",)
+    assert methods_of(table) == ["PACC"]
     entry = by_name(table, "letter")["PACC"]
     assert entry.text == "+0.00520 (+100%)"
     assert entry.shade == -1.0
@@ -127,20 +132,20 @@ def test_pairs_are_compared_over_all_bags() -> None:
     ]
     table = pairs_table(gather(results(cells), "multi", "mae"))
     assert table is not None
-    (line,) = table.lines
-    assert line.name == "KDEy-ML against EMQ"
-    texts = [entry.text for entry in line.entries]
+    (row,) = table.rows
+    assert row.name == "KDEy-ML against EMQ"
+    texts = [cell.text for cell in row.cells[1:]]
     assert texts[3:5] == ["1 of 2", "50%"]
     difference = np.concatenate([a - (a + 0.01), b - (b - 0.001)])
-    assert line.entries[5].value == pytest.approx(stats.wilcoxon(difference).pvalue)
+    assert row.cells[6].value == pytest.approx(stats.wilcoxon(difference).pvalue)
 
 
 def test_all_tables_of_a_run_with_extra_methods_and_seeds() -> None:
     methods = ("ACC", "PACC", "DM-HD", "KDEy-HD", "KDEy-L2", "EMQ", "KDEy-ML")
-    found = make_tables(drawn_results(("letter", "digits"), methods, seeds=(0, 1)))
+    tables = make_tables(drawn_results(("letter", "digits"), methods, seeds=(0, 1)))
     kinds = ("compact", "full", "all", "difference", "pairs", "spread")
-    assert [t.name for t in found] == [f"multi-{m}-{k}" for m in ("mae", "mrae") for k in kinds]
-    widths = {t.name: len(t.columns) for t in found}
+    assert [t.name for t in tables] == [f"multi-{m}-{k}" for m in ("mae", "mrae") for k in kinds]
+    widths = {t.name: len(methods_of(t)) for t in tables}
     assert (widths["multi-mae-compact"], widths["multi-mae-full"]) == (5, 6)
     assert widths["multi-mae-all"] == 7
 
@@ -154,8 +159,8 @@ def test_stand_ins_are_never_called_by_the_papers_name() -> None:
 def test_the_competition_is_a_reference_line() -> None:
     cells = [cell("T1B", m, [0.01, 0.02], experiment="lequa") for m in ("EMQ", "KDEy-ML")]
     table = results_table(gather(results(cells), "lequa", "mae"), "full")
-    assert table.lines[-1].name == "T1B: best of the competition"
-    assert table.lines[-1].entries[0].value == 0.01173
+    assert table.rows[-1].name == "T1B: best of the competition"
+    assert table.rows[-1].cells[1].value == 0.01173
 
 
 def test_html_is_escaped_and_whole() -> None:
@@ -218,8 +223,8 @@ def test_latex_compiles(tmp_path: Path) -> None:
     ]
     (tmp_path / "t.tex").write_text(to_latex_document(tables), encoding="utf-8")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-2000:]
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:

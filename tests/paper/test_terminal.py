@@ -8,7 +8,7 @@ import pytest
 
 from kdey.paper.methods import METHODS
 from kdey.paper.tables import make_tables
-from kdey.paper.tables.writers import print_tables
+from kdey.tables.formats import print_tables
 
 from .cases import drawn_results
 
@@ -27,9 +27,9 @@ def test_no_number_is_cut_whatever_the_width(width: int) -> None:
     print_tables([table], rich.Console(file=out, width=width))
     text = out.getvalue()
     assert "…" not in text
-    for line in table.lines:
-        for entry in line.entries:
-            assert f" {entry.text}{entry.mark} " in text
+    for row in table.rows:
+        for cell in row.cells:
+            assert f" {cell.text}{cell.mark} " in text
     assert max(map(len, text.splitlines())) <= width
 
 

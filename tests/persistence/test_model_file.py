@@ -74,6 +74,7 @@ QUANTIFIERS = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", QUANTIFIERS)
 def test_loaded_predicts_the_same_bits(name: str, tmp_path: Path) -> None:
     if name == "boosting" and not CyHalfMultinomialLoss.__module__.startswith("sklearn"):

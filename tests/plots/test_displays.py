@@ -46,8 +46,8 @@ def data() -> tuple[Any, Any]:
 
 @pytest.fixture(scope="module")
 def fitted(data: tuple[Any, Any]) -> dict[str, Any]:
-    made = {"CC": CC(), "PACC": PACC(), "ML": KDEyML(bandwidth=0.1, kernel="gaussian")}
-    return {name: q.fit(*data) for name, q in made.items()}
+    quantifiers = {"CC": CC(), "PACC": PACC(), "ML": KDEyML(bandwidth=0.1, kernel="gaussian")}
+    return {name: q.fit(*data) for name, q in quantifiers.items()}
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +65,18 @@ def lines(ax: Any) -> dict[str, Any]:
     return {line.get_label(): line.get_xydata() for line in ax.get_lines()}
 
 
+@pytest.mark.smoke
 def test_intervals(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
     estimate = fitted["ML"].estimate(data[0][:90])
     truth = np.array([0.5, 0.3, 0.2])
     ax = drawn(IntervalsDisplay.from_estimate(estimate, truth=truth))
     order = np.argsort(estimate.estimate, kind="stable")
-    found = lines(ax)
-    np.testing.assert_allclose(found["estimate, 95 % interval"][:, 0], estimate.estimate[order])
-    np.testing.assert_allclose(found["labels"][:, 0], truth[order])
-    np.testing.assert_allclose(found["naive count"][:, 0], estimate.classify_and_count[order])
+    lines_drawn = lines(ax)
+    np.testing.assert_allclose(
+        lines_drawn["estimate, 95 % interval"][:, 0], estimate.estimate[order]
+    )
+    np.testing.assert_allclose(lines_drawn["labels"][:, 0], truth[order])
+    np.testing.assert_allclose(lines_drawn["naive count"][:, 0], estimate.classify_and_count[order])
     spans = [part[:, 0] for part in ax.collections[0].get_segments()]
     np.testing.assert_allclose(spans, np.stack([estimate.low, estimate.high], axis=1)[order])
     assert [tick.get_text() for tick in ax.get_yticklabels()] == list(estimate.classes[order])
@@ -96,8 +99,8 @@ def test_prevalence_over_time(times: list[Any]) -> None:
     assert list(found) == ["b", "a"]
     expected = [0.1, 0.0] if times == [3, 1] else [0.0, 0.1]
     np.testing.assert_allclose(found["a"][:, 1], expected)
-    one = PrevalenceOverTimeDisplay.from_results(rows_over(times), "t", classes=["a"])
-    assert list(lines(drawn(one))) == ["a"]
+    line = PrevalenceOverTimeDisplay.from_results(rows_over(times), "t", classes=["a"])
+    assert list(lines(drawn(line))) == ["a"]
 
 
 def test_one_series_at_a_time() -> None:
@@ -119,10 +122,10 @@ def test_calibration(fitted: dict[str, Any]) -> None:
 
 def test_diagonal(results: Any) -> None:
     ax = drawn(DiagonalDisplay.from_results(results, label="setosa", n_bins=4))
-    found = lines(ax)
+    lines_drawn = lines(ax)
     at, means, _ = binned(results.true[:, 0], results.estimated("PACC")[:, 0], 4)
-    np.testing.assert_allclose(found["PACC"], np.stack([at, means], axis=1))
-    assert set(results.methods) <= set(found)
+    np.testing.assert_allclose(lines_drawn["PACC"], np.stack([at, means], axis=1))
+    assert set(results.methods) <= set(lines_drawn)
     with pytest.raises(ValueError, match="label must be one of"):
         DiagonalDisplay.from_results(results, label="rose")
 
@@ -157,7 +160,7 @@ def test_bias(results: Any) -> None:
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["CC", "PACC", "ML"]
     errors = {name: results.estimated(name) - results.true for name in results.methods}
     np.testing.assert_allclose(
-        medians(display.boxes_[0]), [np.median(one) for one in errors.values()], atol=1e-12
+        medians(display.boxes_[0]), [np.median(box) for box in errors.values()], atol=1e-12
     )
     display = BiasDisplay.from_results(results, methods=["CC", "ML"], by_class=True)
     ax = drawn(display)
@@ -176,11 +179,11 @@ def test_sensitivity_of_a_search(data: tuple[Any, Any]) -> None:
     found = lines(ax)
     for kernel in grid["kernel"]:
         expected = sorted(
-            (one["bandwidth"], -score)
-            for one, score in zip(
+            (line["bandwidth"], -score)
+            for line, score in zip(
                 search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
             )
-            if one["kernel"] == kernel
+            if line["kernel"] == kernel
         )
         np.testing.assert_allclose(found[kernel], expected)
     over_all = lines(drawn(SensitivityDisplay.from_search(search, "bandwidth")))["best"]

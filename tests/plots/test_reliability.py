@@ -17,30 +17,30 @@ def drawn(n: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(("n", "k", "bins"), [(100, 3, 10), (57, 5, 10), (7, 2, 10), (1, 2, 3)])
 def test_bins_hold_what_a_loop_puts_there(n: int, k: int, bins: int) -> None:
     posteriors, labels = drawn(n, k, n)
-    found = reliability(posteriors, labels, bins)
+    curve = reliability(posteriors, labels, bins)
     order = sorted(range(n), key=lambda i: posteriors[i].max())
     parts: dict[int, list[int]] = {}
     for place, i in enumerate(order):
         parts.setdefault(place * min(bins, n) // n, []).append(i)
     for number, part in enumerate(parts.values()):
         right = [posteriors[i].argmax() == labels[i] for i in part]
-        assert found.counts[number] == len(part)
-        assert found.claimed[number] == pytest.approx(np.mean([posteriors[i].max() for i in part]))
-        assert found.observed[number] == pytest.approx(np.mean(right))
+        assert curve.counts[number] == len(part)
+        assert curve.claimed[number] == pytest.approx(np.mean([posteriors[i].max() for i in part]))
+        assert curve.observed[number] == pytest.approx(np.mean(right))
         wilson = binomtest(sum(right), len(right)).proportion_ci(method="wilson")
-        assert found.low[number] == pytest.approx(wilson.low, abs=1e-4)
-        assert found.high[number] == pytest.approx(wilson.high, abs=1e-4)
-    gaps = found.counts * np.abs(found.claimed - found.observed)
-    assert found.error == pytest.approx(gaps.sum() / n)
+        assert curve.low[number] == pytest.approx(wilson.low, abs=1e-4)
+        assert curve.high[number] == pytest.approx(wilson.high, abs=1e-4)
+    gaps = curve.counts * np.abs(curve.claimed - curve.observed)
+    assert curve.error == pytest.approx(gaps.sum() / n)
 
 
 def test_equal_posteriors_share_a_bin() -> None:
     posteriors = np.repeat([[0.9, 0.1], [0.6, 0.4]], [80, 20], axis=0)
-    found = reliability(posteriors, np.zeros(100, dtype=int))
-    np.testing.assert_array_equal(found.counts, [20, 80])
-    np.testing.assert_allclose(found.claimed, [0.6, 0.9])
-    assert found.error == pytest.approx(0.2 * 0.4 + 0.8 * 0.1)
-    assert found.accuracy == 1
+    curve = reliability(posteriors, np.zeros(100, dtype=int))
+    np.testing.assert_array_equal(curve.counts, [20, 80])
+    np.testing.assert_allclose(curve.claimed, [0.6, 0.9])
+    assert curve.error == pytest.approx(0.2 * 0.4 + 0.8 * 0.1)
+    assert curve.accuracy == 1
 
 
 def test_the_order_of_instances_does_not_matter() -> None:

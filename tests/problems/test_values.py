@@ -32,6 +32,7 @@ def test_least_squares():
     np.testing.assert_allclose(LeastSquares(M, Q).objective(X), expected)
 
 
+@pytest.mark.smoke
 def test_quadratic_match_is_half_the_squared_distance():
     constants = (Q**2).sum(axis=1) / 2
     problem = QuadraticMatch(M.T @ M, Q @ M, constants)

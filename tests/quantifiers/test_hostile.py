@@ -256,6 +256,7 @@ def test_binary_methods_say_what_to_do_with_more_classes() -> None:
             method.fit_posteriors(p, y)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", METHODS)
 def test_a_class_of_one_instance_is_fitted(name: str) -> None:
     k = METHODS[name][1]

@@ -155,6 +155,7 @@ def test_cauchy_schwarz_closed_form(k):
     np.testing.assert_allclose(found, rival, atol=1e-4)
 
 
+@pytest.mark.smoke
 def test_l2_is_the_quadratic_program_of_the_same_overlaps():
     p, y, bag = random_problem(4)
     q = kdey.KDEyL2(bandwidth=0.15, precision="double").fit_posteriors(p, y)

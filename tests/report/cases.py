@@ -25,10 +25,10 @@ def posteriors(labels: Any, k: int, rng: np.random.Generator) -> Any:
 
 def names(k: int, hostile: bool = True) -> Any:
     """Return k labels, the first of them hostile."""
-    made = np.array([f"class {number:02d}" for number in range(k)], dtype=object)
+    class_names = np.array([f"class {number:02d}" for number in range(k)], dtype=object)
     if hostile:
-        made[0] = HOSTILE
-    return made
+        class_names[0] = HOSTILE
+    return class_names
 
 
 def fitted(k: int, n: int = 600, hostile: bool = True, **params: Any) -> Any:

@@ -51,9 +51,9 @@ class Watched:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield made
-        made.close()
+        chromium = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +78,13 @@ def test_a_page_opens_in_silence_with_every_figure(
     assert watched.asked == []
     page = watched.page
     drawings = page.locator("figure svg[role=img]")
-    found = {one.get_attribute("id") for one in drawings.all()}
-    assert found == FIGURES[case]
-    for one in drawings.all():
-        box = one.bounding_box()
+    figures = {figure.get_attribute("id") for figure in drawings.all()}
+    assert figures == FIGURES[case]
+    for figure in drawings.all():
+        box = figure.bounding_box()
         assert box["width"] > 100
         assert box["height"] > 40
-        for part in one.get_attribute("aria-labelledby").split():
+        for part in figure.get_attribute("aria-labelledby").split():
             assert page.locator(f"#{part}").text_content().strip()
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0, "the page itself scrolls sideways"
@@ -106,7 +106,7 @@ def test_hostile_names_are_text(
 
 def _column(page: Any, number: int) -> list[float]:
     cells = page.locator(f"#classes tbody tr > :nth-child({number + 1})")
-    return [float(one.get_attribute("data-value")) for one in cells.all()]
+    return [float(cell.get_attribute("data-value")) for cell in cells.all()]
 
 
 def test_tables_sort_by_pointer_and_by_keyboard(

@@ -41,8 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         day = dt.date(2026, 1, 1) + dt.timedelta(int(rng.integers(3)))
         rows.append([*X[i][::-1], labels[i], rng.choice(["<b>x</b>", "y"]), day])
     _write(where / "table.csv", rows)
-    made = q.classifier_.predict_proba(frame)[::2]
-    _write(where / "scores.csv", [["setosa", "versicolor", "virginica"], *made.tolist()])
+    posteriors = q.classifier_.predict_proba(frame)[::2]
+    _write(where / "scores.csv", [["setosa", "versicolor", "virginica"], *posteriors.tolist()])
     return where
 
 
@@ -60,8 +60,8 @@ def run(*arguments: object) -> Any:
 def test_a_report_by_site_and_day(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     options = ["--by", "site", "--time", "day", "--label", "species"]
-    done = run(folder / "model.kdey", folder / "table.csv", *options, "-o", out)
-    assert done.exit_code == 0, done.output
+    result = run(folder / "model.kdey", folder / "table.csv", *options, "-o", out)
+    assert result.exit_code == 0, result.output
     page = out.read_text(encoding="utf-8")
     assert "Class prevalences in table.csv" in page
     assert "&lt;b&gt;x&lt;/b&gt;" in page
@@ -74,8 +74,8 @@ def test_a_report_by_site_and_day(folder: Path, tmp_path: Path) -> None:
 def test_scores_in_answer_out(folder: Path, tmp_path: Path) -> None:
     for options in ([], ["--scores", "setosa,versicolor,virginica"]):
         out = tmp_path / f"{len(options)}.html"
-        done = run(folder / "scores.kdey", folder / "scores.csv", *options, "-o", out)
-        assert done.exit_code == 0, done.output
+        result = run(folder / "scores.kdey", folder / "scores.csv", *options, "-o", out)
+        assert result.exit_code == 0, result.output
         assert out.exists()
 
 
@@ -93,10 +93,10 @@ def test_what_is_wrong_is_one_line(
     folder: Path, tmp_path: Path, change: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run(folder / "model.kdey", folder / "table.csv", *change)
-    assert done.exit_code == 2
-    assert message in done.output
-    assert "Traceback" not in done.output
+    result = run(folder / "model.kdey", folder / "table.csv", *change)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,17 +112,17 @@ def test_what_is_wrong_is_one_line(
 def test_bad_tables(folder: Path, tmp_path: Path, text: str, message: str) -> None:
     table = tmp_path / "bad.csv"
     table.write_text(text)
-    done = run(folder / "model.kdey", table, "-o", tmp_path / "r.html")
-    assert done.exit_code == 2
-    assert "bad.csv" in done.output
-    assert message in done.output
+    result = run(folder / "model.kdey", table, "-o", tmp_path / "r.html")
+    assert result.exit_code == 2
+    assert "bad.csv" in result.output
+    assert message in result.output
     assert list(tmp_path.iterdir()) == [table]
 
 
 def test_files_that_are_no_models(folder: Path, tmp_path: Path) -> None:
-    done = run(folder / "table.csv", folder / "table.csv", "-o", tmp_path / "r.html")
-    assert done.exit_code == 2
-    assert "is not a kdey model file" in done.output
-    done = run(folder / "none.kdey", folder / "table.csv", "-o", tmp_path / "r.html")
-    assert done.exit_code == 2
-    assert "No such file" in done.output
+    result = run(folder / "table.csv", folder / "table.csv", "-o", tmp_path / "r.html")
+    assert result.exit_code == 2
+    assert "is not a kdey model file" in result.output
+    result = run(folder / "none.kdey", folder / "table.csv", "-o", tmp_path / "r.html")
+    assert result.exit_code == 2
+    assert "No such file" in result.output

@@ -6,23 +6,24 @@ import datetime as dt
 import math
 import re
 import xml.etree.ElementTree as ET
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
+from kdey import TrainingPrevalence
 from kdey.intervals.region import region_from_covariance
 from kdey.report import group_table
 from kdey.report.classifier import classifier_view
 from kdey.report.figures.shares import DARKEST
 from kdey.report.figures.simplex import region_border
-from kdey.report.groups import ClassRow, by_size, position, text
-from kdey.report.svg import Axis, Drawing, percent, round_step, share_axis, shortened, text_width
-from kdey.report.words import answer, fit_meaning, groups_answer, listed
+from kdey.report.groups import ClassRow, by_size, key_text, position
+from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
+from kdey.report.vocabulary import listed, percent
+from kdey.report.words import answer, fit_meaning, groups_answer
 
-from .cases import HOSTILE, fitted, group_rows, names, posteriors, weeks
+from .cases import HOSTILE, fitted, full_report, group_rows, names, posteriors, weeks
 
 
 def test_a_drawing_is_sound_xml_whatever_is_written_into_it() -> None:
@@ -82,7 +83,7 @@ def test_groups_come_from_rows_and_from_frames(library: str) -> None:
         given = make(rows)
     table = group_table(given, ["city"], "week")
     assert table.by == ("city", "week")
-    assert [text(table.moment(group)) for group in table.groups] == [
+    assert [key_text(table.moment(group)) for group in table.groups] == [
         "2026-01-05",
         "2026-01-12",
         "2026-01-19",
@@ -119,10 +120,10 @@ def test_times_in_order_whatever_they_are() -> None:
     assert position(dt.datetime(2026, 2, 1, 12)) == dt.date(2026, 2, 1).toordinal() + 0.5
     assert position("spring") is position(None) is position(True) is None
     rows = group_rows(["t"], [(10,), (9,), ("x",), (None,)], ["a", "b"])
-    found = [text(group.keys[0]) for group in group_table(rows, [], "t").groups]
-    assert found == ["9", "10", "(missing)", "x"]
-    assert text(dt.datetime(2026, 2, 1)) == "2026-02-01"
-    assert text(3.0) == "3"
+    times = [key_text(group.keys[0]) for group in group_table(rows, [], "t").groups]
+    assert times == ["9", "10", "(missing)", "x"]
+    assert key_text(dt.datetime(2026, 2, 1)) == "2026-02-01"
+    assert key_text(3.0) == "3"
 
 
 def test_the_answer_names_numbers_and_differences() -> None:
@@ -134,14 +135,14 @@ def test_the_answer_names_numbers_and_differences() -> None:
         ClassRow("b", 0.2, 0.1, 0.3, naive=0.2, training=0.35),
         ClassRow("c", 0.1, 0.05, 0.2, naive=0.25, training=0.15),
     ]
-    told = " ".join(answer(estimate, rows)).replace("\u00a0", " ")
-    assert "70.0 % are “a” (95 % interval 60.0 % to 80.0 %)" in told
-    assert "“a” is more frequent (30.0 % in training) and “b” is less frequent (35.0 %" in told
-    assert "would have said 50.0 % for “a” and lies outside the limits for 2 classes" in told
+    sentences = " ".join(answer(estimate, rows)).replace("\u00a0", " ")
+    assert "70.0 % are “a” (95 % interval 60.0 % to 80.0 %)" in sentences
+    assert "“a” is more frequent (30.0 % in training) and “b” is less frequent (35.0 %" in sentences
+    assert "would have said 50.0 % for “a” and lies outside the limits for 2 classes" in sentences
     same = [ClassRow("a", 0.5, 0.4, 0.6, 0.5, 0.5), ClassRow("b", 0.5, 0.4, 0.6, 0.5, 0.5)]
-    told = " ".join(answer(estimate, same))
-    assert "No class differs" in told
-    assert "Counting" not in told
+    sentences = " ".join(answer(estimate, same))
+    assert "No class differs" in sentences
+    assert "Counting" not in sentences
     many = [ClassRow(str(i), 1 / 30, 0.0, 0.1) for i in range(30)]
     assert (
         "The other 27 classes together make up 90.0\u00a0%; 27 of them may be absent."
@@ -154,13 +155,13 @@ def test_groups_in_words() -> None:
     for row, share in zip(rows, (0.1, 0.9, 0.5, 0.5, 0.8, 0.2), strict=True):
         row |= {"estimate": share, "low": share - 0.05, "high": share + 0.05}
     rows[2]["status"] = rows[3]["status"] = "poor fit"
-    told = " ".join(groups_answer(group_table(rows, [], "week"))).replace("\u00a0", " ")
-    assert "3 values of week with 120 instances" in told
-    assert "From 2026-01-05 to 2026-01-19, “a” rose most: from 10.0 %" in told
-    assert "may be chance" not in told
-    assert "1 of them (poor fit)" in told
-    told = " ".join(groups_answer(group_table(rows, ["week"]))).replace("\u00a0", " ")
-    assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19; 10.0 %" in told
+    sentences = " ".join(groups_answer(group_table(rows, [], "week"))).replace("\u00a0", " ")
+    assert "3 values of week with 120 instances" in sentences
+    assert "From 2026-01-05 to 2026-01-19, “a” rose most: from 10.0 %" in sentences
+    assert "may be chance" not in sentences
+    assert "1 of them needs another look (poor fit)" in sentences
+    sentences = " ".join(groups_answer(group_table(rows, ["week"]))).replace("\u00a0", " ")
+    assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19; 10.0 %" in sentences
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
 
@@ -171,11 +172,11 @@ def test_the_meaning_of_a_misfit_is_told() -> None:
     q = fitted(3, hostile=False)
     rng = np.random.default_rng(0)
     good = check_fit(q, posteriors=posteriors(np.arange(200) % 3, 3, rng), random_state=0)
-    odd = np.full((200, 3), 1 / 3) + rng.normal(0, 0.005, (200, 3))
-    bad = check_fit(q, posteriors=odd / odd.sum(axis=1, keepdims=True), random_state=0)
+    misfit = np.full((200, 3), 1 / 3) + rng.normal(0, 0.005, (200, 3))
+    bad = check_fit(q, posteriors=misfit / misfit.sum(axis=1, keepdims=True), random_state=0)
     assert not good.rejected
     assert bad.rejected
-    assert "Nothing speaks against" in " ".join(fit_meaning(good))
+    assert "Nothing contradicts" in " ".join(fit_meaning(good))
     assert "with care" in " ".join(fit_meaning(bad))
 
 
@@ -189,9 +190,10 @@ def test_the_classifier_is_shown_as_scikit_learn_counts_it() -> None:
     np.testing.assert_allclose(view.confusion.sum(axis=1), 1)
     np.testing.assert_allclose(view.recalls, np.diag(expected) / expected.sum(axis=1))
     worst = view.frequent(1)[0]
-    off = view.confusion - np.diag(view.recalls)
-    assert worst[2] == off.max()
-    assert classifier_view(object(), ["a"]) is None
+    without_diagonal = view.confusion - np.diag(view.recalls)
+    assert worst[2] == without_diagonal.max()
+    nothing_kept = TrainingPrevalence().fit([[0.0], [1.0]], ["a", "b"])
+    assert classifier_view(nothing_kept, ["a", "b"]) is None
 
 
 def test_the_border_of_a_region_is_its_border() -> None:
@@ -236,7 +238,8 @@ def mixed(a: str, b: str, share: float) -> str:
 
 
 def test_marks_and_numbers_in_shaded_cells_can_be_seen() -> None:
-    style = files("kdey.report").joinpath("templates/style.css").read_text(encoding="utf-8")
+    page = full_report(3, "time").html()
+    style = page[page.index("<style>") : page.index("</style>")]
     themes = [dict(re.findall(r"--([a-z0-9]+): (#[0-9a-f]{6})", part)) for part in style.split("}")]
     themes = [theme for theme in themes if "paper" in theme]
     assert len(themes) == 4  # light, dark by the system, dark by choice, print

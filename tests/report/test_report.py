@@ -41,8 +41,8 @@ def sections(page: str) -> list[str]:
 
 def test_everything_has_its_section_and_nothing_points_outside() -> None:
     page = full_report(3, "time").html()
-    wanted = ["classes", "groups", "fit", "simplex", "classifier", "settings", "files"]
-    assert sections(page) == wanted
+    expected = ["classes", "groups", "fit", "simplex", "classifier", "settings", "files"]
+    assert sections(page) == expected
     found = Addresses()
     found.feed(page)
     assert len(found.places) > 10
@@ -54,9 +54,10 @@ def test_everything_has_its_section_and_nothing_points_outside() -> None:
     assert page.count("<script") == 1
 
 
+@pytest.mark.smoke
 def test_the_same_report_is_the_same_page() -> None:
-    made = [dataclasses.replace(full_report(3, "groups"), made=MOMENT).html() for _ in range(2)]
-    assert made[0] == made[1]
+    pages = [dataclasses.replace(full_report(3, "groups"), created=MOMENT).html() for _ in range(2)]
+    assert pages[0] == pages[1]
 
 
 def test_an_estimate_alone_is_enough(tmp_path: Path) -> None:
@@ -81,29 +82,29 @@ def test_groups_alone_are_enough() -> None:
 def test_estimates_of_many_bags_are_groups() -> None:
     q = fitted(3)
     points = posteriors(np.arange(90) % 3, 3, np.random.default_rng(0))
-    made = q.estimate_posteriors(points, [range(30), range(30, 90)])
-    report = make_report(made, quantifier=q)
+    estimates = q.estimate_posteriors(points, [range(30), range(30, 90)])
+    report = make_report(estimates, quantifier=q)
     assert sections(report.html()) == ["groups", "classifier", "settings", "files"]
     assert report.groups is not None
     assert [group.n for group in report.groups.groups] == [30, 60]
     row = report.groups.groups[1].rows[0]
-    assert row.estimate == made[1].estimate[0]
-    assert row.naive == made[1].classify_and_count[0]
+    assert row.estimate == estimates[1].estimate[0]
+    assert row.naive == estimates[1].classify_and_count[0]
     assert row.training == pytest.approx(1 / 3)
     with pytest.raises(ValueError, match="not both"):
-        make_report(made, groups=[], by=["region"])
+        make_report(estimates, groups=[], by=["region"])
 
 
 def test_a_weighted_bag_is_checked_with_its_weights() -> None:
     q = fitted(3)
     points = posteriors(np.arange(120) % 3, 3, np.random.default_rng(0))
     weights = np.where(np.arange(120) % 3 == 0, 5.0, 1.0)
-    made = q.estimate_posteriors(points, sample_weight=weights)
+    estimate = q.estimate_posteriors(points, sample_weight=weights)
     expected = check_fit(q, posteriors=points, sample_weight=weights, random_state=0)
-    found = make_report(made, quantifier=q).check
-    assert found is not None
-    assert found.p_value == expected.p_value
-    assert found.prevalence[0] > 0.5
+    check = make_report(estimate, quantifier=q).check
+    assert check is not None
+    assert check.p_value == expected.p_value
+    assert check.prevalence[0] > 0.5
 
 
 def test_broken_characters_do_not_stop_a_report(tmp_path: Path) -> None:
@@ -153,9 +154,9 @@ def test_many_rows_are_cut_on_the_page_only() -> None:
 
 def test_truth_must_fit() -> None:
     q = fitted(3)
-    made = q.estimate_posteriors(posteriors(np.arange(90) % 3, 3, np.random.default_rng(0)))
+    estimate = q.estimate_posteriors(posteriors(np.arange(90) % 3, 3, np.random.default_rng(0)))
     with pytest.raises(ValueError, match="one share for each class"):
-        make_report(made, truth=[0.5, 0.5])
+        make_report(estimate, truth=[0.5, 0.5])
 
 
 def test_a_file_is_written_whole_or_not_at_all(
@@ -188,3 +189,9 @@ def test_a_notebook_shows_the_page() -> None:
     shown = full_report(3, "groups")._repr_html_()
     assert shown.startswith('<iframe srcdoc="')
     assert shown.count("<") == 2  # the page inside is escaped: it cannot leave its frame
+
+
+def test_the_name_of_0_1_0_for_the_time_of_a_report_warns() -> None:
+    report = full_report(3, "groups")
+    with pytest.warns(DeprecationWarning, match="now Report.created"):
+        assert report.made == report.created

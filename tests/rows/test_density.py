@@ -41,6 +41,7 @@ def kernel_densities(given, at, h, coordinates=lambda p: p):
     return np.stack(out, axis=1)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("k", "h"), [(2, 0.03), (3, 0.1), (7, 0.2), (28, 0.1)])
 def test_gaussian_rows_are_scikit_learns_densities(k, h, weighted):

@@ -11,6 +11,7 @@ from kdey.rows.posterior import PosteriorRows, RatioRows
 from .cases import posteriors, repeated, training
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("crisp", [False, True])
 def test_templates_are_class_means_of_rows(crisp, weighted):

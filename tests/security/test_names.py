@@ -19,8 +19,8 @@ import pytest
 
 import kdey
 from kdey import make_report
-from kdey.paper.tables.model import Entry, Line, Table
-from kdey.paper.tables.writers import to_html, to_latex, to_markdown
+from kdey.tables.display import Cell, Row, Table, headings
+from kdey.tables.formats import to_html, to_latex, to_markdown
 
 #: Ways out of text, attributes, scripts, comments, templates, tables, formulas and terminals.
 HOSTILE = (
@@ -145,9 +145,9 @@ def test_an_estimate_in_a_notebook_is_a_plain_table(name: str) -> None:
 
 
 def table(name: str) -> Table:
-    entry = (Entry(name, 0.5),)
-    lines = (Line(name, entry), Line(f"[{name}", entry, summary=True))
-    return Table("t", name, name, (name,), lines, (name,), (name,))
+    cells = (Cell(name, 0.5),)
+    rows = (Row.named(name, cells), Row.named(f"[{name}", cells, "summary"))
+    return Table("t", name, headings(name, [name], [name]), rows, (name,))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -19,7 +19,7 @@ RUNNING = {
 #: Where one of them stands for a reason.
 ALLOWED = {
     ("checks.py", "pickle.loads"),  # a quantifier pickled a line before must survive it
-    ("groups/cluster/spark_source.py", "pickle.loads"),  # processes of the user's own cluster
+    ("groups/cluster.py", "pickle.loads"),  # processes of the user's own cluster
     ("persistence/model_file.py", "pickle.loads"),  # with use_pickle=True alone
 }
 
@@ -49,12 +49,13 @@ def test_arrays_are_never_read_with_objects_in_them() -> None:
 
 
 def test_pages_escape_all_but_their_own_text() -> None:
-    """``safe`` in the template: the style, the script and drawings, which escape their words."""
+    """``safe`` in the template: style and script, and drawings and tables, which escape texts."""
     page = (SOURCE / "report" / "templates" / "report.html").read_text(encoding="utf-8")
     assert set(re.findall(r"\{\{ ([^}|]+?) \| safe", page)) == {
         "style",
         "script",
         "figure.drawing.markup()",
+        "table_html(table)",
     }
     script = (SOURCE / "report" / "templates" / "script.js").read_text(encoding="utf-8")
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)

@@ -10,7 +10,7 @@ from kdey.solvers.quadratic import (
     _most_negative,
     _Program,
     _solve_free,
-    _solve_one,
+    _solve_program,
     _solve_strict,
 )
 
@@ -121,7 +121,7 @@ def _passes_taken(monkeypatch, answers, passes):
 
     monkeypatch.setattr(active_set, "_solve_strict", strict)
     program = _program(np.diag([1.0, 3.0]), [1.0, 1.0], simplex=False)
-    x, steps = _solve_one(program, np.array([0.5, 0.5]), passes)
+    x, steps = _solve_program(program, np.array([0.5, 0.5]), passes)
     return x, steps, centres, program
 
 

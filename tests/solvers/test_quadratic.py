@@ -36,6 +36,7 @@ def _slsqp(problem):
     ).fun
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("seed", range(3))
 def test_certified_and_never_above_slsqp(name, seed, path):

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from kdey import APP, KDEyHD, native
 from kdey.problems import GENERATORS, Divergence
@@ -38,6 +36,7 @@ def _check(problem, **options):
 
 
 # Older SciPy says of its SLSQP, the oracle here, that it left the bounds.
+@pytest.mark.smoke
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
 @pytest.mark.parametrize("name", GENERATORS)
 def test_certified_and_as_good_as_slsqp(name, path):
@@ -165,12 +164,16 @@ def test_bags_far_from_every_class_stay_finite(generator: str, scale: float) -> 
 
 @pytest.mark.skipif(not native.available(), reason="the NumPy path takes plain Newton steps")
 def test_multiplicative_steps_spare_newton_steps_near_the_border() -> None:
-    """Narrow kernels leave classes that few points need; without the steps 14 a bag are taken."""
-    X, y = load_digits(return_X_y=True)
-    classifier = LogisticRegression(max_iter=300, C=0.001)
-    quantifier = KDEyHD(classifier, bandwidth=0.02, n_points=1000, cv=3, random_state=0)
-    bags = APP(30, 200, random_state=0).bags(y[900:]).bags
-    solution = quantifier.fit(X[:900], y[:900]).solve(X[900:], bags)
+    """Narrow kernels leave classes that few points need; without the steps 18 a bag are taken."""
+    k, n = 10, 900
+    rng = np.random.default_rng(0)
+    labels = np.arange(2 * n) % k
+    odds = np.exp(3 * np.eye(k)[labels] + rng.normal(size=(2 * n, k)))
+    posteriors = odds / odds.sum(axis=1, keepdims=True)
+    quantifier = KDEyHD(bandwidth=0.02, n_points=1000, random_state=0)
+    bags = APP(30, 200, random_state=0).bags(labels[n:]).bags
+    quantifier.fit_posteriors(posteriors[:n], labels[:n])
+    solution = quantifier.solve_posteriors(posteriors[n:], bags)
     assert solution.converged.all()
     assert solution.n_iter.mean() < 5
 

@@ -67,6 +67,7 @@ def test_tiny_weights_cost_no_long_series_of_halved_steps(path):
 
 
 # Older SciPy says of its SLSQP, the oracle here, that it left the bounds.
+@pytest.mark.smoke
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
 def test_as_good_as_a_general_optimiser(path):
     rng = np.random.default_rng(0)
@@ -109,6 +110,7 @@ def _batch(seed=0, bags=12, weights=True):
     return rows, drawn, w
 
 
+@pytest.mark.smoke
 def test_native_and_numpy_agree(needs_native, monkeypatch):
     rows, drawn, w = _batch()
     problem = MixtureLikelihood(rows, Bags.from_indices(drawn, 300, w))

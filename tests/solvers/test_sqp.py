@@ -93,7 +93,7 @@ def test_convex_falls_are_judged_by_two_slopes(length, falls):
     x = np.array([[1.0, 0.0]])
     step = length * 0.5 * np.array([[-1.0, 1.0]])
     end = problem.gradient(x + step)
-    np.testing.assert_array_equal(sqp._falls(problem, x, step, end), [falls])
+    np.testing.assert_array_equal(sqp._is_decrease(problem, x, step, end), [falls])
 
 
 def test_slopes_are_exact_where_gradients_are_nearly_equal():
@@ -119,11 +119,11 @@ def test_negative_rounding_is_cut_off():
 def test_flat_models_alone_are_curved():
     x, g = np.full((2, 2), 0.5), np.array([[0.0, 4.0], [0.0, 4.0]])
     h = np.stack([np.zeros((2, 2)), np.eye(2)])
-    curved = sqp._curved(h, x, g)
+    curved = sqp._with_curvature(h, x, g)
     np.testing.assert_allclose(curved[0], 4e-9 * np.eye(2))
     np.testing.assert_array_equal(curved[1], np.eye(2))
-    assert sqp._curved(h[1:], x[1:], g[1:]) is not None
-    np.testing.assert_array_equal(sqp._curved(h[1:], x[1:], g[1:]), h[1:])
+    assert sqp._with_curvature(h[1:], x[1:], g[1:]) is not None
+    np.testing.assert_array_equal(sqp._with_curvature(h[1:], x[1:], g[1:]), h[1:])
 
 
 def test_bags_retire_at_their_tolerance_or_at_rest():

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.checks import check_quantifier, quantifier_checks
-from kdey.groups.cluster import predict_groups
+from kdey.groups import predict_groups
 from kdey.matching import MatchMeans
 from kdey.matching.interface import LimitsSource
 from kdey.persistence.archive import ModelFileError

@@ -55,6 +55,7 @@ def test_scores_are_those_of_a_plain_loop(make: Any, metric: str) -> None:
     assert q.tuning_.metric == metric
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("make", KDES)
 def test_the_estimate_is_the_weighted_average_of_its_members(make: Any) -> None:
     p, y = posteriors(3, 200)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey.tuning.search import Lattice, best_place, smallest
+from kdey.tuning.search import Lattice, best_place, smallest_error
 
 
 @pytest.mark.parametrize("valley", [-30, -9, 0, 3, 5, 11])
@@ -20,7 +20,7 @@ def test_one_valley_is_found_wherever_it_lies(valley: int) -> None:
     found = lattice.refine(lattice.scan([-8, -4, 0, 4, 8]), (2, 1))
     # Three coarse steps beyond an edge are allowed, and two refining rounds from there.
     assert best_place(found) == max(valley, -23)
-    assert smallest(found) == abs(max(valley, -23) - valley) + 0.25
+    assert smallest_error(found) == abs(max(valley, -23) - valley) + 0.25
     assert tried[0] == [-8, -4, 0, 4, 8]
     assert len(tried) <= 6
     flat = [p for places in tried for p in places]

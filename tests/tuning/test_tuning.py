@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey.tuning import Tuning, TuningDisplay
+from kdey.plots import TuningDisplay
+from kdey.tuning import Tuning
 
 from .cases import posteriors
 

@@ -1,1 +1,1 @@
-"""What every room needs and none is about: files, threads, warnings, validation."""
+"""Helpers that every part of the library uses: files, threads, warnings, validation."""

@@ -1,6 +1,6 @@
-"""Where the work is done: what ``device=`` means, and tensors that already lie somewhere.
+"""Devices: the meaning of ``device=``, and conversion between arrays and tensors.
 
-Nothing here imports torch unless a device other than the host's native core is asked for.
+torch is imported only if a device other than the native core on the host is requested.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 
 from kdey.simplex import SUM_TOLERANCE, check_posteriors
 
-#: What ``device=`` may be, besides a ``torch.device`` and "cuda:1", "cuda:2", ...
+#: Values of ``device=``, besides a ``torch.device`` and "cuda:1", "cuda:2", ...
 DEVICES = ("cpu", "auto", "cuda", "torch-cpu")
-#: Kernel pairs from which "auto" takes the GPU: about a second of two cores' work, and well above
-#: what starting up a GPU costs.
+#: Number of kernel values from which "auto" uses the GPU: about one second of work for two cores,
+#: well above the cost of starting a GPU.
 AUTO_PAIRS = 2e9
 _FLOATS = ("float32", "float64")
 
 
 def device_name(device: Any) -> str:
-    """Return ``device`` as one of :data:`DEVICES` or "cuda:N", or raise.
+    """Return ``device`` as one of :data:`DEVICES` or "cuda:N"; raises ValueError otherwise.
 
-    "cpu" is the native core, "torch-cpu" (or ``torch.device("cpu")``) torch on the same
-    processor, which serves tests; "auto" takes the GPU where there is one and enough to do.
+    "cpu" is the native core; "torch-cpu" (or ``torch.device("cpu")``) is torch on the same
+    processor, for tests; "auto" is the GPU if there is one and the work is large enough.
     """
     if isinstance(device, str):
         if device in DEVICES or re.fullmatch(r"cuda:\d+", device):
@@ -46,9 +46,14 @@ def choose_device(device: Any, n_pairs: float, points: Any = None) -> Any:
     device : str or torch.device
         See :func:`device_name`.
     n_pairs : float
-        Kernel values (or what costs about as much) that are to be computed.
+        Number of kernel values (or operations of about the same cost) to compute.
     points : array or tensor, optional
-        What the work is on: a tensor on a GPU is worked on there, whatever ``device`` says.
+        The data. A tensor on a GPU is processed there, whatever ``device`` says.
+
+    Raises
+    ------
+    RuntimeError
+        If torch does not see the requested GPU.
     """
     name = device_name(device)
     if on_gpu(points):
@@ -60,11 +65,11 @@ def choose_device(device: Any, n_pairs: float, points: Any = None) -> Any:
     torch = import_torch(f"device={name!r}")
     if name == "torch-cpu":
         return torch.device("cpu")
-    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if found <= int(name.partition(":")[2] or 0):
+    n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if n_devices <= int(name.partition(":")[2] or 0):
         raise RuntimeError(
-            f"device={name!r}, but torch {torch.__version__} sees {found} CUDA device(s): install "
-            "a torch built for CUDA and a driver, or use device='auto' or 'cpu'"
+            f"device={name!r}, but torch {torch.__version__} sees {n_devices} CUDA device(s): "
+            "install a torch built for CUDA and a driver, or use device='auto' or 'cpu'"
         )
     return torch.device(name)
 
@@ -78,7 +83,7 @@ def _gpu_if_any() -> Any:
 
 
 def import_torch(what: str) -> Any:
-    """Return the torch module, or raise saying which extra ``what`` needs."""
+    """Return the torch module; raises ImportError with the extra that ``what`` needs."""
     try:
         import torch
     except ImportError as error:
@@ -87,50 +92,50 @@ def import_torch(what: str) -> Any:
 
 
 def is_tensor(values: Any) -> bool:
-    """Whether ``values`` is a torch tensor (torch is not imported to find out)."""
+    """Return whether ``values`` is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
 
 
 def on_gpu(values: Any) -> bool:
-    """Whether ``values`` is a tensor in a GPU's memory."""
+    """Return whether ``values`` is a tensor in the memory of a GPU."""
     return is_tensor(values) and values.device.type != "cpu"
 
 
 def on_host(values: Any) -> Any:
-    """Return a tensor as an array (no copy where it lies in host memory), all else as it is."""
+    """Return a tensor as an array, without a copy if it is in host memory; other values as is."""
     return values.detach().cpu().numpy() if is_tensor(values) else values
 
 
 def as_tensor(values: Any, device: Any) -> Any:
-    """Return an array or tensor as a tensor on ``device``, without a copy where it is there."""
+    """Return an array or tensor as a tensor on ``device``, without a copy if it is there."""
     torch = import_torch("a tensor")
     if is_tensor(values):
         return values.detach().to(device)
-    with warnings.catch_warnings():  # nothing is ever written to it
+    with warnings.catch_warnings():  # torch warns about read-only arrays; nothing is written here
         warnings.filterwarnings("ignore", "The given NumPy array is not writ")
         return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
 
 def posteriors_on(posteriors: Any, n_classes: int, device: Any, name: str = "posteriors") -> Any:
-    """As :func:`kdey.simplex.check_posteriors`, checked where the work is done.
+    """Check posteriors as :func:`kdey.simplex.check_posteriors` does, on the device of the work.
 
     Parameters
     ----------
     posteriors : array-like or tensor of shape (m, k)
     n_classes : int
     device : torch.device or None
-        None: returns an array. Otherwise a float tensor there; what lies there is not copied.
+        None: an array is returned. Otherwise a float tensor on it, not copied if already there.
     name : str
         What to call the argument in messages.
     """
     if device is None:
         return check_posteriors(posteriors, n_classes, name=name)
-    given = posteriors if is_tensor(posteriors) else np.asarray(posteriors)
-    if given.ndim == 2 and len(given) and str(given.dtype).rpartition(".")[2] in _FLOATS:
-        p = as_tensor(given, device)
-        off = (p.sum(dim=1, dtype=import_torch(name).float64) - 1.0).abs().amax()
-        if p.shape[1] == n_classes and bool((p.amin() >= 0) & (off <= SUM_TOLERANCE)):
+    values = posteriors if is_tensor(posteriors) else np.asarray(posteriors)
+    if values.ndim == 2 and len(values) and str(values.dtype).rpartition(".")[2] in _FLOATS:
+        p = as_tensor(values, device)
+        deviation = (p.sum(dim=1, dtype=import_torch(name).float64) - 1.0).abs().amax()
+        if p.shape[1] == n_classes and bool((p.amin() >= 0) & (deviation <= SUM_TOLERANCE)):
             return p
-    # Whatever is wrong is told, or clipped, by the host's check.
+    # The check on the host reports whatever is wrong, or clips rounding noise.
     return as_tensor(check_posteriors(posteriors, n_classes, name=name), device)

@@ -1,6 +1,7 @@
-"""Files that grow by whole lines: each is on disk before work goes on, and none is left half.
+"""Writing files so that an interruption never leaves half a file or half a line.
 
-Files that appear whole or not at all: written by another name, then moved into place.
+:class:`AppendedFile` grows by whole lines, each of which is on disk before work continues.
+:func:`write_whole` writes a file under a temporary name and then moves it into place.
 """
 
 from __future__ import annotations
@@ -17,9 +18,17 @@ class AppendedFile:
 
     Parameters
     ----------
-    path : path of the file; made where it does not exist
-    name, work : str
-        What messages call the file, and what to run again once it can be written.
+    path : str or path
+        Created if it does not exist.
+    name : str
+        What messages call the file.
+    work : str
+        What the user should run again if writing fails.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened or written.
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str, work: str) -> None:
@@ -30,20 +39,20 @@ class AppendedFile:
             raise self._unwritable(error) from error
 
     def cut(self, size: int) -> None:
-        """Cut off what stands after ``size`` bytes: a last write that was cut short."""
+        """Remove everything after ``size`` bytes: an incomplete last line."""
         if size < os.fstat(self._file).st_size:
             os.ftruncate(self._file, size)
 
     def write(self, line: bytes) -> None:
-        """Append a line; it is on disk when this returns, and not at all where it cannot be."""
+        """Append a line, which is on disk when this returns; on failure nothing is appended."""
         before = os.fstat(self._file).st_size
         try:
             written = os.write(self._file, line)
-            if written < len(line):  # raises where there is no space for the rest
+            if written < len(line):  # raises if there is no space for the rest
                 os.write(self._file, line[written:])
             os.fsync(self._file)
         except OSError as error:
-            # Without the broken end the file is valid, and holds all that was finished.
+            # Without the incomplete line the file is valid and has all results so far.
             os.ftruncate(self._file, before)
             raise self._unwritable(error) from error
 
@@ -66,26 +75,29 @@ class AppendedFile:
 
     def _unwritable(self, error: OSError) -> OSError:
         message = (
-            f"cannot write {self._name}: {error.strerror}. What was finished before stays in it: "
-            f"run the same {self._work} again once it can be written"
+            f"cannot write {self._name}: {error.strerror}. Results written so far are kept: "
+            f"run the same {self._work} again once the file can be written"
         )
         return type(error)(error.errno, message, str(self.path))
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write a file; a failure leaves what was there before. Texts are UTF-8."""
+    """Write a file, as UTF-8 if ``data`` is text; a failure leaves the previous file unchanged.
+
+    Raises OSError if the file cannot be written.
+    """
     target = Path(path)
-    # Broken characters of file names and labels must not keep a page from being written.
+    # Invalid characters in file names and labels must not prevent a page from being written.
     content = data.encode("utf-8", "replace") if isinstance(data, str) else data
     scratch = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
     try:
         try:
-            with open(scratch, "xb") as stream:  # never through a link, with the user's own mask
+            with open(scratch, "xb") as stream:  # "x" follows no link and respects the umask
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(scratch, target)
-        except BaseException:  # a KeyboardInterrupt too must not leave the scratch behind
+        except BaseException:  # KeyboardInterrupt must not leave the scratch file either
             scratch.unlink(missing_ok=True)
             raise
     except OSError as error:
@@ -93,7 +105,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise where ``path`` cannot be written, before the work whose result goes there."""
+    """Raise OSError if ``path`` cannot be written; called before the result is computed."""
     target = Path(path)
     if target.is_dir():
         raise OSError(f"cannot write {path}: it is a folder")

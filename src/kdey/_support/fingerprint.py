@@ -1,6 +1,6 @@
-"""Fingerprints: equal for values that mean the same, in this process and in the next.
+"""Fingerprints: short digests that are equal for equal values, across processes and machines.
 
-Used to find out whether a stage was fitted before, and whether a log belongs to a search.
+They tell whether a stage was already fitted, and whether a log belongs to a search.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ _PLAIN = (str, bytes, bool, int, float, complex, type(None))
 
 
 def fingerprint(*values: Any) -> str:
-    """Return 32 hexadecimal digits that stand for the values.
+    """Return a digest of the values, 32 hexadecimal digits.
 
-    Estimators count by class and parameters (a ``FrozenEstimator`` by what it has learnt),
-    arrays, sparse matrices and frames by their contents, functions by name, code and what they
-    hold on to, classes by name, random states by their state, and other objects by their pickle.
+    Estimators enter by class and parameters (a ``FrozenEstimator`` by its fitted state), arrays,
+    sparse matrices and frames by their contents, functions by name, code and closure, classes by
+    name, random states by their state, and other objects by their pickle.
+
+    Raises
+    ------
+    TypeError
+        If a value is of none of these kinds and cannot be pickled.
     """
     digest = hashlib.blake2b(digest_size=16)
     for value in values:
@@ -36,7 +41,7 @@ def fingerprint(*values: Any) -> str:
 
 
 def _feed(digest: Any, value: Any) -> None:
-    """Add one value: its type first, so that 1, 1.0, True and "1" stay apart."""
+    """Add one value, preceded by its type, so that 1, 1.0, True and "1" differ."""
     digest.update(f"<{_dotted(type(value))}>".encode())
     if isinstance(value, _PLAIN):
         digest.update(repr(value).encode())
@@ -55,29 +60,6 @@ def _feed(digest: Any, value: Any) -> None:
     else:
         _feed_object(digest, value)
     digest.update(b";")
-
-
-def _dotted(kind: Any) -> str:
-    """Return the stable name of a type or function, with a dot before what it is called."""
-    return stable_name(kind).replace(":", ".")
-
-
-def _feed_all(digest: Any, values: Iterable[Any]) -> None:
-    for value in values:
-        _feed(digest, value)
-
-
-def _feed_sparse(digest: Any, matrix: Any) -> None:
-    rows = matrix.tocsr()
-    _feed_all(digest, [rows.shape, rows.data, rows.indices, rows.indptr])
-
-
-def _feed_array(digest: Any, array: Any) -> None:
-    digest.update(f"{array.dtype.str}{array.shape}".encode())
-    if array.dtype.hasobject:
-        _feed_all(digest, array.ravel().tolist())
-    else:
-        digest.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
 
 
 def _feed_object(digest: Any, value: Any) -> None:
@@ -108,15 +90,36 @@ def _feed_object(digest: Any, value: Any) -> None:
         _feed_pickle(digest, value)
 
 
-def _feed_function(digest: Any, value: FunctionType) -> None:
-    """Add name, code and what is bound to it: all lambdas of a place have the same name."""
-    digest.update(_dotted(value).encode())
-    _feed_code(digest, value.__code__)
-    _feed_all(digest, [value.__defaults__, value.__kwdefaults__])
-    for cell in value.__closure__ or ():
-        held = cell.cell_contents
-        # A function may hold on to itself: of those inside, the code is enough.
-        _feed_code(digest, held.__code__) if isinstance(held, FunctionType) else _feed(digest, held)
+def _feed_all(digest: Any, values: Iterable[Any]) -> None:
+    for value in values:
+        _feed(digest, value)
+
+
+def _feed_array(digest: Any, array: Any) -> None:
+    digest.update(f"{array.dtype.str}{array.shape}".encode())
+    if array.dtype.hasobject:
+        _feed_all(digest, array.ravel().tolist())
+    else:
+        digest.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+
+
+def _feed_sparse(digest: Any, matrix: Any) -> None:
+    rows = matrix.tocsr()
+    _feed_all(digest, [rows.shape, rows.data, rows.indices, rows.indptr])
+
+
+def _feed_function(digest: Any, function: FunctionType) -> None:
+    """Add name, code, defaults and closure: all lambdas of one scope have the same name."""
+    digest.update(_dotted(function).encode())
+    _feed_code(digest, function.__code__)
+    _feed_all(digest, [function.__defaults__, function.__kwdefaults__])
+    for cell in function.__closure__ or ():
+        value = cell.cell_contents
+        # A function may refer to itself, so functions in a closure enter by their code alone.
+        if isinstance(value, FunctionType):
+            _feed_code(digest, value.__code__)
+        else:
+            _feed(digest, value)
 
 
 def _feed_code(digest: Any, code: CodeType) -> None:
@@ -129,7 +132,12 @@ def _feed_code(digest: Any, code: CodeType) -> None:
 def _feed_pickle(digest: Any, value: Any) -> None:
     try:
         digest.update(pickle.dumps(value))
-    except Exception as error:  # an object's own __reduce__ may raise anything
+    except Exception as error:  # __reduce__ of an object may raise anything
         raise TypeError(
-            f"a {type(value).__name__} cannot be told from another: it must be picklable"
+            f"no fingerprint of a {type(value).__name__} can be computed: it must be picklable"
         ) from error
+
+
+def _dotted(kind: Any) -> str:
+    """Return the stable name of a type or function, with a dot between module and name."""
+    return stable_name(kind).replace(":", ".")

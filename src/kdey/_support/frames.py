@@ -1,4 +1,4 @@
-"""Data frames of whichever library is installed: results never force one on the user."""
+"""Data frames for results, made with whichever frame library the user has installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: In the order in which they are picked.
+#: Supported libraries, in order of preference.
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
@@ -18,9 +18,16 @@ def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
 
     Parameters
     ----------
-    columns : mapping from name to a vector; all of one length
+    columns : mapping from name to a vector; all of the same length
     backend : {"pandas", "polars", "pyarrow"}, optional
         By default the first of these that is installed.
+
+    Raises
+    ------
+    ValueError
+        If ``backend`` is none of these.
+    ImportError
+        If none of them is installed.
     """
     import narwhals as nw
 
@@ -32,22 +39,22 @@ def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
 
 
 def as_column(values: Sequence[Any] | NDArray[Any]) -> Any:
-    """Return values as one typed column: numbers or text, text where the types are mixed.
+    """Return values as a column of one type: numbers, or text if the types are mixed.
 
     None stays a missing value beside text and becomes NaN beside numbers.
     """
     array = np.asarray(values)
     if array.dtype.kind in "biuf" and array.ndim == 1:
         return array
-    given = list(values)
-    numbers = [value for value in given if value is not None]
+    items = list(values)
+    numbers = [value for value in items if value is not None]
     if numbers and all(isinstance(v, int | float | np.number) for v in numbers):
-        return np.array([np.nan if v is None else v for v in given], dtype=np.float64)
-    return [None if value is None else str(value) for value in given]
+        return np.array([np.nan if v is None else v for v in items], dtype=np.float64)
+    return [None if value is None else str(value) for value in items]
 
 
 def _installed() -> str:
     for name in BACKENDS:
         if find_spec(name) is not None:
             return name
-    raise ImportError(f"frames need one of {', '.join(BACKENDS)}: install any of them")
+    raise ImportError(f"data frames need one of {', '.join(BACKENDS)}: install one of them")

@@ -1,6 +1,6 @@
-"""Modules that 0.1.0 had elsewhere: the old names import, with a warning that gives the new one.
+"""Modules that have moved since 0.1.0: old names can be imported, with a DeprecationWarning.
 
-The old names work in 0.2 and 0.3 and go with 0.4.
+The old names work in 0.2 and 0.3, and 0.4 removes them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-#: Modules under ``kdey`` in 0.1.0, and where their contents are now.
+#: From the names of modules under ``kdey`` in 0.1.0 to the modules that have their contents now.
 MOVED = {
     "appending": "_support.files",
     "automatic": "tuning",
     "automatic.bins": "tuning.bins",
-    "automatic.display": "tuning.result",
+    "automatic.display": "plots.parameters",
     "automatic.hold_outs": "tuning.hold_outs",
     "automatic.kernel": "tuning.kernel",
     "automatic.parts": "tuning.hold_outs",
@@ -27,7 +27,7 @@ MOVED = {
     "automatic.search": "tuning.search",
     "automatic.tuning": "tuning.result",
     "bayes.convergence": "bayes.draws",
-    "cli.config": "cli.group",
+    "cli.config": "cli.options",
     "cli.grouped": "cli.options",
     "cli.labelled": "cli.options",
     "cli.methods": "cli.options",
@@ -35,7 +35,7 @@ MOVED = {
     "datasets.bagged": "paper.datasets.data",
     "datasets.bundled": "paper.datasets.loading",
     "datasets.checking": "paper.datasets.checking",
-    "datasets.conversion": "paper.datasets.conversion",
+    "datasets.conversion": "paper.datasets.uci",
     "datasets.data": "paper.datasets.data",
     "datasets.download": "paper.datasets.download",
     "datasets.fetching": "paper.datasets.download",
@@ -43,16 +43,16 @@ MOVED = {
     "datasets.lequa": "paper.datasets.lequa",
     "datasets.lequa_text": "paper.datasets.lequa",
     "datasets.loading": "paper.datasets.loading",
-    "datasets.locate": "paper.datasets.locate",
+    "datasets.locate": "paper.datasets.files",
     "datasets.preparation": "paper.datasets.loading",
-    "datasets.recipes": "paper.datasets.recipes",
+    "datasets.recipes": "paper.datasets.uci",
     "datasets.registry": "paper.datasets.registry",
     "datasets.scaling": "paper.datasets.data",
     "datasets.sparse": "paper.datasets.tables",
     "datasets.synthetic": "paper.datasets.lequa",
     "datasets.tables": "paper.datasets.tables",
     "datasets.text": "paper.datasets.tables",
-    "datasets.tree": "paper.datasets.locate",
+    "datasets.tree": "paper.datasets.files",
     "demo": "cli.demo",
     "device": "_support.device",
     "diagnostics.adapt": "diagnostics.adaptation",
@@ -64,22 +64,22 @@ MOVED = {
     "diagnostics.null": "diagnostics.fit_statistics",
     "diagnostics.outlying": "diagnostics.fit_statistics",
     "diagnostics.result": "diagnostics.fit_check",
-    "distributed": "groups.cluster",
-    "distributed.dask_source": "groups.cluster.dask_source",
-    "distributed.fits": "groups.cluster.dask_source",
-    "distributed.frames": "groups.cluster.frames",
-    "distributed.partition": "groups.cluster.partition",
-    "distributed.spark": "groups.cluster.spark_source",
+    "distributed": "groups",
+    "distributed.dask_source": "groups.cluster",
+    "distributed.fits": "groups.cluster",
+    "distributed.frames": "groups.predict",
+    "distributed.partition": "groups.partitions",
+    "distributed.spark": "groups.cluster",
     "evaluation.sharing": "evaluation.run",
     "experiments": "paper",
-    "experiments.arrays": "paper.cells",
-    "experiments.cells": "paper.cells",
+    "experiments.arrays": "paper.results",
+    "experiments.cells": "paper.results",
     "experiments.figures": "paper.figures",
-    "experiments.figures.draw": "paper.figures.results",
-    "experiments.figures.mixture": "paper.figures.sketches",
-    "experiments.figures.representation": "paper.figures.sketches",
-    "experiments.figures.sensitivity": "paper.figures.results",
-    "experiments.figures.shift": "paper.figures.results",
+    "experiments.figures.draw": "paper.figures",
+    "experiments.figures.mixture": "paper.sketches",
+    "experiments.figures.representation": "paper.sketches",
+    "experiments.figures.sensitivity": "paper.figures",
+    "experiments.figures.shift": "paper.figures",
     "experiments.lequa": "paper.tasks",
     "experiments.methods": "paper.methods",
     "experiments.pace": "paper.run",
@@ -89,20 +89,20 @@ MOVED = {
     "experiments.sensitivity": "paper.sensitivity",
     "experiments.settings": "paper.settings",
     "experiments.sources": "paper.tasks",
-    "experiments.store": "paper.cells",
+    "experiments.store": "paper.results",
     "experiments.tables": "paper.tables",
-    "experiments.tables.csvtable": "paper.tables.writers",
-    "experiments.tables.differences": "paper.tables.results",
-    "experiments.tables.html": "paper.tables.writers",
-    "experiments.tables.latex": "paper.tables.writers",
-    "experiments.tables.make": "paper.tables.results",
-    "experiments.tables.markdown": "paper.tables.writers",
-    "experiments.tables.model": "paper.tables.model",
-    "experiments.tables.pairs": "paper.tables.results",
-    "experiments.tables.results": "paper.tables.results",
-    "experiments.tables.scores": "paper.tables.results",
-    "experiments.tables.terminal": "paper.tables.writers",
-    "experiments.tables.write": "paper.tables.writers",
+    "experiments.tables.csvtable": "tables.formats",
+    "experiments.tables.differences": "paper.tables",
+    "experiments.tables.html": "tables.formats",
+    "experiments.tables.latex": "tables.formats",
+    "experiments.tables.make": "paper.tables",
+    "experiments.tables.markdown": "tables.formats",
+    "experiments.tables.model": "tables.display",
+    "experiments.tables.pairs": "paper.tables",
+    "experiments.tables.results": "paper.tables",
+    "experiments.tables.scores": "paper.scores",
+    "experiments.tables.terminal": "tables.formats",
+    "experiments.tables.write": "paper.tables",
     "experiments.task": "paper.tasks",
     "fingerprint": "_support.fingerprint",
     "frames": "_support.frames",
@@ -110,14 +110,16 @@ MOVED = {
     "gpu.kernel_means": "gpu.bags",
     "gpu.plain": "gpu.sums",
     "gpu.tiles": "gpu.bags",
-    "groups.batch": "groups.scoring",
-    "groups.files": "groups.file",
-    "groups.large": "groups.solve",
+    "groups.batch": "groups.batches",
+    "groups.files": "groups.predict",
+    "groups.frame": "groups.predict",
+    "groups.large": "groups.estimate",
     "groups.periods": "groups.keys",
     "groups.scores": "groups.scoring",
-    "groups.settings": "groups.answers",
-    "groups.stream": "groups.file",
-    "groups.summed": "groups.solve",
+    "groups.settings": "groups.request",
+    "groups.solve": "groups.estimate",
+    "groups.stream": "groups.batches",
+    "groups.summed": "groups.estimate",
     "inference": "intervals",
     "inference.analytic": "intervals.analytic",
     "inference.bag": "intervals.sampled_bags",
@@ -145,7 +147,6 @@ MOVED = {
     "matching.average": "matching.composite",
     "matching.divergences": "matching.densities",
     "matching.median": "matching.composite",
-    "metrics.scorer": "metrics.registry",
     "model_selection.cache": "model_selection.scoring",
     "model_selection.data": "model_selection.candidates",
     "model_selection.edges": "model_selection.grid",
@@ -156,10 +157,15 @@ MOVED = {
     "persistence.tree": "persistence.encoding",
     "persistence.trees": "persistence.untrusted",
     "persistence.trial": "persistence.untrusted",
+    "plots.axes": "plots.style",
     "plots.bias": "plots.errors",
+    "plots.calibration": "plots.posteriors",
     "plots.diagonal": "plots.errors",
+    "plots.intervals": "plots.estimates",
+    "plots.sensitivity": "plots.parameters",
     "plots.shift": "plots.errors",
-    "plots.time": "plots.intervals",
+    "plots.simplex": "plots.posteriors",
+    "plots.time": "plots.estimates",
     "problems.cdf_distance": "problems.histograms",
     "problems.dissimilarity": "problems.histograms",
     "problems.generator": "problems.separable",
@@ -193,6 +199,7 @@ MOVED = {
     "rows.together": "rows.interface",
     "scalars": "_support.validation",
     "significance.correction": "significance.pairs",
+    "significance.diagram": "plots.ranks",
     "significance.tables": "significance.pairs",
     "solvers.active_set": "solvers.quadratic",
     "solvers.multistart": "solvers.nonconvex",
@@ -201,19 +208,19 @@ MOVED = {
     "stages": "posteriors",
     "sums": "groups.sums",
     "sums.analytic": "groups.sums.limits",
-    "sums.batch": "groups.sums.source",
+    "sums.batch": "groups.sums.group_sums",
     "sums.bootstrap": "groups.sums.bootstrap",
-    "sums.em": "groups.sums.mixtures",
+    "sums.em": "groups.sums.solve",
     "sums.estimate": "groups.sums.estimate",
-    "sums.finish": "groups.sums.means",
-    "sums.group_sums": "groups.sums.source",
+    "sums.finish": "groups.sums.solve",
+    "sums.group_sums": "groups.sums.group_sums",
     "sums.keyed": "groups.sums.bootstrap",
-    "sums.likelihood": "groups.sums.mixtures",
-    "sums.newton": "groups.sums.mixtures",
-    "sums.plan": "groups.sums.source",
+    "sums.likelihood": "groups.sums.solve",
+    "sums.newton": "groups.sums.solve",
+    "sums.plan": "groups.sums.group_sums",
     "sums.replicates": "groups.sums.bootstrap",
     "sums.soft": "groups.sums.limits",
-    "sums.source": "groups.sums.source",
+    "sums.source": "groups.sums.group_sums",
     "tables.reading": "tables.files",
     "tables.writing": "tables.files",
     "telling": "_support.warnings",
@@ -224,13 +231,13 @@ MOVED = {
 
 
 class _MovedLoader(Loader):
-    """Puts the module at its new place under its old name."""
+    """Loads a moved module under its old name."""
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave the making of an empty module to Python; it is replaced below."""
+        """Let Python create an empty module, which ``exec_module`` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Warn, and replace the empty module by the one that is wanted."""
+        """Warn, and replace the empty module by the moved one."""
         name = module.__name__
         new = f"kdey.{MOVED[name.removeprefix('kdey.')]}"
         warnings.warn(
@@ -238,7 +245,16 @@ class _MovedLoader(Loader):
             DeprecationWarning,
             stacklevel=2,
         )
-        sys.modules[name] = import_module(new)
+        target = import_module(new)
+        if not hasattr(target, "__path__") and _was_package(name):
+            # Python looks for the modules of a package only where it has a path.
+            target.__path__ = []
+        sys.modules[name] = target
+
+
+def _was_package(name: str) -> bool:
+    prefix = name.removeprefix("kdey.") + "."
+    return any(old.startswith(prefix) for old in MOVED)
 
 
 class MovedFinder(MetaPathFinder):
@@ -247,15 +263,15 @@ class MovedFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to load a module that has moved; None for all others."""
+        """Return the spec of a module that has moved; None for all other modules."""
         if not fullname.startswith("kdey.") or fullname.removeprefix("kdey.") not in MOVED:
             return None
         return ModuleSpec(fullname, _MovedLoader())
 
 
 def install() -> None:
-    """Let Python ask :class:`MovedFinder` first, once."""
-    # An old package is an alias of a new one, in whose folder Python would look for its modules and
-    # load them a second time: hence first.
+    """Put :class:`MovedFinder` first among Python's finders, unless it is there already."""
+    # First, because an old package is an alias of a new one: other finders would look for its
+    # modules in the new folder and load them a second time.
     if not any(isinstance(finder, MovedFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, MovedFinder())

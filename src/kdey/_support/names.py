@@ -1,7 +1,7 @@
-"""Stable names of types: what model files and fingerprints call a class, wherever its code lives.
+"""Stable names of types: how model files and fingerprints refer to a class wherever its code is.
 
-A class keeps the name under which it was first written to a file. Code that moves gets an entry in
-:data:`MOVED_TYPES`, and files, search logs and results written before go on loading.
+A class keeps the name under which it was first written to a file. A class whose code moves gets an
+entry in :data:`MOVED_TYPES`, so that older files, search logs and results can still be loaded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-#: Name of a class when it was first written, and the module it lives in now.
+#: From the name under which a class was first written to the module that has it now.
 MOVED_TYPES = {
     "kdey.automatic.bins:AutomaticBins": "kdey.tuning.bins",
     "kdey.automatic.hold_outs:Effort": "kdey.rows.interface",
@@ -39,7 +39,7 @@ MOVED_TYPES = {
     "kdey.stages:ClassifierStage": "kdey.posteriors",
     "kdey.stages:FittedStage": "kdey.posteriors",
 }
-#: Classes that were given another name, beside another module.
+#: Classes whose name changed as well as their module.
 RENAMED_TYPES = {"kdey.automatic.hold_outs:Effort": "TuningEffort"}
 
 
@@ -50,13 +50,13 @@ def stable_name(kind: Any) -> str:
 
 
 def current_place(name: str) -> tuple[str, str]:
-    """Return the module and the qualified name that a stable name stands for now."""
+    """Return the module and the qualified name that a stable name refers to now."""
     module, _, qualified = name.partition(":")
     return MOVED_TYPES.get(name, module), RENAMED_TYPES.get(name, qualified)
 
 
 def find_module(name: str) -> ModuleType:
-    """Return the module that a stable name stands for; raises ImportError where there is none."""
+    """Return the module that a stable name refers to; raises ImportError if there is none."""
     return import_module(current_place(name)[0])
 
 

@@ -1,8 +1,8 @@
 """Newton's method for small smooth convex problems with lower bounds.
 
-Bertsekas, "Projected Newton methods for optimization problems with simple constraints" (1982):
-parameters at their bound that the gradient pushes against take a scaled gradient step, the
-others a Newton step, and the move is projected onto the bounds.
+The method is that of Bertsekas, "Projected Newton methods for optimization problems with simple
+constraints" (1982). Parameters that the gradient pushes against their bound take a scaled gradient
+step, all others take a Newton step, and the result is projected onto the bounds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Evaluate: TypeAlias = Callable[[Array], tuple[float, Array, Array]]
 
 #: Distance from a bound, in parameter units, that counts as being at it.
 _AT_BOUND = 1e-6
-#: Share of the largest curvature added to all: solves singular problems by (nearly) shortest
-#: steps, which leaves directions that the objective does not see where they started.
+#: Share of the largest curvature that is added to every curvature. Steps of singular problems are
+#: then (nearly) the shortest ones, and directions that the objective ignores keep their start.
 _RIDGE = 1e-12
 
 
@@ -36,8 +36,8 @@ class Minimum:
     objective : float
     n_iter : int
     converged : bool
-        Whether the last step promised to lower the objective by less than the tolerance, or
-        the objective was low enough.
+        Whether the last step promised to lower the objective by less than the tolerance, or the
+        objective reached ``enough``.
     """
 
     point: Array
@@ -60,7 +60,7 @@ def projected_newton(
     Parameters
     ----------
     evaluate : callable
-        Gives objective, gradient and Hessian.
+        Returns objective, gradient and Hessian at a point.
     start : float64 array of shape (d,)
         At or above ``lower``.
     lower : float64 array of shape (d,)
@@ -71,7 +71,7 @@ def projected_newton(
     enough : float
         Also stop once the objective is this low: for an infimum that is known but not attained.
     """
-    # Far out, or where curvature is all but gone, values overflow: no such step is taken.
+    # Values overflow far from the optimum or without curvature; such steps are not accepted.
     with np.errstate(over="ignore", invalid="ignore"):
         return _iterate(evaluate, np.maximum(start, lower), lower, tol, max_iter, enough)
 
@@ -82,12 +82,12 @@ def _iterate(
     state = evaluate(point)
     for n_iter in range(1, max_iter + 1):
         direction = _direction(point, state[1], state[2], lower)
-        gain = _promise(point, state[1], state[2], direction, lower)
+        decrease = _promised_decrease(point, state[1], state[2], direction, lower)
         moved = _line_search(evaluate, point, state, direction, lower)
         if moved is None:
-            return Minimum(point, state[0], n_iter, gain <= tol)
+            return Minimum(point, state[0], n_iter, decrease <= tol)
         point, state = moved
-        if gain <= tol or state[0] <= enough:
+        if decrease <= tol or state[0] <= enough:
             return Minimum(point, state[0], n_iter, True)
     return Minimum(point, state[0], max_iter, False)
 
@@ -102,13 +102,13 @@ def _direction(point: Array, gradient: Array, hessian: Array, lower: Array) -> A
     return direction
 
 
-def _promise(
+def _promised_decrease(
     point: Array, gradient: Array, hessian: Array, direction: Array, lower: Array
 ) -> float:
-    """Return how much the better of a Newton and a scaled gradient step promises to gain.
+    """Return the decrease promised by the better of a Newton and a scaled gradient step.
 
-    The gradient step is there because a Newton step cut off at the bounds may promise nothing
-    far from the optimum; its own promise is zero only where the optimality conditions hold.
+    A Newton step that is cut off at the bounds may promise nothing far from the optimum. The
+    gradient step promises nothing only if the optimality conditions hold.
     """
     slope = -gradient / np.maximum(np.diag(hessian), np.finfo(np.float64).tiny)
     steps = (np.maximum(point + step, lower) - point for step in (direction, slope))
@@ -122,9 +122,9 @@ def _line_search(
     direction: Array,
     lower: Array,
 ) -> tuple[Array, tuple[float, Array, Array]] | None:
-    """Halve the step until the objective falls; None where no step is good enough."""
+    """Halve the step until the objective falls; return None if no step is good enough."""
     value, gradient, _ = state
-    # A fall within rounding is taken on trust: the gradient is accurate far below it.
+    # A change within rounding is accepted, because the gradient is far more accurate.
     rounding = 8.0 * np.finfo(np.float64).eps * (1.0 + abs(value))
     size = 1.0
     for _ in range(60):

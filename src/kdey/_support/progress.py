@@ -1,4 +1,8 @@
-"""Progress of long calls: how far, how fast, how long still."""
+"""Progress of long calls: how far, how fast, and the time left.
+
+rich draws the bar where it is installed; without it, one line is rewritten in place. The rest is
+the rule that decides whether anything is shown, which neither rich nor tqdm has.
+"""
 
 from __future__ import annotations
 
@@ -74,16 +78,16 @@ def progress(
 
     Notes
     -----
-    Everything goes to standard error, through rich where it is installed.
+    Everything goes to standard error.
     """
     if enabled not in (True, False, "auto"):
         raise ValueError(f'enabled must be "auto", True or False, got {enabled!r}')
     items = steps if isinstance(steps, Iterable) else range(index(steps))
     total = len(items) if isinstance(items, Sized) else None
-    return Progress(items, total, _display(description, total) if _wanted(enabled) else None)
+    return Progress(items, total, _display(description, total) if _is_enabled(enabled) else None)
 
 
-def _wanted(enabled: bool | Literal["auto"]) -> bool:
+def _is_enabled(enabled: bool | Literal["auto"]) -> bool:
     if os.environ.get("KDEY_PROGRESS") == "0" or not enabled or sys.stderr is None:
         return False
     if enabled is True or _in_notebook():
@@ -128,7 +132,7 @@ class _RichDisplay:
 
 
 class _PlainDisplay:
-    """Without rich: one line written over and over, ten times a second at most."""
+    """Without rich: one line rewritten in place, at most ten times a second."""
 
     def __init__(self, description: str) -> None:
         self._description, self._next, self._line = description, 0.0, ""

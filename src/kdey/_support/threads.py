@@ -1,4 +1,4 @@
-"""How many threads and processes a call may use: scikit-learn's ``n_jobs`` read as joblib does."""
+"""Threads and processes: the meaning of ``n_jobs``, parallel jobs, and a limit on BLAS threads."""
 
 from __future__ import annotations
 
@@ -19,46 +19,53 @@ T = TypeVar("T")
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return the number of native threads for ``n_jobs`` (None: 1, -1: all cores)."""
+    """Return the number of native threads for ``n_jobs`` (None: 1, -1: all cores).
+
+    Raises ValueError unless ``n_jobs`` is None or a non-zero integer.
+    """
     if n_jobs is None:
         return 1
-    whole = isinstance(n_jobs, Integral | float) and not isinstance(n_jobs, bool)
-    if not whole or n_jobs % 1 != 0 or n_jobs == 0:
+    is_number = isinstance(n_jobs, Integral | float) and not isinstance(n_jobs, bool)
+    if not is_number or n_jobs % 1 != 0 or n_jobs == 0:
         raise ValueError(f"n_jobs must be a non-zero integer or None, got {n_jobs!r}")
-    if _no_processes():
-        # joblib would say that it can start no processes here; threads can be.
+    if _cannot_start_processes():
+        # joblib would warn that it cannot start processes here; threads it can.
         with parallel_config(backend="threading"):
             return max(1, int(effective_n_jobs(n_jobs)))
     return max(1, int(effective_n_jobs(n_jobs)))
 
 
 def run_jobs(jobs: Sequence[Callable[[], T]], n_jobs: int | None) -> list[T]:
-    """Return what the jobs give, in their order, as many at once as ``n_jobs`` says.
+    """Return the results of the jobs, in their order; up to ``n_jobs`` of them run in parallel.
 
-    One at a time they are plain calls: scikit-learn's ``Parallel`` would set the warning filters
-    of the whole process around each, which threads of the caller must not do at once.
+    If they run one at a time, they are plain calls: scikit-learn's ``Parallel`` would change the
+    warning filters of the whole process around each job, which is not safe if the caller has
+    several threads.
     """
-    if _in_turn(n_jobs):
+    if _runs_sequentially(n_jobs):
         return [job() for job in jobs]
-    # All threads of a process share joblib's pool of workers, and may not start it at once.
+    # All threads of a process share joblib's pool of workers, and only one may start it.
     shares_workers = isinstance(get_active_backend()[0], BACKENDS["loky"])
     with _workers if shares_workers else nullcontext():
-        made: list[T] = Parallel(n_jobs=n_jobs)(delayed(job)() for job in jobs)
-    return made
+        results: list[T] = Parallel(n_jobs=n_jobs)(delayed(job)() for job in jobs)
+    return results
 
 
-def _in_turn(n_jobs: int | None) -> bool:
-    """Return whether joblib would run one job at a time, here; a cluster takes even those."""
-    if n_jobs is not None and _no_processes():
+def _runs_sequentially(n_jobs: int | None) -> bool:
+    """Return whether joblib would run one job at a time in this process.
+
+    The backend of a cluster gets even a single job.
+    """
+    if n_jobs is not None and _cannot_start_processes():
         return True
-    own = getattr(get_active_backend()[0], "default_n_jobs", 1) == 1
-    return own and int(effective_n_jobs(n_jobs)) == 1
+    is_local = getattr(get_active_backend()[0], "default_n_jobs", 1) == 1
+    return is_local and int(effective_n_jobs(n_jobs)) == 1
 
 
-def _no_processes() -> bool:
-    """Return whether joblib would want processes in a worker that must not have children.
+def _cannot_start_processes() -> bool:
+    """Return whether joblib would start processes from a worker that may not have children.
 
-    The workers of ``multiprocessing.Pool`` are such. joblib takes one job there, with a warning.
+    Workers of ``multiprocessing.Pool`` may not. joblib runs one job at a time there and warns.
     """
     return bool(current_process().daemon) and not getattr(
         get_active_backend()[0], "supports_sharedmem", False
@@ -66,7 +73,7 @@ def _no_processes() -> bool:
 
 
 class _Lock:
-    """A lock that a forked child finds open: the thread that held it is not there."""
+    """A lock that is open in a forked child, where the thread that held it does not exist."""
 
     def __init__(self) -> None:
         self._renew()
@@ -74,23 +81,24 @@ class _Lock:
             os.register_at_fork(after_in_child=self._renew)
 
     def _renew(self) -> None:
-        self._held = threading.RLock()
+        self._lock = threading.RLock()
 
     def __enter__(self) -> None:
-        self._held.acquire()
+        self._lock.acquire()
 
     def __exit__(self, *error: object) -> None:
-        self._held.release()
+        self._lock.release()
 
 
+#: Guards the start of joblib's workers.
 _workers = _Lock()
 
 
 class _BlasLimit:
-    """One BLAS thread for as long as anyone asks for it.
+    """A context manager that limits BLAS to one thread while at least one thread is inside.
 
-    The number is a setting of the whole process. Were every thread to set and restore it for
-    itself, one that came while another was inside would "restore" what the other had set.
+    The number of BLAS threads is a setting of the whole process. If every thread set and restored
+    it by itself, a thread that enters while another is inside would "restore" the other's limit.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,4 @@
-"""Parameters that are one number: the checks that name them.
-
-Weights of instances: the one check that all of them pass.
-"""
+"""Validation of parameters and weights; every error message names the parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
-    """Return ``value`` as an int of at least ``least``, or raise naming the parameter."""
+    """Return ``value`` as an int; raises ValueError unless it is at least ``least``."""
     try:
         number = index(value)
     except TypeError:
@@ -26,22 +23,22 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 
 def check_share(value: Any, name: str) -> float:
-    """Return ``value`` as a float strictly between 0 and 1, or raise naming the parameter."""
+    """Return ``value`` as a float; raises ValueError unless it is strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
         raise ValueError(f"{name} must be a number in (0, 1), got {value!r}")
     return float(value)
 
 
 def check_positive(value: Any, name: str) -> float:
-    """Return ``value`` as a positive, finite float, or raise naming the parameter."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0.0 < float(value) < float("inf"):
+    """Return ``value`` as a float; raises ValueError unless it is positive and finite."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 < float(value) < float("inf"):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
     return float(value)
 
 
 def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
-    """Return ``value``, one of the names ``allowed``, or raise naming the parameter."""
+    """Return ``value``; raises ValueError unless it is one of the names in ``allowed``."""
     names = list(allowed)
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be one of {names}, got {value!r}")
@@ -51,9 +48,22 @@ def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
 def check_weights(
     weights: ArrayLike, size: int, *, name: str = "sample_weight", may_vanish: bool = False
 ) -> NDArray[np.float64]:
-    """Return ``weights`` as contiguous float64 of shape (size,): finite and non-negative.
+    """Return ``weights`` as a contiguous float64 array of shape (size,).
 
-    All of them may be zero only where ``may_vanish``.
+    Parameters
+    ----------
+    weights : array-like of shape (size,)
+        Finite and non-negative, with a finite sum.
+    size : int
+    name : str
+        What to call the argument in messages.
+    may_vanish : bool
+        Whether all weights may be zero.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not such numbers.
     """
     try:
         w = np.ascontiguousarray(weights, dtype=np.float64)
@@ -62,8 +72,8 @@ def check_weights(
     if w.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {w.shape}")
     if not np.isfinite(w).all() or (w < 0).any() or not (may_vanish or w.any()):
-        wanted = " and non-negative" if may_vanish else ", non-negative and not all zero"
-        raise ValueError(f"{name} must be finite{wanted}")
+        condition = " and non-negative" if may_vanish else ", non-negative and not all zero"
+        raise ValueError(f"{name} must be finite{condition}")
     with np.errstate(over="ignore"):
         total = w.sum()
     if not np.isfinite(total):

@@ -1,8 +1,8 @@
-"""Warnings that can be muted for one thread alone.
+"""Warnings that can be muted in one thread only.
 
-``warnings.catch_warnings`` changes the filters of the whole process: where two threads enter and
-leave it in turns, the filters of one stay behind for good (before Python 3.14). So what kdey
-gives and may want to mute itself, it gives by :func:`warn` and mutes by :func:`muted`.
+``warnings.catch_warnings`` changes the filters of the whole process: if two threads enter and leave
+it alternately, the filters of one of them stay in place (before Python 3.14). Warnings that kdey
+may have to mute are therefore issued by :func:`warn` and muted by :func:`muted`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _MUTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("muted", default=())
 
 
 def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
-    """As ``warnings.warn``, unless ``category`` is muted here."""
+    """Issue a warning as ``warnings.warn`` does, unless ``category`` is muted in this thread."""
     if not issubclass(category, _MUTED.get()):
         warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
 @contextmanager
 def muted(*categories: type[Warning]) -> Iterator[None]:
-    """Mute what :func:`warn` would say of these categories, in this thread alone."""
-    before = _MUTED.set((*_MUTED.get(), *categories))
+    """Mute warnings of these categories that :func:`warn` issues in this thread."""
+    token = _MUTED.set((*_MUTED.get(), *categories))
     try:
         yield
     finally:
-        _MUTED.reset(before)
+        _MUTED.reset(token)

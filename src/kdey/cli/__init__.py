@@ -1,4 +1,4 @@
-"""The command line ``kdey``: one file per command, loaded when it is asked for."""
+"""The command line ``kdey``: one file per command, loaded when it is called."""
 
 from __future__ import annotations
 

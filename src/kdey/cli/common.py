@@ -1,17 +1,21 @@
-"""What the commands on tables share: errors in one line, lists of columns, output."""
+"""What the commands share: errors in one line, lists and settings from options, output."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import io
 import sys
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -19,18 +23,18 @@ OUTPUTS = ("table", "csv", "json", "parquet")
 
 
 class InputError(click.ClickException):
-    """Something in the files or options that the user can mend."""
+    """Something in the files or options that the user can correct."""
 
     exit_code = 2
 
 
 def guarded(command: Command) -> Command:
-    """Give a command ``--debug``; without it what the user can mend is one line, exit code 2."""
+    """Give a command ``--debug``; without it, an error of the user's is one line, exit code 2."""
 
     @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
     @functools.wraps(command)
     def run(*args: Any, debug: bool, **options: Any) -> Any:
-        with _spoken_warnings():
+        with _warnings_as_lines():
             try:
                 return command(*args, **options)
             except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
@@ -51,14 +55,14 @@ def _without_number(error: BaseException, text: str) -> str:
 
 
 @contextmanager
-def _spoken_warnings() -> Iterator[None]:
-    """Say each warning once, in one line on standard error."""
-    told: set[str] = set()
+def _warnings_as_lines() -> Iterator[None]:
+    """Write each warning once, as one line on standard error."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in told:
-            told.add(text)
+        if text not in shown:
+            shown.add(text)
             say(f"warning: {text}")
 
     with warnings.catch_warnings():
@@ -73,26 +77,26 @@ def say(line: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Return a text with control characters spelled out: a terminal would obey those of a table."""
+    """Return a text with control characters spelled out, which a terminal would obey."""
     return "".join(
         f"\\x{ord(sign):02x}" if unicodedata.category(sign) == "Cc" else sign for sign in text
     )
 
 
-def names(given: Iterable[str]) -> list[str]:
-    """Return names given by repeated options, by commas, or both."""
-    return [name.strip() for one in given for name in one.split(",") if name.strip()]
+def names(texts: Iterable[str]) -> list[str]:
+    """Return the names in repeated options, in lists separated by commas, or in both."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def settings(given: Iterable[str], option: str) -> dict[str, Any]:
-    """Return what ``name=value`` options say; values are numbers, None, lists, else texts."""
-    made = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+def settings(texts: Iterable[str], option: str) -> dict[str, Any]:
+    """Return the settings of ``name=value`` options; values are numbers, None, lists or texts."""
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise click.UsageError(f"{option} takes name=value, got {one!r}")
-        made[name.strip()] = literal(value.strip())
-    return made
+            raise click.UsageError(f"{option} takes name=value, got {text!r}")
+        values[name.strip()] = literal(value.strip())
+    return values
 
 
 def literal(text: str) -> Any:
@@ -106,7 +110,7 @@ def literal(text: str) -> Any:
         return text
 
 
-def deliver(table: Any, format: str | None, output: str | None) -> None:
+def deliver(table: pa.Table, format: str | None, output: str | None) -> None:
     """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
     from kdey._support.files import write_whole
     from kdey.tables.files import format_of, table_bytes
@@ -122,28 +126,26 @@ def deliver(table: Any, format: str | None, output: str | None) -> None:
         say(f"wrote {output}")
 
 
-def _drawn(table: Any) -> str:
+def _drawn(table: pa.Table) -> str:
     """Return a table as text, numbers with four digits."""
-    import io
-
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD)
-    for column in table.schema:
-        number = str(column.type).startswith(("double", "float", "int"))
-        drawn.add_column(Text(printable(column.name)), justify="right" if number else "left")
-    for row in table.to_pylist():
-        drawn.add_row(*(Text(_cell(value)) for value in row.values()))
+    from kdey.tables.display import Cell, Column, Row, Table
+    from kdey.tables.formats import terminal_table
+
+    columns = tuple(
+        Column(printable(field.name), str(field.type).startswith(("double", "float", "int")))
+        for field in table.schema
+    )
+    rows = tuple(Row(tuple(Cell(_text(v)) for v in row.values())) for row in table.to_pylist())
     stream = io.StringIO()
     width = None if sys.stdout.isatty() else 200
-    Console(file=stream, width=width).print(drawn)
+    shown = terminal_table(Table("output", "", columns, rows), ruled=False)
+    Console(file=stream, width=width).print(shown)
     return stream.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None or value != value:
         return ""
     return f"{value:.4f}" if isinstance(value, float) else printable(str(value))

@@ -12,6 +12,7 @@ from kdey.cli.common import InputError
 
 if TYPE_CHECKING:
     from kdey.paper.datasets.registry import Entry
+    from kdey.tables.display import RowKind
 
 _DIRECTORY = click.option(
     "--data-dir",
@@ -31,25 +32,29 @@ def data() -> None:
 def list_(group: str | None, data_dir: str | None) -> None:
     """Print all data sets and where they are found now."""
     from rich.console import Console
-    from rich.table import Table
 
     from kdey.paper.datasets.checking import place
     from kdey.paper.datasets.registry import GROUPS, entries
+    from kdey.tables.display import Cell, Column, Row, Table
+    from kdey.tables.formats import terminal_table
 
     if group is not None and group not in GROUPS:
         raise click.BadParameter(f"must be one of {', '.join(GROUPS)}", param_hint="--group")
-    table = Table()
-    for heading in ("name", "group", "rows", "classes", "found"):
-        table.add_column(heading, justify="right" if heading in ("rows", "classes") else "left")
+    columns = tuple(
+        Column(heading, numeric=heading in ("rows", "classes"))
+        for heading in ("name", "group", "rows", "classes", "found")
+    )
+    rows = []
     with _one_line_errors():
         for entry in entries():
             if group in (None, entry.group):
                 numbers = (f"{n:,}" if n is not None else "" for n in (entry.rows, entry.classes))
-                found = place(entry, data_dir)
-                style = "dim" if found == "missing" else None
-                table.add_row(entry.short_name, entry.group, *numbers, found, style=style)
+                location = place(entry, data_dir)
+                texts = (entry.short_name, entry.group, *numbers, location)
+                kind: RowKind = "muted" if location == "missing" else "plain"
+                rows.append(Row(tuple(map(Cell, texts)), kind))
     console = Console(highlight=False)
-    console.print(table)
+    console.print(terminal_table(Table("data sets", "Data sets", columns, tuple(rows))))
     console.print("missing: `kdey data fetch NAME`, or set KDEY_DATA to a directory that has it")
 
 
@@ -86,10 +91,10 @@ def path(name: str, data_dir: str | None) -> None:
 
     (entry,) = _entries((name,), groups=False)
     with _one_line_errors():
-        found = paths(entry, data_dir)
-    for place in found:
+        files = paths(entry, data_dir)
+    for place in files:
         click.echo(place)
-    if not found:
+    if not files:
         click.echo(f"{entry.full_name} comes with scikit-learn: it has no file", err=True)
 
 
@@ -120,16 +125,16 @@ def _entries(names: tuple[str, ...], groups: bool = True) -> list[Entry]:
     """Return the data sets of names and groups; an unknown one is a usage error."""
     from kdey.paper.datasets.registry import GROUPS, entries, find
 
-    found = []
+    chosen = []
     for name in names:
         if groups and name in GROUPS:
-            found += [entry for entry in entries() if entry.group == name]
+            chosen += [entry for entry in entries() if entry.group == name]
             continue
         try:
-            found.append(find(name))
+            chosen.append(find(name))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-    return found
+    return chosen
 
 
 @contextmanager

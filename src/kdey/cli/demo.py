@@ -1,13 +1,10 @@
-"""``kdey demo``: the paper's methods on handwritten digits whose mix has shifted.
-
-``kdey demo``.
-"""
+"""``kdey demo``: the paper's methods on handwritten digits whose mix has shifted."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 import numpy as np
@@ -35,14 +32,35 @@ from kdey import (
 )
 from kdey.cli.common import guarded
 from kdey.metrics import absolute_error
-from kdey.posteriors import predict_posteriors, training_posteriors
+from kdey.posteriors import (
+    Posteriors,
+    TrainingPosteriors,
+    predict_posteriors,
+    training_posteriors,
+)
 from kdey.protocols import LabelledBags
+from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.tables.display import Cell, Row, RowKind, Table, headings
+from kdey.tables.formats import terminal_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Array = NDArray[np.float64]
+PosteriorQuantifier: TypeAlias = AggregativeQuantifier | OneVsAll
 _BAG_SIZE = 500
 
 
-def demo_methods(seed: int) -> dict[str, Any]:
+@click.command()
+@click.option("--bags", default=200, show_default=True, help="Number of test bags.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the splits and bags.")
+@guarded
+def demo(bags: int, seed: int) -> None:
+    """Compare the paper's methods on scikit-learn's handwritten digits."""
+    run_demo(n_bags=bags, seed=seed)
+
+
+def demo_methods(seed: int) -> dict[str, PosteriorQuantifier]:
     """Return the twelve methods of the paper and the two baselines below them."""
     return {
         "CC": CC(),
@@ -63,7 +81,7 @@ def demo_methods(seed: int) -> dict[str, Any]:
 
 
 def run_demo(*, n_bags: int = 200, seed: int = 0) -> None:
-    """Fit, draw shifted bags, estimate, and print what came out."""
+    """Fit, draw shifted bags, estimate, and print the results."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -82,16 +100,15 @@ def run_demo(*, n_bags: int = 200, seed: int = 0) -> None:
     bags = protocol.bags(y_pool)
     accuracy = float(np.mean(pool.argmax(axis=1) == y_pool))
     _print_setting(console, len(y_train), accuracy, n_bags)
-    results = {
-        name: _evaluate(method.fit_posteriors, method, training, pool, bags)
-        for name, method in demo_methods(seed).items()
+    outcomes = {
+        name: _evaluate(method, training, pool, bags) for name, method in demo_methods(seed).items()
     }
-    _print_table(console, results)
-    _print_example(console, results, bags)
-    _print_words(console, results)
+    console.print(terminal_table(_errors_table(outcomes), titled=True))
+    console.print(terminal_table(_example_table(outcomes, bags), titled=True))
+    _print_summary(console, outcomes)
 
 
-def _print_setting(console: Any, n_training: int, accuracy: float, n_bags: int) -> None:
+def _print_setting(console: Console, n_training: int, accuracy: float, n_bags: int) -> None:
     console.print(
         "\n[bold]Handwritten digits at a quarter of their pixels.[/bold] A logistic regression "
         f"learnt from {n_training} labelled images is right on {accuracy:.0%} of new ones. In "
@@ -101,59 +118,56 @@ def _print_setting(console: Any, n_training: int, accuracy: float, n_bags: int) 
     )
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What one method gave: estimates (n_bags, k), absolute errors (n_bags,), and its time."""
+
+    estimates: Array
+    errors: Array
+    seconds: float
+
+
 def _evaluate(
-    fit: Callable[..., Any], method: Any, training: Any, pool: Any, bags: LabelledBags
-) -> tuple[Array, Array, float]:
-    """Return the estimates, their absolute errors and the seconds they took."""
+    method: PosteriorQuantifier, training: TrainingPosteriors, pool: Posteriors, bags: LabelledBags
+) -> Outcome:
     start = time.perf_counter()
-    fit(training.posteriors, training.labels)
+    method.fit_posteriors(training.required(), training.labels)
     estimates = method.aggregate_bags(pool, bags.bags)
     seconds = time.perf_counter() - start
-    return estimates, absolute_error(bags.prevalences, estimates), seconds
+    return Outcome(estimates, absolute_error(bags.prevalences, estimates), seconds)
 
 
-def _print_table(console: Any, results: dict[str, tuple[Array, Array, float]]) -> None:
-    from rich.table import Table
-
-    table = Table(title="Mean absolute error per class, in percentage points")
-    for heading in ("method", "mean", "worst bag", "ms per bag with fit"):
-        table.add_column(heading, justify="left" if heading == "method" else "right")
-    best = min(errors.mean() for _, errors, _ in results.values())
-    for name, (estimates, errors, seconds) in results.items():
-        table.add_row(
-            name,
-            f"{100 * errors.mean():.2f}",
-            f"{100 * errors.max():.2f}",
-            f"{1000 * seconds / len(estimates):.2f}",
-            style="bold green" if errors.mean() == best else None,
-        )
-    console.print(table)
+def _errors_table(outcomes: dict[str, Outcome]) -> Table:
+    names = ("mean", "worst bag", "ms per bag with fit")
+    best = min(outcome.errors.mean() for outcome in outcomes.values())
+    rows = []
+    for name, outcome in outcomes.items():
+        errors, milliseconds = outcome.errors, 1000 * outcome.seconds / len(outcome.estimates)
+        texts = (f"{100 * errors.mean():.2f}", f"{100 * errors.max():.2f}", f"{milliseconds:.2f}")
+        kind: RowKind = "best" if errors.mean() == best else "plain"
+        rows.append(Row.named(name, map(Cell, texts), kind))
+    title = "Mean absolute error per class, in percentage points"
+    return Table("errors", title, headings("method", names), tuple(rows))
 
 
-def _print_example(
-    console: Any, results: dict[str, tuple[Array, Array, float]], bags: LabelledBags
-) -> None:
-    """Show one strongly shifted bag, digit by digit."""
-    from rich.table import Table
-
+def _example_table(outcomes: dict[str, Outcome], bags: LabelledBags) -> Table:
+    """Return one strongly shifted bag, digit by digit."""
     bag = int(np.argmax(np.abs(bags.prevalences - 0.1).sum(axis=1)))
-    table = Table(title=f"The most shifted bag (number {bag}), per cent of each digit")
-    table.add_column("")
-    for digit in range(10):
-        table.add_column(str(digit), justify="right")
-    table.add_row("training", *["10"] * 10)
-    table.add_row("truth", *_percent(bags.prevalences[bag]), style="bold")
-    for name in ("CC", "KDEy-ML"):
-        table.add_row(name, *_percent(results[name][0][bag]))
-    console.print(table)
+    rows = [
+        Row.named("training", [Cell("10")] * 10),
+        Row.named("truth", _percent(bags.prevalences[bag])),
+        *(Row.named(name, _percent(outcomes[name].estimates[bag])) for name in ("CC", "KDEy-ML")),
+    ]
+    title = f"The most shifted bag (number {bag}), per cent of each digit"
+    return Table("example", title, headings("", [str(digit) for digit in range(10)]), tuple(rows))
 
 
-def _percent(prevalence: Array) -> list[str]:
-    return [f"{100 * share:.1f}" for share in prevalence]
+def _percent(prevalence: Array) -> list[Cell]:
+    return [Cell(f"{100 * share:.1f}") for share in prevalence]
 
 
-def _print_words(console: Any, results: dict[str, tuple[Array, Array, float]]) -> None:
-    errors = {name: float(e.mean()) for name, (_, e, _) in results.items()}
+def _print_summary(console: Console, outcomes: dict[str, Outcome]) -> None:
+    errors = {name: float(outcome.errors.mean()) for name, outcome in outcomes.items()}
     best = min(errors, key=lambda name: errors[name])
     console.print(
         "\n[bold]What you just saw.[/bold] Counting the classifier's decisions (CC) is off by "
@@ -164,14 +178,3 @@ def _print_words(console: Any, results: dict[str, tuple[Array, Array, float]]) -
         f"chose its own bandwidths, has {100 * errors['KDEy-ML']:.2f}. All methods saw the same "
         "classifier, the same training posteriors and the same bags.\n"
     )
-
-
-@click.command()
-@click.option("--bags", default=200, show_default=True, help="Number of test bags.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the splits and bags.")
-@guarded
-def demo(bags: int, seed: int) -> None:
-    """Compare the paper's methods on scikit-learn's handwritten digits."""
-    from kdey.cli.demo import run_demo
-
-    run_demo(n_bags=bags, seed=seed)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
 from kdey.cli.options import group_options, grouping_of
+
+if TYPE_CHECKING:
+    from kdey.groups import FileGroups
+    from kdey.groups.answers import GroupAnswers
 
 
 @click.command()
@@ -37,15 +41,16 @@ def estimate(model: str, table: str, **options: Any) -> None:
     may be larger than memory. Columns are found by name.
     """
     check_table_output(options)
-    made = _estimated(model, table, options)
-    deliver(made.table(options["wide"]), options["format"], options["output"])
-    _tell(made.answers)
-    if options["fail_on_misfit"] and made.answers.misfits:
-        say(f"{made.answers.misfits} of {len(made.answers)} groups do not fit the training classes")
+    groups = _estimate_groups(model, table, options)
+    deliver(groups.table(options["wide"]), options["format"], options["output"])
+    answers = groups.answers
+    _report_problems(answers)
+    if options["fail_on_misfit"] and answers.misfits:
+        say(f"{answers.misfits} of {len(answers)} groups do not fit the training classes")
         raise click.exceptions.Exit(1)
 
 
-def _estimated(model: str, table: str, options: dict[str, Any]) -> Any:
+def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGroups:
     from kdey import load
     from kdey._support.progress import progress
     from kdey.groups import GroupSettings, estimate_file
@@ -71,11 +76,11 @@ def _estimated(model: str, table: str, options: dict[str, Any]) -> Any:
         )
 
 
-def _tell(answers: Any) -> None:
-    """Say how many groups have something the matter with them."""
+def _report_problems(answers: GroupAnswers) -> None:
+    """Say how many groups have a problem, and which."""
     from collections import Counter
 
-    counts = Counter(part for one in answers.status for part in one.split("; "))
-    told = [f"{n} {status}" for status, n in counts.items() if status != "ok"]
-    if told:
-        say(f"{len(answers)} groups: {', '.join(told)}")
+    counts = Counter(part for status in answers.status for part in status.split("; "))
+    problems = [f"{n} {part}" for part, n in counts.items() if part != "ok"]
+    if problems:
+        say(f"{len(answers)} groups: {', '.join(problems)}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,13 @@ from kdey.cli.options import (
     protocol_options,
     read_labelled,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kdey import Results
+    from kdey.quantifiers.base import BaseQuantifier
+    from kdey.tables.training import TrainingTable
 
 
 @click.command()
@@ -44,36 +52,38 @@ def evaluate(table: str, **options: Any) -> None:
     drawn from the other.
     """
     check_table_output(options)
-    made = _of_model(table, options) if options["model"] else _of_methods(table, options)
-    frame = made.to_frame("pyarrow") if options["each_bag"] else made.summary("pyarrow")
+    results = (
+        _evaluate_model(table, options) if options["model"] else _evaluate_methods(table, options)
+    )
+    frame = results.to_frame("pyarrow") if options["each_bag"] else results.summary("pyarrow")
     deliver(frame, options["format"], options["output"])
 
 
-def _of_methods(table: str, options: dict[str, Any]) -> Any:
+def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
     from sklearn.model_selection import train_test_split
 
     from kdey import fit_many
     from kdey.cli.common import settings
 
-    wanted = names(options["methods"])
-    unknown = [name for name in wanted if name not in METHODS]
+    chosen = names(options["methods"])
+    unknown = [name for name in chosen if name not in METHODS]
     if unknown:
         raise click.UsageError(f"--methods: no {unknown[0]!r}; known are {', '.join(METHODS)}")
     training = _labelled(table, options)
     seed, jobs = options["seed"], options["jobs"]
-    given = settings(options["classifier_options"], "--classifier-option")
-    classifier = make_classifier(options["classifier"], given, seed, training.layout)
+    classifier_settings = settings(options["classifier_options"], "--classifier-option")
+    classifier = make_classifier(options["classifier"], classifier_settings, seed, training.layout)
     parts = train_test_split(
         training.X, training.y, test_size=options["test"], random_state=seed, stratify=training.y
     )
     say(f"fitting on {len(parts[0]):,} rows, bags from {len(parts[1]):,}")
-    chosen = {name: make_method(name, classifier, {}, seed, jobs) for name in wanted}
-    return _evaluated(
-        fit_many(chosen, parts[0], parts[2], n_jobs=jobs), parts[1], parts[3], options
+    methods = {name: make_method(name, classifier, {}, seed, jobs) for name in chosen}
+    return _evaluate_fitted(
+        fit_many(methods, parts[0], parts[2], n_jobs=jobs), parts[1], parts[3], options
     )
 
 
-def _of_model(table: str, options: dict[str, Any]) -> Any:
+def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey import load
     from kdey.tables.files import TableError, TableFile
     from kdey.tables.layout import TableLayout, require
@@ -90,17 +100,19 @@ def _of_model(table: str, options: dict[str, Any]) -> Any:
         usable = usable_rows(frame, layout.features, options["missing"])
         frame = frame if usable.all() else frame.filter(usable.tolist())
         y = table_labels(frame, options["label"], quantifier.classes_)
-        return _evaluated({options["model"]: quantifier}, layout.matrix(frame), y, options)
+        return _evaluate_fitted({options["model"]: quantifier}, layout.matrix(frame), y, options)
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
 
 
-def _labelled(table: str, options: dict[str, Any]) -> Any:
+def _labelled(table: str, options: dict[str, Any]) -> TrainingTable:
     chosen = (options[name] for name in ("label", "features", "ignore", "missing"))
     return read_labelled(table, *chosen)
 
 
-def _evaluated(fitted: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
+def _evaluate_fitted(
+    fitted: Mapping[str, BaseQuantifier], X: Any, y: NDArray[Any], options: dict[str, Any]
+) -> Results:
     import kdey
 
     return kdey.evaluate(fitted, X, y, make_protocol(options), metrics=names(options["metrics"]))

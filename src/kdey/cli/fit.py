@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdey.cli.common import check_output, guarded, names, say, settings
-from kdey.cli.group import config_option
 from kdey.cli.options import (
+    config_option,
     fit_options,
     label_options,
     make_classifier,
@@ -17,6 +17,10 @@ from kdey.cli.options import (
     model_options,
     read_labelled,
 )
+
+if TYPE_CHECKING:
+    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.tables.training import TrainingTable
 
 
 @click.command()
@@ -53,45 +57,53 @@ def fit(table: str, label: str, output: str, **options: Any) -> None:
         options["missing"],
         options["scores"],
     )
-    made = _fitted(training, names(options["scores"]), table, options)
+    quantifier = _fit(training, names(options["scores"]), table, options)
     from kdey import save
 
-    save(made, output)
-    say(
-        f"{type(made).__name__} on {len(training.y):,} rows, {len(made.classes_)} classes; "
-        f"wrote {output}"
-    )
+    save(quantifier, output)
+    n_rows, n_classes = len(training.y), len(quantifier.classes_)
+    say(f"{type(quantifier).__name__} on {n_rows:,} rows, {n_classes} classes; wrote {output}")
 
 
-def _fitted(training: Any, scores: list[str], table: str, options: dict[str, Any]) -> Any:
+def _fit(
+    training: TrainingTable, scores: list[str], table: str, options: dict[str, Any]
+) -> AggregativeQuantifier:
     from kdey.tables.files import TableError
 
-    own = settings(options["options"], "--option")
+    method_settings = settings(options["options"], "--option")
     name, seed, jobs = options["method"], options["seed"], options["jobs"]
     try:
         if scores:
-            return _fit_scores(make_method(name, None, own, seed, jobs), training, scores)
-        given = settings(options["classifier_options"], "--classifier-option")
-        classifier = make_classifier(options["classifier"], given, seed, training.layout)
-        made = make_method(name, classifier, own, seed, jobs).fit(training.X, training.y)
-        made.table_ = training.layout.to_dict()
+            unfitted = make_method(name, None, method_settings, seed, jobs)
+            return _fit_scores(unfitted, training, scores)
+        classifier_settings = settings(options["classifier_options"], "--classifier-option")
+        classifier = make_classifier(
+            options["classifier"], classifier_settings, seed, training.layout
+        )
+        quantifier = make_method(name, classifier, method_settings, seed, jobs)
+        quantifier.fit(training.X, training.y)
+        quantifier.table_ = training.layout.to_dict()
         if options["fold_models"]:
-            _hold(made, training)
+            _keep_fold_models(quantifier, training)
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
-    return made
+    return quantifier
 
 
-def _hold(quantifier: Any, training: Any) -> None:
+def _keep_fold_models(quantifier: AggregativeQuantifier, training: TrainingTable) -> None:
     """Keep the models of the folds in the model, for sharper fit checks."""
     from kdey.diagnostics import hold_fold_models
+    from kdey.report.classifier import kept_training
 
-    posteriors = getattr(getattr(quantifier, "training_", None), "posteriors", None)
-    if posteriors is not None and hasattr(quantifier, "classifier_"):
+    kept = kept_training(quantifier)
+    if kept is not None and kept.posteriors is not None:
         hold_fold_models(quantifier, training.X, training.y)
 
 
-def _fit_scores(quantifier: Any, training: Any, scores: list[str]) -> Any:
+def _fit_scores(
+    quantifier: AggregativeQuantifier, training: TrainingTable, scores: list[str]
+) -> AggregativeQuantifier:
+    """Fit on columns of scores, which may stand in any order."""
     import numpy as np
 
     from kdey.groups.scoring import bad_score, match_scores
@@ -100,9 +112,9 @@ def _fit_scores(quantifier: Any, training: Any, scores: list[str]) -> Any:
     classes = np.unique(training.y)
     ordered = match_scores(scores, classes)
     p = training.X[:, [scores.index(name) for name in ordered]]
-    found = bad_score(p)
-    if found is not None:
-        raise ValueError(f"row {found[0] + 1} {found[1]}: the scores must be posteriors")
-    made = quantifier.fit_posteriors(p, training.y)
-    made.table_ = TableLayout(training.layout.label, scores=tuple(ordered)).to_dict()
-    return made
+    fault = bad_score(p)
+    if fault is not None:
+        raise ValueError(f"row {fault[0] + 1} {fault[1]}: the scores must be posteriors")
+    fitted = quantifier.fit_posteriors(p, training.y)
+    fitted.table_ = TableLayout(training.layout.label, scores=tuple(ordered)).to_dict()
+    return fitted

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdey.cli.common import guarded, printable
+
+if TYPE_CHECKING:
+    from kdey.quantifiers.base import BaseQuantifier
 
 
 @click.command()
@@ -28,7 +31,7 @@ def inspect(model: str, as_json: bool) -> None:
         click.echo(printable(f"{name}: {_line(value)}"))
 
 
-def _facts(quantifier: Any, manifest: dict[str, Any]) -> dict[str, Any]:
+def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, Any]:
     from kdey.tables.layout import TableLayout
 
     layout = TableLayout.of(quantifier)
@@ -46,26 +49,28 @@ def _facts(quantifier: Any, manifest: dict[str, Any]) -> dict[str, Any]:
     if layout is not None:
         facts["label column"] = layout.label
         facts["score columns" if layout.scores else "feature columns"] = list(layout.columns)
-        facts["text columns"] = {name: list(seen) for name, seen in (layout.texts or {}).items()}
-    if getattr(quantifier, "tuning_", None) is not None:
-        facts["tuning"] = quantifier.tuning_.summary()
+        facts["text columns"] = {
+            name: list(values) for name, values in (layout.texts or {}).items()
+        }
+    if quantifier.tuning_record is not None:
+        facts["tuning"] = quantifier.tuning_record.summary()
     return {name: value for name, value in facts.items() if value not in (None, {}, [])}
 
 
-def _rows(quantifier: Any) -> int | None:
-    training = getattr(quantifier, "training_", None)
-    return None if training is None else len(training.labels)
+def _rows(quantifier: BaseQuantifier) -> int | None:
+    model = quantifier.interval_model()
+    return None if model is None or model.training is None else len(model.training.labels)
 
 
-def _classifier(quantifier: Any) -> str:
-    made = getattr(quantifier, "classifier_", None)
-    if made is None:
+def _classifier(quantifier: BaseQuantifier) -> str:
+    classifier = quantifier.fitted_classifier
+    if classifier is None:
         return "none: fitted on scores"
-    steps = getattr(made, "steps", None)
-    return type(made if steps is None else steps[-1][1]).__name__
+    steps = getattr(classifier, "steps", None)
+    return type(classifier if steps is None else steps[-1][1]).__name__
 
 
-def _settings(quantifier: Any) -> dict[str, Any]:
+def _settings(quantifier: BaseQuantifier) -> dict[str, Any]:
     plain = (bool, int, float, str)
     return {
         name: value

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdey.cli.common import check_output, guarded, names, say
 from kdey.cli.options import group_options, grouping_of
+
+if TYPE_CHECKING:
+    from kdey.diagnostics import FitCheck
+    from kdey.groups import Grouping, GroupKeys, GroupSettings, ScoredBatch
+    from kdey.intervals import Estimate, IntervalOptions
+    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.report import Report
+    from kdey.tables.files import TableFile
+    from kdey.tables.layout import Frame
 
 #: Groups beyond this number are not checked for fit one by one.
 _MOST_CHECKED = 50
@@ -32,54 +42,104 @@ def report(model: str, table: str, **options: Any) -> None:
     say(f"wrote {options['output']}")
 
 
-def _make(model: str, table: str, options: dict[str, Any]) -> Any:
+def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     """Return the report."""
-    from kdey import load
-    from kdey.groups import Scorer
     from kdey.intervals import IntervalOptions
     from kdey.report import make_report
     from kdey.tables.files import TableError, TableFile
-    from kdey.tables.layout import TableLayout
 
-    quantifier, file = load(model), TableFile.open(table)
-    limits = IntervalOptions(options["confidence"])
-    layout = TableLayout.of(quantifier)
-    frame = file.read(() if layout is None else list(layout.texts or {}))
+    file, limits = TableFile.open(table), IntervalOptions(options["confidence"])
     grouping = grouping_of(options)
-    given = names(options["scores"]) or _named_after_classes(quantifier, frame)
-    try:
-        scorer = Scorer.of(quantifier, given, options["missing"], check_fit=True)
-        no_features = (*grouping.names, *filter(None, [options["label"]]))
-        points, usable = scorer.points(frame, no_features)
-        truth = _truth(quantifier, frame, options["label"])
-        groups = _groups(quantifier, frame, points, usable, grouping, limits, options, scorer)
-    except ValueError as error:
-        raise TableError(f"{file.name}: {error}") from error
-    if not usable.any():
+    scored, truth, groups = _read(model, file, grouping, limits, options)
+    if not scored.batch.usable.any():
         raise TableError(f"{file.name}: no row without a missing value")
-    run = quantifier.estimate_posteriors if scorer.on_posteriors else quantifier.estimate
-    own, check = _checked(quantifier, points, scorer)
     return make_report(
-        run(own, **vars(limits)),
-        quantifier=quantifier,
-        check=check,
+        scored.estimate(limits),
+        quantifier=scored.quantifier,
+        check=scored.check(),
         groups=groups,
         by=grouping.by,
         time=grouping.time,
         truth=truth,
         title=options["title"] or f"Class prevalences in {Path(table).name}",
-        settings=_settings(model, table, int((~usable).sum())),
+        settings=_settings(model, table, int((~scored.batch.usable).sum())),
     )
 
 
-def _named_after_classes(quantifier: Any, frame: Any) -> list[str] | None:
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """A table of which every row is scored and numbered by group."""
+
+    quantifier: AggregativeQuantifier
+    keys: GroupKeys
+    batch: ScoredBatch
+
+    def estimate(self, limits: IntervalOptions) -> Estimate:
+        """Return the estimate of the whole table."""
+        import numpy as np
+
+        from kdey.bags import as_bags
+
+        n_rows = len(self.batch.rows)
+        whole = as_bags([np.arange(n_rows)], n_rows)
+        return self.batch.rows.estimates(self.quantifier, whole, limits)[0]
+
+    def check(self) -> FitCheck | bool:
+        """Return the fit check by the fold models, where the quantifier holds them.
+
+        True in the place of a check: it is made from the posteriors themselves.
+        """
+        import numpy as np
+
+        from kdey.diagnostics import FitChecker
+        from kdey.groups import ScoredRows
+
+        rows = self.batch.rows
+        if not isinstance(rows, ScoredRows) or rows.fold_posteriors is None:
+            return True
+        checker = FitChecker.fit(self.quantifier, held=True)
+        return checker.check_points(rows.fold_posteriors, None, np.random.default_rng(0))
+
+
+def _read(
+    model: str,
+    file: TableFile,
+    grouping: Grouping,
+    limits: IntervalOptions,
+    options: dict[str, Any],
+) -> tuple[_Scored, list[float] | None, list[dict[str, Any]] | None]:
+    """Return the scored table, the shares of its labels and its groups; errors name the file."""
+    from kdey import load
+    from kdey.groups import BatchReader, GroupKeys, GroupSettings, Scorer
+    from kdey.tables.files import TableError
+    from kdey.tables.layout import TableLayout
+
+    quantifier = load(model)
+    layout = TableLayout.of(quantifier)
+    frame = file.read(() if layout is None else list(layout.texts or {}))
+    score_columns = names(options["scores"]) or _named_after_classes(quantifier, frame)
+    try:
+        scorer = Scorer.of(quantifier, score_columns, options["missing"], check_fit=True)
+        keys = GroupKeys(grouping.names)
+        batch = BatchReader(scorer, grouping, label=options["label"]).batch(frame, keys)
+        scored = _Scored(quantifier, keys, batch)
+        truth = _truth(quantifier, frame, options["label"])
+        groups = _groups(scored, GroupSettings(limits, options["min_size"]))
+    except ValueError as error:
+        raise TableError(f"{file.name}: {error}") from error
+    return scored, truth, groups
+
+
+def _named_after_classes(quantifier: AggregativeQuantifier, frame: Frame) -> list[str] | None:
     """Return the score columns of a model fitted on scores, where they are named as its classes."""
     labels = [str(label) for label in quantifier.classes_]
-    fitted_on_scores = not hasattr(quantifier, "n_features_in_")
+    fitted_on_scores = quantifier.n_features is None
     return labels if fitted_on_scores and set(labels) <= set(frame.columns) else None
 
 
-def _truth(quantifier: Any, frame: Any, label: str | None) -> list[float] | None:
+def _truth(
+    quantifier: AggregativeQuantifier, frame: Frame, label: str | None
+) -> list[float] | None:
     """Return the share of each class among known labels."""
     if label is None:
         return None
@@ -87,61 +147,42 @@ def _truth(quantifier: Any, frame: Any, label: str | None) -> list[float] | None
     from kdey.tables.training import labels_seen
 
     require(frame, [label], "label column")
-    given = labels_seen(frame, label, quantifier.classes_)
-    if len(given) == 0:
+    labels = labels_seen(frame, label, quantifier.classes_)
+    if len(labels) == 0:
         raise ValueError(f"label column {label!r} holds no labels")
-    return [float((given == one).mean()) for one in quantifier.classes_]
+    return [float((labels == name).mean()) for name in quantifier.classes_]
 
 
-def _groups(
-    quantifier: Any,
-    frame: Any,
-    points: Any,
-    usable: Any,
-    grouping: Any,
-    limits: Any,
-    options: dict[str, Any],
-    scorer: Any,
-) -> Any:
+def _groups(scored: _Scored, settings: GroupSettings) -> list[dict[str, Any]] | None:
     """Return the table of groups as the report takes it; None without keys."""
-    from kdey.groups import FileGroups, GroupKeys, GroupSettings, estimate_groups
-    from kdey.groups.file import key_types
+    from kdey.groups import FileGroups, ScoredRows, estimate_groups
+    from kdey.groups.answers import key_types
 
-    if not grouping.names:
+    keys, batch = scored.keys, scored.batch
+    if not keys.names:
         return None
-    keys = GroupKeys(grouping.names)
-    codes = grouping.encode(frame, keys)
-    import numpy as np
-
-    check = scorer.on_posteriors and len(keys) <= _MOST_CHECKED and _keeps_training(quantifier)
-    settings = GroupSettings(limits, options["min_size"], check_fit=check)
-    lost = np.bincount(codes[~usable], minlength=len(keys))
-    answers = estimate_groups(
-        quantifier, points, codes[usable], len(keys), settings, missing=lost.astype(np.int64)
+    check = (
+        isinstance(batch.rows, ScoredRows)
+        and len(keys) <= _MOST_CHECKED
+        and _keeps_posteriors(scored.quantifier)
     )
-    made = FileGroups(keys, answers, key_types(grouping.keys(frame))).table()
-    return [row for row in made.to_pylist() if row["n"]]
+    answers = estimate_groups(
+        scored.quantifier,
+        batch.rows,
+        batch.usable_codes,
+        len(keys),
+        replace(settings, check_fit=check),
+        missing=batch.missing(len(keys)),
+    )
+    groups = FileGroups(keys, answers, key_types(batch.keys)).table()
+    return [row for row in groups.to_pylist() if row["n"]]
 
 
-def _checked(quantifier: Any, points: Any, scorer: Any) -> tuple[Any, Any]:
-    """Return the classifier's posteriors and the fit check by the fold models, where they are.
+def _keeps_posteriors(quantifier: AggregativeQuantifier) -> bool:
+    from kdey.report.classifier import kept_training
 
-    True in the place of a check: it is made from the posteriors themselves.
-    """
-    if not scorer.folds:
-        return points, True
-    import numpy as np
-
-    from kdey.diagnostics import FitChecker
-
-    k = len(quantifier.classes_)
-    checker = FitChecker.fit(quantifier, held=True)
-    return points[:, :k], checker.check_points(points[:, k:], None, np.random.default_rng(0))
-
-
-def _keeps_training(quantifier: Any) -> bool:
-    training = getattr(quantifier, "training_", None)
-    return getattr(training, "posteriors", None) is not None
+    training = kept_training(quantifier)
+    return training is not None and training.posteriors is not None
 
 
 def _settings(model: str, table: str, left_out: int) -> dict[str, Any]:
@@ -149,13 +190,13 @@ def _settings(model: str, table: str, left_out: int) -> dict[str, Any]:
     import shlex
     import sys
 
-    made: dict[str, Any] = {"Command": shlex.join(["kdey", *sys.argv[1:]])}
+    settings: dict[str, Any] = {"Command": shlex.join(["kdey", *sys.argv[1:]])}
     if left_out:
-        made["Rows left out"] = f"{left_out:,} with a missing value"
+        settings["Rows left out"] = f"{left_out:,} with a missing value"
     for path in (Path(model), Path(table)):
         if path.exists():
-            made[f"SHA-256 of {path.name}"] = _digest(path)
-    return made
+            settings[f"SHA-256 of {path.name}"] = _digest(path)
+    return settings
 
 
 def _digest(path: Path) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdey.cli.common import InputError
+
+if TYPE_CHECKING:
+    from kdey.paper.results import Results
 
 _SETTINGS = ("multi", "binary", "tweets", "lequa", "lequa-binary")
 _RESULTS = Path("results")
@@ -39,9 +43,9 @@ class SpacedCommand(click.Command):
         """Repeat an option that takes several values before each of them."""
         several = {
             name
-            for one in self.params
-            if isinstance(one, click.Option) and one.multiple
-            for name in one.opts
+            for option in self.params
+            if isinstance(option, click.Option) and option.multiple
+            for name in option.opts
         }
         spread: list[str] = []
         current = None
@@ -61,7 +65,7 @@ class SpacedCommand(click.Command):
 def reproduce() -> None:
     """Run the paper's experiments; make its tables and figures.
 
-    Finished cells are stored at once: the same command goes on where it was stopped.
+    Finished cells are stored at once: the same command continues where it was stopped.
     """
 
 
@@ -80,7 +84,7 @@ def _setting_command(name: str) -> click.Command:
     @_quick
     @_results
     def command(**options: Any) -> None:
-        _guarded(lambda: _run_setting(name, **options))
+        _guarded(lambda: _run_setting(name, _RunOptions(**options)))
 
     return command
 
@@ -108,12 +112,12 @@ def sensitivity(
     """Test error of DM-HD over bins and of KDEy-ML over bandwidths (UCI multiclass)."""
 
     def work() -> None:
-        from kdey.paper.cells import ResultsFile
+        from kdey.paper.results import ResultsFile
         from kdey.paper.sensitivity import run_sensitivity
         from kdey.paper.settings import SETTINGS
         from kdey.paper.tasks import find_sources
 
-        setting = SETTINGS["multi"].quickened() if quick else SETTINGS["multi"]
+        setting = SETTINGS["multi"].quick_version() if quick else SETTINGS["multi"]
         sources = find_sources(setting, datasets, _say)
         with ResultsFile(_file(results, "sensitivity", quick)) as store:
             run_sensitivity(setting, sources, seeds, store, jobs, _say)
@@ -144,39 +148,44 @@ def figures(results: Path, out: Path) -> None:
     def work() -> None:
         from kdey.paper.figures import draw_figures
 
-        found = _files(results) if results.exists() else []
-        for path in draw_figures(_read(found), out, _say):
+        paths = _files(results) if results.exists() else []
+        for path in draw_figures(_read(paths), out, _say):
             _say(f"wrote {path}")
 
     _guarded(work)
 
 
-def _run_setting(
-    name: str,
-    *,
-    metric: str,
-    methods: tuple[str, ...],
-    one_classifier: bool,
-    datasets: tuple[str, ...],
-    seeds: tuple[int, ...],
-    jobs: int,
-    quick: bool,
-    results: Path,
-) -> None:
-    from kdey.paper.cells import ResultsFile
+@dataclass(frozen=True)
+class _RunOptions:
+    """The options of a command that runs a setting, as click gives them."""
+
+    metric: str
+    methods: tuple[str, ...]
+    one_classifier: bool
+    datasets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    jobs: int
+    quick: bool
+    results: Path
+
+
+def _run_setting(name: str, options: _RunOptions) -> None:
     from kdey.paper.methods import find_methods
+    from kdey.paper.results import ResultsFile
     from kdey.paper.run import Run, run
     from kdey.paper.settings import METRICS, SETTINGS
     from kdey.paper.tasks import find_sources
 
-    setting = SETTINGS[name].quickened() if quick else SETTINGS[name]
-    setting = setting.with_one_classifier() if one_classifier else setting
-    wanted = [one.name for one in find_methods(methods or setting.methods, setting.methods)]
-    metrics = list(METRICS) if metric == "both" else [metric]
-    sources = find_sources(setting, datasets, _say)
-    path = _file(results, name, quick)
+    setting = SETTINGS[name].quick_version() if options.quick else SETTINGS[name]
+    setting = setting.with_one_classifier() if options.one_classifier else setting
+    chosen = find_methods(options.methods or setting.methods, setting.methods)
+    methods = [method.name for method in chosen]
+    metrics = list(METRICS) if options.metric == "both" else [options.metric]
+    sources = find_sources(setting, options.datasets, _say)
+    path = _file(options.results, name, options.quick)
+    plan = Run(setting, sources, methods, metrics, options.seeds, options.jobs)
     with ResultsFile(path) as store:
-        failures = run(Run(setting, sources, wanted, metrics, seeds, jobs), store, _say)
+        failures = run(plan, store, _say)
     _print_tables(path)
     if failures:
         _say(f"{len(failures)} searches failed, the first: {failures[0]}")
@@ -186,23 +195,23 @@ def _run_setting(
 def _print_tables(path: Path) -> None:
     """Print the widest table of each metric, and the pairs."""
     from kdey.paper.tables import make_tables
-    from kdey.paper.tables.writers import print_tables
+    from kdey.tables.formats import print_tables
 
-    made = make_tables(_read([path]))
-    wide = {table.name.removesuffix("-all") for table in made if table.name.endswith("-all")}
+    tables = make_tables(_read([path]))
+    wide = {table.name.removesuffix("-all") for table in tables if table.name.endswith("-all")}
     narrow = {f"{name}-{kind}" for name in wide for kind in ("full", "compact")}
     kept = ("-compact", "-difference", "-spread")
-    print_tables(t for t in made if t.name not in narrow and not t.name.endswith(kept))
+    print_tables(t for t in tables if t.name not in narrow and not t.name.endswith(kept))
 
 
 def _make_tables(results: Path, out: Path | None, document: Path | None, quiet: bool) -> None:
     from kdey.paper.settings import SETTINGS
     from kdey.paper.tables import make_tables, write_document, write_tables
-    from kdey.paper.tables.writers import print_tables
+    from kdey.tables.formats import print_tables
 
-    found = _read(_files(results))
-    made = {name: make_tables(found, name) for name in SETTINGS}
-    every = [table for part in made.values() for table in part]
+    stored = _read(_files(results))
+    by_experiment = {name: make_tables(stored, name) for name in SETTINGS}
+    every = [table for part in by_experiment.values() for table in part]
     if not every:
         raise ValueError(f"{results} holds no finished cell")
     if not quiet:
@@ -211,7 +220,7 @@ def _make_tables(results: Path, out: Path | None, document: Path | None, quiet: 
         for path in write_tables(every, out):
             _say(f"wrote {path}")
     if document is not None:
-        write_document(document, {name: part for name, part in made.items() if part})
+        write_document(document, {name: part for name, part in by_experiment.items() if part})
         _say(f"wrote {document}")
 
 
@@ -229,8 +238,8 @@ def _files(results: Path) -> list[Path]:
     return [path for path in sorted(results.glob("*.jsonl")) if not path.stem.endswith("-quick")]
 
 
-def _read(paths: Sequence[Path]) -> Any:
-    from kdey.paper.cells import read_results
+def _read(paths: Sequence[Path]) -> Results:
+    from kdey.paper.results import read_results
 
     return read_results(*paths)
 
@@ -240,11 +249,11 @@ def _say(line: str) -> None:
 
 
 def _guarded(work: Callable[[], None]) -> None:
-    """Run a command; what the user can mend is one line, not a traceback."""
+    """Run a command; an error of the user's is one line, not a traceback."""
     try:
         work()
     except (ValueError, OSError, ImportError) as error:
         raise InputError(" ".join(str(error).split())) from error
     except KeyboardInterrupt:
-        _say("stopped; the same command goes on from here")
+        _say("stopped; the same command continues from here")
         sys.exit(130)

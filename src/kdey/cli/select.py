@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,10 @@ from kdey.cli.options import (
     protocol_options,
     read_labelled,
 )
+
+if TYPE_CHECKING:
+    from kdey import GridSearchQ
+    from kdey.tables.training import TrainingTable
 
 
 @click.command()
@@ -50,16 +54,18 @@ def select(table: str, **options: Any) -> None:
         save(best, options["model"])
         say(f"wrote {options['model']}")
     deliver(search.to_frame("pyarrow"), options["format"], options["output"])
-    told = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
-    say(f"best: {told.replace('__classify__', '.')}")
+    best_params = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
+    say(f"best: {best_params.replace('__classify__', '.')}")
 
 
-def _search(training: Any, options: dict[str, Any]) -> Any:
+def _search(training: TrainingTable, options: dict[str, Any]) -> GridSearchQ:
     from kdey import GridSearchQ
     from kdey.cli.common import settings
 
-    given = settings(options["classifier_options"], "--classifier-option")
-    classifier = make_classifier(options["classifier"], given, options["seed"], training.layout)
+    classifier_settings = settings(options["classifier_options"], "--classifier-option")
+    classifier = make_classifier(
+        options["classifier"], classifier_settings, options["seed"], training.layout
+    )
     method = make_method(options["method"], classifier, {}, options["seed"], options["jobs"])
     search = GridSearchQ(
         method,
@@ -73,13 +79,13 @@ def _search(training: Any, options: dict[str, Any]) -> Any:
     return search.fit(training.X, training.y)
 
 
-def _grid(given: tuple[str, ...]) -> dict[str, list[Any]]:
+def _grid(texts: tuple[str, ...]) -> dict[str, list[Any]]:
     """Return the grid of ``name=value,value`` options, ``classifier.`` leading to its settings."""
-    made = {}
-    for one in given:
-        name, equals, values = one.partition("=")
+    grid = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
         if not equals or not values.strip():
-            raise click.UsageError(f"--grid takes name=value,value,..., got {one!r}")
+            raise click.UsageError(f"--grid takes name=value,value,..., got {text!r}")
         path = name.strip().replace("classifier.", "classifier__classify__", 1)
-        made[path] = [literal(value.strip()) for value in values.split(",")]
-    return made
+        grid[path] = [literal(value.strip()) for value in values.split(",")]
+    return grid

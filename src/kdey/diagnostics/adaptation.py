@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.fitted import FittedQuantifier
+from kdey.labels import encode_labels
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import check_posteriors, check_prevalence
 
@@ -103,15 +104,9 @@ def importance_weights(
     ratios = check_prevalence(prevalence, len(before)) / before
     if y is None:
         return np.asarray(ratios)
-    labels = np.asarray(y)
-    known = np.unique(labels) if classes is None else np.asarray(classes)
+    codes, known = encode_labels(y, classes)
     if known.shape != before.shape:
         raise ValueError(f"classes must have shape {before.shape}, got {known.shape}")
-    order = np.argsort(known)
-    positions = np.minimum(np.searchsorted(known, labels, sorter=order), len(known) - 1)
-    codes = order[positions]
-    if not (known[codes] == labels).all():
-        raise ValueError("y has labels that are not in classes")
     return np.asarray(ratios[codes])
 
 

@@ -1,56 +1,22 @@
-"""What is asked for groups beyond the intervals.
-
-The answers for groups, as columns of a table.
-"""
+"""The answers for groups: numbers and a status for each, and the table that shows them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.frames import as_column
 from kdey.bags import Array, Indices
-from kdey.intervals import IntervalOptions
+from kdey.fitted import FittedQuantifier
+from kdey.groups.keys import GroupKeys
 
-
-@dataclass(frozen=True)
-class GroupSettings:
-    """How groups are estimated and judged.
-
-    Parameters
-    ----------
-    options : IntervalOptions
-    min_size : int
-        Groups with fewer usable instances are estimated too, but their status is "too small".
-    check_fit : bool
-        Whether to ask of every group if it looks like a mixture of the training classes
-        (:func:`kdey.check_fit`); some 0.15 s a group of 1,000.
-    level : float in (0, 1)
-        Fit p-values up to it make the status "poor fit".
-    n_null : int
-        Null bags of the fit check.
-    seed : int
-        Of the fit check. Every group starts from it, so none depends on the others.
-    """
-
-    options: IntervalOptions = field(default_factory=IntervalOptions)
-    min_size: int = 10
-    check_fit: bool = False
-    level: float = 0.01
-    n_null: int = 300
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        size: Any = self.min_size
-        level: Any = self.level
-        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-            raise ValueError(f"min_size must be a positive integer, got {size!r}")
-        if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
-            raise ValueError(f"level must be strictly between 0 and 1, got {level!r}")
-
+if TYPE_CHECKING:
+    from kdey.groups.request import GroupSettings
+    from kdey.groups.sums import SummedEstimates
+    from kdey.tables.layout import Frame
 
 #: Names of the columns beside the keys; a key must have another name.
 COLUMNS = (
@@ -79,7 +45,7 @@ class GroupAnswers:
     fit_p_value : array of shape (G,)
         NaN where no fit check was asked for, or a group is too small for one.
     status : list of G texts
-        "ok", or what is the matter, parted by "; ": "empty", "too small", "poor fit",
+        "ok", or what is the matter, separated by "; ": "empty", "too small", "poor fit",
         "missing values", "not converged".
     """
 
@@ -101,7 +67,7 @@ class GroupAnswers:
     @property
     def misfits(self) -> int:
         """Number of groups that the training classes do not fit."""
-        return sum("poor fit" in one for one in self.status)
+        return sum("poor fit" in status for status in self.status)
 
     def columns(self, order: Indices | None = None, *, wide: bool = False) -> dict[str, Any]:
         """Return named columns: one row per group and class, or per group where ``wide``.
@@ -109,7 +75,7 @@ class GroupAnswers:
         Parameters
         ----------
         order : int array, optional
-            Groups in the order wanted; by default as they are.
+            The order of the groups; by default that of their numbers.
         wide : bool
             One row per group, with ``estimate[c]``, ``low[c]``, ... for every class c.
         """
@@ -118,25 +84,171 @@ class GroupAnswers:
 
     def _long(self, rows: Indices) -> dict[str, Any]:
         k, n = len(self.classes), len(rows)
-        made: dict[str, Any] = {"class": np.tile(self.classes, n)}
-        made |= {name: np.repeat(values, k) for name, values in self._sizes(rows).items()}
-        made |= {name: getattr(self, name)[rows].ravel() for name in _PER_CLASS}
-        made["training_prevalence"] = np.tile(self.training_prevalence, n)
-        made["fit_p_value"] = np.repeat(self.fit_p_value[rows], k)
-        made["status"] = np.repeat(self._status(rows), k)
-        return made
+        columns: dict[str, Any] = {"class": np.tile(self.classes, n)}
+        columns |= {name: np.repeat(values, k) for name, values in self._sizes(rows).items()}
+        columns |= {name: values[rows].ravel() for name, values in self._per_class().items()}
+        columns["training_prevalence"] = np.tile(self.training_prevalence, n)
+        columns["fit_p_value"] = np.repeat(self.fit_p_value[rows], k)
+        columns["status"] = np.repeat(self._status(rows), k)
+        return columns
 
     def _wide(self, rows: Indices) -> dict[str, Any]:
-        made: dict[str, Any] = self._sizes(rows)
-        for name in _PER_CLASS:
-            values = getattr(self, name)[rows]
-            made |= {f"{name}[{c}]": values[:, i] for i, c in enumerate(self.classes.tolist())}
-        for i, c in enumerate(self.classes.tolist()):
-            made[f"training_prevalence[{c}]"] = np.full(len(rows), self.training_prevalence[i])
-        return made | {"fit_p_value": self.fit_p_value[rows], "status": self._status(rows)}
+        labels = self.classes.tolist()
+        columns: dict[str, Any] = self._sizes(rows)
+        for name, values in self._per_class().items():
+            columns |= {f"{name}[{c}]": values[rows][:, i] for i, c in enumerate(labels)}
+        for i, c in enumerate(labels):
+            columns[f"training_prevalence[{c}]"] = np.full(len(rows), self.training_prevalence[i])
+        return columns | {"fit_p_value": self.fit_p_value[rows], "status": self._status(rows)}
+
+    def _per_class(self) -> dict[str, Array]:
+        arrays = (self.estimate, self.low, self.high, self.classify_and_count)
+        return dict(zip(_PER_CLASS, arrays, strict=True))
 
     def _sizes(self, rows: Indices) -> dict[str, Any]:
         return {"n": self.sizes[rows], "n_missing": self.missing[rows]}
 
     def _status(self, rows: Indices) -> NDArray[Any]:
         return np.array(self.status, dtype=object)[rows]
+
+
+class AnswerSheet:
+    """The answers of all groups as they come in, some groups at a time; NaN until they do.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    n_groups : int
+    """
+
+    def __init__(self, quantifier: FittedQuantifier, n_groups: int) -> None:
+        shape = (n_groups, len(quantifier.classes_))
+        self.quantifier = quantifier
+        self._shares = {name: np.full(shape, np.nan) for name in _PER_CLASS}
+        self._converged = np.ones(n_groups, dtype=np.bool_)
+        #: P-values of the fit check, shape (n_groups,).
+        self.fit_p_values = np.full(n_groups, np.nan)
+
+    def fill(
+        self, groups: Indices, *, converged: NDArray[np.bool_], **shares: Array | float
+    ) -> None:
+        """Enter the answers of some groups.
+
+        Parameters
+        ----------
+        groups : int array of shape (g,)
+        converged : bool array of shape (g,)
+        **shares : arrays of shape (g, k)
+            ``estimate``, ``low``, ``high`` and ``classify_and_count``.
+        """
+        for name in _PER_CLASS:
+            self._shares[name][groups] = shares[name]
+        self._converged[groups] = converged
+
+    def fill_from_sums(self, groups: Indices, summed: SummedEstimates) -> None:
+        """Enter what sums gave for ``groups``, as many as the sums have."""
+        self.fill(
+            groups,
+            converged=summed.solution.converged,
+            estimate=summed.solution.prevalence,
+            low=summed.low,
+            high=summed.high,
+            classify_and_count=summed.decisions,
+        )
+
+    def answers(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> GroupAnswers:
+        """Return the answers, with the status of every group.
+
+        Parameters
+        ----------
+        sizes, missing : int64 arrays of shape (n_groups,)
+            Instances of each group that were used, and that were left out.
+        settings : GroupSettings
+        """
+        return GroupAnswers(
+            classes=np.asarray(self.quantifier.classes_),
+            sizes=sizes,
+            missing=missing,
+            **self._shares,
+            training_prevalence=np.asarray(self.quantifier.prevalence_),
+            fit_p_value=self.fit_p_values,
+            status=self._status(sizes, missing, settings),
+        )
+
+    def _status(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> list[str]:
+        with np.errstate(invalid="ignore"):
+            applies = {
+                "empty": sizes == 0,
+                "too small": (sizes > 0) & (sizes < settings.min_size),
+                "poor fit": self.fit_p_values <= settings.level,
+                "missing values": missing > 0,
+                "not converged": ~self._converged,
+            }
+        return [
+            "; ".join(name for name, where in applies.items() if where[g]) or "ok"
+            for g in range(len(sizes))
+        ]
+
+
+def answer_table(keys: Frame, order: Indices, answers: GroupAnswers, wide: bool) -> Any:
+    """Return the answers beside the keys, as a data frame of the keys' library.
+
+    Parameters
+    ----------
+    keys : frame with one row for every group, in the order of their numbers
+        The columns keep their types.
+    order : int array of shape (G,)
+        The order of the groups in the table.
+    answers : GroupAnswers
+    wide : bool
+        See :meth:`GroupAnswers.columns`.
+    """
+    import narwhals as nw
+
+    columns = {name: as_column(v) for name, v in answers.columns(order, wide=wide).items()}
+    numbers = nw.from_dict(columns, backend=keys.implementation)
+    if not keys.columns:
+        return numbers.to_native()
+    rows = np.repeat(order, 1 if wide else len(answers.classes))
+    repeated = nw.maybe_reset_index(keys[rows.tolist()])
+    return nw.concat([repeated, numbers], how="horizontal").to_native()
+
+
+@dataclass(frozen=True, eq=False)
+class FileGroups:
+    """The answers for the groups of a file.
+
+    Attributes
+    ----------
+    keys : GroupKeys
+    types : pyarrow types of the key columns, by name
+    answers : GroupAnswers
+    """
+
+    keys: GroupKeys
+    answers: GroupAnswers
+    types: dict[str, Any] = field(default_factory=dict)
+
+    def table(self, wide: bool = False) -> Any:
+        """Return a pyarrow table, ordered by the keys; columns as ``predict_groups`` has them."""
+        import pyarrow as pa
+
+        order = self.keys.order()
+        values = self.keys.values
+        rows = np.repeat(order, 1 if wide else len(self.answers.classes))
+        keys = {
+            name: pa.array([values[g][i] for g in rows], self.types[name])
+            for i, name in enumerate(self.keys.names)
+        }
+        columns = self.answers.columns(order, wide=wide)
+        return pa.table(keys | {name: pa.array(column) for name, column in columns.items()})
+
+
+def key_types(keys: Frame) -> dict[str, Any]:
+    """Return the pyarrow types of key columns, by name, from a frame over pyarrow."""
+    import pyarrow as pa
+
+    return {
+        column.name: column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        for column in keys.to_native().schema
+    }

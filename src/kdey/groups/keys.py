@@ -1,19 +1,20 @@
-"""Time as a group: instants cut down to the start of the day, week, month ... they lie in.
-
-Groups by key: every distinct combination of key values gets a number.
-"""
+"""Which group a row belongs to: the key columns, times cut to periods, and the groups' numbers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Indices
+from kdey.tables.layout import require
+
+if TYPE_CHECKING:
+    from kdey.tables.layout import Frame, Series
 
 #: Unit -> NumPy's unit and how many of them.
 _UNITS = {
@@ -45,35 +46,103 @@ def truncate(times: NDArray[Any], every: str) -> NDArray[np.datetime64]:
     name, length = _UNITS[unit]
     length *= count
     origin: Any = _MONDAY if unit == "w" else np.zeros((), f"datetime64[{name}]")
-    # As a number NaT is the smallest of all, and overflows: another time stands in for it.
+    # As a number NaT is the smallest of all and would overflow: the origin stands in for it.
     missing = np.isnat(times)
     whole = np.where(missing, origin, times.astype(f"datetime64[{name}]"))
     steps = (whole - origin).astype(np.int64)
-    floored = origin + (steps - steps % length).astype(f"timedelta64[{name}]")
-    out = floored.astype("datetime64[us]")
+    starts = origin + (steps - steps % length).astype(f"timedelta64[{name}]")
+    out = starts.astype("datetime64[us]")
     out[missing] = np.datetime64("NaT", "us")
     return np.asarray(out)
 
 
 def parse_period(every: str) -> tuple[int, str]:
     """Return the number and the unit of a period such as "2w"."""
-    found = re.fullmatch(r"(\d*)(s|m|h|d|w|mo|q|y)", str(every))
-    count = int(found[1] or 1) if found else 0
-    if found is None or count < 1:
+    match = re.fullmatch(r"(\d*)(s|m|h|d|w|mo|q|y)", str(every))
+    count = int(match[1] or 1) if match else 0
+    if match is None or count < 1:
         raise ValueError(
             f"every must be a number and one of s, m, h, d, w, mo, q, y, such as '1w'; "
             f"got {every!r}"
         )
-    return count, found[2]
+    return count, match[2]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which columns make the groups.
+
+    Attributes
+    ----------
+    by : names of key columns
+    time : name of a column of dates or instants that is one more, last key; optional
+    every : period that instants are cut down to, such as "1w"; optional
+    """
+
+    by: tuple[str, ...] = ()
+    time: str | None = None
+    every: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"by names a column twice: {', '.join(self.names)}")
+        if self.every is not None:
+            parse_period(self.every)
+            if self.time is None:
+                raise ValueError("every needs time, the column of dates that it cuts down")
+
+    @classmethod
+    def of(
+        cls, by: str | Sequence[str] = (), time: str | None = None, every: str | None = None
+    ) -> Grouping:
+        """Return the grouping by one key column, or by several."""
+        if not isinstance(by, Sequence):
+            raise TypeError(f"by must be the name of a column, or a list of them, got {by!r}")
+        return cls((by,) if isinstance(by, str) else tuple(by), time, every)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The key columns."""
+        return self.by if self.time is None else (*self.by, self.time)
+
+    def keys(self, frame: Frame) -> Frame:
+        """Return the key columns of a frame, times cut down to their periods."""
+        require(frame, self.names, "key column")
+        keys = frame.select(self.names)
+        if self.time is None or self.every is None:
+            return keys
+        return keys.with_columns(_cut_down(keys[self.time], self.every))
+
+    def encode(self, frame: Frame, keys: GroupKeys) -> NDArray[np.int32]:
+        """Return the number of each row's group, shape (m,)."""
+        columns = self.keys(frame)
+        return keys.encode([columns[name].to_list() for name in self.names], len(frame))
+
+
+def _cut_down(times: Series, every: str) -> Series:
+    """Return a column of instants at the start of their periods."""
+    import narwhals as nw
+
+    if times.dtype not in (nw.Datetime, nw.Date):
+        raise ValueError(
+            f"time column {times.name!r} must hold dates or times, but holds values of type "
+            f"{times.dtype}"
+        )
+    if times.dtype == nw.Datetime:
+        times = times.dt.replace_time_zone(None)  # periods are those of the local clock
+    # pandas gives datetime64 by itself, the others lists of instants.
+    starts = truncate(np.array(times.to_list(), dtype="datetime64[us]"), every)
+    column: Series = nw.new_series(times.name, starts, backend=times.implementation)
+    return column.cast(nw.Date) if times.dtype == nw.Date else column
 
 
 @dataclass(frozen=True)
 class GroupKeys:
-    """The combinations of key values met so far, numbered in the order in which they came.
+    """The combinations of key values seen so far, numbered in the order in which they came.
 
     Attributes
     ----------
-    names : names of the key columns; none: everything is one group
+    names : names of the key columns; without any, everything is one group
     """
 
     names: tuple[str, ...]
@@ -95,11 +164,11 @@ class GroupKeys:
         if not columns:
             self._number(())
             return np.zeros(n_rows, dtype=np.int32)
-        one = len(columns) == 1
-        combined = columns[0] if one else list(zip(*columns, strict=True))
+        single = len(columns) == 1
+        combined = columns[0] if single else list(zip(*columns, strict=True))
         # Work in Python is done once per distinct key of the batch, not once per row.
         number = {
-            key: self._number(_plain(key) if one else tuple(map(_plain, key)))
+            key: self._number(_plain(key) if single else tuple(map(_plain, key)))
             for key in dict.fromkeys(combined)
         }
         return np.fromiter(map(number.__getitem__, combined), np.int32, count=n_rows)

@@ -1,7 +1,7 @@
-"""Other libraries' bags replayed here, our quantifiers and bags used there.
+"""Bags of other libraries replayed in kdey, and quantifiers and bags of kdey used in them.
 
-Reading (``from_quapy``) needs nothing but the object given to it; the way back imports QuaPy when
-called, and nothing here does so before.
+``from_quapy`` needs nothing but its argument; the functions that go the other way import QuaPy
+when they are called, and nothing here does so before.
 """
 
 from kdey.interop.quapy import Replay, from_quapy, to_quapy, to_quapy_protocol

@@ -1,6 +1,8 @@
-"""The exact bags of a QuaPy protocol, position for position, as a protocol of ours.
+"""Bags and quantifiers carried between QuaPy and kdey.
 
-Our quantifiers and bags as objects of QuaPy.
+:func:`from_quapy` takes the exact bags of a QuaPy protocol, position for position, as a protocol
+of kdey; :func:`to_quapy` and :func:`to_quapy_protocol` make objects of QuaPy from quantifiers and
+bags of kdey.
 """
 
 from __future__ import annotations
@@ -19,25 +21,26 @@ from kdey.labels import Labels, check_classes, encode_labels
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import LabelledBags, realised_prevalences
 from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers.base import BaseQuantifier
 from kdey.simplex import check_posteriors
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Bags drawn by somebody else: a protocol for :func:`kdey.evaluate`, with its pool.
+    """Bags drawn elsewhere: a protocol for :func:`kdey.evaluate`, with its pool.
 
     ``kdey.evaluate(quantifier, replay.X, replay.y, replay)`` estimates the very bags.
 
     Attributes
     ----------
     X : instances of the pool
-    y : labels of the pool, shape (pool_size,), or None where the bags came without
+    y : labels of the pool, shape (pool_size,), or None where the bags have none
     drawn : Bags
         Positions in the pool, in the order in which they were drawn.
     prevalences : float64 array of shape (n_bags, k)
         True prevalence of each bag.
     classes : array of shape (k,), or None
-        Names of the columns; None where nobody named them, and they are taken in order.
+        Names of the columns; None where they have no names and are taken in order.
     """
 
     X: Any
@@ -58,27 +61,27 @@ class Replay:
         """
         if y is not None and self.y is not None and not np.array_equal(np.asarray(y), self.y):
             raise ValueError("y must be the labels of the replayed pool: pass replay.y, or None")
-        known = check_classes(self._own() if classes is None else classes)
+        known = check_classes(self._column_classes() if classes is None else classes)
         return LabelledBags(self.drawn, self._columns(known), known)
 
-    def _own(self) -> Labels:
+    def _column_classes(self) -> Labels:
         return np.arange(self.prevalences.shape[1]) if self.classes is None else self.classes
 
-    def _columns(self, wanted: Labels) -> Array:
+    def _columns(self, classes: Labels) -> Array:
         """Return the prevalences with one column per wanted class."""
         if self.classes is None:
-            if len(wanted) != self.prevalences.shape[1]:
+            if len(classes) != self.prevalences.shape[1]:
                 raise ValueError(
                     f"the bags have prevalences of {self.prevalences.shape[1]} classes, but "
-                    f"classes has {len(wanted)}"
+                    f"classes has {len(classes)}"
                 )
             return self.prevalences
-        position = {label: column for column, label in enumerate(wanted.tolist())}
+        position = {label: column for column, label in enumerate(classes.tolist())}
         present = self.prevalences.any(axis=0)
-        lost = [c for c in self.classes[present].tolist() if c not in position]
-        if lost:
-            raise ValueError(f"the bags hold classes that are not in classes: {lost[:5]}")
-        columns = np.zeros((len(self), len(wanted)))
+        missing = [c for c in self.classes[present].tolist() if c not in position]
+        if missing:
+            raise ValueError(f"the bags hold classes that are not in classes: {missing[:5]}")
+        columns = np.zeros((len(self), len(classes)))
         for label, column in zip(self.classes.tolist(), self.prevalences.T, strict=True):
             if label in position:
                 columns[:, position[label]] = column
@@ -135,10 +138,10 @@ def _check_seed(protocol: Any) -> None:
 def _drawn_positions(protocol: Any) -> list[Any]:
     """Return the positions of each bag of a protocol that draws them from one collection."""
     _check_seed(protocol)
-    asked = copy.copy(protocol)
+    collecting = copy.copy(protocol)
     # The collator is QuaPy's own hook for what a protocol yields; the drawing is untouched.
-    asked.collator = lambda bag, positions: positions
-    return list(asked())
+    collecting.collator = lambda bag, positions: positions
+    return list(collecting())
 
 
 def _on_collection(collection: Any, positions: Sequence[Any]) -> Replay:
@@ -168,8 +171,10 @@ def _from_pairs(pairs: list[Any], classes: ArrayLike | None) -> Replay:
         raise ValueError(
             'source must yield pairs (X, prevalence); with QuaPy, return_type="sample_prev"'
         )
-    parts, given = zip(*pairs, strict=True)
-    prevalences = np.asarray(check_posteriors(np.asarray(given), name="prevalences"), np.float64)
+    parts, prevalence_rows = zip(*pairs, strict=True)
+    prevalences = np.asarray(
+        check_posteriors(np.asarray(prevalence_rows), name="prevalences"), np.float64
+    )
     known = None if classes is None else check_classes(classes)
     if known is not None and len(known) != prevalences.shape[1]:
         raise ValueError(
@@ -195,8 +200,8 @@ def _stacked(parts: list[Any]) -> Any:
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-def to_quapy(quantifier: Any) -> Any:
-    """Return a quantifier of ours as one of QuaPy's, for its evaluation and model selection.
+def to_quapy(quantifier: BaseQuantifier) -> Any:
+    """Return a quantifier of kdey as one of QuaPy, for its evaluation and model selection.
 
     Parameters
     ----------
@@ -221,7 +226,7 @@ def to_quapy(quantifier: Any) -> Any:
 def to_quapy_protocol(
     X: Any, y: ArrayLike, protocol: BagProtocol | None = None, *, classes: ArrayLike | None = None
 ) -> Any:
-    """Return the bags of a protocol of ours as a QuaPy protocol over a ``LabelledCollection``.
+    """Return the bags of a protocol of kdey as a QuaPy protocol over a ``LabelledCollection``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Subclasses of QuaPy's classes: the one module that imports QuaPy (see ``wrapping``).
+"""Subclasses of QuaPy's classes: the only module that imports QuaPy.
 
 They are module-level classes, so that QuaPy's parallel searches can pickle them.
 """
@@ -19,20 +19,21 @@ from sklearn.utils.validation import check_is_fitted
 from kdey.bags import Array
 from kdey.posteriors import predict_posteriors
 from kdey.protocols import LabelledBags
+from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier
 
 
 class WrappedQuantifier(BaseQuantifier):
-    """A quantifier of ours behind QuaPy's ``fit`` and ``predict``."""
+    """A quantifier of kdey behind QuaPy's ``fit`` and ``predict``."""
 
-    def __init__(self, quantifier: Any) -> None:
+    def __init__(self, quantifier: KdeyQuantifier) -> None:
         self.quantifier = quantifier
 
     @property
-    def quantifier_(self) -> Any:
+    def quantifier_(self) -> KdeyQuantifier:
         """The fitted quantifier: the clone of the last ``fit``, else the one given."""
-        found = self.__dict__.get("_fitted", self.quantifier)
-        check_is_fitted(found, "classes_")
-        return found
+        fitted: KdeyQuantifier = self.__dict__.get("_fitted", self.quantifier)
+        check_is_fitted(fitted, "classes_")
+        return fitted
 
     @property
     def classes_(self) -> NDArray[Any]:

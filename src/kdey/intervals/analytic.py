@@ -87,7 +87,7 @@ def linearise_features(
     Linearised
     """
     moments = model.feature_moments
-    effects = np.ones(means.shape)
+    effects = np.ones((len(means), model.n_classes))
     if bags.codes is not None:
         for number, bag in enumerate(bags):
             effects[number] = bag.design_effect(rows[bag.indices] @ moments.inverse.T)

@@ -5,12 +5,13 @@ and ``class_log_sums`` evaluates
 
     l[h, j, i] = log sum_{r in class i} w_r exp(-|x_j - y_r|^2 / (2 h^2))
 
-for all queries x_j, classes i and bandwidths h at once. The Gaussian's normaliser is left out:
-it is the same for all classes, and (2 pi h^2)^(-D/2) over- or underflows where the log-sums do not.
+for all queries x_j, classes i and bandwidths h at once. The normaliser of the Gaussian is left out:
+it is the same for all classes, and (2 pi h^2)^(-D/2) can overflow or underflow where the log-sums
+do not.
 
-``sums`` checks the arguments and takes one of two routes to the same numbers: ``native_sums`` (C++,
-``src/native/kernel*``) or ``reference`` (NumPy, the oracle of the tests and the path where no
-compiler was at hand).
+``sums`` checks the arguments and calls one of two implementations of the same sums: the native core
+(C++, ``src/native/kernel*``), or ``numpy_sums``, which the tests compare it with and which is used
+if no compiler was available. ``means`` averages kernels over bags.
 """
 
 from kdey.kernels.bandwidth import MINIMUM_BANDWIDTH, resolve_bandwidth

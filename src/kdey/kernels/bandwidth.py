@@ -1,4 +1,4 @@
-"""Bandwidths: a number, or a rule of thumb by name."""
+"""Bandwidths of the kernel: a number, or the name of a rule of thumb."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Indices = NDArray[np.int64]
 
+#: Names of the rules of thumb.
 RULES = ("scott", "silverman")
-#: What a rule of thumb gives where the references of every class coincide.
+#: Result of a rule of thumb if the references of every class coincide.
 MINIMUM_BANDWIDTH = 1e-3
 
 
 def check_bandwidth(bandwidth: float | str) -> None:
-    """Raise unless ``bandwidth`` is a positive finite number or one of ``RULES``.
+    """Raise ValueError unless ``bandwidth`` is a positive finite number or one of ``RULES``.
 
-    "auto" is settled before a kernel is made (:mod:`kdey.tuning`).
+    "auto" is not accepted: :mod:`kdey.tuning` replaces it by a number before this is called.
     """
     if isinstance(bandwidth, str):
         if bandwidth not in RULES:
@@ -38,7 +39,7 @@ def resolve_bandwidth(
     offsets: Indices,
     weights: Array | None = None,
 ) -> float:
-    r"""Return ``bandwidth`` as a number, by a rule of thumb where it names one.
+    r"""Return ``bandwidth`` as a number, computed from the references if it names a rule of thumb.
 
     With d = k - 1 degrees of freedom (k columns of a simplex or of log-ratios), n the mean
     effective class size, :math:`(\sum w)^2 / \sum w^2`, over the classes that have references,
@@ -49,8 +50,8 @@ def resolve_bandwidth(
               h_{\text{silverman}} = \left(\frac{4}{d+2}\right)^{1/(d+4)} h_{\text{scott}}
 
     (Scott, *Multivariate Density Estimation*, 1992; Silverman, *Density Estimation*, 1986).
-    Where this is below ``MINIMUM_BANDWIDTH`` (all references of a class coincide) the minimum
-    is returned with a warning.
+    If this is below ``MINIMUM_BANDWIDTH`` (all references of a class coincide), the minimum is
+    returned with a warning.
 
     Parameters
     ----------
@@ -58,17 +59,26 @@ def resolve_bandwidth(
     references : array of shape (n, k)
         Coordinates in the kernel's geometry, sorted by class.
     offsets : int array of shape (n_classes + 1,)
-        Class i owns ``references[offsets[i]:offsets[i + 1]]``.
+        The references of class i are ``references[offsets[i]:offsets[i + 1]]``.
     weights : array of shape (n,), optional
+
+    Returns
+    -------
+    bandwidth : float
+
+    Raises
+    ------
+    ValueError
+        If ``bandwidth`` is invalid, or a rule has no references to work on.
     """
     check_bandwidth(bandwidth)
     if not isinstance(bandwidth, str):
         return float(bandwidth)
-    freedom = max(references.shape[1] - 1, 1)
+    degrees = max(references.shape[1] - 1, 1)
     variance, size = _pooled_spread(references, offsets, weights)
-    h = math.sqrt(variance / freedom) * math.pow(size, -1.0 / (freedom + 4))
+    h = math.sqrt(variance / degrees) * math.pow(size, -1.0 / (degrees + 4))
     if bandwidth == "silverman":
-        h *= math.pow(4.0 / (freedom + 2), 1.0 / (freedom + 4))
+        h *= math.pow(4.0 / (degrees + 2), 1.0 / (degrees + 4))
     if h >= MINIMUM_BANDWIDTH:
         return h
     warnings.warn(

@@ -1,4 +1,4 @@
-"""Where the kernel lives: posteriors to coordinates in which distances are Euclidean."""
+"""Geometry of the kernel: coordinates of posteriors in which its distances are Euclidean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.floating]
 
-#: Share of the uniform distribution mixed into posteriors before their logarithms are taken.
+#: Share of the uniform distribution that is mixed into posteriors before taking logarithms.
 DEFAULT_SHRINKAGE = 1e-3
 #: Accepted kernel names. The isometric log-ratios are a rotation of the centred ones, so "ilr"
 #: has the same distances and is an alias of "aitchison".
@@ -17,9 +17,14 @@ KERNELS = ("gaussian", "aitchison", "ilr")
 
 
 def check_geometry(kernel: str, shrinkage: float) -> None:
-    """Raise unless ``kernel`` is one of ``KERNELS`` and 0 <= ``shrinkage`` < 1."""
+    """Raise ValueError unless ``kernel`` is one of ``KERNELS`` and 0 <= ``shrinkage`` < 1."""
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    check_shrinkage(shrinkage)
+
+
+def check_shrinkage(shrinkage: float) -> None:
+    """Raise unless ``shrinkage`` is a number with 0 <= ``shrinkage`` < 1."""
     is_number = isinstance(shrinkage, int | float | np.number) and not isinstance(shrinkage, bool)
     if not is_number or not 0 <= shrinkage < 1:
         raise ValueError(f"shrinkage must be a number in [0, 1), got {shrinkage!r}")
@@ -37,6 +42,22 @@ def transform(
 
     whose Euclidean distance is Aitchison's distance between the q (Aitchison, *The Statistical
     Analysis of Compositional Data*, 1986).
+
+    Parameters
+    ----------
+    posteriors : array-like of shape (m, k)
+    kernel : {"gaussian", "aitchison", "ilr"}
+    shrinkage : float in [0, 1)
+        The s above.
+
+    Returns
+    -------
+    coordinates : float array of shape (m, k)
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, or a logarithm of zero would be needed.
     """
     check_geometry(kernel, shrinkage)
     p = np.asarray(posteriors)
@@ -54,7 +75,7 @@ def _centred_log_ratios(posteriors: Floats, shrinkage: float) -> Floats:
     if not lowest > 0:
         raise ValueError(
             "log-ratios need positive posteriors, but the smallest is "
-            f"{lowest:.3g} after a shrinkage of {shrinkage}: give a shrinkage above 0"
+            f"{lowest:.3g} after a shrinkage of {shrinkage}: set a shrinkage above 0"
         )
     np.log(mixed, out=mixed)
     mixed -= mixed.mean(axis=1, keepdims=True)

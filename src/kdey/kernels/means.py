@@ -1,11 +1,12 @@
-r"""Mean kernels between bags and given points, with the work per pool instance done once.
+r"""Mean kernels between bags and fixed points, with the work per pool instance done once.
 
 .. math:: q_{bi} = \frac{1}{r_i} \sum_j w_{bj}
           \exp\left(-\frac{\|x_i - u_j\|^2}{2 h^2}\right), \qquad \sum_j w_{bj} = 1
 
-A kernel value belongs to an instance, not to a bag: each is computed once for all bags that drew
-the instance, and a bag is then a weighting of them. All of it is in float64 and nothing is
-skipped, so that what a bag gets does not depend on the bags beside it (but see ``quick``).
+A kernel value belongs to an instance, not to a bag. It is computed once for all bags that contain
+the instance, and a bag is a weighted mean of such values. Everything is computed in float64 and
+nothing is skipped, so that the result of a bag does not depend on the other bags (except with
+``quick``).
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from threadpoolctl import ThreadpoolController
 from kdey.bags import Array, Bags
 
 Floats = NDArray[np.floating]
-
-#: Kernel values held at a time by each thread.
+#: Number of kernel values that each thread keeps in memory.
 _BLOCK = 1 << 21
-#: Share of the pool in a bag above which a dense product beats a sparse one.
-_DENSE = 1 / 25
-#: Log of a kernel value that counts as nothing; smaller ones would slow every product down.
-_TINY = -500.0
-_TINY_QUICK = -75.0
-#: Share of instances near a block of points below which picking them out pays.
-_FEW = 0.8
+#: Mean share of the pool in a bag above which a dense product is faster than a sparse one.
+_DENSE_SHARE = 1 / 25
+#: Smallest log of a kernel value, in float64 and in float32. Smaller values are raised to it,
+#: because denormal numbers would slow every product down.
+_LOG_FLOOR = -500.0
+_LOG_FLOOR_QUICK = -75.0
+#: Selecting the instances near a block of points pays if they are at most this share of all.
+_SELECTION_SHARE = 0.8
 
 
 def kernel_means(
@@ -46,87 +47,91 @@ def kernel_means(
     *,
     quick: bool = False,
 ) -> Array:
-    """Return the mean kernel of each bag at each point over ``exp(log_scale)``, (n_bags, t).
+    """Return the mean kernel of each bag at each point, divided by ``exp(log_scale)``.
 
     Parameters
     ----------
     points : array of shape (t, D)
     log_scale : array of shape (t,)
-        Log of what the values at each point are divided by.
+        Log of the divisor of the values at each point.
     coordinates : array of shape (m, D)
         The instances of the pool.
     bags : Bags
     bandwidth : float
     n_threads : int
-        Blocks of points worked on at once; the result does not depend on it.
+        Number of blocks of points computed in parallel; the result does not depend on it.
     quick : bool
-        Kernel values and sums in float32: good to six digits, and about twice as fast.
+        Compute kernel values and sums in float32: accurate to six digits, about twice as fast.
+
+    Returns
+    -------
+    means : array of shape (n_bags, t)
     """
-    dtype, tiny = (np.float32, _TINY_QUICK) if quick else (np.float64, _TINY)
+    dtype, log_floor = (np.float32, _LOG_FLOOR_QUICK) if quick else (np.float64, _LOG_FLOOR)
     used, columns = np.unique(bags.indices, return_inverse=True)
     averaging = bags.matrix()
     shape = (len(bags), len(used))
     weights: Any = sp.csr_array((averaging.data, columns, averaging.indptr), shape=shape)
-    if len(bags.indices) > _DENSE * shape[0] * shape[1]:
+    if len(bags.indices) > _DENSE_SHARE * shape[0] * shape[1]:
         weights = weights.toarray()
     weights = weights.astype(dtype)
     exponents = _Exponents(np.asarray(coordinates[used], dtype=np.float64), bandwidth)
     out = np.empty((len(bags), len(points)))
     step = max(1, _BLOCK // len(used))
 
-    def fill(start: int) -> None:
-        part = slice(start, start + step)
-        x = np.asarray(points[part], dtype=np.float64)
-        logs = exponents(x, log_scale[part])
-        out[:, part] = _weigh(weights, logs.astype(dtype, copy=False), tiny)
+    def fill_block(start: int) -> None:
+        block = slice(start, start + step)
+        x = np.asarray(points[block], dtype=np.float64)
+        logs = exponents(x, log_scale[block])
+        out[:, block] = _weighted_sums(weights, logs.astype(dtype, copy=False), log_floor)
 
-    # One BLAS thread, whatever n_threads: a product must not depend on how it was cut.
-    with _controller().limit(limits=1, user_api="blas"):
-        _each(fill, range(0, len(points), step), n_threads)
+    # One BLAS thread for any n_threads: products must not depend on how they are cut into blocks.
+    with _blas_controller().limit(limits=1, user_api="blas"):
+        _for_each(fill_block, range(0, len(points), step), n_threads)
     return out
-
-
-@cache
-def _controller() -> Any:
-    """Return the handle on BLAS threads; finding the libraries takes milliseconds each time."""
-    return ThreadpoolController()
-
-
-def _weigh(weights: Any, exponents: Floats, tiny: float) -> Floats:
-    """Return ``weights @ exp(exponents)``, leaving out instances that are nothing everywhere."""
-    near = np.flatnonzero(exponents.max(axis=1) > tiny)
-    if len(near) < _FEW * len(exponents):
-        weights, exponents = weights[:, near], exponents[near]
-    np.maximum(exponents, tiny, out=exponents)
-    product: Floats = weights @ np.exp(exponents, out=exponents)
-    # No bag has density zero anywhere, however little it is: some divergences take logarithms.
-    return np.maximum(product, math.exp(tiny), out=product)
 
 
 class _Exponents:
     r"""Logs of Gaussian kernels between fixed instances and blocks of points.
 
-    One product gives :math:`-(\|u\|^2 - 2 u \cdot x + \|x\|^2) / 2 h^2 - s`: the norms and the
-    scale ride along as two more columns.
+    One product gives :math:`-(\|u\|^2 - 2 u \cdot x + \|x\|^2) / 2 h^2 - s`, with the norms and the
+    scale as two additional columns.
     """
 
     def __init__(self, coordinates: Array, bandwidth: float) -> None:
-        self._centre = coordinates.mean(axis=0)  # small norms make exact distances
+        self._centre = coordinates.mean(axis=0)  # small norms keep distances accurate
         self._factor = -0.5 / bandwidth**2
         u = coordinates - self._centre
         norms = np.einsum("ij,ij->i", u, u)
         self._left = np.column_stack([u, norms, np.ones(len(u))])
 
     def __call__(self, points: Array, log_scale: Array) -> Array:
-        """Return the logs of the kernels over ``exp(log_scale)``, shape (m, t)."""
+        """Return the logs of the kernels divided by ``exp(log_scale)``, shape (m, t)."""
         x = points - self._centre
         last = self._factor * np.einsum("ij,ij->i", x, x) - log_scale
         right = [-2.0 * self._factor * x, np.full(len(x), self._factor), last]
-        made: Array = self._left @ np.column_stack(right).T
-        return made
+        logs: Array = self._left @ np.column_stack(right).T
+        return logs
 
 
-def _each(call: Callable[[int], None], starts: range, n_threads: int) -> None:
+def _weighted_sums(weights: Any, exponents: Floats, log_floor: float) -> Floats:
+    """Return ``weights @ exp(exponents)``, without instances that are negligible everywhere."""
+    near = np.flatnonzero(exponents.max(axis=1) > log_floor)
+    if len(near) < _SELECTION_SHARE * len(exponents):
+        weights, exponents = weights[:, near], exponents[near]
+    np.maximum(exponents, log_floor, out=exponents)
+    product: Floats = weights @ np.exp(exponents, out=exponents)
+    # Every density is positive, because some divergences take its logarithm.
+    return np.maximum(product, math.exp(log_floor), out=product)
+
+
+@cache
+def _blas_controller() -> Any:
+    """Return the controller of BLAS threads, once: finding the libraries takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _for_each(call: Callable[[int], None], starts: range, n_threads: int) -> None:
     if n_threads == 1 or len(starts) == 1:
         for start in starts:
             call(start)

@@ -1,7 +1,7 @@
-"""The kernel log-sums in NumPy: oracle of the native kernel and its stand-in.
+"""The kernel log-sums in NumPy: reference for tests of the native core, and its replacement.
 
-Distances are summed from differences (no expanded norms), all in float64, blocked so that the
-extra memory stays at a few MB.
+Distances are computed from differences (no expanded norms) in float64, in blocks that keep the
+additional memory at a few MB.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Indices = NDArray[np.int64]
 
+#: Queries and references per block of distances.
 QUERY_BLOCK = 128
 REFERENCE_BLOCK = 2048
 
@@ -26,7 +27,7 @@ def class_log_sums_numpy(
     weights: Array | None = None,
     exclude: Indices | None = None,
 ) -> Array:
-    """Return the log-sums of :func:`kdey.kernels.class_log_sums`; arguments already checked."""
+    """Return the sums of :func:`kdey.kernels.class_log_sums` for arguments that are checked."""
     m, k = len(queries), len(offsets) - 1
     out = np.full((len(bandwidths), m, k), -np.inf)
     for low in range(0, m, QUERY_BLOCK):
@@ -37,7 +38,7 @@ def class_log_sums_numpy(
                 part = slice(start, min(start + REFERENCE_BLOCK, int(offsets[i + 1])))
                 squared = _squared_distances(x, references, part)
                 if exclude is not None:
-                    _leave_out(squared, exclude[rows], part)
+                    _exclude_references(squared, exclude[rows], part)
                 log_w = None if weights is None else _log(weights[part])
                 for b, h in enumerate(bandwidths):
                     sums = _log_sum(squared, log_w, float(h))
@@ -50,7 +51,7 @@ def _squared_distances(x: Array, references: Floats, part: slice) -> Array:
     return np.asarray(cdist(x, y, "sqeuclidean"), dtype=np.float64)
 
 
-def _leave_out(squared: Array, exclude: Indices, part: slice) -> None:
+def _exclude_references(squared: Array, exclude: Indices, part: slice) -> None:
     rows = np.flatnonzero((exclude >= part.start) & (exclude < part.stop))
     squared[rows, exclude[rows] - part.start] = np.inf
 

@@ -1,6 +1,6 @@
-"""The kernel log-sums by the native core (``src/native/kernel.cpp``).
+"""The class-wise kernel log-sums: argument checks, and the choice of native core or NumPy.
 
-The public kernel sums: argument checks and the choice of route.
+The native implementation is ``src/native/kernel.cpp``; the NumPy one is ``numpy_sums.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,81 @@ from kdey.kernels.numpy_sums import class_log_sums_numpy
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
 Indices = NDArray[np.int64]
+Precision = Literal["mixed", "double"]
+#: Bandwidths outside this range can only be mistakes, and their squares would overflow float64.
+BANDWIDTH_RANGE = (1e-50, 1e50)
+#: Bound on the sum of all squared coordinates, so that float32 distances do not overflow.
+LARGEST_ENERGY = 1e36
+
+
+def class_log_sums(
+    queries: ArrayLike,
+    references: ArrayLike,
+    offsets: ArrayLike,
+    bandwidths: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    exclude: ArrayLike | None = None,
+    precision: Precision = "mixed",
+    n_threads: int = 1,
+) -> Array:
+    r"""Return class-wise Gaussian kernel log-sums, float64 of shape (n_bandwidths, m, k).
+
+    .. math:: l_{hji} = \log \sum_{r \in \text{class } i} w_r
+              \exp\left(-\frac{\|x_j - y_r\|^2}{2 h^2}\right)
+
+    without the normaliser of the Gaussian. The sum is -inf for a class without references (of
+    positive weight, not excluded).
+
+    Parameters
+    ----------
+    queries : array of shape (m, D)
+        The points x_j; float32 and float64 are read in place where C-contiguous.
+    references : array of shape (n, D)
+        The points y_r, sorted by class.
+    offsets : int array of shape (k + 1,)
+        The references of class i are ``references[offsets[i]:offsets[i + 1]]``, possibly none.
+    bandwidths : float or array of shape (n_bandwidths,)
+        Positive bandwidths h; one pass over the distances serves all of them.
+    weights : array of shape (n,), optional
+        Non-negative weights w_r; a reference of weight zero counts as absent.
+    exclude : int array of shape (m,), optional
+        For each query the position of one reference that is left out of its sums (-1: none), for
+        leave-one-out sums of queries that are references themselves.
+    precision : {"mixed", "double"}
+        "mixed": float32 distances if they give ``exp(l_ji - max_i l_ji)`` with an error of at most
+        1e-4, float64 otherwise, and sums in float64. "double": float64 throughout, with an error of
+        at most 1e-9. Terms too small to matter at this accuracy are skipped, and a class without
+        any other term has the sum -inf. NumPy always uses float64 and skips nothing.
+    n_threads : int
+        Native threads; the result is the same to the last bit for every number.
+
+    Returns
+    -------
+    log_sums : float64 array of shape (n_bandwidths, m, k)
+
+    Raises
+    ------
+    ValueError
+        If an argument has a wrong shape or type, or values that are not finite.
+    """
+    x = _points(queries, "queries")
+    y = _points(references, "references")
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"queries have {x.shape[1]} columns but references have {y.shape[1]}")
+    splits = _check_offsets(offsets, len(y))
+    h = _check_bandwidths(bandwidths)
+    w = None if weights is None else _check_weights(weights, len(y))
+    excluded = None if exclude is None else _check_exclude(exclude, len(x), len(y))
+    if not isinstance(precision, str) or precision not in ("mixed", "double"):
+        raise ValueError(f"precision must be 'mixed' or 'double', got {precision!r}")
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1:
+        raise ValueError(f"n_threads must be a positive integer, got {n_threads!r}")
+    if not native.available():
+        return class_log_sums_numpy(x, y, splits, h, w, excluded)
+    return class_log_sums_native(
+        x, y, splits, h, w, excluded, double=precision == "double", n_threads=int(n_threads)
+    )
 
 
 def class_log_sums_native(
@@ -31,10 +106,10 @@ def class_log_sums_native(
     block_size: int = 0,
     skip: bool = True,
 ) -> Array:
-    """Return the log-sums of :func:`kdey.kernels.class_log_sums`; arguments already checked.
+    """Return the sums of :func:`class_log_sums` from the native core, for checked arguments.
 
-    ``block_size`` (references per block, 0: the built-in choice) and ``skip`` (whether blocks
-    that cannot matter are skipped) change the speed alone; tests and benchmarks set them.
+    ``block_size`` (references per block, 0: the built-in choice) and ``skip`` (whether negligible
+    blocks are skipped) affect speed only; tests and benchmarks set them.
     """
     m, columns = queries.shape
     k = len(offsets) - 1
@@ -63,75 +138,6 @@ def class_log_sums_native(
     return out
 
 
-Precision = Literal["mixed", "double"]
-
-#: Bandwidths outside these can only be mistakes, and their squares would leave float64.
-BANDWIDTH_RANGE = (1e-50, 1e50)
-#: Bound on the sum of all squared coordinates, which float32 distances must be able to hold.
-LARGEST_ENERGY = 1e36
-
-
-def class_log_sums(
-    queries: ArrayLike,
-    references: ArrayLike,
-    offsets: ArrayLike,
-    bandwidths: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    exclude: ArrayLike | None = None,
-    precision: Precision = "mixed",
-    n_threads: int = 1,
-) -> Array:
-    r"""Return class-wise Gaussian kernel log-sums, float64 of shape (n_bandwidths, m, k).
-
-    .. math:: l_{hji} = \log \sum_{r \in \text{class } i} w_r
-              \exp\left(-\frac{\|x_j - y_r\|^2}{2 h^2}\right)
-
-    without the Gaussian's normaliser; -inf where a class has no (weighted, not excluded)
-    reference.
-
-    Parameters
-    ----------
-    queries : array of shape (m, D)
-        The points x_j; float32 and float64 are read in place where C-contiguous.
-    references : array of shape (n, D)
-        The points y_r, sorted by class.
-    offsets : int array of shape (k + 1,)
-        Class i owns ``references[offsets[i]:offsets[i + 1]]``; classes may be empty.
-    bandwidths : float or array of shape (n_bandwidths,)
-        Positive bandwidths h; one pass over the distances serves all of them.
-    weights : array of shape (n,), optional
-        Non-negative weights w_r; a reference of weight zero counts as absent.
-    exclude : int array of shape (m,), optional
-        For each query the one reference left out of its sums (-1: none), as a position in
-        ``references``: leave-one-out sums for queries that are references themselves.
-    precision : {"mixed", "double"}
-        "mixed": float32 distances wherever they hold ``exp(l_ji - max_i l_ji)`` to 1e-4, float64
-        elsewhere, sums in float64. "double": float64 throughout, good to 1e-9. Terms that
-        cannot reach this accuracy are skipped, and a class of which every term was skipped is
-        -inf. The NumPy route is always double and skips nothing.
-    n_threads : int
-        Native threads; the result is the same to the last bit for every number.
-    """
-    x = _points(queries, "queries")
-    y = _points(references, "references")
-    if x.shape[1] != y.shape[1]:
-        raise ValueError(f"queries have {x.shape[1]} columns but references have {y.shape[1]}")
-    splits = _check_offsets(offsets, len(y))
-    h = _check_bandwidths(bandwidths)
-    w = None if weights is None else _check_weights(weights, len(y))
-    left_out = None if exclude is None else _check_exclude(exclude, len(x), len(y))
-    if precision not in ("mixed", "double"):
-        raise ValueError(f"precision must be 'mixed' or 'double', got {precision!r}")
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1:
-        raise ValueError(f"n_threads must be a positive integer, got {n_threads!r}")
-    if not native.available():
-        return class_log_sums_numpy(x, y, splits, h, w, left_out)
-    return class_log_sums_native(
-        x, y, splits, h, w, left_out, double=precision == "double", n_threads=int(n_threads)
-    )
-
-
 def _points(values: ArrayLike, name: str) -> Floats:
     points = np.asarray(values)
     if points.dtype not in (np.float32, np.float64):
@@ -146,7 +152,7 @@ def _points(values: ArrayLike, name: str) -> Floats:
 
 
 def _check_magnitude(points: Floats, name: str) -> None:
-    # One pass over the memory finds NaN, infinity and values whose squares leave float32.
+    # One pass over the memory detects NaN, infinity and values whose squares overflow float32.
     with np.errstate(over="ignore", invalid="ignore"):
         energy = float(np.vdot(points, points))
     if energy < LARGEST_ENERGY:
@@ -191,10 +197,10 @@ def _check_weights(weights: ArrayLike, n_references: int) -> Array:
 
 
 def _check_exclude(exclude: ArrayLike, n_queries: int, n_references: int) -> Indices:
-    left_out = np.asarray(exclude)
-    if left_out.shape != (n_queries,) or left_out.dtype.kind not in "iu":
+    excluded = np.asarray(exclude)
+    if excluded.shape != (n_queries,) or excluded.dtype.kind not in "iu":
         raise ValueError(f"exclude must be an integer vector of length {n_queries}")
-    left_out = np.ascontiguousarray(left_out, dtype=np.int64)
-    if n_queries and (left_out.min() < -1 or left_out.max() >= n_references):
+    excluded = np.ascontiguousarray(excluded, dtype=np.int64)
+    if n_queries and (excluded.min() < -1 or excluded.max() >= n_references):
         raise ValueError(f"exclude must lie between -1 and {n_references - 1}")
-    return left_out
+    return excluded

@@ -1,4 +1,4 @@
-"""The last stage of a quantifier: templates and rows in, prevalences out."""
+"""Matchings, the last stage of a quantifier: from templates and rows to prevalences."""
 
 from kdey.matching.composite import (
     AverageOf,

@@ -1,4 +1,4 @@
-"""Composites: each member is matched on its own, and the solutions are combined."""
+"""Composites: every member is matched by itself, and the solutions are combined."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Composite(Matching[Any]):
 
     @property
     def bag_summary(self) -> BagSummary:
-        """What must be known of a bag: what the members must know."""
+        """What the members need to know about a bag."""
         return self.inner.bag_summary
 
     def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
@@ -44,10 +44,10 @@ class Composite(Matching[Any]):
 
 @dataclass(frozen=True)
 class AverageOf(Composite):
-    """The average of the members' solutions, by the shares of the row map.
+    """The average of the solutions of the members, weighted by the shares of the row map.
 
-    Objective and gap are averaged like the prevalences: the gap is how far the members are, on
-    average, above the optima of their own problems. Every member must have converged.
+    Objective and gap are averaged like the prevalences: the gap bounds how far the members are, on
+    average, above the optima of their problems. A bag has converged if all members have.
     """
 
     @property
@@ -56,7 +56,7 @@ class AverageOf(Composite):
         return self.inner.likelihood
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the problem of the members, where all of them can be solved on a device."""
+        """Return the problem of the members if all of them can be solved on a device."""
         problems = [self.inner.device_problem(part) for part in row_map.members]
         return None if None in problems else problems[0]
 
@@ -104,10 +104,10 @@ class MedianOf(Composite):
         prevalence: NDArray[np.floating],
         n_threads: int = 1,
     ) -> Array:
-        """Raise: a median has no objective of its own."""
+        """Raise NotImplementedError: a median minimises no objective."""
         raise NotImplementedError(
-            "the median over several numbers of bins minimises no divergence of its own; "
-            "ask a method with one number of bins (DM, DyS)"
+            "the median over several numbers of bins minimises no divergence; use a method with "
+            "one number of bins (DM, DyS)"
         )
 
 
@@ -117,7 +117,7 @@ def average_solution(parts: Sequence[Solution], weights: Array) -> Solution:
         return parts[0]
 
     def mean(name: str) -> Array:
-        # Not a matrix product: its rounding would depend on the number of bags beside.
+        # Not a matrix product, whose rounding would depend on the number of other bags.
         return np.asarray(
             sum(w * getattr(part, name) for w, part in zip(weights, parts, strict=True))
         )
@@ -132,7 +132,7 @@ def average_solution(parts: Sequence[Solution], weights: Array) -> Solution:
 def median_solution(parts: Sequence[Solution]) -> Solution:
     """Return the class-wise median of several solutions, scaled back to a sum of one.
 
-    The gap is NaN: a median solves no problem of its own.
+    Objective and gap are NaN, because a median is not the solution of a problem.
     """
     middle = _median(np.array([part.prevalence for part in parts]))
     unknown = np.full(len(middle), np.nan)

@@ -15,6 +15,11 @@ from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution, solve_cauchy_schwarz, solve_divergence, solve_quadratic
 from kdey.solvers.quadratic import warn_uninformative
 
+#: Densities or shares of a bag below this, relative to those of the classes, count as zero.
+NEGLIGIBLE = 1e-24
+#: Divergences for the host only, whose solver handles prevalences with infinite values.
+ON_HOST = ("reverse-kl",)
+
 
 @dataclass(frozen=True)
 class MatchCauchySchwarz(Matching[CauchySchwarz]):
@@ -24,11 +29,11 @@ class MatchCauchySchwarz(Matching[CauchySchwarz]):
 
     @property
     def bag_summary(self) -> BagSummary:
-        """The logarithm of the mean row, which small bandwidths need."""
+        """The logarithm of the mean row, because means underflow at small bandwidths."""
         return "log mean"
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the Cauchy-Schwarz problem where rows are mean kernels."""
+        """Return the Cauchy-Schwarz problem if rows are mean kernels."""
         return None if row_map.kernel_width() is None else DeviceProblem("cauchy-schwarz")
 
     def problem(
@@ -50,7 +55,7 @@ class MatchSquares(Matching[QuadraticMatch]):
     limits_source: ClassVar[LimitsSource] = "bootstrap"
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the quadratic problem where rows are mean kernels."""
+        """Return the quadratic problem if rows are mean kernels."""
         return None if row_map.kernel_width() is None else DeviceProblem("quadratic")
 
     def problem(
@@ -65,12 +70,6 @@ class MatchSquares(Matching[QuadraticMatch]):
     def solve(self, problem: QuadraticMatch, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""
         return solve_quadratic(problem, n_threads=n_threads)
-
-
-#: Smallest share of a bag at a point or bin, relative to the classes', that counts.
-NEGLIGIBLE = 1e-24
-#: Divergences that only the host's solver handles: it knows what they forbid (infinite values).
-ON_HOST = ("reverse-kl",)
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,11 @@ class MatchDivergence(Matching[Divergence]):
 
     @property
     def takes_quick_rows(self) -> bool:
-        """Only where the bag's profile enters without a logarithm or a quotient."""
+        """Whether the profile of the bag enters without a logarithm or a quotient."""
         return self.divergence == "hellinger"
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the divergence problem where rows are kernels at drawn points."""
+        """Return the divergence problem if rows are kernels at drawn points."""
         if row_map.drawn_points() is None or self.divergence in ON_HOST:
             return None
         if not row_map.templates.any(axis=1).all():
@@ -106,18 +105,18 @@ class MatchDivergence(Matching[Divergence]):
         templates = row_map.templates
         reference = np.full(len(templates), float(row_map.n_terms))
         targets = rows.mean(bags)
-        # Densities this far below the classes' own cannot move a divergence by the solver's
-        # tolerance, and where a bag has no others its curvature would underflow.
+        # Densities this far below those of the classes cannot change a divergence by the tolerance
+        # of the solver, and the curvature of a bag without larger ones would underflow.
         targets[targets < NEGLIGIBLE] = 0.0
         return Divergence(templates, targets, resolve_generator(self.divergence), reference)
 
     def solve(self, problem: Divergence, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex; uniform, with a warning, for bags without mass."""
         solution = solve_divergence(problem, n_threads=n_threads)
-        lost = ~problem.targets.any(axis=1)
-        if lost.any():
-            warn_uninformative(int(lost.sum()), "the bag lies far from every reference point")
-            solution.prevalence[lost] = 1.0 / problem.n_classes
-            solution.objective[lost] = solution.gap[lost] = np.nan
-            solution.converged[lost] = False
+        no_mass = ~problem.targets.any(axis=1)
+        if no_mass.any():
+            warn_uninformative(int(no_mass.sum()), "the bag lies far from every reference point")
+            solution.prevalence[no_mass] = 1.0 / problem.n_classes
+            solution.objective[no_mass] = solution.gap[no_mass] = np.nan
+            solution.converged[no_mass] = False
         return solution

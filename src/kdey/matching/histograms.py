@@ -1,4 +1,4 @@
-"""Matchings of histograms without a convex problem: DM-CS, HDx, DyS, MM."""
+"""Matchings of histograms that are not f-divergences: DM-CS, HDx, DyS, MM."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class MatchHistograms(Matching[HistogramProblem]):
 
 @dataclass(frozen=True)
 class MatchHistogramsBinary(MatchHistograms):
-    """The same for two classes, by ternary search as the literature does: HDx."""
+    """As :class:`MatchHistograms` for two classes, by ternary search as in the literature: HDx."""
 
     def solve(self, problem: HistogramProblem, n_threads: int = 1) -> Solution:
-        """Return the minimum found by ternary search."""
+        """Return the minimum by ternary search."""
         return ternary_search(problem.objective, problem.n_bags)
 
 
@@ -69,7 +69,7 @@ class MatchBinary(Matching[Dissimilarity]):
         return Dissimilarity(row_map.templates, rows.mean(bags), self.dissimilarity)
 
     def solve(self, problem: Dissimilarity, n_threads: int = 1) -> Solution:
-        """Return the minimum found by ternary search."""
+        """Return the minimum by ternary search."""
         return ternary_search(problem.objective, problem.n_bags)
 
 

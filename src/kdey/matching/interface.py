@@ -1,8 +1,8 @@
-"""What a matching is: which problem templates and rows make, and which solver solves it.
+"""The interface of matchings: the problem made of templates and rows, and its solver.
 
-A matching is the last stage of a quantifier and holds only the parameters of that stage. A matching
-of your own overrides ``problem`` and ``solve`` (or ``match``); everything else that other parts of
-the library ask of it is declared here with a default that holds for any matching.
+A matching is the last stage of a quantifier and has only the parameters of that stage. A new
+matching overrides ``problem`` and ``solve`` (or ``match``). Everything else that the library asks
+of a matching is declared here, with a default that is valid for any matching.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class HasObjective(Protocol):
-    """The least that is asked of a problem: a value to minimise for each bag."""
+    """The minimal interface of a problem: a value to minimise for each bag."""
 
     def objective(self, prevalences: Array) -> Array:
         """Return the value at prevalences of shape (n_bags, k), shape (n_bags,)."""
 
 
 P = TypeVar("P", bound=HasObjective)
-#: What must be known of a bag: all its rows, their mean, or the logarithm of their mean.
+#: What a matching needs to know about a bag: all rows, their mean, or the log of their mean.
 BagSummary: TypeAlias = Literal["rows", "mean", "log mean"]
-#: Where limits come from: the moment equation (the method's rows are features whose class means
-#: are its templates), numerical derivatives of the matching where they exist, or a bootstrap.
+#: How confidence limits are computed: from the moment equation (if templates are class means of the
+#: rows), from numerical derivatives of the matching (if they exist), or by a bootstrap.
 LimitsSource: TypeAlias = Literal["moments", "derivatives", "bootstrap"]
 
 
@@ -49,7 +49,7 @@ class DeviceProblem:
     tol : float
         Gap to reach, for a mixture.
     max_iter : int or None
-        None: the solver's own.
+        None: the default of the solver.
     """
 
     kind: Literal["mixture", "cauchy-schwarz", "quadratic", "divergence"]
@@ -62,15 +62,15 @@ class DeviceProblem:
 class Matching(Generic[P]):
     """Base of all matchings: a problem for each run of bags, and its solver."""
 
-    #: Where the limits of an estimate come from when nothing else is asked for.
+    #: How confidence limits are computed by default.
     limits_source: ClassVar[LimitsSource] = "derivatives"
-    #: Whether :meth:`match_templates` is there: bags may then have templates of their own.
+    #: Whether :meth:`match_templates` is implemented, so that every bag may have its own templates.
     takes_templates: ClassVar[bool] = False
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> P:
-        """Return the problem of these bags; ``full`` adds terms without the prevalence."""
+        """Return the problem of these bags; ``full`` adds terms independent of the prevalence."""
         raise NotImplementedError
 
     def solve(self, problem: P, n_threads: int = 1) -> Solution:
@@ -102,28 +102,28 @@ class Matching(Generic[P]):
 
     @property
     def takes_quick_rows(self) -> bool:
-        """Whether rows good to six digits of their largest entries change next to nothing."""
+        """Whether rows accurate to six digits of their largest entries are accurate enough."""
         return False
 
     @property
     def bag_summary(self) -> BagSummary:
-        """What must be known of a bag, and so what groups beyond memory are summed to."""
+        """What is needed about a bag, and so how groups larger than memory are summarised."""
         return "mean"
 
     @property
     def likelihood(self) -> MaximiseLikelihood | None:
-        """The mixture likelihood that is maximised (by every member of an average); or None."""
+        """The mixture likelihood that this, or every member of an average, maximises; or None."""
         return None
 
     def match_templates(self, templates: Array, targets: Array, n_threads: int = 1) -> Array:
-        """Return prevalences (n, k) of bags that each have templates of their own.
+        """Return the prevalences of n bags with their own templates, shape (n, k).
 
-        ``templates`` has shape (n, r, k), ``targets``, the mean rows, (n, r).
+        ``templates`` has shape (n, r, k); ``targets``, the mean rows, has shape (n, r).
         """
         raise NotImplementedError
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return which problem of ``kdey.gpu`` this is with these rows; None: the host's alone."""
+        """Return the problem of ``kdey.gpu`` for these rows; None if only the host can solve it."""
         return None
 
     @property

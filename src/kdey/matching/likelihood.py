@@ -25,7 +25,7 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
     tol : float
         Gap of the mean log-likelihood to reach.
     max_iter : int or None
-        None: the solver's own.
+        None: the default of the solver.
     """
 
     log_rows: bool = True
@@ -37,7 +37,7 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
 
     @property
     def bag_summary(self) -> BagSummary:
-        """All rows of a bag: a likelihood is no function of their mean."""
+        """All rows of a bag, because a likelihood is not a function of their mean."""
         return "rows"
 
     @property
@@ -47,11 +47,11 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the maximum is reached and certified."""
+        """Whether the maximum is reached with a certificate."""
         return True
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return the mixture problem, whatever the rows."""
+        """Return the mixture problem, for any rows."""
         return DeviceProblem("mixture", tol=self.tol, max_iter=self.max_iter)
 
     def problem(
@@ -75,15 +75,15 @@ class ExpectationMaximisation(MaximiseLikelihood):
 
     @property
     def is_exact(self) -> bool:
-        """Not so: EM stops by its own rule."""
+        """False, because EM stops by its own rule."""
         return False
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
-        """Return None: the iterations of EM are those of the host."""
+        """Return None, because EM runs on the host only."""
         return None
 
     def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
-        """Return what EM reaches by its stopping rule; the gap tells how far that is."""
+        """Return the result of EM; its gap bounds the distance to the maximum."""
         problem = self.problem(row_map, rows, bags)
         first = row_map.starting_prevalence()
         start = None if first is None else np.tile(first, (len(bags), 1))
@@ -92,7 +92,7 @@ class ExpectationMaximisation(MaximiseLikelihood):
 
 
 def check_stopping(tol: Any, max_iter: Any) -> None:
-    """Raise unless ``tol`` is positive and ``max_iter`` None or at least one."""
+    """Raise ValueError unless ``tol`` is positive and ``max_iter`` is None or at least one."""
     if not (isinstance(tol, int | float) and tol > 0):
         raise ValueError(f"tol must be a positive number, got {tol!r}")
     if max_iter is not None and not (isinstance(max_iter, int | np.integer) and max_iter >= 1):

@@ -20,11 +20,11 @@ from kdey.solvers.quadratic import solve_programs
 class Mean(Matching[LeastSquares]):
     """The mean row is the prevalence: CC and PCC."""
 
-    # Nothing is inverted, so no moment equation holds.
+    # Nothing is inverted, so there is no moment equation.
     limits_source: ClassVar[LimitsSource] = "bootstrap"
 
     def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
-        """Return the mean rows, scaled to a sum of one (rows may miss it by a tolerance)."""
+        """Return the mean rows, scaled to a sum of one (posteriors may deviate slightly)."""
         means = rows.mean(bags)
         return exact_solution(means / means.sum(axis=1, keepdims=True))
 
@@ -59,7 +59,7 @@ class MatchMeans(Matching[LeastSquares]):
         return solve_least_squares(problem, n_threads=n_threads)
 
     def match_templates(self, templates: Array, targets: Array, n_threads: int = 1) -> Array:
-        """Return the least squares prevalences of bags with templates of their own, (n, k)."""
+        """Return the least squares prevalences of bags with their own templates, shape (n, k)."""
         gram = templates.transpose(0, 2, 1) @ templates
         linear = (targets[:, None, :] @ templates)[:, 0, :]
         x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)

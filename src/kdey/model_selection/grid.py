@@ -269,11 +269,12 @@ class RandomSearchQ(BaseSearch):
 
     def _settings(self) -> list[dict[str, Any]]:
         spaces = self.param_distributions
-        if not isinstance(spaces, Mapping) and not (isinstance(spaces, list | tuple) and spaces):
+        listed = list(spaces) if isinstance(spaces, list | tuple) else [spaces]
+        if not listed or not all(isinstance(space, Mapping) for space in listed):
             raise ValueError(
                 f"param_distributions must be a mapping or a list of mappings, got {spaces!r}"
             )
-        for space in [spaces] if isinstance(spaces, Mapping) else spaces:
+        for space in listed:
             check_names(self.quantifier, space)
         rng = check_random_state(self.random_state)
         return list(ParameterSampler(spaces, check_count(self.n_iter, "n_iter"), random_state=rng))

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -174,7 +175,8 @@ class BaseSearch(BaseQuantifier):
         """Return the metrics of ``scoring``, after checks of the parameters about them."""
         if self.protocol is not None:
             check_protocol(self.protocol)
-        if isinstance(self.error_score, str) and self.error_score != "raise":
+        raises = isinstance(self.error_score, str) and self.error_score == "raise"
+        if not raises and not isinstance(self.error_score, Real):
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}")
         several = isinstance(self.scoring, Sequence) and not isinstance(self.scoring, str)
         metrics = [get_metric(metric) for metric in (self.scoring if several else [self.scoring])]

@@ -1,6 +1,6 @@
 """The methods of the experiments: one table of quantifiers, grids and posteriors.
 
-Grids and the way to make training posteriors follow section 5.3 of the paper and its authors'
+Grids and the way training posteriors are made follow section 5.3 of the paper and its authors'
 scripts: ten folds for DM and KDEy, 40 % held out for the adjusting methods, HDy, DIR and the
 calibration of EMQ, none for EMQ itself.
 """
@@ -11,8 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sklearn.base import ClassifierMixin
+
 from kdey._support.fingerprint import fingerprint
 from kdey.quantifiers.adjusting import ACC, PACC
+from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers.base import BaseQuantifier
 from kdey.quantifiers.histograms import DM, HDy
 from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
 from kdey.quantifiers.likelihood import DIR, EMQ
@@ -43,7 +47,7 @@ LIKELIHOOD = "Maximum likelihood"
 
 @dataclass(frozen=True)
 class Method:
-    """A method with all that its cells depend on.
+    """A method with everything that its cells depend on.
 
     Attributes
     ----------
@@ -61,31 +65,33 @@ class Method:
 
     name: str
     family: str
-    quantifier: Any
+    quantifier: type[AggregativeQuantifier]
     cv: int | float | None
     options: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     beyond: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     per_class: bool = False
 
-    def build(self, classifier: Any, seed: int, n_jobs: int) -> Any:
+    def build(self, classifier: ClassifierMixin, seed: int, n_jobs: int) -> BaseQuantifier:
         """Return the unfitted quantifier around a classifier."""
-        own = 1 if self.per_class else n_jobs
-        made = self.quantifier(
-            classifier, cv=self.cv, random_state=seed, n_jobs=own, **self.options
+        inner_jobs = 1 if self.per_class else n_jobs
+        quantifier = self.quantifier(
+            classifier, cv=self.cv, random_state=seed, n_jobs=inner_jobs, **self.options
         )
-        return OneVsAll(made, n_jobs=n_jobs) if self.per_class else made
+        return OneVsAll(quantifier, n_jobs=n_jobs) if self.per_class else quantifier
 
     def param_grid(
-        self, classifiers: Mapping[str, tuple[Any, ...]], own: Mapping[str, tuple[Any, ...]]
+        self, classifiers: Mapping[str, tuple[Any, ...]], grid: Mapping[str, tuple[Any, ...]]
     ) -> dict[str, list[Any]]:
-        """Return a grid over a classifier's and the method's own parameters, by full names."""
-        inner = {f"classifier__{name}": values for name, values in classifiers.items()} | dict(own)
+        """Return a grid over the classifier's and the method's own parameters, by full names."""
+        params = {f"classifier__{name}": values for name, values in classifiers.items()} | dict(
+            grid
+        )
         prefix = "quantifier__" if self.per_class else ""
-        return {prefix + name: list(values) for name, values in inner.items()}
+        return {prefix + name: list(values) for name, values in params.items()}
 
     def thinned(self, every: int = 5) -> Method:
-        """Return the method with every so many values of its grid, and none beyond."""
+        """Return the method with every fifth (``every``) value of its grid, and none beyond."""
         thin = {name: values[every - 1 :: every] for name, values in self.grid.items()}
         return replace(self, grid=thin, beyond={})
 
@@ -122,10 +128,10 @@ PAIRS = (("KDEy-HD", "DM-HD"), ("KDEy-CS", "DM-CS"), ("KDEy-ML", "EMQ"))
 
 
 def find_methods(names: Iterable[str], known: Iterable[str] = METHODS) -> list[Method]:
-    """Return the methods of some names, each once; unknown names are refused."""
+    """Return the methods of these names, each once; an unknown name is an error."""
     allowed = list(known)
-    wanted = list(dict.fromkeys(names))
-    for name in wanted:
+    chosen = list(dict.fromkeys(names))
+    for name in chosen:
         if name not in allowed:
             raise ValueError(f"method {name!r} is unknown here; there are {', '.join(allowed)}")
-    return [METHODS[name] for name in wanted]
+    return [METHODS[name] for name in chosen]

@@ -1,4 +1,4 @@
-"""The numbers of the paper: data, not code, read from the table shipped with the package."""
+"""The numbers of the paper, read from the table shipped with the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.resources import files
 from kdey.paper.settings import SETTINGS
 
 #: Best scores of the LeQua 2022 competition on T1B. The paper prints 0.087987 for MRAE, a slip of
-#: the decimal point: its own best, 0.78339, is said to be lower.
+#: the decimal point: it calls its own best, 0.78339, lower.
 COMPETITION = {("T1B", "mae"): 0.01173, ("T1B", "mrae"): 0.87987}
 _SUMMARIES = ("Average", "Rank")
 
@@ -59,17 +59,17 @@ def published_values(setting: str, group: str, metric: str) -> dict[tuple[str, s
     metric : {"mae", "mrae"}
     """
     return {
-        (one.dataset, one.method): one.value
-        for one in published_results()
-        if (one.setting, one.group, one.metric) == (setting, group, metric)
-        and one.dataset not in _SUMMARIES
+        (entry.dataset, entry.method): entry.value
+        for entry in published_results()
+        if (entry.setting, entry.group, entry.metric) == (setting, group, metric)
+        and entry.dataset not in _SUMMARIES
     }
 
 
 def published_order(experiment: str, datasets: Iterable[str]) -> list[str]:
-    """Return data sets as the paper lists them; those it has not come last, by name."""
-    known = list(
+    """Return data sets as the paper lists them; those it does not have come last, by name."""
+    published = list(
         dict.fromkeys(name for name, _ in published_values(*SETTINGS[experiment].published, "mae"))
     )
-    given = set(datasets)
-    return [name for name in known if name in given] + sorted(given - set(known))
+    present = set(datasets)
+    return [name for name in published if name in present] + sorted(present - set(published))

@@ -1,6 +1,7 @@
-"""How far a run is and how long it still takes.
+"""Running a setting: data sets x seeds x methods x metrics, cell by cell.
 
-Running a setting: data sets x seeds x methods x metrics, cell by cell.
+:func:`run` stores each cell as soon as it is finished and skips those that the results file
+already has, so that the same command continues after an interruption.
 """
 
 from __future__ import annotations
@@ -18,66 +19,14 @@ from kdey.bags import Array
 from kdey.evaluation import evaluate
 from kdey.labels import training_labels
 from kdey.model_selection import StageCache
-from kdey.paper.cells import BagsRecord, Cell, CellKey, ResultsFile
+from kdey.paper.results import BagsRecord, Cell, CellKey, ResultsFile
 from kdey.paper.selection import Choice, choose, classifier_of, quiet
 from kdey.paper.settings import METRICS, Setting
 from kdey.paper.tasks import Source, Task
-
-
-@dataclass(eq=False)
-class Pace:
-    """Counts finished cells, weighted by what they are expected to cost.
-
-    Attributes
-    ----------
-    left : dict from the keys of open cells to their costs
-    total : int
-        Number of cells in all.
-    skipped : int
-        Cells that were not run: found in the file, or failed.
-    """
-
-    left: dict[Any, float]
-    total: int
-    skipped: int = 0
-    _spent: float = 0.0
-    _start: float = field(default_factory=time.monotonic)
-
-    @classmethod
-    def of(cls, costs: Mapping[Any, float]) -> Self:
-        """Return the pace of a run with these costs by cell."""
-        return cls(dict(costs), len(costs))
-
-    def skip(self, key: Any) -> None:
-        """Take out a cell that is not run."""
-        if self.left.pop(key, None) is not None:
-            self.skipped += 1
-
-    def finish(self, key: Any, mean: float) -> str:
-        """Count a cell as finished; return a line that says so."""
-        self._spent += self.left.pop(key)
-        elapsed = time.monotonic() - self._start
-        seconds = elapsed / self._spent * sum(self.left.values())
-        done = self.total - len(self.left)
-        return f"[{done}/{self.total}] {key}: {mean:.5f} ({duration(elapsed)}, {_left(seconds)})"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in words: "42 s", "3 min 05 s", "2 h 10 min"."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def _left(seconds: float) -> str:
-    return "done" if seconds == 0 else f"about {duration(seconds)} left"
-
+from kdey.quantifiers.base import BaseQuantifier
 
 Say = Callable[[str], None]
-#: Size (rows times classes) of a data set whose bags cost as much as all else.
+#: Size (rows times classes) of a data set whose bags cost as much as everything else.
 _LEAST = 5000.0
 
 
@@ -127,7 +76,7 @@ class Run:
 
 
 def run(plan: Run, store: ResultsFile, say: Say) -> list[str]:
-    """Run the cells that a results file has not got yet, storing each as it is finished.
+    """Run the cells that a results file does not have yet, storing each as it is finished.
 
     Parameters
     ----------
@@ -140,7 +89,7 @@ def run(plan: Run, store: ResultsFile, say: Say) -> list[str]:
     Returns
     -------
     failures : list of str
-        Cells that could not be finished, and why; the others are run all the same.
+        Cells that could not be finished, and why; the others are run nevertheless.
     """
     _check_configs(plan, store)
     pace = Pace.of({key: _cost(plan, key) for key in plan.all_cells()})
@@ -176,8 +125,8 @@ def _run_task(
         try:
             for cell in run_cells(plan, task, method, [k.metric for k in keys], cache):
                 store.append(cell)
-                say(pace.finish(cell.key, cell.mean))
-        except Exception as error:  # whatever it is, hours of other cells must not be lost by it
+                say(pace.completed(cell.key, cell.mean))
+        except Exception as error:  # whatever it is, it must not cost hours of other cells
             failures.append(f"{keys[0]}: {type(error).__name__}: {error}")
             say(f"failed: {failures[-1]}")
             for key in keys:
@@ -190,20 +139,20 @@ def run_cells(
 ) -> Iterator[Cell]:
     """Yield one method's cells on a task, each as soon as it is finished."""
     start = time.perf_counter()
-    setting, made = plan.setting, plan.setting.method(method)
-    chosen = choose(made, task, setting, metrics, cache, plan.n_jobs)
+    setting, definition = plan.setting, plan.setting.method(method)
+    chosen = choose(definition, task, setting, metrics, cache, plan.n_jobs)
     search = time.perf_counter() - start
-    template = made.build(classifier_of(setting), task.seed, plan.n_jobs)
-    tested: dict[str, _Tested] = {}
+    template = definition.build(classifier_of(setting), task.seed, plan.n_jobs)
+    tested: dict[str, _TestOutcome] = {}
     for metric, choice in chosen.items():
-        same = fingerprint(dict(choice.params))
-        if same not in tested:
-            tested[same] = _test(template, choice, task, cache, plan.n_jobs)
-        yield _cell(plan, task, method, metric, choice, tested[same], search)
+        params_key = fingerprint(dict(choice.params))
+        if params_key not in tested:
+            tested[params_key] = _test(template, choice, task, cache, plan.n_jobs)
+        yield _cell(plan, task, method, metric, choice, tested[params_key], search)
 
 
 @dataclass(frozen=True, eq=False)
-class _Tested:
+class _TestOutcome:
     """What a chosen quantifier gave on the test bags."""
 
     errors: dict[str, Array]
@@ -212,7 +161,9 @@ class _Tested:
     test: float
 
 
-def _test(template: Any, choice: Choice, task: Task, cache: StageCache, n_jobs: int) -> _Tested:
+def _test(
+    template: BaseQuantifier, choice: Choice, task: Task, cache: StageCache, n_jobs: int
+) -> _TestOutcome:
     """Fit a choice on the development data and evaluate it on the test bags."""
     start = time.perf_counter()
     with quiet():
@@ -220,9 +171,9 @@ def _test(template: Any, choice: Choice, task: Task, cache: StageCache, n_jobs: 
         fit = time.perf_counter() - start
         start = time.perf_counter()
         errors: dict[str, list[Array]] = {name: [] for name in METRICS}
-        stalled = 0
+        not_converged = 0
         for part in task.tests():
-            found = evaluate(
+            evaluation = evaluate(
                 {"chosen": fitted},
                 part.X,
                 part.y,
@@ -231,24 +182,26 @@ def _test(template: Any, choice: Choice, task: Task, cache: StageCache, n_jobs: 
                 n_jobs=n_jobs,
                 verbose=False,
             )
-            stalled += int((~found.methods["chosen"].solution.converged).sum())
+            not_converged += int((~evaluation.methods["chosen"].solution.converged).sum())
             for name, metric in METRICS.items():
-                errors[name].append(found.errors(metric))
+                errors[name].append(evaluation.errors(metric))
     joined = {name: np.concatenate(parts) for name, parts in errors.items()}
-    return _Tested(joined, stalled, fit, time.perf_counter() - start)
+    return _TestOutcome(joined, not_converged, fit, time.perf_counter() - start)
 
 
-def _refit(made: Any, task: Task, cache: StageCache, n_jobs: int) -> Any:
+def _refit(
+    quantifier: BaseQuantifier, task: Task, cache: StageCache, n_jobs: int
+) -> BaseQuantifier:
     """Fit on the development data, with a classifier that other methods may have fitted."""
     X, y = task.development.X, task.development.y
-    stages = made.stages()
+    stages = quantifier.stages()
     if stages is None:
-        return made.fit(X, y)
+        return quantifier.fit(X, y)
     codes, classes = training_labels(y)
     stage = stages.classifier
     key = fingerprint("development", stage, task.key)
     fitted = cache.stage(key, lambda: stage.fit(X, codes, classes, None, n_jobs))
-    return made.fit_stage(fitted, X, y)
+    return quantifier.fit_stage(fitted, X, y)
 
 
 def _cell(
@@ -257,7 +210,7 @@ def _cell(
     method: str,
     metric: str,
     choice: Choice,
-    tested: _Tested,
+    tested: _TestOutcome,
     search: float,
 ) -> Cell:
     import kdey
@@ -309,8 +262,8 @@ def _check_configs(plan: Run, store: ResultsFile) -> None:
 
 def _check_data(plan: Run, task: Task, store: ResultsFile) -> None:
     for key, cell in store.results.cells.items():
-        mine = (key.experiment, key.dataset, key.seed)
-        if mine == (plan.setting.name, task.dataset, task.seed) and cell.data != task.key:
+        origin = (key.experiment, key.dataset, key.seed)
+        if origin == (plan.setting.name, task.dataset, task.seed) and cell.data != task.key:
             raise ValueError(
                 f"{store.path} holds a cell ({key}) made from other data of that name; name "
                 "another file with --results"
@@ -326,3 +279,55 @@ def _cost(plan: Run, key: CellKey) -> float:
     # KDEy-HD solves at thousands of points where the others have as many rows as a bag; and
     # however small a set is, its bags must be solved.
     return (size + _LEAST) * candidates * (10.0 if key.method == "KDEy-HD" else 1.0)
+
+
+@dataclass(eq=False)
+class Pace:
+    """How far a run is and how long it will take: cells weighted by their expected cost.
+
+    Attributes
+    ----------
+    left : dict from the keys of open cells to their costs
+    total : int
+        Number of cells in all.
+    skipped : int
+        Cells that were not run: already in the file, or failed.
+    """
+
+    left: dict[Any, float]
+    total: int
+    skipped: int = 0
+    _spent: float = 0.0
+    _start: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, costs: Mapping[Any, float]) -> Self:
+        """Return the pace of a run with these costs by cell."""
+        return cls(dict(costs), len(costs))
+
+    def skip(self, key: Any) -> None:
+        """Remove a cell that is not run."""
+        if self.left.pop(key, None) is not None:
+            self.skipped += 1
+
+    def completed(self, key: Any, mean: float) -> str:
+        """Count a cell as finished; return a line of progress."""
+        self._spent += self.left.pop(key)
+        elapsed = time.monotonic() - self._start
+        seconds = elapsed / self._spent * sum(self.left.values())
+        n_done = self.total - len(self.left)
+        return f"[{n_done}/{self.total}] {key}: {mean:.5f} ({duration(elapsed)}, {_left(seconds)})"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words: "42 s", "3 min 05 s", "2 h 10 min"."""
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60:02d} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60:02d} min"
+
+
+def _left(seconds: float) -> str:
+    return "done" if seconds == 0 else f"about {duration(seconds)} left"

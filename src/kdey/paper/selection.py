@@ -43,15 +43,15 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class _Trials:
     """Candidates of a search with their mean errors by metric (NaN where one failed)."""
 
     params: list[dict[str, Any]]
     errors: dict[str, Any]
 
-    def __add__(self, other: _Tried) -> _Tried:
+    def __add__(self, other: _Trials) -> _Trials:
         joined = {name: np.concatenate([e, other.errors[name]]) for name, e in self.errors.items()}
-        return _Tried(self.params + other.params, joined)
+        return _Trials(self.params + other.params, joined)
 
 
 def choose(
@@ -74,7 +74,7 @@ def choose(
         Holds the classifiers, which all methods of a task share.
     """
     base = _search(method, task, setting, metrics, method.grid, cache, n_jobs)
-    wider: _Tried | None = None
+    wider: _Trials | None = None
     chosen = {}
     for metric in metrics:
         tried = base
@@ -96,13 +96,13 @@ def _search(
     task: Task,
     setting: Setting,
     metrics: Sequence[str],
-    own: Mapping[str, tuple[Any, ...]],
+    method_grid: Mapping[str, tuple[Any, ...]],
     cache: StageCache,
     n_jobs: int,
-) -> _Tried:
+) -> _Trials:
     search = GridSearchQ(
         method.build(classifier_of(setting), task.seed, n_jobs),
-        method.param_grid(setting.classifiers, own),
+        method.param_grid(setting.classifiers, method_grid),
         scoring=[METRICS[metric] for metric in metrics],
         protocol=task.validation.protocol,
         refit=False,
@@ -113,30 +113,32 @@ def _search(
     validation = task.validation
     with quiet():
         search.fit(task.train.X, task.train.y, X_val=validation.X, y_val=validation.y)
-    found = search.cv_results_
-    return _Tried(
-        found["params"],
+    scores = search.cv_results_
+    return _Trials(
+        scores["params"],
         {
-            metric: get_metric(METRICS[metric]).sign * found[f"mean_test_{METRICS[metric]}"]
+            metric: get_metric(METRICS[metric]).sign * scores[f"mean_test_{METRICS[metric]}"]
             for metric in metrics
         },
     )
 
 
-def _best(tried: _Tried, metric: str) -> int:
+def _best(tried: _Trials, metric: str) -> int:
     return int(np.nanargmin(tried.errors[metric]))
 
 
-def _choice(method: Method, tried: _Tried, metric: str) -> Choice:
+def _choice(method: Method, tried: _Trials, metric: str) -> Choice:
     errors, best = tried.errors[metric], _best(tried, metric)
     params = tried.params[best]
-    whole = {name: (*values, *method.beyond.get(name, ())) for name, values in method.grid.items()}
+    full_grid = {
+        name: (*values, *method.beyond.get(name, ())) for name, values in method.grid.items()
+    }
     return Choice(
         params,
         float(errors[best]),
         len(errors),
         int(np.isnan(errors).sum()),
-        tuple(_edges(method, params, whole)),
+        tuple(_edges(method, params, full_grid)),
     )
 
 
@@ -150,10 +152,10 @@ def _edges(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what results record, or what all 14 classifiers would say again and again."""
+    """Silence warnings that the results record, or that each of 14 classifiers would repeat."""
     with warnings.catch_warnings():
-        kinds = (ConvergenceWarning, GridEdgeWarning, BandwidthWarning, FitFailedWarning)
-        for kind in kinds:
+        categories = (ConvergenceWarning, GridEdgeWarning, BandwidthWarning, FitFailedWarning)
+        for kind in categories:
             warnings.simplefilter("ignore", kind)
         # Classes rarer than the folds, and calibration of posteriors that need none.
         for start in ("cv: ", "P separates the classes"):

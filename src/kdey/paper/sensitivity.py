@@ -1,6 +1,6 @@
 """How much a method depends on its one parameter: test errors over the whole grid.
 
-As in the paper's stability analysis the classifier is left at its defaults; all values of a
+As in the paper's stability analysis, the classifier keeps its defaults; all values of a
 parameter come from one pass over the test bags.
 """
 
@@ -14,11 +14,12 @@ from sklearn.linear_model import LogisticRegression
 
 from kdey._support.fingerprint import fingerprint
 from kdey.model_selection import GridSearchQ, StageCache
-from kdey.paper.cells import Curve, ResultsFile
 from kdey.paper.methods import METHODS, Method
+from kdey.paper.results import Curve, ResultsFile
 from kdey.paper.selection import quiet
 from kdey.paper.settings import METRICS, Setting
-from kdey.paper.tasks import Source, Task
+from kdey.paper.tasks import Source, Task, TaskBags
+from kdey.quantifiers.base import BaseQuantifier
 
 #: The methods of the paper's figure.
 CURVES = ("DM-HD", "KDEy-ML")
@@ -33,14 +34,14 @@ def run_sensitivity(
     say: Callable[[str], None],
     methods: Sequence[str] = CURVES,
 ) -> None:
-    """Store the curves that a results file has not got yet.
+    """Store the curves that a results file does not have yet.
 
     Parameters
     ----------
     setting : Setting
-        Says size and number of the test bags.
+        Defines the size and number of the test bags.
     methods : sequence of str
-        Those with a parameter of their own.
+        Each must have one parameter of its own.
     """
     for seed in seeds:
         for source in sources:
@@ -89,10 +90,10 @@ def curves(
 
 
 def _scores(
-    quantifier: Any,
+    quantifier: BaseQuantifier,
     grid: dict[str, list[Any]],
     task: Task,
-    part: Any,
+    part: TaskBags,
     cache: StageCache,
     n_jobs: int,
 ) -> dict[str, Any]:
@@ -109,5 +110,5 @@ def _scores(
     )
     with quiet():
         search.fit(task.development.X, task.development.y, X_val=part.X, y_val=part.y)
-    found = search.cv_results_
-    return {name: -found[f"mean_test_{metric}"] for name, metric in METRICS.items()}
+    scores = search.cv_results_
+    return {name: -scores[f"mean_test_{metric}"] for name, metric in METRICS.items()}

@@ -24,9 +24,9 @@ class Setting:
     name : str
         As on the command line and in results.
     datasets : str
-        Group of data sets, as :func:`kdey.paper.datasets.names` knows it.
+        Group of data sets, as :func:`kdey.datasets.names` knows it.
     instead : str
-        Group that takes its place where its files are missing: under names of its own.
+        Group that takes its place where its files are missing; its sets have names of their own.
     published : (str, str)
         The setting and the group in the table of published results.
     bag_size, n_validation, n_test : int
@@ -51,15 +51,15 @@ class Setting:
     classifiers: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: CLASSIFIERS)
     quick: bool = False
 
-    def quickened(self) -> Setting:
-        """Return a setting that runs in minutes: fewer classifiers and bags, thin grids."""
-        few = {"C": (0.1, 1.0, 10.0), "class_weight": (None,)}
+    def quick_version(self) -> Setting:
+        """Return a version that runs in minutes: fewer classifiers and bags, thinner grids."""
+        classifiers = {"C": (0.1, 1.0, 10.0), "class_weight": (None,)}
         return replace(
             self,
             bag_size=min(self.bag_size, 200),
             n_validation=50,
             n_test=200,
-            classifiers=few,
+            classifiers=classifiers,
             quick=True,
         )
 

@@ -1,14 +1,14 @@
-"""A task: one data set under one split, with the bags that all methods meet.
+"""Tasks: one data set under one split, with the bags that all methods are tested on.
 
-Where the data sets of a setting come from, and what takes their place where they are missing.
-
-LeQua as tasks: a training set and given bags, read once and never held whole in memory.
+:func:`find_sources` loads the data sets of a setting, or their stand-ins where the files are
+missing; a :class:`Source` makes a :class:`Task` for each seed. LeQua comes as a training set and
+given bags, which are read once and never all in memory together.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,23 +19,27 @@ from numpy.typing import NDArray
 from kdey._support.fingerprint import fingerprint
 from kdey.bags import Array, Bags
 from kdey.labels import encode_labels
+from kdey.paper.datasets import (
+    Bagged,
+    BagSource,
+    Dataset,
+    Part,
+    load_dataset,
+    load_lequa,
+    names,
+    synthetic_lequa,
+)
 from kdey.paper.settings import Setting
 from kdey.protocols import APP, GivenBags, LabelledBags
 
 #: Added to the seed of the validation bags: test bags must have other prevalences.
 _VALIDATION_SEED = 10_000
+#: Test bags per part where every bag has instances of its own.
+_PART = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
-    """Instances ``X`` and their labels ``y``, shape (n,)."""
-
-    X: Any
-    y: NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Bagged:
+class TaskBags:
     """A pool and the bags drawn from it; ``y`` is None where only prevalences are known."""
 
     X: Any
@@ -50,21 +54,21 @@ class Bagged:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What one column of cells works on.
+    """One data set under one split: what every method is fitted, selected and tested on.
 
     Attributes
     ----------
     dataset : str
     seed : int
         Of the split, the bags, the folds and whatever a method draws.
-    train : Labelled
+    train : Part
         What candidates are fitted on.
-    validation : Bagged
+    validation : TaskBags
         What they are scored on.
-    development : Labelled
+    development : Part
         What the chosen ones are fitted on: train and validation together.
-    tests : callable that returns an iterable of Bagged
-        Test bags, in parts so that a large pool need not be held whole.
+    tests : callable that returns an iterable of TaskBags
+        Test bags, in parts so that a large pool need not be in memory at once.
     source : str
         Where the data come from.
     notes : tuple of str
@@ -73,10 +77,10 @@ class Task:
 
     dataset: str
     seed: int
-    train: Labelled
-    validation: Bagged
-    development: Labelled
-    tests: Callable[[], Any]
+    train: Part
+    validation: TaskBags
+    development: Part
+    tests: Callable[[], Iterable[TaskBags]]
     source: str = ""
     notes: tuple[str, ...] = ()
 
@@ -91,35 +95,36 @@ class Task:
         """Absolute error between each test bag's prevalence and development's, (n_bags,)."""
         classes = np.unique(self.development.y)
         codes, _ = encode_labels(self.development.y, classes)
-        known = np.bincount(codes, minlength=len(classes)) / len(codes)
-        parts = [np.abs(part.labelled.prevalences - known).mean(axis=1) for part in self.tests()]
+        prevalence = np.bincount(codes, minlength=len(classes)) / len(codes)
+        parts = [
+            np.abs(part.labelled.prevalences - prevalence).mean(axis=1) for part in self.tests()
+        ]
         return np.asarray(np.concatenate(parts), dtype=np.float64)
 
 
-def make_task(dataset: Any, setting: Setting, seed: int) -> Task:
+def make_task(dataset: Dataset, setting: Setting, seed: int) -> Task:
     """Split a data set as the paper does and draw its bags.
 
     Parameters
     ----------
-    dataset : kdey.paper.datasets.Dataset
-        Or anything with ``name``, ``source`` and ``split(seed)``.
+    dataset : kdey.datasets.Dataset
     setting : Setting
     seed : int
     """
     split = dataset.split(seed=seed)
     classes = np.unique(split.development.y)
 
-    def drawn(part: Any, n_bags: int, random_state: int) -> Bagged:
+    def draw(part: Part, n_bags: int, random_state: int) -> TaskBags:
         protocol = APP(n_bags, setting.bag_size, random_state=random_state)
-        return Bagged(part.X, protocol.bags(part.y, classes), part.y)
+        return TaskBags(part.X, protocol.bags(part.y, classes), part.y)
 
-    test = drawn(split.test, setting.n_test, seed)
+    test = draw(split.test, setting.n_test, seed)
     return Task(
         dataset=dataset.name,
         seed=seed,
-        train=Labelled(split.train.X, split.train.y),
-        validation=drawn(split.validation, setting.n_validation, _VALIDATION_SEED + seed),
-        development=Labelled(split.development.X, split.development.y),
+        train=split.train,
+        validation=draw(split.validation, setting.n_validation, _VALIDATION_SEED + seed),
+        development=split.development,
         tests=lambda: [test],
         source=dataset.source,
         notes=tuple(split.notes),
@@ -145,31 +150,27 @@ class Source:
     task: Callable[[Setting, int], Task]
 
 
-def source_of(dataset: Any) -> Source:
+def source_of(dataset: Dataset) -> Source:
     """Return a data set of :mod:`kdey.paper.datasets` as a source."""
     size = float(len(dataset.y) * len(np.unique(dataset.y)))
     return Source(dataset.name, size, lambda setting, seed: make_task(dataset, setting, seed))
 
 
 def find_sources(
-    setting: Setting, wanted: Sequence[str], say: Callable[[str], None]
+    setting: Setting, chosen: Sequence[str], say: Callable[[str], None]
 ) -> list[Source]:
     """Load a setting's data sets, all of them before anything is run.
 
-    Where the files are missing, a setting whose stand-ins are sets with names of their own
-    (``tweets``, ``lequa``), or a quick one, goes on with these and says so.
+    Where the files are missing, a quick setting, and one whose stand-ins have names of their own
+    (``tweets``, ``lequa``), continues with the stand-ins and says so.
 
     Parameters
     ----------
-    wanted : sequence of str
+    chosen : sequence of str
         Names of data sets; empty: all of the setting.
     """
-    from kdey.paper.datasets import load_dataset, names
-
     if setting.datasets == "lequa":
-        from kdey.paper.tasks import lequa_sources
-
-        return _only(lequa_sources(setting, say), wanted)
+        return _select_sources(lequa_sources(setting, say), chosen)
 
     def load(name: str) -> Source:
         # A bare name means the set of this setting, whatever other groups call theirs.
@@ -177,9 +178,9 @@ def find_sources(
         return source_of(load_dataset(full if full in names(setting.datasets) else name))
 
     try:
-        return [load(name) for name in wanted or names(setting.datasets)]
+        return [load(name) for name in chosen or names(setting.datasets)]
     except FileNotFoundError as error:
-        if wanted or not (setting.quick or setting.datasets == "tweets"):
+        if chosen or not (setting.quick or setting.datasets == "tweets"):
             raise
         instead = names(setting.instead)
         say(
@@ -189,27 +190,21 @@ def find_sources(
         return [load(name) for name in instead]
 
 
-def _only(sources: list[Source], wanted: Sequence[str]) -> list[Source]:
-    """Return the sources of some names; none named: all."""
+def _select_sources(sources: list[Source], chosen: Sequence[str]) -> list[Source]:
+    """Return the sources of these names; all where none is named."""
     known = {source.name: source for source in sources}
-    for name in wanted:
+    for name in chosen:
         if name not in known:
             raise ValueError(f"data set {name!r} is unknown here; there are {', '.join(known)}")
-    return [known[name] for name in wanted] if wanted else sources
-
-
-#: Test bags per part where every bag has instances of its own.
-_PART = 200
+    return [known[name] for name in chosen] if chosen else sources
 
 
 def lequa_sources(setting: Setting, say: Callable[[str], None]) -> list[Source]:
     """Return the task of a LeQua setting, or what takes its place where its files are missing.
 
-    In its place come made-up data of its size and, for many classes, a text collection, under
-    names of their own.
+    Its place is taken by synthetic data of its size and, for many classes, by a text collection,
+    under names of their own.
     """
-    from kdey.paper.datasets import load_dataset, load_lequa, synthetic_lequa
-
     binary = setting.published[0] == "binary"
     task = "T1A" if binary else "T1B"
     try:
@@ -219,13 +214,13 @@ def lequa_sources(setting: Setting, say: Callable[[str], None]) -> list[Source]:
     sizes = {"n_train": 5000, "n_classes": 2} if binary else {}
     if setting.quick:
         sizes |= {"n_train": 1500, "n_features": 50}
-    made = synthetic_lequa(
+    data = synthetic_lequa(
         n_validation=setting.n_validation,
         n_test=setting.n_test,
         bag_size=setting.bag_size,
         **sizes,
     )
-    sources = [bagged_source(made)]
+    sources = [bagged_source(data)]
     if not binary:
         try:
             sources.append(source_of(load_dataset("text/news20-lsa300")))
@@ -234,78 +229,77 @@ def lequa_sources(setting: Setting, say: Callable[[str], None]) -> list[Source]:
     return sources
 
 
-def bagged_source(data: Any) -> Source:
-    """Return given bags (``kdey.paper.datasets.Bagged``) as a source; the seed changes no bag."""
+def bagged_source(data: Bagged) -> Source:
+    """Return given bags as a source; the seed changes no bag."""
     size = float(len(data.train.y) * len(data.classes))
     return Source(data.name, size, lambda setting, seed: bagged_task(data, setting, seed))
 
 
-def bagged_task(data: Any, setting: Setting, seed: int) -> Task:
+def bagged_task(data: Bagged, setting: Setting, seed: int) -> Task:
     """Return given bags as a task.
 
     Validation bags have no labels of single instances, so the chosen quantifier is fitted on
     the training set alone.
     """
-    train = Labelled(data.train.X, data.train.y)
-    parts = _Parts(data.test, data.classes, min(setting.n_test, len(data.test)))
+    parts = _TestParts(data.test, data.classes, min(setting.n_test, len(data.test)))
     return Task(
         dataset=data.name,
         seed=seed,
-        train=train,
-        validation=_whole(data.validation, data.classes, setting.n_validation),
-        development=train,
+        train=data.train,
+        validation=_single_pool(data.validation, data.classes, setting.n_validation),
+        development=data.train,
         tests=parts,
         source=data.source,
         notes=tuple(data.notes),
     )
 
 
-def _whole(source: Any, classes: NDArray[Any], n_bags: int) -> Bagged:
+def _single_pool(source: BagSource, classes: NDArray[Any], n_bags: int) -> TaskBags:
     """Return bags as one pool."""
-    pool = source.pool(_single, min(n_bags, len(source)))
-    return Bagged(pool.X, pool.protocol.bags(classes=classes))
+    pool = source.pool(_as_float32, min(n_bags, len(source)))
+    return TaskBags(pool.X, pool.protocol.bags(classes=classes))
 
 
-def _single(X: Any) -> Any:
+def _as_float32(X: Any) -> Any:
     return X.astype(np.float32)  # half of the memory; the files have no more digits
 
 
-class _Parts:
+class _TestParts:
     """The test bags: one pool where bags share one, else parts of a file on disk.
 
-    Bags in files are parsed once, into a temporary file, because every method and metric
-    goes through them.
+    Bags in files are parsed once, into a temporary file, because every method and metric needs
+    them.
     """
 
-    def __init__(self, source: Any, classes: NDArray[Any], n_bags: int) -> None:
+    def __init__(self, source: BagSource, classes: NDArray[Any], n_bags: int) -> None:
         self._source, self._classes, self._n_bags = source, classes, n_bags
-        self._held: Any = None
+        self._mapped: Any = None
 
-    def __call__(self) -> Iterator[Bagged]:
+    def __call__(self) -> Iterator[TaskBags]:
         """Yield the bags in parts."""
-        if hasattr(self._source, "instances"):  # positions in one pool
-            yield _whole(self._source, self._classes, self._n_bags)
+        if self._source.shares_pool:
+            yield _single_pool(self._source, self._classes, self._n_bags)
             return
         for start in range(0, self._n_bags, _PART):
             yield self._part(start, min(start + _PART, self._n_bags))
 
-    def _part(self, start: int, stop: int) -> Bagged:
+    def _part(self, start: int, stop: int) -> TaskBags:
         X = np.asarray(self._features()[start:stop])
         size = X.shape[1]
         offsets = np.arange(stop - start + 1, dtype=np.int64) * size
         bags = Bags(np.arange(offsets[-1]), offsets, int(offsets[-1]))
         known = GivenBags(bags, self._source.prevalences[start:stop])
         labelled: LabelledBags = known.bags(classes=self._classes)
-        return Bagged(X.reshape(-1, X.shape[2]), labelled)
+        return TaskBags(X.reshape(-1, X.shape[2]), labelled)
 
     def _features(self) -> Any:
         """Return the features of all bags, shape (n_bags, bag_size, d), on disk."""
-        if self._held is None:
+        if self._mapped is None:
             first = self._source.bag(0)
             shape = (self._n_bags, *first.shape)
             with tempfile.TemporaryFile() as file:
-                made = np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
+                features = np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
             for number in range(self._n_bags):
-                made[number] = self._source.bag(number)
-            self._held = made
-        return self._held
+                features[number] = self._source.bag(number)
+            self._mapped = features
+        return self._mapped

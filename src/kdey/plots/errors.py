@@ -1,15 +1,10 @@
-"""Bias: the signed errors of each method as boxes.
-
-Estimated against true prevalence: the closer to the diagonal, the better.
-
-Error by shift: what it costs that a bag's prevalence lies far from that of training.
-"""
+"""Displays of an evaluation: bias, estimates against true prevalences, errors by shift."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +12,19 @@ from numpy.typing import ArrayLike
 from kdey.bags import Array
 from kdey.evaluation import Results
 from kdey.metrics import absolute_error, get_metric
-from kdey.plots.axes import COLOURS, axes_or_new, in_per_cent, legend, look, plain, words
+from kdey.plots.style import (
+    REFERENCE,
+    add_legend,
+    axes_or_new,
+    label_in_percent,
+    line_style,
+    literal_text,
+    remove_clutter,
+)
+from kdey.report.vocabulary import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(eq=False)
@@ -36,12 +43,16 @@ class BiasDisplay:
     results: Results
 
     @classmethod
-    def from_results(cls, results: Results, *, ax: Any = None, **options: Any) -> Self:
+    def from_results(cls, results: Results, *, ax: Axes | None = None, **options: Any) -> Self:
         """Return the display, plotted on ``ax`` or a new figure; options as for :meth:`plot`."""
         return cls(results).plot(ax=ax, **options)
 
     def plot(
-        self, *, ax: Any = None, methods: Sequence[str] | None = None, by_class: bool = False
+        self,
+        *,
+        ax: Axes | None = None,
+        methods: Sequence[str] | None = None,
+        by_class: bool = False,
     ) -> Self:
         """Draw a box per method; or, with ``by_class``, a box per class and method.
 
@@ -55,35 +66,37 @@ class BiasDisplay:
         )
         ax = axes_or_new(ax, (max(4.0, 1.2 + wide), 3.8))
         self.boxes_ = self._by_class(ax, errors) if by_class else [self._by_method(ax, errors)]
-        ax.axhline(0, color="#777777", linestyle="--", linewidth=1)
+        ax.axhline(0, **REFERENCE)
         ax.set(ylabel="estimated - true prevalence")
-        in_per_cent(ax.yaxis)
-        plain(ax)
+        label_in_percent(ax.yaxis)
+        remove_clutter(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _by_method(self, ax: Any, errors: dict[str, Any]) -> Any:
-        boxes = ax.boxplot([values.ravel() for values in errors.values()], **_look())
+        boxes = ax.boxplot([values.ravel() for values in errors.values()], **_box_style())
         _fill(boxes, COLOURS[0])
         ax.set_xticks(np.arange(1, len(errors) + 1), list(errors), rotation=30, ha="right")
         return boxes
 
     def _by_class(self, ax: Any, errors: dict[str, Any]) -> list[Any]:
         k, n = len(self.results.classes), len(errors)
-        width, made = 0.8 / n, []
+        width, boxes = 0.8 / n, []
         for number, (name, values) in enumerate(errors.items()):
             at = np.arange(k) + (number - (n - 1) / 2) * width
-            made.append(ax.boxplot(list(values.T), positions=at, widths=0.85 * width, **_look()))
+            boxes.append(
+                ax.boxplot(list(values.T), positions=at, widths=0.85 * width, **_box_style())
+            )
             colour = COLOURS[number % len(COLOURS)]
-            _fill(made[-1], colour)
+            _fill(boxes[-1], colour)
             ax.plot([], [], "s", color=colour, alpha=0.5, label=name)
-        ax.set_xticks(np.arange(k), [words(label) for label in self.results.classes])
+        ax.set_xticks(np.arange(k), [literal_text(label) for label in self.results.classes])
         ax.set(xlabel="class")
         ax.legend(frameon=False, fontsize="small")
-        return made
+        return boxes
 
 
-def _look() -> dict[str, Any]:
+def _box_style() -> dict[str, Any]:
     return {
         "patch_artist": True,
         "flierprops": {"marker": ".", "markersize": 2, "alpha": 0.4},
@@ -112,14 +125,14 @@ class DiagonalDisplay:
     results: Results
 
     @classmethod
-    def from_results(cls, results: Results, *, ax: Any = None, **options: Any) -> Self:
+    def from_results(cls, results: Results, *, ax: Axes | None = None, **options: Any) -> Self:
         """Return the display, plotted on ``ax`` or a new figure; options as for :meth:`plot`."""
         return cls(results).plot(ax=ax, **options)
 
     def plot(
         self,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         methods: Sequence[str] | None = None,
         label: Any = None,
         n_bins: int = 12,
@@ -138,22 +151,22 @@ class DiagonalDisplay:
         true = self.results.true[:, columns].ravel()
         names = list(self.results.methods) if methods is None else methods
         top = float(binned(true, true, n_bins)[0][-1])
-        ax.plot([0, top], [0, top], color="#777777", linestyle="--", linewidth=1)
+        ax.plot([0, top], [0, top], **REFERENCE)
         for number, name in enumerate(names):
             estimated = self.results.estimated(name)[:, columns].ravel()
             at, middle, spread = binned(true, estimated, n_bins)
-            style = look(number)
+            style = line_style(number)
             ax.fill_between(
                 at, middle - spread, middle + spread, color=style["color"], alpha=0.12, lw=0
             )
             ax.plot(at, middle, marker=".", markersize=5, label=name, **style)
         ax.set(xlabel="true prevalence", ylabel="estimated prevalence")
         if label is not None:
-            ax.set_title(words(f"class {label}"), fontsize="medium")
-        in_per_cent(ax.xaxis)
-        in_per_cent(ax.yaxis)
-        plain(ax)
-        legend(ax)
+            ax.set_title(literal_text(f"class {label}"), fontsize="medium")
+        label_in_percent(ax.xaxis)
+        label_in_percent(ax.yaxis)
+        remove_clutter(ax)
+        add_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -168,10 +181,10 @@ def binned(at: Array, values: Array, n_bins: int) -> tuple[Array, Array, Array]:
 
 
 def _code(results: Results, label: Any) -> int:
-    found = np.flatnonzero(results.classes == label)
-    if len(found) != 1:
+    matches = np.flatnonzero(results.classes == label)
+    if len(matches) != 1:
         raise ValueError(f"label must be one of {results.classes.tolist()[:10]}, got {label!r}")
-    return int(found[0])
+    return int(matches[0])
 
 
 @dataclass(eq=False)
@@ -193,20 +206,24 @@ class ErrorByShiftDisplay:
 
     @classmethod
     def from_results(
-        cls, results: Results, training_prevalence: ArrayLike, *, ax: Any = None, **options: Any
+        cls,
+        results: Results,
+        training_prevalence: ArrayLike,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> Self:
         """Return the display; ``training_prevalence`` is the quantifier's ``prevalence_``."""
-        given = np.asarray(training_prevalence, dtype=np.float64)
-        if given.shape != results.true.shape[1:]:
-            raise ValueError(
-                f"training_prevalence must have shape {results.true.shape[1:]}, got {given.shape}"
-            )
-        return cls(results, given).plot(ax=ax, **options)
+        prevalence = np.asarray(training_prevalence, dtype=np.float64)
+        shape = results.true.shape[1:]
+        if prevalence.shape != shape:
+            raise ValueError(f"training_prevalence must have shape {shape}, got {prevalence.shape}")
+        return cls(results, prevalence).plot(ax=ax, **options)
 
     def plot(
         self,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         metric: str | None = None,
         methods: Sequence[str] | None = None,
         n_bins: int = 8,
@@ -220,14 +237,14 @@ class ErrorByShiftDisplay:
         for number, name in enumerate(names):
             at, means, spread = binned(shift, self.results.errors(chosen, name), n_bins)
             error = spread / np.sqrt(max(len(shift) // n_bins, 1))
-            style = look(number)
+            style = line_style(number)
             ax.fill_between(
                 at, means - error, means + error, color=style["color"], alpha=0.15, lw=0
             )
             ax.plot(at, means, marker=".", markersize=5, label=name, **style)
         ax.set(xlabel="shift of the bag (absolute error of the training prevalence)")
         ax.set(ylabel=f"mean {get_metric(chosen).title}", ylim=(0, None))
-        plain(ax)
-        legend(ax)
+        remove_clutter(ax)
+        add_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

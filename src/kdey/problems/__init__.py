@@ -1,8 +1,8 @@
 """Problems on the simplex: objective, gradient and certificate of many bags at once.
 
-One problem per file; each is a frozen dataclass that holds the data of B bags and answers
-``objective``, ``gradient``, ``hessian`` and ``gap`` at one prevalence per bag, shape (B, k).
-Solvers live in :mod:`kdey.solvers`; a problem never knows how it is solved.
+A problem is a frozen dataclass with the data of B bags. It computes ``objective``, ``gradient``,
+``hessian`` and ``gap`` at one prevalence per bag, shape (B, k). Solvers are in
+:mod:`kdey.solvers`; a problem does not depend on how it is solved.
 """
 
 from kdey.problems.cauchy_schwarz import CauchySchwarz

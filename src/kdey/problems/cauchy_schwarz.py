@@ -35,10 +35,10 @@ class CauchySchwarz:
     gram : array of shape (k, k)
         B >= 0, positive semidefinite.
     log_targets : array of shape (n_bags, k)
-        log a; -inf for zero. In the log domain, so that a bag far from every class at a small
-        bandwidth is no 0/0. All -inf: no information, objective and gap are NaN.
+        log a; -inf for zero. Logarithms avoid 0/0 for a bag far from every class at a small
+        bandwidth. If all are -inf, the bag has no information: objective and gap are NaN.
     log_self : array of shape (n_bags,)
-        log c; zero where not given (c = 1): the minimiser does not depend on it.
+        log c; by default zero (c = 1), since the minimiser does not depend on it.
     """
 
     gram: Array
@@ -55,10 +55,10 @@ class CauchySchwarz:
         check_array(np.exp(np.minimum(logs, 0.0)), "log_targets", (None, len(gram)))
         if np.isposinf(logs).any():
             raise ValueError("log_targets contains +inf")
-        given = np.zeros(len(logs)) if self.log_self is None else self.log_self
+        log_self = np.zeros(len(logs)) if self.log_self is None else self.log_self
         object.__setattr__(self, "gram", gram)
         object.__setattr__(self, "log_targets", logs)
-        object.__setattr__(self, "log_self", check_array(given, "log_self", (len(logs),)))
+        object.__setattr__(self, "log_self", check_array(log_self, "log_self", (len(logs),)))
 
     @classmethod
     def from_targets(
@@ -90,11 +90,11 @@ class CauchySchwarz:
         return np.exp(self.log_targets - self._largest[:, None])
 
     def objective(self, prevalences: Array) -> Array:
-        """Return D at one prevalence per bag, shape (n_bags,); inf where a . alpha = 0."""
+        """Return D at one prevalence per bag, shape (n_bags,); inf if a . alpha = 0."""
         match, norm = self._products(prevalences)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = -np.log(match) - self._largest + np.log(norm) / 2 + self.log_self / 2
-        value = np.where((match > 0) & (norm > 0), value, np.inf)  # also where both underflow
+        value = np.where((match > 0) & (norm > 0), value, np.inf)  # also if both underflow
         return np.where(self.is_informative, value, np.nan)
 
     def gradient(self, prevalences: Array) -> Array:
@@ -121,7 +121,7 @@ class CauchySchwarz:
 
         so minus the logarithm of rho times the norm of alpha bounds D from below (up to c). It is
         the KKT residual of the non-negative least squares form, measured by the factor that
-        makes r dual feasible. A class with a_i = (B alpha)_i = 0 cannot help and is passed over.
+        makes r dual feasible. A class with a_i = (B alpha)_i = 0 cannot help and is ignored.
         """
         match, norm = self._products(prevalences)
         a, smooth = self.scaled_targets, prevalences @ self.gram

@@ -1,4 +1,4 @@
-r"""Sums of a divergence generator: the problem behind KDEy-HD and histogram matching (DM)."""
+r"""Divergences as sums of a generator: the problem behind KDEy-HD and histogram matching (DM)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Divergence:
     generator : Generator
         Or its name, see :data:`kdey.problems.separable.GENERATORS`.
     reference : array of shape (t,)
-        r > 0; ones where not given.
+        r > 0; ones by default.
     """
 
     templates: Array
@@ -44,8 +44,8 @@ class Divergence:
     def __post_init__(self) -> None:
         templates = check_non_negative(self.templates, "templates", (None, None))
         targets = check_non_negative(self.targets, "targets", (None, len(templates)))
-        given = np.ones(len(templates)) if self.reference is None else self.reference
-        reference = check_non_negative(given, "reference", (len(templates),))
+        divisors = np.ones(len(templates)) if self.reference is None else self.reference
+        reference = check_non_negative(divisors, "reference", (len(templates),))
         if not (reference > 0).all():
             raise ValueError("reference must be positive")
         object.__setattr__(self, "templates", templates)
@@ -65,14 +65,14 @@ class Divergence:
 
     @property
     def is_finite(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Whether some prevalence gives a finite value, shape (n_bags,).
+        """Whether any prevalence has a finite value, shape (n_bags,).
 
         Only ``kl`` (q > 0 where no class has mass) and ``reverse-kl`` (every class has mass
         where q = 0) can fail this.
         """
         if self.generator.name == "kl":
-            bare = ~(self.templates > 0).any(axis=1)
-            return np.asarray(~(self.targets[:, bare] > 0).any(axis=1))
+            no_class = ~(self.templates > 0).any(axis=1)
+            return np.asarray(~(self.targets[:, no_class] > 0).any(axis=1))
         return np.asarray(self.allowed.any(axis=1))
 
     @property
@@ -95,7 +95,7 @@ class Divergence:
         return np.asarray(values, dtype=np.float64)
 
     def gradient(self, prevalences: Array) -> Array:
-        """Return the gradient, shape (n_bags, k); infinite where f has no finite slope."""
+        """Return the gradient, shape (n_bags, k); infinite if f has no finite slope."""
         return np.stack([self.loss(b).gradient(alpha) for b, alpha in enumerate(prevalences)])
 
     def hessian(self, prevalences: Array) -> Array:

@@ -1,10 +1,11 @@
-r"""Mean Cauchy-Schwarz divergence between class-wise histograms: the problem behind DM-CS.
+r"""Problems on histograms without a separable form: DM-CS, DM-HD without the square, DyS and MM.
 
-Mean (unsquared) Hellinger distance between class-wise histograms.
+* :class:`HistogramCauchySchwarz` (DM-CS) and :class:`MeanHellinger` (DM-HD as the scripts of the
+  KDEy paper minimise it, HDx) average a divergence over class-wise histograms; not convex.
+* :class:`Dissimilarity` (DyS, Maletzke et al., 2019) is any function of two histograms, binary.
+* :class:`CdfDistance` (MM) is a distance between cumulative distributions of scores, binary.
 
-Any dissimilarity of two histograms, binary: the problem behind DyS (Maletzke et al., 2019).
-
-Distances between cumulative distributions of binary scores: the problems behind MM.
+The f-divergences of histograms are convex and belong to :mod:`kdey.problems.divergence`.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class HistogramCauchySchwarz:
         object.__setattr__(self, "templates", templates)
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "_grams", np.einsum("cbi,cbj->cij", templates, templates))
-        # a_c / |q_c|: all that f needs of a bag. Relative to its largest bin a histogram of any
-        # size has a square.
+        # a_c / |q_c| is all that f needs of a bag. Dividing by the largest bin first keeps squares
+        # from overflowing or underflowing.
         relative = targets / targets.max(axis=2, keepdims=True)
         norms = np.sqrt((relative**2).sum(axis=2))[:, :, None]
         pulls = np.matmul((relative / norms).transpose(1, 0, 2), templates).transpose(1, 0, 2)
@@ -70,7 +71,7 @@ class HistogramCauchySchwarz:
         return int(self.templates.shape[2])
 
     def objective(self, prevalences: Array) -> Array:
-        """Return f at one prevalence per bag, shape (n_bags,); inf where histograms part."""
+        """Return f at one prevalence per bag, shape (n_bags,); inf if histograms do not overlap."""
         match, norm, _ = self._products(prevalences)
         with np.errstate(divide="ignore"):
             return np.asarray((np.log(norm) / 2 - np.log(match)).mean(axis=1))
@@ -94,7 +95,7 @@ class HistogramCauchySchwarz:
         return np.asarray((grams - v.transpose(0, 2, 1) @ v) / c)
 
     def gap(self, prevalences: Array) -> Array:
-        """Return NaN: not convex, no certificate."""
+        """Return NaN, shape (n_bags,): the problem is not convex and has no certificate."""
         return np.full(len(prevalences), np.nan)
 
     def take(self, which: Indices) -> HistogramCauchySchwarz:
@@ -117,9 +118,9 @@ class MeanHellinger:
     .. math:: f(\alpha) = \frac1C \sum_c \sqrt{s_c}, \qquad
               s_c = \tfrac12 \sum_b (\sqrt{p_{cb}} - \sqrt{q_{cb}})^2, \qquad p_c = M_c \alpha
 
-    What the scripts of the KDEy paper's authors minimise for DM-HD; the paper's text squares the
-    distances, which is :class:`~kdey.problems.divergence.Divergence`. The square root of a convex
-    function is not convex: there is no certificate, and ``gap`` is NaN.
+    The scripts of the authors of the KDEy paper minimise this for DM-HD; the text of the paper
+    squares the distances, which is :class:`~kdey.problems.divergence.Divergence`. The square root
+    of a convex function need not be convex: there is no certificate, and ``gap`` is NaN.
 
     Attributes
     ----------
@@ -163,13 +164,13 @@ class MeanHellinger:
             root = np.sqrt(self._squares(p))
             weight = np.where(root > 0, 0.25 / root, 0.0) / p.shape[1]
             slope = weight[:, :, None] * (1.0 - np.where(p == self.targets, 1.0, self._ratio(p)))
-        return self._spread(slope)
+        return self._class_slopes(slope)
 
     def hessian(self, prevalences: Array) -> Array:
         """Return the convex part of the Hessian (the roots linearised), shape (n_bags, k, k)."""
         p = self._mixtures(prevalences)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            # A floor under the root bounds this model only; objective and gradient have none.
+            # This floor under the root bounds the model; objective and gradient have no floor.
             weight = 0.125 / np.maximum(np.sqrt(self._squares(p)), 1e-6) / p.shape[1]
             curve = np.where(p > 0, self._ratio(p) / p, 0.0) * weight[:, :, None]
         curve[~np.isfinite(curve)] = 0.0
@@ -178,7 +179,7 @@ class MeanHellinger:
         return np.asarray(scaled.transpose(0, 2, 1) @ scaled)
 
     def gap(self, prevalences: Array) -> Array:
-        """Return NaN: not convex, no certificate."""
+        """Return NaN, shape (n_bags,): the problem is not convex and has no certificate."""
         return np.full(len(prevalences), np.nan)
 
     def take(self, which: Indices) -> MeanHellinger:
@@ -200,71 +201,24 @@ class MeanHellinger:
         """Return sqrt(q / p), zero where q = 0."""
         return np.where(self.targets > 0, np.sqrt(self.targets / p), 0.0)
 
-    def _spread(self, slope: Array) -> Array:
-        """Return slope @ M, counting an infinite slope only for classes with mass there."""
+    def _class_slopes(self, slope: Array) -> Array:
+        """Return slope @ M; an infinite slope counts only for classes with mass in that bin."""
         flat = slope.reshape(len(slope), -1)
         steep = ~np.isfinite(flat)
         if not steep.any():
             return np.asarray(flat @ self._flat)
-        reached = steep.astype(np.float64) @ (self._flat > 0)
+        is_affected = steep.astype(np.float64) @ (self._flat > 0)
         finite = np.where(steep, 0.0, flat) @ self._flat
-        return np.where(reached > 0, -np.inf, finite)
+        return np.where(is_affected > 0, -np.inf, finite)
 
 
-#: Takes p and q of shape (n_bags, b), gives shape (n_bags,).
+#: From p and q of shape (n_bags, b) to values of shape (n_bags,).
 DissimilarityFunction: TypeAlias = Callable[[Array, Array], Array]
-
-
-def _manhattan(p: Array, q: Array) -> Array:
-    return np.asarray(np.abs(p - q).sum(axis=1))
-
-
-def _euclidean(p: Array, q: Array) -> Array:
-    return np.asarray(np.sqrt(((p - q) ** 2).sum(axis=1)))
-
-
-def _prob_symm(p: Array, q: Array) -> Array:
-    """Return the probabilistic symmetric chi-squared divergence; empty bins count as zero."""
-    total = p + q
-    return np.asarray(
-        2.0 * np.divide((p - q) ** 2, total, out=np.zeros_like(total), where=total > 0).sum(axis=1)
-    )
-
-
-def _ordinal(p: Array, q: Array) -> Array:
-    """Return the earth mover's distance between ordered bins."""
-    return np.asarray(np.abs(np.cumsum(p - q, axis=1)).sum(axis=1))
-
-
-DISSIMILARITIES: dict[str, DissimilarityFunction] = {
-    "l1": _manhattan,
-    "l2": _euclidean,
-    "prob-symm": _prob_symm,
-    "ordinal": _ordinal,
-}
-
-
-def resolve_dissimilarity(dissimilarity: str | DissimilarityFunction) -> DissimilarityFunction:
-    """Return the function of a dissimilarity given by name, or the callable itself.
-
-    Names are those of ``DISSIMILARITIES`` and of the f-divergences
-    (:data:`kdey.problems.separable.GENERATORS`).
-    """
-    if callable(dissimilarity):
-        return dissimilarity
-    name: object = dissimilarity
-    if isinstance(name, str) and name in DISSIMILARITIES:
-        return DISSIMILARITIES[name]
-    if isinstance(name, str) and name in GENERATORS:
-        value = GENERATORS[name].value
-        return lambda p, q: np.asarray(value(p, q).sum(axis=1))
-    names = sorted([*DISSIMILARITIES, *GENERATORS])
-    raise ValueError(f"dissimilarity must be one of {names} or a callable, got {dissimilarity!r}")
 
 
 @dataclass(frozen=True, eq=False)
 class Dissimilarity:
-    r"""Dissimilarity of a bag's histogram to the mixture of two class ones.
+    r"""Dissimilarity between the histogram of a bag and the mixture of two class histograms.
 
     .. math:: f(\alpha) = d(\alpha_0 h_0 + \alpha_1 h_1, q)
 
@@ -292,7 +246,7 @@ class Dissimilarity:
 
     @property
     def n_classes(self) -> int:
-        """Two."""
+        """Number of classes, always two."""
         return 2
 
     def objective(self, prevalences: Array) -> Array:
@@ -302,7 +256,7 @@ class Dissimilarity:
             return function(prevalences @ self.templates.T, self.targets)
 
     def gap(self, prevalences: Array) -> Array:
-        """Return NaN: nothing is known of the dissimilarity, shape (n_bags,)."""
+        """Return NaN, shape (n_bags,): nothing is known about the dissimilarity."""
         return np.full(len(prevalences), np.nan)
 
     def take(self, which: Indices) -> Dissimilarity:
@@ -310,12 +264,61 @@ class Dissimilarity:
         return with_fields(self, targets=self.targets[which])
 
 
+def _manhattan(p: Array, q: Array) -> Array:
+    return np.asarray(np.abs(p - q).sum(axis=1))
+
+
+def _euclidean(p: Array, q: Array) -> Array:
+    return np.asarray(np.sqrt(((p - q) ** 2).sum(axis=1)))
+
+
+def _prob_symm(p: Array, q: Array) -> Array:
+    """Return the probabilistic symmetric chi-squared divergence; empty bins count as zero."""
+    total = p + q
+    return np.asarray(
+        2.0 * np.divide((p - q) ** 2, total, out=np.zeros_like(total), where=total > 0).sum(axis=1)
+    )
+
+
+def _ordinal(p: Array, q: Array) -> Array:
+    """Return the earth mover's distance between ordered bins."""
+    return np.asarray(np.abs(np.cumsum(p - q, axis=1)).sum(axis=1))
+
+
+#: Dissimilarities that are not f-divergences, by name.
+DISSIMILARITIES: dict[str, DissimilarityFunction] = {
+    "l1": _manhattan,
+    "l2": _euclidean,
+    "prob-symm": _prob_symm,
+    "ordinal": _ordinal,
+}
+
+
+def resolve_dissimilarity(dissimilarity: str | DissimilarityFunction) -> DissimilarityFunction:
+    """Return the dissimilarity of that name, or the callable itself.
+
+    Names are those of ``DISSIMILARITIES`` and of the f-divergences
+    (:data:`kdey.problems.separable.GENERATORS`). Raises ValueError for other names.
+    """
+    if callable(dissimilarity):
+        return dissimilarity
+    name: object = dissimilarity
+    if isinstance(name, str) and name in DISSIMILARITIES:
+        return DISSIMILARITIES[name]
+    if isinstance(name, str) and name in GENERATORS:
+        value = GENERATORS[name].value
+        return lambda p, q: np.asarray(value(p, q).sum(axis=1))
+    names = sorted([*DISSIMILARITIES, *GENERATORS])
+    raise ValueError(f"dissimilarity must be one of {names} or a callable, got {dissimilarity!r}")
+
+
+#: Norms of :class:`CdfDistance`.
 NORMS = ("l1", "max")
 
 
 @dataclass(frozen=True, eq=False)
 class CdfDistance:
-    r"""Distance of a bag's cumulative distribution to the mixture of two class ones.
+    r"""Distance between the cumulative distribution of a bag and a mixture of two classes.
 
     .. math:: f(\alpha) = \| \alpha_0 F_0 + \alpha_1 F_1 - Q \|
 
@@ -329,7 +332,7 @@ class CdfDistance:
     targets : array of shape (n_bags, t)
         Q of each bag at the same points.
     weights : array of shape (t,)
-        Weight of each point in the L1 norm (its spacing, say); ignored by the maximum norm.
+        Weight of each point in the L1 norm (for example its spacing); not used by the maximum norm.
     norm : {"l1", "max"}
     """
 
@@ -358,7 +361,7 @@ class CdfDistance:
 
     @property
     def n_classes(self) -> int:
-        """Two."""
+        """Number of classes, always two."""
         return 2
 
     def objective(self, prevalences: Array) -> Array:
@@ -372,7 +375,7 @@ class CdfDistance:
         """Return the Frank-Wolfe gap over the best subgradient, shape (n_bags,); NaN for max.
 
         Along the segment f is a convex function of alpha_1 alone, so the left and right slopes
-        bound what moving either way can gain. A residual within rounding of zero is a kink.
+        bound the gain of a move in either direction. A residual of zero up to rounding is a kink.
         """
         if self.norm == "max":
             return np.full(len(prevalences), np.nan)

@@ -1,4 +1,4 @@
-"""What solvers may ask of a problem, and the certificate shared by the convex ones."""
+"""The interface of problems, the certificate of convex problems, and checks of their data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Indices = NDArray[np.int64]
 Self = TypeVar("Self", bound="Problem")
 Checked = TypeVar("Checked")
 
-#: Largest accepted size of an entry: products of three still fit into a double.
+#: Largest accepted absolute value of an entry: products of three do not overflow.
 LARGEST = 1e100
 
 
@@ -44,7 +44,7 @@ class Problem(Protocol):
         """Return its Hessian, or a positive semidefinite model of it, shape (B, k, k)."""
 
     def gap(self, prevalences: Array) -> Array:
-        """Return a bound on the distance to the optimal value, shape (B,); NaN: none known."""
+        """Return a bound on the distance to the optimal value, shape (B,); NaN if none is known."""
 
     def take(self: Self, which: Indices) -> Self:
         """Return the problem of the bags at positions ``which`` (repetitions allowed)."""
@@ -64,27 +64,27 @@ def frank_wolfe_gap(prevalences: Array, gradient: Array) -> Array:
 
 
 def with_fields(problem: Checked, **fields: Any) -> Checked:
-    """Return a copy of a frozen problem with other ``fields``, not checked again."""
-    made = copy.copy(problem)
+    """Return a copy of a frozen problem with some fields replaced, without checking them."""
+    result = copy.copy(problem)
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(result, name, value)
+    return result
 
 
 def check_array(
     values: ArrayLike, name: str, shape: tuple[int | None, ...], largest: float = LARGEST
 ) -> Array:
-    """Return ``values`` as a finite, C-contiguous float64 array of ``shape`` (None: any).
+    """Return ``values`` as a finite, C-contiguous float64 array of ``shape`` (None: any size).
 
-    Entries beyond ``largest`` in size are refused.
+    Raises ValueError for another shape, and for entries beyond ``largest`` in absolute value.
     """
     array = np.ascontiguousarray(values, dtype=np.float64)
     fits = array.ndim == len(shape) and all(
-        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+        size is None or size == actual for size, actual in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
+        expected = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} must have shape ({expected}), got {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty, shape {array.shape}")
     if not np.isfinite(array).all():
@@ -97,7 +97,7 @@ def check_array(
 def check_non_negative(
     values: ArrayLike, name: str, shape: tuple[int | None, ...], largest: float = LARGEST
 ) -> Array:
-    """Return ``values`` as :func:`check_array` does, refusing negative entries."""
+    """Return ``values`` as :func:`check_array` does; raises ValueError for negative entries."""
     array = check_array(values, name, shape, largest)
     if array.min() < 0:
         raise ValueError(f"{name} contains negative values (lowest {array.min():.3g})")
@@ -105,7 +105,7 @@ def check_non_negative(
 
 
 def check_gram(values: ArrayLike, name: str = "gram") -> Array:
-    """Return ``values`` as a symmetric float64 array of shape (k, k)."""
+    """Return ``values`` as a symmetric float64 array of shape (k, k), or raise ValueError."""
     gram = check_array(values, name, (None, None))
     if gram.shape[0] != gram.shape[1]:
         raise ValueError(f"{name} must be square, got shape {gram.shape}")

@@ -1,6 +1,7 @@
-r"""Least squares on the simplex, the problem behind ACC and PACC.
+r"""Quadratic problems on the simplex.
 
-Integrated squared error between densities: the problem behind KDEy-L2.
+:class:`LeastSquares` matches mean rows with templates (ACC, PACC); :class:`QuadraticMatch` is the
+integrated squared error between densities, given by their inner products (KDEy-L2).
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class QuadraticMatch:
         B, symmetric and positive semidefinite.
     targets : array of shape (n_bags, k)
     constants : array of shape (n_bags,)
-        Zero where not given: the minimiser does not depend on it.
+        Zero by default, since the minimiser does not depend on it.
     """
 
     gram: Array
@@ -105,10 +106,10 @@ class QuadraticMatch:
     def __post_init__(self) -> None:
         gram = check_gram(self.gram)
         targets = check_array(self.targets, "targets", (None, len(gram)))
-        given = np.zeros(len(targets)) if self.constants is None else self.constants
+        constants = np.zeros(len(targets)) if self.constants is None else self.constants
         object.__setattr__(self, "gram", gram)
         object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "constants", check_array(given, "constants", (len(targets),)))
+        object.__setattr__(self, "constants", check_array(constants, "constants", (len(targets),)))
 
     @property
     def n_bags(self) -> int:

@@ -20,22 +20,22 @@ class MixtureLikelihood:
 
     .. math:: f(\alpha) = -\sum_j w_j \log(D_j \cdot \alpha) / \sum_j w_j
 
-    over the instances j of a bag that carry information: a row of zeros has likelihood zero
-    whatever alpha, so it is left out and counted (``n_ignored``). A bag with nothing but such
-    rows has no optimum: objective and gap are NaN there.
+    over the informative instances j of a bag. A row of zeros has likelihood zero for every alpha,
+    so it is left out and counted (``n_ignored``). A bag that has only such rows has no optimum: its
+    objective and gap are NaN.
 
-    Scaling a row changes f by a constant only, so each row is held relative to its largest entry
-    and nothing under- or overflows.
+    Scaling a row changes f by a constant only. Each row is therefore divided by its largest entry,
+    and nothing underflows or overflows.
 
     Attributes
     ----------
     rows : array of shape (pool_size, k)
-        D >= 0, given on any scale per row, held with a largest entry of one.
+        D >= 0. Rows may be given on any scale; they are stored with a largest entry of one.
     bags : Bags
-        Which rows, with which weights, make each bag.
+        Positions and weights of the rows of each bag.
     log_scales : array of shape (pool_size,)
-        Log of what each row was divided by (zero for rows of zeros), so that ``objective`` is
-        that of the rows as given.
+        Log of the divisor of each row (zero for rows of zeros), so that ``objective`` refers to
+        the original rows.
     """
 
     rows: Array
@@ -45,7 +45,7 @@ class MixtureLikelihood:
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        # Rows are held relative to their largest entry, so any finite size will do.
+        # Rows are divided by their largest entry below, so entries may have any finite size.
         rows = check_non_negative(self.rows, "rows", (None, None), largest=np.inf)
         if len(rows) != self.bags.pool_size:
             raise ValueError(
@@ -57,16 +57,16 @@ class MixtureLikelihood:
         largest[empty] = 1.0
         if (largest != 1).any():
             rows = rows / largest[:, None]
-        given = np.zeros(len(rows)) if self.log_scales is None else self.log_scales
+        log_scales = np.zeros(len(rows)) if self.log_scales is None else self.log_scales
         object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "log_scales", given + np.log(largest))
+        object.__setattr__(self, "log_scales", log_scales + np.log(largest))
         object.__setattr__(self, "_empty", empty)
 
     @classmethod
     def from_log_rows(cls, log_rows: ArrayLike, bags: Bags) -> MixtureLikelihood:
-        """Return the problem of rows given by their logarithms, shape (pool_size, k).
+        """Return the problem of rows whose logarithms are given, shape (pool_size, k).
 
-        -inf stands for zero; the largest entry of a row is taken out before ``exp``.
+        -inf stands for zero; the largest entry of a row is subtracted before ``exp``.
         """
         logs = np.asarray(log_rows, dtype=np.float64)
         if logs.ndim != 2 or logs.size == 0:
@@ -100,7 +100,7 @@ class MixtureLikelihood:
         return np.asarray(np.add.reduceat(counts, self._starts) > 0)
 
     def loss(self, bag: int) -> SeparableLoss:
-        """Return the loss of one bag on its informative rows, for the rows as held."""
+        """Return the loss of one bag on its informative rows, as stored."""
         indices, weights = self._instances(bag)
         shares = weights / weights.sum()
         return SeparableLoss(self.rows[indices], shares, np.zeros(len(indices)), NEGATIVE_LOG)

@@ -1,12 +1,10 @@
-r"""Generators of divergences: phi(p, q), convex in p, zero at p = q, with derivatives in p.
+r"""Separable losses, sum_j v_j phi(p_j, q_j) with p = R alpha, and their generators phi.
 
-Each is written with d/dp phi(q, q) = 0, so that sums over importance-sampled points stay
-non-negative and unbiased (an f-divergence generator with f'(1) = 0). All limits at p = 0 and
-q = 0 are exact: no epsilon is added anywhere.
-
-Separable losses of one bag: sum_j v_j phi(p_j, q_j) with p = R alpha.
-
-The mixture likelihood and the divergences are of this form; this is their shared arithmetic.
+The mixture likelihood and the divergences have this form; :class:`SeparableLoss` is the arithmetic
+that they share. A generator phi(p, q) is convex in p and zero at p = q, and it comes with its
+derivatives in p. Each divergence is written with d/dp phi(q, q) = 0, so that sums over
+importance-sampled points stay non-negative and unbiased (an f-divergence generator with f'(1) = 0).
+All limits at p = 0 and q = 0 are exact: no epsilon is added anywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ class Generator:
     ----------
     name : str
     code : int
-        How the native solver knows it (``separable_kernels.hpp``).
+        Number of the generator in the native solver (``separable_kernels.hpp``).
     value, first, second : callable
         phi and its first two derivatives in p. At p = 0 < q a derivative may be infinite, which
         is its limit; at p = q = 0 it is the limit p -> 0 of phi(., 0).
@@ -43,14 +41,58 @@ class Generator:
     second: Function
 
 
-def _negative_log() -> Generator:
-    return Generator(
-        "negative-log",
-        0,
-        lambda p, q: -np.log(p),
-        lambda p, q: -1.0 / p,
-        lambda p, q: 1.0 / (p * p),
-    )
+@dataclass(frozen=True, eq=False)
+class SeparableLoss:
+    """sum_j v_j phi(R_j . alpha, q_j) for one bag.
+
+    Attributes
+    ----------
+    rows : array of shape (n, k), R >= 0
+    weights : array of shape (n,), v >= 0
+    targets : array of shape (n,), q >= 0
+    generator : Generator
+    """
+
+    rows: Array
+    weights: Array
+    targets: Array
+    generator: Generator
+
+    def value(self, prevalence: Array) -> float:
+        """Return the loss; inf if a limit of phi is infinite."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            terms = self.weights * self.generator.value(self.rows @ prevalence, self.targets)
+        return float(np.sum(np.where(self.weights > 0, terms, 0.0)))
+
+    def gradient(self, prevalence: Array) -> Array:
+        """Return R' (v phi'), shape (k,); entries may be infinite at the border."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = self.weights * self.generator.first(self.rows @ prevalence, self.targets)
+        slope[self.weights == 0] = 0.0
+        steep = np.flatnonzero(~np.isfinite(slope))
+        if len(steep) == 0:
+            return np.asarray(slope @ self.rows, dtype=np.float64)
+        # An infinite slope counts only for the classes present in that row (0 * inf is 0).
+        infinite = (np.where(self.rows[steep] > 0, slope[steep, None], 0.0)).sum(axis=0)
+        slope[steep] = 0.0
+        return np.asarray(slope @ self.rows + infinite, dtype=np.float64)
+
+    def hessian(self, prevalence: Array) -> Array:
+        """Return R' diag(v phi'') R, shape (k, k)."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            curve = self.weights * self.generator.second(self.rows @ prevalence, self.targets)
+        curve[(self.weights == 0) | ~np.isfinite(curve)] = 0.0
+        scaled = self.rows * np.sqrt(curve)[:, None]
+        return np.asarray(scaled.T @ scaled, dtype=np.float64)
+
+
+def resolve_generator(generator: str | Generator) -> Generator:
+    """Return the generator of that name, or ``generator`` itself; raises ValueError otherwise."""
+    if isinstance(generator, Generator):
+        return generator
+    if not isinstance(generator, str) or generator not in GENERATORS:
+        raise ValueError(f"divergence must be one of {sorted(GENERATORS)}, got {generator!r}")
+    return GENERATORS[generator]
 
 
 def _hellinger() -> Generator:
@@ -65,21 +107,6 @@ def _hellinger() -> Generator:
 
 def _topsoe() -> Generator:
     return Generator("topsoe", 2, _topsoe_value, _topsoe_first, _topsoe_second)
-
-
-def _topsoe_value(p: Array, q: Array) -> Array:
-    # Twice both, since half of the smallest number there is would be none.
-    total = p + q
-    return np.asarray((_entropy(2 * p, total) + _entropy(2 * q, total)) / 2, dtype=np.float64)
-
-
-def _topsoe_first(p: Array, q: Array) -> Array:
-    # log(2p / (p + q)); the ratio is 2 where q = 0, whatever p.
-    return np.log(np.where(q > 0, _ratio(2 * p, p + q), 2.0))
-
-
-def _topsoe_second(p: Array, q: Array) -> Array:
-    return _ratio(q, p * (p + q))
 
 
 def _jensen_shannon() -> Generator:
@@ -122,13 +149,38 @@ def _chi2() -> Generator:
     )
 
 
+def _negative_log() -> Generator:
+    return Generator(
+        "negative-log",
+        0,
+        lambda p, q: -np.log(p),
+        lambda p, q: -1.0 / p,
+        lambda p, q: 1.0 / (p * p),
+    )
+
+
+def _topsoe_value(p: Array, q: Array) -> Array:
+    # Both arguments are doubled, because half of the smallest positive number would be zero.
+    total = p + q
+    return np.asarray((_entropy(2 * p, total) + _entropy(2 * q, total)) / 2, dtype=np.float64)
+
+
+def _topsoe_first(p: Array, q: Array) -> Array:
+    # log(2p / (p + q)); the ratio is 2 if q = 0, for any p.
+    return np.log(np.where(q > 0, _ratio(2 * p, p + q), 2.0))
+
+
+def _topsoe_second(p: Array, q: Array) -> Array:
+    return _ratio(q, p * (p + q))
+
+
 def _entropy(above: Array, below: Array) -> Array:
-    """Return above log(above / below), with 0 log 0 = 0 and infinity where below alone is zero."""
+    """Return above log(above / below), with 0 log 0 = 0 and infinity if only below is zero."""
     value = np.asarray(rel_entr(above, below), dtype=np.float64)
-    lost = np.isneginf(value)  # SciPy 1.11 and some after it take the logarithm of an underflow
-    if lost.any():
+    wrong = np.isneginf(value)  # some versions of SciPy take the log of an underflow
+    if wrong.any():
         above, below = np.broadcast_arrays(above, below)
-        value[lost] = above[lost] * (np.log(above[lost]) - np.log(below[lost]))
+        value[wrong] = above[wrong] * (np.log(above[wrong]) - np.log(below[wrong]))
     return value
 
 
@@ -144,59 +196,5 @@ def _ratio(above: Array, below: Array) -> Array:
 GENERATORS: dict[str, Generator] = {
     g.name: g for g in (_hellinger(), _topsoe(), _jensen_shannon(), _kl(), _reverse_kl(), _chi2())
 }
-#: -log p: the loss of the mixture likelihood (no divergence: it ignores q).
+#: -log p: the loss of the mixture likelihood (not a divergence, since it ignores q).
 NEGATIVE_LOG = _negative_log()
-
-
-def resolve_generator(generator: str | Generator) -> Generator:
-    """Return the generator of that name, or ``generator`` itself."""
-    if isinstance(generator, Generator):
-        return generator
-    if not isinstance(generator, str) or generator not in GENERATORS:
-        raise ValueError(f"divergence must be one of {sorted(GENERATORS)}, got {generator!r}")
-    return GENERATORS[generator]
-
-
-@dataclass(frozen=True, eq=False)
-class SeparableLoss:
-    """sum_j v_j phi(R_j . alpha, q_j) for one bag.
-
-    Attributes
-    ----------
-    rows : array of shape (n, k), R >= 0
-    weights : array of shape (n,), v >= 0
-    targets : array of shape (n,), q >= 0
-    generator : Generator
-    """
-
-    rows: Array
-    weights: Array
-    targets: Array
-    generator: Generator
-
-    def value(self, prevalence: Array) -> float:
-        """Return the loss; inf where a limit of phi is."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            terms = self.weights * self.generator.value(self.rows @ prevalence, self.targets)
-        return float(np.sum(np.where(self.weights > 0, terms, 0.0)))
-
-    def gradient(self, prevalence: Array) -> Array:
-        """Return R' (v phi'), shape (k,); entries may be infinite at the border."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            slope = self.weights * self.generator.first(self.rows @ prevalence, self.targets)
-        slope[self.weights == 0] = 0.0
-        steep = np.flatnonzero(~np.isfinite(slope))
-        if len(steep) == 0:
-            return np.asarray(slope @ self.rows, dtype=np.float64)
-        # An infinite slope counts only for the classes present in that row (0 * inf is 0).
-        endless = (np.where(self.rows[steep] > 0, slope[steep, None], 0.0)).sum(axis=0)
-        slope[steep] = 0.0
-        return np.asarray(slope @ self.rows + endless, dtype=np.float64)
-
-    def hessian(self, prevalence: Array) -> Array:
-        """Return R' diag(v phi'') R, shape (k, k)."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            curve = self.weights * self.generator.second(self.rows @ prevalence, self.targets)
-        curve[(self.weights == 0) | ~np.isfinite(curve)] = 0.0
-        scaled = self.rows * np.sqrt(curve)[:, None]
-        return np.asarray(scaled.T @ scaled, dtype=np.float64)

@@ -1,7 +1,7 @@
 """The named methods: each a row spec and a matching, or a wrapper around other quantifiers.
 
-``base.py`` has what every quantifier is, ``aggregative.py`` what those on rows share; a method of
-your own subclasses :class:`AggregativeQuantifier` (see CONTRIBUTING).
+``base.py`` has the base class of all quantifiers, ``aggregative.py`` that of methods on rows. A new
+method is a subclass of :class:`AggregativeQuantifier` (see CONTRIBUTING).
 """
 
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier

@@ -1,4 +1,4 @@
-"""Adjusting: ACC and PACC invert the classifier's misclassification rates."""
+"""Adjusted counting: ACC and PACC invert the misclassification rates of the classifier."""
 
 from __future__ import annotations
 
@@ -16,27 +16,35 @@ from kdey.simplex import check_posteriors
 
 
 class _Adjusting(AggregativeQuantifier):
+    """Least squares between the mean row of a bag and the mean rows of the training classes."""
+
     _crisp: bool
 
     def row_spec(self) -> PosteriorRows:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         return PosteriorRows(crisp=self._crisp, adjusted=True)
 
     def matching(self) -> MatchMeans:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         return MatchMeans()
 
     @classmethod
     def from_misclassification(cls, matrix: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Return a fitted quantifier from known misclassification rates alone.
+        """Return a fitted quantifier from known misclassification rates, without training data.
 
         Parameters
         ----------
         matrix : array-like of shape (k, k)
-            ``matrix[i, j]`` is the probability that an instance of class j is put into class i
+            ``matrix[i, j]`` is the probability that an instance of class j is classified as class i
             (or its mean posterior of class i); columns sum to one.
         classes : array-like of shape (k,), optional
             Names of the classes; default 0..k-1.
+
+        Raises
+        ------
+        ValueError
+            If ``matrix`` is not square, its columns do not sum to one, or ``classes`` has another
+            length.
 
         Examples
         --------
@@ -48,28 +56,36 @@ class _Adjusting(AggregativeQuantifier):
         rates = check_posteriors(np.asarray(matrix, dtype=np.float64).T, name="matrix columns").T
         if rates.shape[0] != rates.shape[1] or len(rates) < 2:
             raise ValueError(f"matrix must be square with at least 2 classes, got {rates.shape}")
-        made = cls()
-        made.classes_ = np.arange(len(rates)) if classes is None else np.asarray(classes)
-        if made.classes_.shape != (len(rates),):
-            raise ValueError(f"classes must have shape ({len(rates)},), got {made.classes_.shape}")
-        made.prevalence_ = np.full(len(rates), np.nan)
-        made.row_map_ = PosteriorMap(np.ascontiguousarray(rates, dtype=np.float64), cls._crisp)
-        made.matching_ = made.matching()
-        return made
+        quantifier = cls()
+        quantifier.classes_ = np.arange(len(rates)) if classes is None else np.asarray(classes)
+        if quantifier.classes_.shape != (len(rates),):
+            raise ValueError(
+                f"classes must have shape ({len(rates)},), got {quantifier.classes_.shape}"
+            )
+        quantifier.prevalence_ = np.full(len(rates), np.nan)
+        quantifier.row_map_ = PosteriorMap(
+            np.ascontiguousarray(rates, dtype=np.float64), cls._crisp
+        )
+        quantifier.matching_ = quantifier.matching()
+        return quantifier
 
     def adjust(self, observed: ArrayLike) -> Array:
-        """Return the prevalences behind ``observed`` shares of classifier decisions.
+        """Return the prevalences that explain ``observed`` shares of classifier decisions.
 
         Parameters
         ----------
         observed : array-like of shape (k,) or (n_bags, k)
             Share of each class among the decisions (ACC), or the mean posterior (PACC).
+
+        Returns
+        -------
+        prevalence : array of the same shape
         """
         shares = np.asarray(observed, dtype=np.float64)
         k = len(self.row_map_.templates)
         checked = check_posteriors(np.atleast_2d(shares), k, name="observed").astype(np.float64)
-        found = self.matching_.solve(LeastSquares(self.row_map_.templates, checked)).prevalence
-        return found if shares.ndim == 2 else np.asarray(found[0])
+        prevalence = self.matching_.solve(LeastSquares(self.row_map_.templates, checked)).prevalence
+        return prevalence if shares.ndim == 2 else np.asarray(prevalence[0])
 
 
 class ACC(_Adjusting):
@@ -100,7 +116,7 @@ class ACC(_Adjusting):
     ) -> Self:
         """Return a fitted binary quantifier from a test's sensitivity and specificity.
 
-        This is the estimator of Rogan and Gladen (1978), kept within [0, 1]. The second of
+        This is the estimator of Rogan and Gladen (1978), restricted to [0, 1]. The second of
         ``classes`` is the positive one.
 
         Examples
@@ -120,7 +136,7 @@ class ACC(_Adjusting):
 class PACC(_Adjusting):
     """Probabilistic adjusted classify and count (Bella et al., 2010; BBSE-soft).
 
-    As :class:`ACC`, with mean posteriors in the place of shares of decisions.
+    As :class:`ACC`, with mean posteriors instead of shares of decisions.
 
     Examples
     --------

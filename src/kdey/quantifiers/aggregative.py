@@ -1,15 +1,15 @@
-"""Quantifiers given by a row spec and a matching, on posteriors or on features.
+"""Quantifiers defined by a row spec and a matching, on posteriors or on features.
 
-A method declares two things, each made from its parameters at ``fit``:
+A method declares two things, which are made from its parameters at ``fit``:
 
 ``row_spec()``
-    how an instance becomes a row and a class a template (``kdey.rows``);
+    how instances become rows and classes become templates (``kdey.rows``);
 ``matching()``
     which problem is solved with them, and how (``kdey.matching``).
 
-Labels, classifiers, cross-validation, pools and checks live here once. What other parts of the
-library ask of a quantifier is in ``kdey.fitted``, what they ask of rows and matchings in
-``kdey.rows.interface`` and ``kdey.matching.interface``; all of it has defaults.
+Labels, classifiers, cross-validation, pools and checks are handled here for all methods. The
+interface of a fitted quantifier is in ``kdey.fitted``, those of rows and matchings are in
+``kdey.rows.interface`` and ``kdey.matching.interface``; all of them have defaults.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from kdey.solvers.solution import Solution
 
 
 class RowQuantifier(BaseQuantifier):
-    """A quantifier given by a row spec and a matching (see the module)."""
+    """A quantifier defined by a row spec and a matching (see the module docstring)."""
 
     def row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         raise NotImplementedError
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         raise NotImplementedError
 
     def _fit_rows(self, training: TrainingPosteriors) -> Self:
@@ -79,7 +79,7 @@ class RowQuantifier(BaseQuantifier):
         return self
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        """Return what the row map takes of a pool: posteriors, or features."""
+        """Return the input of the row map for a pool: posteriors, or features."""
         raise NotImplementedError
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
@@ -93,27 +93,29 @@ class RowQuantifier(BaseQuantifier):
         )
 
     def interval_model(self) -> FittedModel:
-        """Return the fitted stages as intervals take them; what they need is computed once."""
+        """Return the fitted stages for interval estimates, whose preparations are cached."""
         threads = thread_count(self.n_jobs)
-        held: FittedModel | None = vars(self).get("_interval_model")
-        if held is None or held.n_threads != threads:
-            held = FittedModel(
+        model: FittedModel | None = vars(self).get("_interval_model")
+        if model is None or model.n_threads != threads:
+            model = FittedModel(
                 self.classes_,
                 self.prevalence_,
-                vars(self).get("row_spec_"),  # absent where templates were given
+                vars(self).get("row_spec_"),  # absent if the templates were given
                 self.row_map_,
                 self.matching_,
                 vars(self).get("training_"),
                 self.takes_posteriors,
                 threads,
             )
-            self._interval_model = held
-        return held
+            self._interval_model = model
+        return model
 
     def _device(self, points: Any) -> Any:
-        """Return the torch device to work on ``points`` with; None: the native core."""
-        wanted = on_gpu(points) or not (isinstance(self.device, str) and self.device == "cpu")
-        if not wanted or self.matching_.device_problem(self.row_map_) is None:
+        """Return the torch device for ``points``; None for the native core."""
+        may_use_device = on_gpu(points) or not (
+            isinstance(self.device, str) and self.device == "cpu"
+        )
+        if not may_use_device or self.matching_.device_problem(self.row_map_) is None:
             return None
         return choose_device(self.device, self.row_map_.n_pairs(len(points)), points)
 
@@ -130,16 +132,18 @@ class RowQuantifier(BaseQuantifier):
         n_threads = thread_count(self.n_jobs)
         rows = self.row_map_(points, n_threads)
         if prevalence is None:
-            at = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
+            prevalences = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
         else:
             shape = (len(bags), len(self.classes_))
-            given = np.broadcast_to(np.asarray(prevalence, dtype=np.float64), shape)
-            at = np.asarray(check_posteriors(given, name="prevalence"), dtype=np.float64)
-        return self.matching_.full_objective(self.row_map_, rows, bags, at, n_threads)
+            repeated = np.broadcast_to(np.asarray(prevalence, dtype=np.float64), shape)
+            prevalences = np.asarray(
+                check_posteriors(repeated, name="prevalence"), dtype=np.float64
+            )
+        return self.matching_.full_objective(self.row_map_, rows, bags, prevalences, n_threads)
 
 
 class FeatureQuantifier(RowQuantifier):
-    """A row quantifier on the features themselves: no classifier (HDx, DMx)."""
+    """A row quantifier on the features themselves, without a classifier (HDx, DMx)."""
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -172,20 +176,20 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     Parameters
     ----------
     classifier : scikit-learn classifier, optional
-        Anything with ``predict_proba``; cloned, never fitted in place. A ``FrozenEstimator`` is
-        used as it is. Default: ``LogisticRegression(max_iter=1000)``.
+        Any classifier with ``predict_proba``; it is cloned, and a ``FrozenEstimator`` is used
+        without fitting. Default: ``LogisticRegression(max_iter=1000)``.
     cv : int, splitter, iterable of splits or float
         How the training posteriors are made: cross-validation, or a held-out fraction; see
         :func:`kdey.posteriors.training_posteriors`.
     random_state : int, RandomState or None
-        Shuffles the folds, and whatever else the method draws.
+        Seed of the shuffling of folds and of all other random draws of the method.
     n_jobs : int, optional
-        Classifier fits run at once, and threads of the native core.
+        Number of classifier fits in parallel, and of threads of the native core.
 
     Attributes
     ----------
     classifier_ : the fitted classifier; absent after ``fit_posteriors``.
-    training_ : :class:`~kdey.posteriors.TrainingPosteriors` the templates were made from.
+    training_ : :class:`~kdey.posteriors.TrainingPosteriors` from which templates were made.
     row_map_ : the fitted row map, with its ``templates``.
     """
 
@@ -204,7 +208,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     @property
     def needs_posteriors(self) -> bool:
-        """Whether the templates are made from training posteriors (CC, PCC and EMQ need none)."""
+        """Whether ``fit`` needs training posteriors (CC, PCC and plain EMQ do not)."""
         return True
 
     @unfitted_on_failure
@@ -214,28 +218,28 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of n instances
-            Passed on to the classifier as it is.
+            Passed to the classifier unchanged.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-            Used by the classifier (where it can) and by the templates.
+            Used by the classifier, if it accepts weights, and by the templates.
         """
-        self.row_spec(), self.matching()  # refuse bad parameters before any work
+        self.row_spec(), self.matching()  # raise for invalid parameters before any work
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         stage = self._classifier_stage()
-        return self._adopt(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
+        return self._fit_from_stage(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
 
     @unfitted_on_failure
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
-        """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
+        """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
         self.row_spec(), self.matching()
         validate_data(self, X, skip_check_array=True)
         self._start_fit(y)
-        return self._adopt(stage)
+        return self._fit_from_stage(stage)
 
     def stages(self) -> MethodStages:
-        """Return the stages made from the parameters; raises where they are invalid."""
+        """Return the stages for the parameters; raises ValueError if they are invalid."""
         rows, matching = self.row_spec(), self.matching()
         return MethodStages(self._classifier_stage(), rows, matching, device_name(self.device))
 
@@ -243,7 +247,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         cv = self.cv if self.needs_posteriors else None
         return ClassifierStage(self.inner_estimator(), cv, self.random_state)
 
-    def _adopt(self, stage: FittedStage) -> Self:
+    def _fit_from_stage(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training
         self._forget("fold_classifiers_")  # of an earlier fit
         return self._fit_rows(self.training_)
@@ -257,7 +261,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         *,
         classes: ArrayLike | None = None,
     ) -> Self:
-        """Make the class templates from given posteriors: no classifier is needed or fitted.
+        """Make the class templates from posteriors, without a classifier.
 
         Parameters
         ----------
@@ -267,7 +271,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         classes : array-like of shape (k,), optional
-            The classes, sorted; by default those found in ``y``.
+            The classes, sorted; by default the labels that occur in ``y``.
         """
         codes = self._start_fit(y, classes)
         p = check_posteriors(posteriors, len(self.classes_))
@@ -278,7 +282,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         return self._fit_rows(self.training_)
 
     def inner_estimator(self) -> Any:
-        """Return the classifier that X is handed to."""
+        """Return the unfitted classifier that X is passed to."""
         from sklearn.linear_model import LogisticRegression  # slow to import
 
         return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
@@ -322,8 +326,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     ) -> Array:
         """Return the method's full objective, shape (n_bags,).
 
-        It includes the terms that do not depend on the prevalence and that ``solve`` leaves out
-        (the test-test term of Cauchy-Schwarz and L2).
+        It includes the terms that do not depend on the prevalence and that ``solve`` omits (the
+        test-test term of Cauchy-Schwarz and L2).
 
         Parameters
         ----------

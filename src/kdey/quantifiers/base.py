@@ -1,4 +1,8 @@
-"""What every quantifier is: a scikit-learn estimator from bags to prevalences."""
+"""The base class of all quantifiers: scikit-learn estimators from bags to prevalences.
+
+:class:`BaseQuantifier` has the public methods for instances, and :class:`PosteriorsMixin` those
+for posteriors. Both do the work per instance once per pool (:class:`PoolWork`), for all bags.
+"""
 
 from __future__ import annotations
 
@@ -25,42 +29,42 @@ from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
-#: From bags over a pool to their solutions; the work per instance is behind it already.
+#: From bags over a pool to their solutions; the work per instance is already done.
 BagSolver: TypeAlias = Callable[[Bags], Solution]
 
 
 @dataclass(frozen=True, eq=False)
 class PoolWork:
-    """A pool, with the posteriors that classifiers gave it.
+    """A pool with the posteriors of its instances, which are computed once per classifier.
 
     Attributes
     ----------
     X : instances of the pool
     n_jobs : int, optional
-        Native threads in the place of each quantifier's own ``n_jobs``.
+        Native threads; overrides the ``n_jobs`` of quantifiers.
     """
 
     X: Any
     n_jobs: int | None = None
-    # The classifier is held beside its posteriors, so that its id stays its own.
+    # The classifier is kept with its posteriors, so that its id is not reused.
     _posteriors: dict[Any, tuple[Any, Posteriors]] = field(default_factory=dict, repr=False)
 
     def posteriors(self, classifier: Any, classes: NDArray[Any]) -> Posteriors:
         """Return the posteriors of the pool, shape (m, k), computed once per classifier object."""
         key = (id(classifier), tuple(np.asarray(classes).tolist()))
         if key not in self._posteriors:
-            made = predict_posteriors(classifier, self.X, classes, stay=True)
-            self._posteriors[key] = (classifier, made)
+            computed = predict_posteriors(classifier, self.X, classes, stay=True)
+            self._posteriors[key] = (classifier, computed)
         return self._posteriors[key][1]
 
-    def n_threads(self, own: int | None) -> int:
-        """Return the native threads of a quantifier whose own ``n_jobs`` is ``own``."""
-        return thread_count(own if self.n_jobs is None else self.n_jobs)
+    def n_threads(self, n_jobs: int | None) -> int:
+        """Return the number of native threads for a quantifier with this ``n_jobs``."""
+        return thread_count(n_jobs if self.n_jobs is None else self.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
 class MethodStages:
-    """The stages of a method, which a search computes once for all candidates that share them.
+    """The stages of a method; a search computes each once for all candidates that share it.
 
     Attributes
     ----------
@@ -80,10 +84,10 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def unfitted_on_failure(fit: Fit) -> Fit:
-    """Make a method ``fit`` that raises leave its quantifier unfitted.
+    """Decorate a method ``fit`` so that a quantifier whose ``fit`` raises is unfitted.
 
-    The classes are known before the rest is made; with them, and without the rest or with that of
-    an earlier fit, predictions would fail in words of their own, or answer for other classes.
+    ``classes_`` is set first. If it stayed, without the rest or with the results of an earlier fit,
+    predictions would fail with an unrelated message, or refer to other classes.
     """
 
     @functools.wraps(fit)
@@ -108,17 +112,17 @@ class BaseQuantifier(BaseEstimator):
         Class prevalences of the training data.
     """
 
-    #: Largest number of classes the method itself handles; binary methods say 2.
+    #: Largest number of classes that the method handles; 2 for binary methods.
     max_classes: int | None = None
-    #: Whether fitting draws at random beyond the folds (Monte Carlo points, training bags).
+    #: Whether fitting draws random numbers for more than the folds (points, training bags).
     draws_at_fit: bool = False
-    #: Parameters that not every method has; their values mean "nothing asked for".
+    # Defaults of parameters that some methods do not have.
     n_jobs: int | None = None
     random_state: Any = None
     device: Any = "cpu"
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit on instances ``X`` with labels ``y``; see the class for what is learnt."""
+        """Fit on instances ``X`` with labels ``y``; see the class for details."""
         raise NotImplementedError
 
     @property
@@ -133,47 +137,47 @@ class BaseQuantifier(BaseEstimator):
 
     @property
     def fitted_classifier(self) -> Any | None:
-        """The one classifier that scores instances; None: there is none, or several."""
+        """The classifier that scores instances; None if there is none, or more than one."""
         return vars(self).get("classifier_")
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds, where they are kept; see ``hold_fold_models``."""
+        """The classifiers of the folds if they were kept (``hold_fold_models``), otherwise None."""
         return vars(self).get("fold_classifiers_")
 
     def keep_fold_classifiers(self, classifiers: Sequence[Any]) -> None:
-        """Keep the classifiers of the folds beside the one fitted on everything."""
+        """Store the classifiers of the folds in addition to the one fitted on all instances."""
         self.fold_classifiers_ = list(classifiers)
 
     @property
     def table_layout(self) -> Mapping[str, Any] | None:
-        """The columns of the table it was fitted on (``kdey.tables``); None: no table."""
+        """The columns of the training table (``kdey.tables``); None if there was no table."""
         return vars(self).get("table_")
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """The names of the features it was fitted on; None: they had no names."""
+        """The names of the training features; None if they had no names."""
         names = vars(self).get("feature_names_in_")
         return None if names is None else tuple(str(name) for name in names)
 
     @property
     def n_features(self) -> int | None:
-        """The number of features it was fitted on; None: it was fitted on scores."""
+        """The number of training features; None if it was fitted on posteriors."""
         return vars(self).get("n_features_in_")
 
     @property
     def tuning_record(self) -> TuningRecord | None:
-        """What an automatic choice at ``fit`` tried and chose; None: nothing was chosen."""
+        """The record of an automatic choice at ``fit``; None if nothing was left to choose."""
         return vars(self).get("tuning_")
 
     def interval_model(self) -> FittedModel | None:
-        """Return the fitted stages of a method given by rows and a matching; None for others."""
+        """Return the fitted stages of a method with rows and a matching; None for other methods."""
         return None
 
     def estimate_posteriors(
         self, posteriors: ArrayLike, bags: BagsLike | None = None, **options: Any
     ) -> Estimate | Estimates:
-        """Raise: only quantifiers on posteriors have it."""
+        """Raise TypeError: only quantifiers on posteriors have this method."""
         raise TypeError(f"{type(self).__name__} works on features, not on posteriors")
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
@@ -181,21 +185,21 @@ class BaseQuantifier(BaseEstimator):
         raise NotImplementedError
 
     def stages(self) -> MethodStages | None:
-        """Return the stages made from the parameters; None: the method is fitted as a whole.
+        """Return the stages for the parameters; None if the method has no separate stages.
 
-        Raises where parameters are invalid.
+        Raises ValueError if parameters are invalid.
         """
         return None
 
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
-        """As :meth:`fit`, with a classifier stage that was fitted on ``(X, y)`` before."""
+        """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
         raise NotImplementedError(f"{type(self).__name__} is fitted as a whole")
 
     def on_pool(self, pool: PoolWork) -> BagSolver:
         """Do the work per instance of a pool; return the map from bags to their solutions.
 
-        Quantifiers given the same :class:`~kdey.quantifiers.base.PoolWork` share the posteriors
-        of a classifier that they share.
+        Quantifiers that share a classifier and a :class:`~kdey.quantifiers.base.PoolWork` also
+        share the posteriors.
         """
         check_is_fitted(self, "classes_")
         self._check_points(pool.X)
@@ -214,7 +218,12 @@ class BaseQuantifier(BaseEstimator):
         bags : Bags, sequence of index arrays, int array (n_bags, size) or sparse weight matrix
             By default all of X is one bag.
         sample_weight : array of shape (m,), optional
-            Weight of each instance in that one bag.
+            Weight of each instance in that one bag; not allowed together with ``bags``.
+
+        Returns
+        -------
+        solution : Solution
+            Prevalences of shape (n_bags, k), with objectives, gaps and iterations.
         """
         check_is_fitted(self, "classes_")
         self._check_points(X)
@@ -256,16 +265,20 @@ class BaseQuantifier(BaseEstimator):
         sample_weight : array-like of shape (m,), optional
             Sampling weights of the instances; they are not counts of repeated instances.
         clusters : array-like of shape (m,), optional
-            Ids of the clusters in which instances were drawn; whole clusters are then the units
-            of chance.
+            Ids of the clusters in which instances were drawn; whole clusters are then the
+            sampling units.
         confidence, target, method, **options
             See :class:`~kdey.intervals.IntervalOptions`.
         check_fit : bool
             Whether to check that the bag looks like a mixture of the training classes; see
-            :func:`kdey.check_fit`, which with the training data at hand is sharper.
+            :func:`kdey.check_fit`, which is more sensitive if the training data are available.
+
+        Returns
+        -------
+        estimate : Estimate
         """
-        wanted = IntervalOptions(confidence, target, method, **options)
-        return self._estimate(X, None, sample_weight, clusters, wanted, check_fit)[0]
+        interval_options = IntervalOptions(confidence, target, method, **options)
+        return self._estimate(X, None, sample_weight, clusters, interval_options, check_fit)[0]
 
     def estimate_bags(
         self,
@@ -283,17 +296,17 @@ class BaseQuantifier(BaseEstimator):
 
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
-        wanted = IntervalOptions(confidence, target, method, **options)
-        return self._estimate(X, bags, None, clusters, wanted, check_fit)
+        interval_options = IntervalOptions(confidence, target, method, **options)
+        return self._estimate(X, bags, None, clusters, interval_options, check_fit)
 
     def predict_groups(self, frame: Any, by: str | Sequence[str] = (), **options: Any) -> Any:
         """Return the prevalences of every group of a data frame, with limits and a status.
 
         See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
         ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
-        and Spark :func:`kdey.groups.cluster.predict_partitioned`.
+        and Spark :func:`kdey.groups.predict_partitioned`.
         """
-        from kdey.groups.cluster import predict_groups  # slow to import
+        from kdey.groups import predict_groups  # slow to import
 
         return predict_groups(self, frame, by, **options)
 
@@ -309,16 +322,16 @@ class BaseQuantifier(BaseEstimator):
         check_is_fitted(self, "classes_")
         self._check_points(X)
         checked, pool = checked_bags(bags, _num_samples(X), sample_weight), PoolWork(X)
-        made = self._estimates_on(pool, checked, options, clusters)
+        estimates = self._estimates_on(pool, checked, options, clusters)
         if not check_fit:
-            return made
-        fitted_stages(self)  # or else it has no posteriors to check
+            return estimates
+        fitted_stages(self)  # raises if there are no posteriors to check
         from kdey.diagnostics import with_fit_checks  # slow to import
 
-        return with_fit_checks(self, made, self._pool_points(pool), checked, X)
+        return with_fit_checks(self, estimates, self._pool_points(pool), checked, X)
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        """Return what the method works on: the features, or the posteriors."""
+        """Return the input of the method for a pool: features, or posteriors."""
         raise NotImplementedError
 
     def _estimates_on(
@@ -346,7 +359,7 @@ class BaseQuantifier(BaseEstimator):
         return codes
 
     def check_n_classes(self, k: int) -> None:
-        """Raise where the method does not handle ``k`` classes."""
+        """Raise ValueError if the method does not handle ``k`` classes."""
         if self.max_classes is not None and k > self.max_classes:
             raise ValueError(
                 f"{type(self).__name__} is a binary quantifier, but y has {k} classes; "
@@ -359,21 +372,21 @@ class BaseQuantifier(BaseEstimator):
         tags.estimator_type = "quantifier"
         tags.target_tags.required = True
         inner = self.inner_estimator()
-        if inner is not None:
+        if inner is not None and not isinstance(inner, type):  # a class is refused at fit
             tags.input_tags = get_tags(inner).input_tags
         return tags
 
     def inner_estimator(self) -> Any:
-        """Return the estimator that X is handed to, which says what X may be; None: no other."""
+        """Return the estimator that X is passed to, whose tags say what X may be; or None."""
         return None
 
 
 class PosteriorsMixin(BaseQuantifier):
-    """Prevalences from given posteriors: "scores in, answer out", no classifier needed."""
+    """Methods that compute prevalences from posteriors, without a classifier."""
 
     @property
     def takes_posteriors(self) -> bool:
-        """Whether it works on posteriors: it does."""
+        """True: these quantifiers work on posteriors."""
         return True
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
@@ -391,7 +404,7 @@ class PosteriorsMixin(BaseQuantifier):
         return self._solve_posteriors(p, checked_bags(bags, len(p), sample_weight))
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
-        """Return posteriors as they are solved: an array, or a tensor on the device in use."""
+        """Return posteriors in the form that is solved: an array, or a tensor on the device."""
         return check_posteriors(posteriors, len(self.classes_))
 
     def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -421,16 +434,16 @@ class PosteriorsMixin(BaseQuantifier):
         Without ``bags`` all of them are one bag, and one estimate is returned; with ``bags`` as
         :meth:`BaseQuantifier.estimate_bags`.
         """
-        wanted = IntervalOptions(confidence, target, method, **options)
+        interval_options = IntervalOptions(confidence, target, method, **options)
         check_is_fitted(self, "classes_")
         p = check_posteriors(posteriors, len(self.classes_))
         checked = checked_bags(bags, len(p), sample_weight)
-        made = self._estimates_from(p, checked, wanted, clusters)
+        estimates = self._estimates_from(p, checked, interval_options, clusters)
         if check_fit:
             from kdey.diagnostics import with_fit_checks  # slow to import
 
-            made = with_fit_checks(self, made, p, checked)
-        return made[0] if bags is None else made
+            estimates = with_fit_checks(self, estimates, p, checked)
+        return estimates[0] if bags is None else estimates
 
     def _estimates_from(
         self,
@@ -446,7 +459,7 @@ class PosteriorsMixin(BaseQuantifier):
 def checked_bags(
     bags: BagsLike | None, pool_size: int, sample_weight: ArrayLike | None = None
 ) -> Bags:
-    """Return ``bags`` over a pool; None means all of it, weighted by ``sample_weight``."""
+    """Return ``bags`` over a pool; None means the whole pool, weighted by ``sample_weight``."""
     if bags is None:
         return Bags.whole(pool_size, sample_weight)
     if sample_weight is not None:

@@ -1,4 +1,4 @@
-"""Counting: CC, PCC, and the training prevalence as the baseline below them."""
+"""Counting without adjustment: CC and PCC, and the training prevalence as a baseline."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from kdey.rows.posterior import PosteriorRows
 
 
 class _Counting(AggregativeQuantifier):
-    """Mean of the rows; needs a classifier but no training posteriors."""
+    """The mean row of a bag is its estimate; no training posteriors are needed."""
 
     _crisp: bool
+    cv = None
 
     def __init__(
         self, classifier: Any = None, *, random_state: Any = None, n_jobs: int | None = None
@@ -28,24 +29,22 @@ class _Counting(AggregativeQuantifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    cv = None
-
     @property
     def needs_posteriors(self) -> bool:
-        """Whether the templates are made from training posteriors."""
+        """Whether ``fit`` needs training posteriors."""
         return False
 
     def row_spec(self) -> PosteriorRows:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         return PosteriorRows(crisp=self._crisp, adjusted=False)
 
     def matching(self) -> Mean:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         return Mean()
 
 
 class CC(_Counting):
-    """Classify and count: the share of instances that the classifier puts into each class.
+    """Classify and count: the share of instances that the classifier assigns to each class.
 
     Biased under label shift; the baseline that every other method corrects (Forman, 2008).
     Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
@@ -84,7 +83,7 @@ class PCC(_Counting):
 
 
 class TrainingPrevalence(BaseQuantifier):
-    """Answers every bag with the training prevalence; what a method must beat to be of use.
+    """Estimates the training prevalence for every bag: a baseline that a method must beat.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class TrainingPrevalence(BaseQuantifier):
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Count the labels ``y`` of shape (n,), weighted where weights are given."""
+        """Count the labels ``y`` of shape (n,), weighted by ``sample_weight`` if given."""
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
@@ -109,7 +108,7 @@ class TrainingPrevalence(BaseQuantifier):
         return self
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: X is counted, never looked at."""
+        """Return scikit-learn's tags: the values of X are not used."""
         tags = super().__sklearn_tags__()
         tags.no_validation = True
         tags.input_tags.sparse = True

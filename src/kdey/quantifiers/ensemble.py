@@ -30,7 +30,7 @@ _SELECTIONS = ("all", "prevalence")
 
 
 class Ensemble(PosteriorsMixin):
-    """Many copies of a quantifier, each fitted on a training bag of another prevalence.
+    """Many copies of a quantifier, fitted on training bags of different prevalences.
 
     Training prevalences are drawn uniformly from the simplex (Pérez-Gállego, Quevedo and
     del Coz, 2017; with HDy inside it is EHDy).
@@ -41,17 +41,17 @@ class Ensemble(PosteriorsMixin):
         Cloned for every member.
     n_members : int
     size : int, optional
-        Instances per training bag; default: as many as the training set.
+        Instances per training bag; default: the size of the training set.
     min_per_class : int
-        Every class keeps at least so many instances in a bag (drawn with replacement where
-        the class is short of them).
+        Smallest number of instances of each class in a bag (drawn with replacement if the class
+        has fewer).
     reduction : {"mean", "median"}
     selection : {"all", "prevalence"}
-        "prevalence" keeps, for each bag, the half of the members whose training prevalence lies
-        nearest to a first estimate by all of them.
+        "prevalence" keeps, for each bag, the half of the members whose training prevalence is
+        closest to a first estimate by all of them.
     random_state : int, RandomState or None
     n_jobs : int, optional
-        Members fitted at once.
+        Number of members fitted in parallel.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Ensemble(PosteriorsMixin):
         self.n_jobs = n_jobs
 
     def inner_estimator(self) -> Any:
-        """Return the quantifier that X is handed to."""
+        """Return the quantifier that X is passed to."""
         return self.quantifier
 
     @property
@@ -110,7 +110,14 @@ class Ensemble(PosteriorsMixin):
         X = indexable(X)[0]
         self.quantifiers_ = run_jobs(
             [
-                partial(_fit, clone(self.quantifier), X, self.classes_[codes], sample_weight, draw)
+                partial(
+                    _fit_member,
+                    clone(self.quantifier),
+                    X,
+                    self.classes_[codes],
+                    sample_weight,
+                    draw,
+                )
                 for draw in draws
             ],
             self.n_jobs,
@@ -140,10 +147,10 @@ class Ensemble(PosteriorsMixin):
         k = len(self.classes_)
         # RandomState is scikit-learn's convention; the simplex draws from a Generator.
         generator = np.random.default_rng(rng.randint(2**31 - 1))
-        wanted = sample_uniform(k, self.n_members, generator)
+        prevalences = sample_uniform(k, self.n_members, generator)
         size = len(codes) if self.size is None else self.size
         members = [np.flatnonzero(codes == i) for i in range(k)]
-        counts = np.maximum(np.round(wanted * size).astype(np.int64), self.min_per_class)
+        counts = np.maximum(np.round(prevalences * size).astype(np.int64), self.min_per_class)
         self.member_prevalence_ = counts / counts.sum(axis=1, keepdims=True)
         return [
             np.concatenate(
@@ -185,7 +192,7 @@ class Ensemble(PosteriorsMixin):
         return Solution(prevalence, unknown, unknown, n_iter, converged)
 
     def _nearest(self, first: Array) -> NDArray[np.bool_]:
-        """Return which members serve which bag, shape (n_members, n_bags)."""
+        """Return which members are used for which bag, shape (n_members, n_bags)."""
         distance = np.abs(self.member_prevalence_[:, None, :] - first).sum(axis=2)
         rank = distance.argsort(axis=0, kind="stable").argsort(axis=0)
         return np.asarray(rank < max(1, len(distance) // 2))
@@ -197,7 +204,7 @@ class Ensemble(PosteriorsMixin):
         return np.asarray(merged / merged.sum(axis=1, keepdims=True))
 
 
-def _fit(
+def _fit_member(
     quantifier: QuantifierLike,
     X: Any,
     y: NDArray[Any],

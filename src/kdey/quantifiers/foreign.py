@@ -1,4 +1,4 @@
-"""Quantifiers of other libraries, or of your own, that have ``fit`` and ``predict`` alone."""
+"""Wrapper of quantifiers from other libraries, which have ``fit`` and ``predict`` only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdey.solvers.solution import Solution
 
 
 class QuantifierLike(Protocol):
-    """Whatever can be fitted and asked for the prevalences of a bag: kdey's quantifiers, others."""
+    """Anything with ``fit`` and ``predict`` for bags: quantifiers of kdey or of other libraries."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Fit on instances ``X`` with labels ``y``."""
@@ -27,14 +27,14 @@ class QuantifierLike(Protocol):
 
 
 class ForeignQuantifier(BaseQuantifier):
-    """Anything with ``classes_`` and ``predict_bags(X, bags)`` or ``predict(X)``, as a quantifier.
+    """Adapter for objects with ``classes_`` and ``predict_bags(X, bags)`` or ``predict(X)``.
 
-    It says nothing of certificates: gaps are NaN, and finite answers count as converged.
+    There are no certificates: gaps are NaN, and finite answers count as converged.
 
     Parameters
     ----------
     quantifier : object
-        Used as it is; ``fit`` fits it.
+        Not cloned; ``fit`` fits it in place.
     """
 
     def __init__(self, quantifier: Any) -> None:
@@ -52,7 +52,7 @@ class ForeignQuantifier(BaseQuantifier):
         return self.quantifier.classes_
 
     def on_pool(self, pool: PoolWork) -> BagSolver:
-        """Return the map from bags to their solutions, by the answers alone."""
+        """Return the map from bags to solutions, which have prevalences only."""
         return lambda bags: self._solve(pool.X, bags)
 
     def _solve(self, X: Any, bags: Bags) -> Solution:
@@ -75,5 +75,5 @@ class ForeignQuantifier(BaseQuantifier):
 
 
 def as_quantifier(quantifier: QuantifierLike) -> BaseQuantifier:
-    """Return a quantifier of kdey as it is, and any other one wrapped."""
+    """Return a quantifier of kdey unchanged, and any other object wrapped."""
     return quantifier if isinstance(quantifier, BaseQuantifier) else ForeignQuantifier(quantifier)

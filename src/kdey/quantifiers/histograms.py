@@ -1,4 +1,4 @@
-"""Distribution matching with class-wise histograms: DM, and the binary HDy."""
+"""Distribution matching with histograms: DM and HDy on posteriors, DMx and HDx on features."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kdey.tuning.search import TuningPlan
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
 HDY_BINS = tuple(range(10, 120, 10))
-#: Tuning bags of problems that need several starts each.
+#: Number of tuning bags for problems that need several starts each.
 _FEW_BAGS = 50
 _NOT_CONVEX = ("cauchy-schwarz", "mean-hellinger")
 
 
 def histogram_matching(divergence: str) -> AnyMatching:
-    """Return the matching of histograms for a divergence by name."""
+    """Return the matching of histograms for a named divergence; raises ValueError if unknown."""
     check_choice(divergence, "divergence", [*GENERATORS, *_NOT_CONVEX])
     if divergence in _NOT_CONVEX:
         return MatchHistograms(divergence)
@@ -37,7 +37,7 @@ def histogram_matching(divergence: str) -> AnyMatching:
 
 
 class Binned(RowQuantifier):
-    """Histograms whose number of bins is given, or chosen at ``fit`` ("auto")."""
+    """Base of methods on histograms whose number of bins is a parameter, or chosen at ``fit``."""
 
     n_bins: Any
     tune_for: Any
@@ -49,7 +49,7 @@ class Binned(RowQuantifier):
 
     @property
     def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws at random beyond the folds."""
+        """Whether fitting draws random numbers for more than the folds."""
         return self._tunes
 
     def _automatic(
@@ -83,9 +83,9 @@ class DM(Binned, AggregativeQuantifier):
         "auto": chosen at ``fit`` by the error on bags from held-out parts of the training
         posteriors (``docs/automatic.md``); ``tuning_`` then holds what was tried.
     cdf : bool
-        Compare cumulative histograms.
+        Whether to compare cumulative histograms.
     tune_for, tune_bag_size
-        The error and the size of bags that an automatic choice is made for; see
+        The error that an automatic choice minimises and the expected size of bags; see
         :class:`~kdey.quantifiers.kde.KDEy`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
@@ -122,14 +122,14 @@ class DM(Binned, AggregativeQuantifier):
         self.tune_bag_size = tune_bag_size
 
     def row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
             convex = self.divergence not in _NOT_CONVEX
             return self._automatic(HistogramSpec(2, self.cdf), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf)
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         return histogram_matching(self.divergence)
 
 
@@ -172,14 +172,14 @@ class DMx(Binned, FeatureQuantifier):
         self.n_jobs = n_jobs
 
     def row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
             convex = self.divergence not in _NOT_CONVEX
             return self._automatic(HistogramSpec(2, self.cdf, "features"), convex=convex)
         return HistogramSpec(self.n_bins, self.cdf, "features")
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         return histogram_matching(self.divergence)
 
 
@@ -230,13 +230,13 @@ class HDy(Binned, AggregativeQuantifier):
         self.tune_bag_size = tune_bag_size
 
     def row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
             return self._automatic(HistogramSpec(2, channels="positive"), stacked=True)
         return _stack(self.n_bins, "positive")
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         # The squared distance has the same minimiser and is convex.
         return MedianOf(MatchDivergence("hellinger"))
 
@@ -280,14 +280,14 @@ class HDx(Binned, FeatureQuantifier):
         self.n_jobs = n_jobs
 
     def row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
             rows = HistogramSpec(2, channels="features")
             return self._automatic(rows, stacked=True, convex=False)
         return _stack(self.n_bins, "features")
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         return MedianOf(MatchHistogramsBinary("mean-hellinger"))
 
 

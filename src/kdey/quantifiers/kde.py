@@ -1,8 +1,8 @@
-"""KDEy: kernel densities of the posteriors on the simplex, matched four ways.
+"""KDEy: kernel densities of the posteriors on the simplex, matched in four ways.
 
-All four share the model of the paper: the density of class i is a Gaussian at each training
-posterior of class i (``kdey.rows.references``), a bag is a mixture of the class densities, and the
-prevalence is the mixture that matches the bag best.
+All four have the model of the paper: the density of class i is the mean of Gaussians at the
+training posteriors of class i (``kdey.rows.references``), a bag is a mixture of the class
+densities, and the estimate is the mixture that matches the bag best.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KDEy(AggregativeQuantifier):
     Parameters
     ----------
     bandwidth : "auto", float or {"scott", "silverman"}
-        The Gaussian's standard deviation, chosen, given, or by a rule of thumb.
+        Standard deviation of the Gaussian: chosen at ``fit``, a number, or a rule of thumb.
     kernel : {"auto", "gaussian", "aitchison", "ilr"}
         A Gaussian on the posteriors themselves, or on their log-ratios; "ilr" gives the same
         numbers as "aitchison". "auto" tries both; with a bandwidth that is not "auto" it means
@@ -55,24 +55,24 @@ class KDEy(AggregativeQuantifier):
         With bandwidth and kernel "auto": average the estimates of the geometries, each at its
         best bandwidth and weighted by how well it did; False keeps the best geometry alone.
     tune_for : str
-        The error that the automatic choice makes small: "ae", "rae" or another metric.
+        The error that the automatic choice minimises: "ae", "rae" or another metric.
     tune_bag_size : int
-        The size of bags that the automatic choice is made for.
+        Expected size of bags, for the automatic choice.
     precision : {"mixed", "double"}
-        Of the kernel sums; see :func:`kdey.kernels.class_log_sums`.
+        Precision of the kernel sums; see :func:`kdey.kernels.class_log_sums`.
     classifier, cv, random_state, n_jobs
         See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; ``random_state`` also
-        seeds the automatic choice, which is the same every time where it is None.
+        seeds the automatic choice, which is reproducible even if it is None.
     device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
-        Where rows are made and bags solved: the native core, a GPU (extra ``gpu``), or, with
-        "auto", a GPU where there is one and enough to do. Posteriors that are tensors on a GPU are
-        worked on there. ``fit``, the automatic choice and intervals stay on the host. See
+        Where rows are computed and bags solved: the native core, a GPU (extra ``gpu``), or, with
+        "auto", a GPU if there is one and the work is large enough. Posteriors that are tensors on
+        a GPU are processed there. ``fit``, the automatic choice and intervals run on the host. See
         ``docs/scale.md``.
 
     Attributes
     ----------
-    bandwidth_, kernel_, shrinkage_ : what is in use; of several geometries the heaviest's
-    tuning_ : :class:`~kdey.tuning.Tuning`, or None where nothing was chosen
+    bandwidth_, kernel_, shrinkage_ : the values in use; those of the heaviest of several geometries
+    tuning_ : :class:`~kdey.tuning.Tuning`, or None if nothing was chosen automatically
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class KDEy(AggregativeQuantifier):
 
     @property
     def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws at random beyond the folds."""
+        """Whether fitting draws random numbers for more than the folds."""
         return self._tunes
 
     @property
@@ -114,29 +114,29 @@ class KDEy(AggregativeQuantifier):
     def _averages(self) -> bool:
         return self._tunes and self.kernel == "auto" and bool(self.average)
 
-    def _rows_of(self, kernel: KernelSpec) -> KernelRowSpec:
+    def _kernel_rows(self, kernel: KernelSpec) -> KernelRowSpec:
         """Return the row spec of the method for one kernel."""
         raise NotImplementedError
 
-    def _match(self) -> AnyMatching:
+    def _kernel_matching(self) -> AnyMatching:
         """Return the matching of the method for one kernel."""
         raise NotImplementedError
 
     def row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
-        rows = self._rows_of(self._kernel_spec())
+        rows = self._kernel_rows(self._kernel_spec())
         if not self._tunes:
             return rows
         free = geometries(self.kernel, self.shrinkage)
-        return AutomaticKernel(rows, free, self._match(), plan, self._averages)
+        return AutomaticKernel(rows, free, self._kernel_matching(), plan, self._averages)
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
-        return AverageOf(self._match()) if self._averages else self._match()
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return AverageOf(self._kernel_matching()) if self._averages else self._kernel_matching()
 
     def _kernel_spec(self) -> KernelSpec:
-        """Return the kernel of the parameters, with placeholders where they are to be chosen."""
+        """Return the kernel for the parameters, with placeholders for those to be chosen."""
         if not isinstance(self.kernel, str) or self.kernel not in ("auto", *KERNELS):
             names = ", ".join(("auto", *KERNELS))
             raise ValueError(f"kernel must be one of {names}, got {self.kernel!r}")
@@ -183,10 +183,10 @@ class KDEyML(KDEy):
     True
     """
 
-    def _rows_of(self, kernel: KernelSpec) -> DensityRows:
+    def _kernel_rows(self, kernel: KernelSpec) -> DensityRows:
         return DensityRows(kernel)
 
-    def _match(self) -> AnyMatching:
+    def _kernel_matching(self) -> AnyMatching:
         return MaximiseLikelihood()
 
 
@@ -210,10 +210,10 @@ class KDEyCS(KDEy):
     array([0.5, 0.5, 0. ])
     """
 
-    def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
+    def _kernel_rows(self, kernel: KernelSpec) -> OverlapSpec:
         return OverlapSpec(kernel)
 
-    def _match(self) -> AnyMatching:
+    def _kernel_matching(self) -> AnyMatching:
         return MatchCauchySchwarz()
 
 
@@ -235,10 +235,10 @@ class KDEyL2(KDEy):
     array([0.5, 0.5, 0. ])
     """
 
-    def _rows_of(self, kernel: KernelSpec) -> OverlapSpec:
+    def _kernel_rows(self, kernel: KernelSpec) -> OverlapSpec:
         return OverlapSpec(kernel)
 
-    def _match(self) -> AnyMatching:
+    def _kernel_matching(self) -> AnyMatching:
         return MatchSquares()
 
 
@@ -275,7 +275,7 @@ class KDEyHD(KDEy):
 
     @property
     def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws at random beyond the folds."""
+        """Whether fitting draws random numbers for more than the folds."""
         return True
 
     def __init__(
@@ -313,8 +313,8 @@ class KDEyHD(KDEy):
         self.divergence = divergence
         self.n_points = n_points
 
-    def _rows_of(self, kernel: KernelSpec) -> MonteCarloSpec:
+    def _kernel_rows(self, kernel: KernelSpec) -> MonteCarloSpec:
         return MonteCarloSpec(kernel, self.n_points, self.random_state)
 
-    def _match(self) -> AnyMatching:
+    def _kernel_matching(self) -> AnyMatching:
         return MatchDivergence(self.divergence)

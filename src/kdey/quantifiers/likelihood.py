@@ -68,19 +68,19 @@ class EMQ(AggregativeQuantifier):
 
     @property
     def needs_posteriors(self) -> bool:
-        """Whether the templates are made from training posteriors."""
+        """Whether ``fit`` needs training posteriors."""
         return self.calibration is not None
 
     def row_spec(self) -> RatioRows:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         return RatioRows(self.calibration)
 
     def matching(self) -> MaximiseLikelihood:
-        """Return the matching made from the parameters; raises where they are invalid."""
-        makers = {"exact": MaximiseLikelihood, "em": ExpectationMaximisation}
-        check_choice(self.solver, "solver", makers)
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        matchings = {"exact": MaximiseLikelihood, "em": ExpectationMaximisation}
+        check_choice(self.solver, "solver", matchings)
         options = {} if self.tol is None else {"tol": self.tol}
-        return makers[self.solver](log_rows=False, max_iter=self.max_iter, **options)
+        return matchings[self.solver](log_rows=False, max_iter=self.max_iter, **options)
 
 
 class DIR(AggregativeQuantifier):
@@ -125,9 +125,9 @@ class DIR(AggregativeQuantifier):
         self.shrinkage = shrinkage
 
     def row_spec(self) -> DirichletRows:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         return DirichletRows(self.shrinkage)
 
     def matching(self) -> MaximiseLikelihood:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         return MaximiseLikelihood()

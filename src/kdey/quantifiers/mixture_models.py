@@ -1,4 +1,4 @@
-"""Binary ancestors: the mixture models MM (Forman) and DyS (Maletzke)."""
+"""Binary mixture models on the posterior of the positive class: MM (Forman), DyS (Maletzke)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kdey.quantifiers.histograms import Binned
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.interface import RowSpec
 
+#: From the criterion to the norm of the problem.
 _CRITERIA = {"ks": "max", "pp-area": "l1"}
 
 
@@ -58,11 +59,11 @@ class MM(AggregativeQuantifier):
         self.n_bins = n_bins
 
     def row_spec(self) -> HistogramSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         return HistogramSpec(self.n_bins, cumulative=True, channels="positive")
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         check_choice(self.criterion, "criterion", _CRITERIA)
         return MatchCdf(_CRITERIA[self.criterion])
 
@@ -115,11 +116,11 @@ class DyS(Binned, AggregativeQuantifier):
         self.tune_bag_size = tune_bag_size
 
     def row_spec(self) -> RowSpec:
-        """Return the row spec made from the parameters; raises where they are invalid."""
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
             return self._automatic(HistogramSpec(2, channels="positive"))
         return HistogramSpec(self.n_bins, channels="positive")
 
     def matching(self) -> AnyMatching:
-        """Return the matching made from the parameters; raises where they are invalid."""
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
         return MatchBinary(self.dissimilarity)

@@ -1,7 +1,4 @@
-"""Median: one quantifier at several settings, combined by the class-wise median.
-
-One-vs-all: a multiclass quantifier from binary ones.
-"""
+"""Quantifiers around other quantifiers: the median over several settings, and one-vs-all."""
 
 from __future__ import annotations
 
@@ -31,6 +28,8 @@ from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
+_NORMALISATIONS = ("l1", "softmax")
+
 
 class Median(PosteriorsMixin):
     """The median of one quantifier fitted at every setting of a grid.
@@ -42,7 +41,7 @@ class Median(PosteriorsMixin):
     param_grid : dict or list of dict
         As in scikit-learn's ``ParameterGrid``.
     n_jobs : int, optional
-        Settings fitted at once.
+        Number of settings fitted in parallel.
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ class Median(PosteriorsMixin):
         self.n_jobs = n_jobs
 
     def inner_estimator(self) -> Any:
-        """Return the quantifier that X is handed to."""
+        """Return the quantifier that X is passed to."""
         return self.quantifier
 
     @property
@@ -112,30 +111,20 @@ class Median(PosteriorsMixin):
         )
 
 
-def _fit_member(
-    quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-) -> Any:
-    extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return quantifier.fit(X, y, **extra)
-
-
-_NORMALISATIONS = ("l1", "softmax")
-
-
 class OneVsAll(PosteriorsMixin):
     """One binary quantifier per class against the rest, normalised to a prevalence.
 
-    Each binary problem merges the other classes, whose mix shifts too, so that native multiclass
-    methods do better; needed for binary-only methods such as HDy.
+    Each binary problem merges the other classes, whose proportions shift too, so that multiclass
+    methods are more accurate. Binary methods such as HDy need this wrapper.
 
     Parameters
     ----------
     quantifier : quantifier
         Cloned for every class.
     normalisation : {"l1", "softmax"}
-        "l1" divides by the sum (uniform, with a warning, where every class came out as absent).
+        "l1" divides by the sum (uniform, with a warning, if every class is estimated as absent).
     n_jobs : int, optional
-        Classes fitted at once.
+        Number of classes fitted in parallel.
 
     Attributes
     ----------
@@ -160,7 +149,7 @@ class OneVsAll(PosteriorsMixin):
         self.n_jobs = n_jobs
 
     def inner_estimator(self) -> Any:
-        """Return the quantifier that X is handed to."""
+        """Return the quantifier that X is passed to."""
         return self.quantifier
 
     @property
@@ -175,10 +164,9 @@ class OneVsAll(PosteriorsMixin):
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.quantifiers_ = run_jobs(
             [
-                partial(_fit_one_class, clone(self.quantifier), X, codes == i, extra)
+                partial(_fit_member, clone(self.quantifier), X, codes == i, sample_weight)
                 for i in range(len(self.classes_))
             ],
             self.n_jobs,
@@ -196,7 +184,9 @@ class OneVsAll(PosteriorsMixin):
         p = check_posteriors(posteriors, len(self.classes_))
         check_consistent_length(p, codes)
         self.quantifiers_ = [
-            clone(self.quantifier).fit_posteriors(_binary(p, i), codes == i, sample_weight)
+            clone(self.quantifier).fit_posteriors(
+                _one_against_rest(p, i), codes == i, sample_weight
+            )
             for i in range(len(self.classes_))
         ]
         return self
@@ -205,7 +195,7 @@ class OneVsAll(PosteriorsMixin):
         self._check_takes_posteriors()
         return self._combine(
             [
-                quantifier.solve_posteriors(_binary(posteriors, i), bags)
+                quantifier.solve_posteriors(_one_against_rest(posteriors, i), bags)
                 for i, quantifier in enumerate(self.quantifiers_)
             ]
         )
@@ -245,12 +235,13 @@ class OneVsAll(PosteriorsMixin):
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
 
 
-def _fit_one_class(
-    quantifier: QuantifierLike, X: Any, y: NDArray[np.bool_], extra: dict[str, Any]
+def _fit_member(
+    quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any:
+    extra = {} if sample_weight is None else {"sample_weight": sample_weight}
     return quantifier.fit(X, y, **extra)
 
 
-def _binary(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
+def _one_against_rest(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
     positive = np.clip(posteriors[:, label], 0.0, 1.0)
     return np.stack([1.0 - positive, positive], axis=1)

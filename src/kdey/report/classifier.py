@@ -1,32 +1,32 @@
-r"""Reliability of a classifier's posteriors: what it claims against what it keeps.
+r"""The classifier as its training posteriors show it: reliability and confusion.
 
-Decisions are cut into bins of equal size by the posterior of the class decided for. With
-:math:`c_b` the mean posterior of bin b, :math:`r_b` the share of right decisions in it and
-:math:`w_b` its share of all decisions, the expected calibration error is
+Decisions are cut into bins of equal size by the posterior of the predicted class. With
+:math:`c_b` the mean posterior of bin b, :math:`r_b` the share of correct predictions in it and
+:math:`w_b` its share of all predictions, the expected calibration error is
 
 .. math:: \sum_b w_b |c_b - r_b|
 
 (Guo et al., 2017, with bins of equal size).
-
-What the cross-validated training posteriors tell of the classifier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.report.svg import percent
-from kdey.report.words import listed
+from kdey.posteriors import TrainingPosteriors
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.report.vocabulary import listed, percent
 from kdey.simplex import check_posteriors
 
 Array = NDArray[np.float64]
 #: Two standard errors: about 95 %.
 _Z = 1.96
+#: Confusions that are listed.
+_MOST_CONFUSIONS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class Reliability:
     Attributes
     ----------
     claimed : array of shape (n_bins,)
-        Mean posterior of the class decided for.
+        Mean posterior of the predicted class.
     observed : array of shape (n_bins,)
-        Share of right decisions.
+        Share of correct predictions.
     low, high : arrays of shape (n_bins,)
         Wilson's 95 % limits of the share.
     counts : int array of shape (n_bins,)
@@ -59,7 +59,7 @@ class Reliability:
 def reliability(posteriors: ArrayLike, labels: ArrayLike, n_bins: int = 10) -> Reliability:
     """Return the reliability of posteriors (n, k) for labels, codes 0..k-1 of shape (n,).
 
-    Bins hold equally many decisions; equal posteriors are not torn apart, so that there may be
+    Bins hold equally many predictions; equal posteriors stay in one bin, so that there may be
     fewer bins than asked for.
     """
     if n_bins < 1:
@@ -94,10 +94,6 @@ def _wilson(share: Array, counts: NDArray[np.int64]) -> tuple[Array, Array]:
     return np.clip(middle - half, 0, 1), np.clip(middle + half, 0, 1)
 
 
-#: Confusions that are told by name.
-_TOLD = 10
-
-
 @dataclass(frozen=True, eq=False)
 class ClassifierView:
     """The classifier as its training posteriors show it.
@@ -106,7 +102,7 @@ class ClassifierView:
     ----------
     classes : tuple of str
     counts : array of shape (k, k)
-        Weight of the instances of class i (row) decided to be j (column).
+        Weight of the instances of class i (row) predicted to be j (column).
     curve : Reliability
     held_out : bool
         Whether the posteriors come from models that did not see their instances, as far as known.
@@ -119,18 +115,18 @@ class ClassifierView:
 
     @property
     def confusion(self) -> Array:
-        """Share of class i decided to be j, rows sum to one; NaN for classes without instances."""
+        """Share of class i predicted to be j; NaN for classes without instances."""
         total = self.counts.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
             return np.asarray(self.counts / np.where(total > 0, total, np.nan))
 
     @property
     def recalls(self) -> Array:
-        """Share of each class that is decided right, shape (k,)."""
+        """Share of each class that is predicted correctly, shape (k,)."""
         return np.asarray(np.diag(self.confusion))
 
-    def frequent(self, most: int = _TOLD) -> list[tuple[str, str, float]]:
-        """Return the most frequent confusions: true class, decision, share of the true class."""
+    def frequent(self, most: int = _MOST_CONFUSIONS) -> list[tuple[str, str, float]]:
+        """Return the most frequent confusions: true class, prediction, share of the true class."""
         shares = np.nan_to_num(self.confusion) * (1 - np.eye(len(self.classes)))
         order = np.argsort(-shares, axis=None, kind="stable")[:most]
         pairs = [divmod(int(place), len(self.classes)) for place in order]
@@ -143,11 +139,11 @@ class ClassifierView:
     def words(self) -> list[str]:
         """Return what the figures show, in sentences."""
         gap = float(np.sum(self.curve.counts * (self.curve.claimed - self.curve.observed)))
-        lean = "surer than it should be" if gap > 0 else "less sure than it could be"
-        right, off = percent(self.curve.accuracy), percent(self.curve.error)
-        told = [
-            f"On its training data, the classifier decides right for {right} of the instances; "
-            f"its posteriors are off by {off} on average, and it is {lean}."
+        tendency = "overconfident" if gap > 0 else "underconfident"
+        accuracy, error = percent(self.curve.accuracy), percent(self.curve.error)
+        sentences = [
+            f"On its training data, the classifier is right for {accuracy} of the instances; "
+            f"its posteriors are off by {error} on average, and it is {tendency}."
         ]
         hard = [
             name for name, recall in zip(self.classes, self.recalls, strict=True) if recall < 0.5
@@ -155,19 +151,25 @@ class ClassifierView:
         if hard:
             shown = listed([f"“{name}”" for name in hard[:5]])
             more = f" and {len(hard) - 5} more" if len(hard) > 5 else ""
-            told.append(f"It misses more than half of {shown}{more}.")
-        return told
+            sentences.append(f"It misses more than half of {shown}{more}.")
+        return sentences
 
 
-def classifier_view(quantifier: Any, classes: Sequence[str]) -> ClassifierView | None:
+def kept_training(quantifier: BaseQuantifier | None) -> TrainingPosteriors | None:
+    """Return what a fitted quantifier keeps of its training data; None where it keeps nothing."""
+    model = None if quantifier is None else quantifier.interval_model()
+    return None if model is None else model.training
+
+
+def classifier_view(quantifier: BaseQuantifier, classes: Sequence[str]) -> ClassifierView | None:
     """Return what a fitted quantifier's training posteriors show; None where it keeps none."""
-    training = getattr(quantifier, "training_", None)
-    posteriors = getattr(training, "posteriors", None)
-    if training is None or posteriors is None or not hasattr(quantifier, "aggregate"):
+    training = kept_training(quantifier)
+    posteriors = None if training is None else training.posteriors
+    if training is None or posteriors is None or not quantifier.takes_posteriors:
         return None
     k = len(classes)
-    decided = posteriors.argmax(axis=1)
-    places = training.labels * k + decided
+    predicted = posteriors.argmax(axis=1)
+    places = training.labels * k + predicted
     counts = np.bincount(places, weights=training.weights, minlength=k * k).reshape(k, k)
     curve = reliability(posteriors, training.labels)
     held_out = training.folds is not None

@@ -1,6 +1,7 @@
-"""What a report says of one class of one bag, as plain values.
+"""What a report shows of a class and of a group, as plain values.
 
-The table of groups: rows of dictionaries or a frame, one per group and class, made regular.
+:func:`estimate_rows` takes them from an estimate, :func:`group_table` from a frame or a list of
+dictionaries with one row per group and class.
 """
 
 from __future__ import annotations
@@ -15,6 +16,18 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from kdey.intervals import Estimate
+
+#: P-values up to this are called a poor fit.
+POOR_FIT = 0.05
+
+#: Columns that a row must have beside the group's keys; the others may be missing.
+REQUIRED = ("class", "n", "estimate", "low", "high")
+#: Other names that a column may have: those of estimates and of their frames.
+_OTHER_NAMES = {
+    "naive": "classify_and_count",
+    "training": "training_prevalence",
+    "p_value": "fit_p_value",
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ class ClassRow:
         return [value for value in every if value is not None]
 
     def outside(self, share: float | None) -> bool:
-        """Return whether a known share lies outside the limits."""
+        """Return whether a share is known and lies outside the limits."""
         if share is None or self.low is None or self.high is None:
             return False
         return not self.low <= share <= self.high
@@ -60,8 +73,8 @@ def number(value: Any) -> float | None:
     """Return a float, None for what is missing or NaN."""
     if value is None:
         return None
-    made = float(value)
-    return None if math.isnan(made) else made
+    parsed = float(value)
+    return None if math.isnan(parsed) else parsed
 
 
 def estimate_rows(estimate: Estimate, truth: ArrayLike | None = None) -> tuple[ClassRow, ...]:
@@ -83,19 +96,6 @@ def by_size(rows: Iterable[ClassRow]) -> list[ClassRow]:
     )
 
 
-#: P-values up to this are called a poor fit.
-POOR_FIT = 0.05
-
-#: Columns that a row must have beside the group's keys; the others may be missing.
-REQUIRED = ("class", "n", "estimate", "low", "high")
-#: Other names under which a column may come: those of estimates and of their frames.
-_ALSO = {
-    "naive": "classify_and_count",
-    "training": "training_prevalence",
-    "p_value": "fit_p_value",
-}
-
-
 @dataclass(frozen=True)
 class Group:
     """One group.
@@ -110,7 +110,7 @@ class Group:
     p_value : float or None
         Of the fit check.
     status : str
-        "ok", or what is the matter.
+        "ok", or what is wrong.
     """
 
     keys: tuple[Any, ...]
@@ -127,7 +127,7 @@ class Group:
 
 @dataclass(frozen=True)
 class GroupTable:
-    """All groups, those of a time in its order.
+    """All groups, in the order of time where they have one.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class GroupTable:
     def label(self, group: Group, without_time: bool = False) -> str:
         """Return the keys of a group as one text."""
         kept = [
-            text(value)
+            key_text(value)
             for name, value in zip(self.by, group.keys, strict=True)
             if not (without_time and name == self.time)
         ]
@@ -163,10 +163,10 @@ class GroupTable:
     @cached_property
     def series(self) -> dict[str, list[Group]]:
         """Groups that share all keys but the time, each in the order of time."""
-        found: dict[str, list[Group]] = {}
+        by_label: dict[str, list[Group]] = {}
         for group in self.groups:
-            found.setdefault(self.label(group, without_time=True), []).append(group)
-        return found
+            by_label.setdefault(self.label(group, without_time=True), []).append(group)
+        return by_label
 
 
 def group_table(table: Any, by: Sequence[str], time: str | None = None) -> GroupTable:
@@ -196,7 +196,7 @@ def group_table(table: Any, by: Sequence[str], time: str | None = None) -> Group
     groups = [_group(keys, rows) for keys, rows in parts.items()]
     if time is not None:
         place = names.index(time)
-        groups = sorted(groups, key=lambda group: in_order(group.keys[place]))
+        groups = sorted(groups, key=lambda group: sort_key(group.keys[place]))
     return GroupTable(names, time, tuple(groups))
 
 
@@ -210,7 +210,7 @@ def _dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
-    made = tuple(
+    class_rows = tuple(
         ClassRow(
             str(row["class"]),
             number(row["estimate"]),
@@ -227,14 +227,14 @@ def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
     return Group(
         keys,
         0 if size is None else int(size),
-        made,
+        class_rows,
         _optional(first, "p_value"),
         "ok" if status is None else str(status),
     )
 
 
 def _optional(row: Mapping[str, Any], name: str) -> float | None:
-    return number(row.get(name, row.get(_ALSO[name])))
+    return number(row.get(name, row.get(_OTHER_NAMES[name])))
 
 
 def estimates_table(
@@ -253,23 +253,23 @@ def estimates_table(
     fewest : int
         Groups with fewer instances have the status "too small".
     """
-    made = list(estimates)
-    checked = [None] * len(made) if p_values is None else p_values
+    listed = list(estimates)
+    checked = [None] * len(listed) if p_values is None else p_values
     rows = []
-    for one, names, p_value in zip(made, keys, checked, strict=True):
+    for estimate, names, p_value in zip(listed, keys, checked, strict=True):
         poor = p_value is not None and p_value <= POOR_FIT
-        status = "too small" if one.size < fewest else ("poor fit" if poor else "ok")
-        shared = {"n": one.size, "p_value": p_value, "status": status}
-        columns = one.columns()
+        status = "too small" if estimate.size < fewest else ("poor fit" if poor else "ok")
+        shared = {"n": estimate.size, "p_value": p_value, "status": status}
+        columns = estimate.columns()
         rows += [
             {**names, **{name: column[code] for name, column in columns.items()}, **shared}
-            for code in range(len(one.classes))
+            for code in range(len(estimate.classes))
         ]
     return rows
 
 
 def _plain(value: Any) -> Any:
-    """Return NumPy's and pandas' scalars as Python's."""
+    """Return a scalar of NumPy or pandas as Python's own; NaN is None."""
     if hasattr(value, "to_pydatetime"):
         value = value.to_pydatetime()
     elif hasattr(value, "item"):
@@ -277,7 +277,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def text(value: Any) -> str:
+def key_text(value: Any) -> str:
     """Return a key as it is shown: a midnight is a day, a whole float an integer."""
     if value is None:
         return "(missing)"
@@ -307,7 +307,7 @@ def position(value: Any) -> float | None:
     return float(value.toordinal()) if isinstance(value, date) else None
 
 
-def in_order(value: Any) -> tuple[int, float, str]:
-    """Return what times are sorted by: numbers and dates by value, texts after them."""
+def sort_key(value: Any) -> tuple[int, float, str]:
+    """Return the sort key of a time: numbers and dates by value, texts after them."""
     place = position(value)
-    return (1, 0.0, text(value)) if place is None else (0, place, "")
+    return (1, 0.0, key_text(value)) if place is None else (0, place, "")

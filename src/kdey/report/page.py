@@ -1,12 +1,10 @@
-"""What a report was made with, so that it can be made again.
-
-The report: what goes into it, and the one file it becomes.
-"""
+"""The report: what goes into it, the settings it was made with, and the one file it becomes."""
 
 from __future__ import annotations
 
 import os
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,70 +19,13 @@ from kdey._support.files import write_whole
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, check_fit
 from kdey.intervals import Estimate, Estimates
+from kdey.quantifiers.aggregative import RowQuantifier
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.report.classifier import kept_training
 from kdey.report.groups import GroupTable, estimates_table, group_table
 
+#: Longest text of one setting.
 _LONGEST = 400
-
-
-def settings_of(
-    estimate: Estimate | None, quantifier: Any, given: Mapping[str, Any]
-) -> list[tuple[str, str]]:
-    """Return names and values: what was given, the method, the limits, the versions."""
-    parts = [(str(name), str(value)) for name, value in given.items()]
-    if quantifier is not None:
-        parts.append(("Method", _call(quantifier)))
-        parts += _training(quantifier)
-    if estimate is not None:
-        parts += [
-            ("Confidence", f"{estimate.confidence:g}"),
-            ("Limits", f"{estimate.method}, for the {estimate.target}"),
-            ("Optimality gap", _gap(estimate)),
-        ]
-    return [*parts, *_versions()]
-
-
-def _call(quantifier: Any) -> str:
-    """Return how the quantifier would be written down."""
-    params = quantifier.get_params(deep=False)
-    inside = ", ".join(f"{name}={_one_line(value)}" for name, value in params.items())
-    return f"{type(quantifier).__name__}({inside})"
-
-
-def _one_line(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-
-
-def _training(quantifier: Any) -> list[tuple[str, str]]:
-    training = getattr(quantifier, "training_", None)
-    labels = getattr(training, "labels", None)
-    told = [("Classes", str(len(quantifier.classes_)))]
-    if labels is not None:
-        told.append(("Training instances", f"{len(labels):,}"))
-    names = getattr(quantifier, "feature_names_in_", None)
-    if names is not None:
-        shown = ", ".join(str(name) for name in names[:30])
-        told.append(("Features", shown + (f", … ({len(names)})" if len(names) > 30 else "")))
-    return told
-
-
-def _gap(estimate: Estimate) -> str:
-    state = "converged" if estimate.converged else "not converged"
-    return f"{state}, no certificate" if np.isnan(estimate.gap) else f"{state}, {estimate.gap:.2g}"
-
-
-def _versions() -> list[tuple[str, str]]:
-    import sklearn
-
-    import kdey
-
-    libraries = {
-        "kdey": kdey.__version__,
-        "scikit-learn": sklearn.__version__,
-        "NumPy": np.__version__,
-        "Python": platform.python_version(),
-    }
-    return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,22 +41,28 @@ class Report:
     check : FitCheck or None
         Of the whole bag.
     quantifier : fitted quantifier or None
-        Tells of the classifier, the automatic choices and the settings.
+        Its classifier, automatic choices and settings are reported.
     truth : array of shape (k,) or None
         Shares of known labels, to compare with.
     settings : mapping
-        More to tell under the settings: file names, commands.
-    made : datetime
+        More to show under the settings: file names, commands.
+    created : datetime
     """
 
     title: str
     estimate: Estimate | None
     groups: GroupTable | None = None
     check: FitCheck | None = None
-    quantifier: Any = None
+    quantifier: BaseQuantifier | None = None
     truth: Array | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    made: datetime = field(default_factory=lambda: datetime.now(UTC))
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def made(self) -> datetime:
+        """The old name of ``created``."""
+        warnings.warn("Report.made is now Report.created", DeprecationWarning, stacklevel=2)
+        return self.created
 
     def html(self) -> str:
         """Return the page: one file that needs nothing else. Needs jinja2 (extra ``report``)."""
@@ -131,16 +78,18 @@ class Report:
     def _repr_html_(self) -> str:
         page = escape(self.html())
         style = "width:100%;height:700px;border:1px solid #8884"
-        # The page needs its script and its files, and nothing of the notebook around it.
-        may = "allow-scripts allow-downloads"
+        # The page needs its script and its files, but nothing of the notebook around it.
+        rights = "allow-scripts allow-downloads"
         title = escape(self.title)
-        return f'<iframe srcdoc="{page}" sandbox="{may}" style="{style}" title="{title}"></iframe>'
+        return (
+            f'<iframe srcdoc="{page}" sandbox="{rights}" style="{style}" title="{title}"></iframe>'
+        )
 
 
 def make_report(
     estimate: Estimate | Estimates | None = None,
     *,
-    quantifier: Any = None,
+    quantifier: BaseQuantifier | None = None,
     check: FitCheck | bool = True,
     groups: Any = None,
     by: Sequence[str] = (),
@@ -171,7 +120,7 @@ def make_report(
         Shares of known labels in the bag, in the order of the classes.
     title : str, optional
     settings : mapping, optional
-        More to tell under the settings, in words.
+        More to show under the settings.
 
     Examples
     --------
@@ -230,9 +179,9 @@ def bag_posteriors(estimate: Estimate | None) -> Array | None:
     """Return the posteriors (m, k) of an estimate's bag; None where it has none."""
     if estimate is None or estimate.decisions is None:
         return None
-    held = estimate.decisions
-    bag = held.bags[estimate.number : estimate.number + 1]
-    return np.asarray(held.posteriors[bag.indices], dtype=np.float64)
+    decisions = estimate.decisions
+    bag = decisions.bags[estimate.number : estimate.number + 1]
+    return np.asarray(decisions.posteriors[bag.indices], dtype=np.float64)
 
 
 def bag_weights(estimate: Estimate) -> Array | None:
@@ -242,19 +191,75 @@ def bag_weights(estimate: Estimate) -> Array | None:
     return estimate.decisions.bags.bag_weights(estimate.number)
 
 
-def can_be_checked(quantifier: Any, estimate: Estimate | None) -> bool:
-    """Return whether the fit of an estimate's bag can be checked from its posteriors."""
-    training = getattr(quantifier, "training_", None)
-    return (
-        estimate is not None
-        and estimate.decisions is not None
-        and getattr(training, "posteriors", None) is not None
-        and hasattr(quantifier, "row_map_")
-    )
-
-
-def _checked(estimate: Estimate | None, quantifier: Any) -> FitCheck | None:
-    if estimate is None or not can_be_checked(quantifier, estimate):
+def _checked(estimate: Estimate | None, quantifier: BaseQuantifier | None) -> FitCheck | None:
+    """Return the fit check of a bag from its posteriors; None where it cannot be made."""
+    training = kept_training(quantifier)
+    if (
+        estimate is None
+        or estimate.decisions is None
+        or training is None
+        or training.posteriors is None
+        or not isinstance(quantifier, RowQuantifier)
+    ):
         return None
     points, weights = bag_posteriors(estimate), bag_weights(estimate)
     return check_fit(quantifier, posteriors=points, sample_weight=weights, random_state=0)
+
+
+def settings_of(report: Report) -> list[tuple[str, str]]:
+    """Return names and values: the caller's own, the method, the limits, the versions."""
+    estimate, quantifier = report.estimate, report.quantifier
+    parts = [(str(name), str(value)) for name, value in report.settings.items()]
+    if quantifier is not None:
+        parts.append(("Method", _call(quantifier)))
+        parts += _training(quantifier)
+    if estimate is not None:
+        parts += [
+            ("Confidence", f"{estimate.confidence:g}"),
+            ("Limits", f"{estimate.method}, for the {estimate.target}"),
+            ("Optimality gap", _gap(estimate)),
+        ]
+    return [*parts, *_versions()]
+
+
+def _call(quantifier: BaseQuantifier) -> str:
+    """Return the call that makes the quantifier."""
+    params = quantifier.get_params(deep=False)
+    inside = ", ".join(f"{name}={_one_line(value)}" for name, value in params.items())
+    return f"{type(quantifier).__name__}({inside})"
+
+
+def _one_line(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _training(quantifier: BaseQuantifier) -> list[tuple[str, str]]:
+    training = kept_training(quantifier)
+    facts = [("Classes", str(len(quantifier.classes_)))]
+    if training is not None:
+        facts.append(("Training instances", f"{len(training.labels):,}"))
+    names = quantifier.feature_names
+    if names is not None:
+        shown = ", ".join(names[:30])
+        facts.append(("Features", shown + (f", … ({len(names)})" if len(names) > 30 else "")))
+    return facts
+
+
+def _gap(estimate: Estimate) -> str:
+    state = "converged" if estimate.converged else "not converged"
+    return f"{state}, no certificate" if np.isnan(estimate.gap) else f"{state}, {estimate.gap:.2g}"
+
+
+def _versions() -> list[tuple[str, str]]:
+    import sklearn
+
+    import kdey
+
+    libraries = {
+        "kdey": kdey.__version__,
+        "scikit-learn": sklearn.__version__,
+        "NumPy": np.__version__,
+        "Python": platform.python_version(),
+    }
+    return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]

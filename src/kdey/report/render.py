@@ -1,14 +1,9 @@
-"""Files inside the page: CSV and JSON as data addresses.
-
-From a report to its page: sections with figures, tables and files, put into a template.
-"""
+"""From a report to its page: sections with figures, tables and files, put into a template."""
 
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 from kdey.diagnostics import FitCheck
-from kdey.report.classifier import ClassifierView, classifier_view
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.report.classifier import ClassifierView, classifier_view, kept_training
 from kdey.report.figures.fit import fit_figure, reliability_figure
 from kdey.report.figures.shares import (
     MOST_GROUPS,
@@ -29,17 +25,55 @@ from kdey.report.figures.simplex import posteriors_figure, prevalence_triangle
 from kdey.report.figures.time import MOST_CLASSES, MOST_SERIES, time_figure
 from kdey.report.groups import ClassRow, GroupTable, estimate_rows
 from kdey.report.page import Report, bag_posteriors, settings_of
-from kdey.report.svg import Drawing, percent
+from kdey.report.svg import Drawing
 from kdey.report.tables import (
     MOST_ROWS,
-    Table,
     class_records,
+    confusions_table,
     group_records,
     groups_table,
-    pairs_table,
     prevalence_table,
 )
+from kdey.report.vocabulary import page_colours, percent
 from kdey.report.words import answer, fit_meaning, groups_answer
+from kdey.tables.display import Table
+from kdey.tables.formats import csv_text, sortable_html
+
+#: Longer tables of groups can be filtered.
+_FILTERED_ROWS = 12
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing with what is written under it."""
+
+    drawing: Drawing
+    caption: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    name, title : str
+    words : sequence of paragraphs
+    figures : sequence of Figure
+    tables : sequence of Table
+    filtered : bool
+        Whether the page offers to show only the rows that contain a text.
+    verdict : str
+        "good", "bad" or "", the tone of the first paragraph.
+    """
+
+    name: str
+    title: str
+    words: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    tables: Sequence[Table] = ()
+    filtered: bool = False
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,54 +98,9 @@ class Download:
         return f"data:{self.kind};base64,{base64.b64encode(self.data).decode('ascii')}"
 
 
-def csv_download(name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Download:
-    """Return a table as CSV (RFC 4180); None is an empty field."""
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream)
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return Download(name, "text/csv;charset=utf-8", stream.getvalue().encode("utf-8", "replace"))
-
-
-def json_download(name: str, value: Any) -> Download:
-    """Return plain values as JSON."""
-    text = json.dumps(value, allow_nan=False, default=str, ensure_ascii=False)
-    return Download(name, "application/json", text.encode("utf-8", "replace"))
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A drawing with what is written under it."""
-
-    drawing: Drawing
-    caption: str
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page.
-
-    Attributes
-    ----------
-    name, title : str
-    words : sequence of paragraphs
-    figures : sequence of Figure
-    tables : sequence of Table
-    verdict : str
-        "good", "bad" or "", the tone of the first paragraph.
-    """
-
-    name: str
-    title: str
-    words: Sequence[str] = ()
-    figures: Sequence[Figure] = ()
-    tables: Sequence[Table] = ()
-    verdict: str = ""
-
-
 def render(report: Report) -> str:
     """Return the page of a report."""
-    style, script = _text("style.css"), _text("script.js")
+    style, script = _style(), _text("script.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     rows = None if report.estimate is None else estimate_rows(report.estimate, report.truth)
     page: str = _template().render(
@@ -119,11 +108,12 @@ def render(report: Report) -> str:
         lead=_lead(report, rows),
         sections=[part for part in _sections(report, rows) if part is not None],
         tuning=_tuning(report.quantifier),
-        settings=settings_of(report.estimate, report.quantifier, report.settings),
+        settings=settings_of(report),
         downloads=_downloads(report, rows),
         style=style,
         script=script,
         script_hash=digest,
+        table_html=sortable_html,
     )
     return page
 
@@ -143,20 +133,28 @@ def _template() -> Any:
     return environment.get_template("report.html")
 
 
+def _style() -> str:
+    """Return the style sheet with the colours of both themes."""
+    style = _text("style.css")
+    for theme in ("light", "dark"):
+        style = style.replace(f"/* {theme} colours */", page_colours(theme))
+    return style
+
+
 def _text(name: str) -> str:
     return files("kdey.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _lead(report: Report, rows: Sequence[ClassRow] | None) -> list[str]:
-    told = []
+    sentences = []
     if report.estimate is not None and rows is not None:
-        told += answer(report.estimate, rows)
+        sentences += answer(report.estimate, rows)
         if not report.estimate.converged:
-            told.append("The solver did not converge: see the optimality gap in the settings.")
-        told += [f"Note: {note}." for note in report.estimate.diagnostics.get("notes", ())]
+            sentences.append("The solver did not converge: see the optimality gap in the settings.")
+        sentences += [f"Note: {note}." for note in report.estimate.diagnostics.get("notes", ())]
     if report.groups is not None:
-        told += groups_answer(report.groups)
-    return told
+        sentences += groups_answer(report.groups)
+    return sentences
 
 
 def _sections(report: Report, rows: Sequence[ClassRow] | None) -> list[Section | None]:
@@ -196,31 +194,33 @@ def _groups_section(table: GroupTable) -> Section:
             "groups.csv below."
         )
     caption = f"Prevalence by {', '.join(table.by)}"
-    made = groups_table(table, caption)
+    rows = groups_table(table, caption)
+    filtered = len(rows.rows) > _FILTERED_ROWS
     if table.time is not None:
         figure = Figure(time_figure(table), _time_caption(table))
-        return Section("groups", f"Prevalence over time ({table.time})", words, [figure], [made])
+        title = f"Prevalence over time ({table.time})"
+        return Section("groups", title, words, [figure], [rows], filtered)
     shown = ""
     if len(table.groups) > MOST_GROUPS:
         shown = f" The first {MOST_GROUPS} of {len(table.groups):,} groups are drawn."
     darker = " Stronger colour: more frequent." if len(table.classes) > MOST_PANELS else ""
     figure = Figure(groups_figure(table), f"{caption}.{darker}{shown}")
-    return Section("groups", caption, words, [figure], [made])
+    return Section("groups", caption, words, [figure], [rows], filtered)
 
 
 def _time_caption(table: GroupTable) -> str:
-    told = "Estimates with their intervals; the dotted line is the share in training."
+    caption = "Estimates with their intervals; the dotted line is the share in training."
     if len(table.classes) > MOST_CLASSES:
-        told += f" The {MOST_CLASSES} classes with the largest shares are drawn."
+        caption += f" The {MOST_CLASSES} classes with the largest shares are drawn."
     if len(table.series) > MOST_SERIES:
-        told += f" The first {MOST_SERIES} of {len(table.series)} series are drawn."
-    return told
+        caption += f" The first {MOST_SERIES} of {len(table.series)} series are drawn."
+    return caption
 
 
 def _fit_section(check: FitCheck) -> Section:
     caption = (
-        f"How well {len(check.null)} bags of the same size fit that were drawn from the training "
-        "data at the estimated shares, and how well this bag fits."
+        f"How well this bag fits, among {len(check.null)} bags of the same size that were drawn "
+        "from the training data at the estimated shares."
     )
     words = [check.verdict, *fit_meaning(check)]
     tone = "bad" if check.rejected else "good"
@@ -237,16 +237,16 @@ def _simplex_section(report: Report, rows: Sequence[ClassRow] | None) -> Section
     points = bag_posteriors(report.estimate)
     if points is not None:
         parts = [("this bag", points)]
-        training = getattr(report.quantifier, "training_", None)
+        training = kept_training(report.quantifier)
         if training is not None and training.posteriors is not None:
             trained = [
                 (f"training: {name}", training.posteriors[training.labels == code].astype(float))
                 for code, name in enumerate(names)
             ]
-            parts = [(label, held) for label, held in trained if len(held)] + parts
+            parts = [(label, rows) for label, rows in trained if len(rows)] + parts
         caption = (
-            "The classifier's posteriors. A mixture of the training pictures should look like "
-            "that of the bag."
+            "The classifier's posteriors. The picture of the bag should look like a mixture of the "
+            "training pictures."
         )
         figures.append(Figure(posteriors_figure(parts, names), caption))
     return Section("simplex", "The three classes as a triangle", (), figures)
@@ -260,8 +260,8 @@ def _classifier_section(view: ClassifierView) -> Section:
         view.classes,
         name="confusion",
         title="Confusion of the classifier",
-        told=f"Share of each true class decided for each class; {accuracy} of all are right.",
-        axes=("true class", "decided for, per cent of the true class"),
+        description=f"Share of each true class by predicted class; {accuracy} of all are right.",
+        axes=("true class", "predicted class, per cent of the true class"),
     )
     source = "from models that did not see the instances" if view.held_out else "as given"
     figures = [
@@ -273,28 +273,41 @@ def _classifier_section(view: ClassifierView) -> Section:
         "The estimate corrects for these mistakes, and methods on densities need no calibrated "
         "posteriors; but the less the classes are confused, the narrower the intervals.",
     ]
-    pairs = view.frequent()
-    tables = [pairs_table(pairs)] if pairs else []
+    confusions = view.frequent()
+    tables = [confusions_table(confusions)] if confusions else []
     return Section("classifier", "The classifier", words, figures, tables)
 
 
-def _tuning(quantifier: Any) -> str:
-    tuning = getattr(quantifier, "tuning_", None)
-    return "" if tuning is None else str(tuning.summary())
+def _tuning(quantifier: BaseQuantifier | None) -> str:
+    tuning = None if quantifier is None else quantifier.tuning_record
+    return "" if tuning is None else tuning.summary()
 
 
 def _downloads(report: Report, rows: Sequence[ClassRow] | None) -> list[Download]:
-    found = []
-    whole: dict[str, Any] = {"title": report.title, "made": report.made.isoformat()}
+    downloads = []
+    everything: dict[str, Any] = {"title": report.title, "made": report.created.isoformat()}
     if report.estimate is not None and rows is not None:
-        found.append(csv_download("classes.csv", *class_records(rows)))
-        whole["estimate"] = report.estimate.to_dict()
+        downloads.append(_csv_file("classes.csv", *class_records(rows)))
+        everything["estimate"] = report.estimate.to_dict()
     if report.groups is not None:
         columns, records = group_records(report.groups)
-        found.append(csv_download("groups.csv", columns, records))
+        downloads.append(_csv_file("groups.csv", columns, records))
         # One list per column: names repeated for each row would make most of the file.
-        whole["groups"] = dict(zip(columns, map(list, zip(*records, strict=True)), strict=True))
+        everything["groups"] = dict(
+            zip(columns, map(list, zip(*records, strict=True)), strict=True)
+        )
     if report.check is not None:
-        whole["fit"] = {"p_value": report.check.p_value, "verdict": report.check.verdict}
-    whole["settings"] = dict(settings_of(report.estimate, report.quantifier, report.settings))
-    return [*found, json_download("report.json", whole)]
+        everything["fit"] = {"p_value": report.check.p_value, "verdict": report.check.verdict}
+    everything["settings"] = dict(settings_of(report))
+    return [*downloads, _json_file("report.json", everything)]
+
+
+def _csv_file(name: str, columns: Sequence[str], records: Sequence[Sequence[Any]]) -> Download:
+    """Return records as CSV (RFC 4180)."""
+    text = csv_text(columns, records, line_end="\r\n")
+    return Download(name, "text/csv;charset=utf-8", text.encode("utf-8", "replace"))
+
+
+def _json_file(name: str, value: Any) -> Download:
+    text = json.dumps(value, allow_nan=False, default=str, ensure_ascii=False)
+    return Download(name, "application/json", text.encode("utf-8", "replace"))

@@ -1,9 +1,7 @@
-"""Small drawings as SVG text: every word in them is escaped, every colour is the page's.
+"""Small drawings as SVG text, with linear axes.
 
-Colours come from CSS classes and not from attributes, so that one drawing serves the light page,
-the dark one and paper.
-
-Linear axes: round ticks, and places for values.
+Every text in a drawing is escaped. Colours come from CSS classes, not from attributes, so that one
+drawing serves the light page, the dark one and paper.
 """
 
 from __future__ import annotations
@@ -13,7 +11,9 @@ from dataclasses import dataclass, field
 from html import escape
 from unicodedata import east_asian_width
 
-#: Widths of letters as shares of the font's size, generous ones: fonts differ.
+from kdey.report.vocabulary import tick_label
+
+#: Widths of letters as shares of the font size, rather too wide than too narrow: fonts differ.
 _NARROW, _LETTER, _CAPITAL, _WIDE = 0.36, 0.62, 0.8, 1.02
 FONT = 12.0
 #: Wide drawings do not shrink below this width on small screens: they scroll.
@@ -27,10 +27,10 @@ class Drawing:
     Attributes
     ----------
     name : str
-        Unique on the page: what the title and the description are found by.
+        Unique on the page: the title and the description refer to it.
     width, height : float
     title : str
-        What the figure is, for those who hear it.
+        What the figure is, for screen readers.
     description : str
         What it shows, in a sentence.
     """
@@ -43,20 +43,20 @@ class Drawing:
     parts: list[str] = field(default_factory=list)
 
     def add(
-        self, tag: str, text: str | None = None, tip: str | None = None, **given: object
+        self, tag: str, text: str | None = None, tip: str | None = None, **attributes: object
     ) -> None:
         """Add an element; ``class_`` is its class, ``text_anchor`` is ``text-anchor``.
 
         ``tip`` is shown where the pointer rests.
         """
-        attributes = "".join(
+        markup = "".join(
             f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
-            for key, value in given.items()
+            for key, value in attributes.items()
             if value is not None
         )
         inside = "" if tip is None else f"<title>{escape(tip)}</title>"
         inside += "" if text is None else escape(text)
-        self.parts.append(f"<{tag}{attributes}>{inside}</{tag}>")
+        self.parts.append(f"<{tag}{markup}>{inside}</{tag}>")
 
     def line(
         self, x1: float, y1: float, x2: float, y2: float, kind: str, tip: str | None = None
@@ -89,7 +89,7 @@ def _plain(value: object) -> str:
 
 
 def shortened(text: str, room: float = 180.0, size: float = FONT) -> str:
-    """Return a label that fits into a width; the whole one stands in the tables."""
+    """Return a label that fits into a width; the tables have it in full."""
     if text_width(text, size) <= room:
         return text
     kept = len(text)
@@ -99,7 +99,7 @@ def shortened(text: str, room: float = 180.0, size: float = FONT) -> str:
 
 
 def text_width(text: str, size: float = FONT) -> float:
-    """Return how wide a text may be in any usual font."""
+    """Return an upper bound on the width of a text in any usual font."""
     return size * sum(map(_letter_width, text))
 
 
@@ -129,7 +129,7 @@ class Axis:
     stop: float
 
     def at(self, value: float) -> float:
-        """Return the place of a value, which is kept inside the axis."""
+        """Return the place of a value; values beyond the axis are placed at its ends."""
         share = (value - self.low) / (self.high - self.low)
         return self.start + min(max(share, 0.0), 1.0) * (self.stop - self.start)
 
@@ -152,19 +152,6 @@ def share_axis(largest: float, start: float, stop: float) -> Axis:
     top = min(max(1.02 * largest, 0.01), 1.0)
     step = round_step(top / 5)
     return Axis(0.0, min(math.ceil(top / step - 1e-9) * step, 1.0), start, stop)
-
-
-def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share as per cent; a dash where there is none."""
-    if share is None or math.isnan(share):
-        return "–"
-    # A number and its sign stay on one line.
-    return f"{100 * share:.{digits}f}\u00a0%"
-
-
-def tick_label(share: float) -> str:
-    """Return a share as per cent without needless decimals."""
-    return f"{100 * share:.4g} %"
 
 
 def draw_across(drawing: Drawing, axis: Axis, top: float, bottom: float, about: int = 5) -> None:

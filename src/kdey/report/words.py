@@ -1,4 +1,4 @@
-"""The answer in words: what a reader should take away before any figure."""
+"""The answer in sentences: what a reader should take away before any figure."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from collections.abc import Sequence
 from kdey.diagnostics import FitCheck
 from kdey.intervals import Estimate
 from kdey.report.groups import ClassRow, Group, GroupTable, by_size
-from kdey.report.svg import percent
+from kdey.report.vocabulary import listed, percent
 
-#: Classes told by name; the rest are told together.
+#: Classes that are named; the others are summed.
 _NAMED = 3
-#: Differences to the training prevalence and the naive count that are told by name.
-_TOLD = 3
+#: Classes that are named where they differ from training.
+_NAMED_CHANGES = 3
 
 
 def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
     """Return the answer for one bag in a few sentences."""
     ordered = by_size(rows)
-    whose = "this bag" if estimate.target == "bag" else "the population that it was drawn from"
+    subject = "this bag" if estimate.target == "bag" else "the population that it was drawn from"
     level = f"{100 * estimate.confidence:g}\u00a0%"
     first, *others = ordered[:_NAMED]
     named = [_with_limits(first, level), *(_with_limits(row, "") for row in others)]
-    told = [f"The bag holds {estimate.size:,} instances. In {whose}, an estimated {listed(named)}."]
+    sentences = [
+        f"The bag holds {estimate.size:,} instances. In {subject}, an estimated {listed(named)}."
+    ]
     rest = ordered[_NAMED:]
     if rest:
-        told.append(_rest(rest))
-    return [*told, *_against_training(ordered), *_against_naive(ordered)]
+        sentences.append(_rest(rest))
+    return [*sentences, *_against_training(ordered), *_against_naive(ordered)]
 
 
 def _with_limits(row: ClassRow, level: str) -> str:
@@ -54,9 +56,9 @@ def _against_training(rows: Sequence[ClassRow]) -> list[str]:
     changed.sort(key=lambda row: -abs((row.estimate or 0.0) - (row.training or 0.0)))
     parts = [
         f"“{row.name}” is {_more_or_less(row)} frequent ({percent(row.training)} in training)"
-        for row in changed[:_TOLD]
+        for row in changed[:_NAMED_CHANGES]
     ]
-    more = len(changed) - _TOLD
+    more = len(changed) - _NAMED_CHANGES
     tail = f", and {more} other classes have changed too" if more > 0 else ""
     return [f"Compared with training, {listed(parts)}{tail}."]
 
@@ -66,11 +68,13 @@ def _more_or_less(row: ClassRow) -> str:
 
 
 def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
-    off = [row for row in rows if row.outside(row.naive)]
-    if not off:
+    differing = [row for row in rows if row.outside(row.naive)]
+    if not differing:
         return []
-    worst = max(off, key=lambda row: abs((row.estimate or 0.0) - (row.naive or 0.0)))
-    many = f" and lies outside the limits for {len(off)} classes" if len(off) > 1 else ""
+    worst = max(differing, key=lambda row: abs((row.estimate or 0.0) - (row.naive or 0.0)))
+    many = (
+        f" and lies outside the limits for {len(differing)} classes" if len(differing) > 1 else ""
+    )
     return [
         f"Counting the classifier's decisions would have said {percent(worst.naive)} for "
         f"“{worst.name}”{many}: it does not correct for the classifier's mistakes."
@@ -81,16 +85,19 @@ def groups_answer(table: GroupTable) -> list[str]:
     """Return what the groups show, in a few sentences."""
     usable = [group for group in table.groups if any(r.estimate is not None for r in group.rows)]
     kind = f"values of {table.time}" if table.time and len(table.by) == 1 else "groups"
-    told = [f"The table has {len(table.groups):,} {kind} with {_sizes(table.groups)} instances."]
+    sentences = [
+        f"The table has {len(table.groups):,} {kind} with {_sizes(table.groups)} instances."
+    ]
     if table.time is not None and len(table.series) == 1 and len(usable) > 1:
-        told += _change(table, usable)
+        sentences += _change(table, usable)
     elif len(usable) > 1:
-        told += _spread(table, usable)
-    amiss = [group for group in table.groups if group.status != "ok"]
-    if amiss:
-        kinds = listed(sorted({part for group in amiss for part in group.status.split("; ")}))
-        told.append(f"To look at again: {len(amiss):,} of them ({kinds}).")
-    return told
+        sentences += _spread(table, usable)
+    flagged = [group for group in table.groups if group.status != "ok"]
+    if flagged:
+        kinds = listed(sorted({part for group in flagged for part in group.status.split("; ")}))
+        verb = "needs" if len(flagged) == 1 else "need"
+        sentences.append(f"{len(flagged):,} of them {verb} another look ({kinds}).")
+    return sentences
 
 
 def _sizes(groups: Sequence[Group]) -> str:
@@ -99,7 +106,7 @@ def _sizes(groups: Sequence[Group]) -> str:
 
 
 def _change(table: GroupTable, usable: Sequence[Group]) -> list[str]:
-    """Tell the class that changed most from the first time to the last."""
+    """Return the class that changed most from the first time to the last."""
     first, last = usable[0], usable[-1]
     shared = [name for name in table.classes if name in first.by_class and name in last.by_class]
     if not shared:
@@ -117,15 +124,17 @@ def _change(table: GroupTable, usable: Sequence[Group]) -> list[str]:
 
 
 def _spread(table: GroupTable, usable: Sequence[Group]) -> list[str]:
-    """Tell the class that differs most between groups."""
+    """Return the class that differs most between groups."""
 
     def ends(name: str) -> tuple[Group, Group]:
-        own = [group for group in usable if name in group.by_class]
-        ordered = sorted(own, key=lambda group: _share(group, name))
+        present = [group for group in usable if name in group.by_class]
+        ordered = sorted(present, key=lambda group: _share(group, name))
         return ordered[0], ordered[-1]
 
     reach = {
-        n: _share(ends(n)[1], n) - _share(ends(n)[0], n) for n in table.classes if _seen(usable, n)
+        n: _share(ends(n)[1], n) - _share(ends(n)[0], n)
+        for n in table.classes
+        if _occurs(usable, n)
     }
     if not reach:
         return []
@@ -137,7 +146,7 @@ def _spread(table: GroupTable, usable: Sequence[Group]) -> list[str]:
     ]
 
 
-def _seen(groups: Sequence[Group], name: str) -> bool:
+def _occurs(groups: Sequence[Group], name: str) -> bool:
     return any(name in group.by_class for group in groups)
 
 
@@ -157,34 +166,27 @@ def _overlap(a: ClassRow, b: ClassRow) -> bool:
 
 def fit_meaning(check: FitCheck) -> list[str]:
     """Return what the fit check asks and what follows from it."""
-    asked = (
+    question = (
         "The estimate rests on one assumption: each class looks in this bag as it looked in "
         "training, and only the shares have changed. The check compares how well the bag fits a "
         "mixture of the training classes with how well bags fit that were drawn from the training "
         "data at the estimated shares."
     )
     if check.rejected:
-        follows = (
+        conclusion = (
             "Take the estimate with care: look at the instances that fit worst, and label some "
             "of this bag's instances to train on if you can."
         )
     else:
-        follows = (
-            "Nothing speaks against the assumption. This is no proof: a small bag shows little, "
-            "and a change that looks like a change of shares cannot be seen in scores."
+        conclusion = (
+            "Nothing contradicts the assumption. This is no proof: a small bag shows little, "
+            "and scores cannot reveal a change that looks like a change of shares."
         )
     if check.cross_fitted:
-        return [asked, follows]
-    cautious = (
+        return [question, conclusion]
+    caution = (
         "The bag was scored by another model than the training data (cross-validation), which "
-        "makes the p-value larger than it should be: fewer alarms than there ought to be, none "
-        "too many."
+        "makes the p-value larger than it should be: there are "
+        "fewer alarms than there should be, never too many."
     )
-    return [asked, follows, cautious]
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Return "a", "a and b" or "a, b and c"."""
-    if len(parts) < 2:
-        return "".join(parts)
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return [question, conclusion, caution]

@@ -1,7 +1,7 @@
 """Composites: several row maps of the same instances, whose estimates are combined.
 
-The matching says how (``kdey.matching.composite``): a committee's estimates are averaged by weight,
-those of a stack enter a median.
+The matching combines them (``kdey.matching.composite``): the estimates of a committee are averaged
+with weights, and those of a stack are reduced to their median.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kdey.rows.references import ClassReferences
 
 @dataclass(frozen=True, eq=False)
 class CompositeRows(Rows):
-    """The rows of each member; where one set of rows is asked for, the first member's."""
+    """The rows of each member; a request for a single set of rows gets those of the first."""
 
     parts: tuple[Rows, ...]
 
@@ -34,7 +34,7 @@ class CompositeRows(Rows):
         return self.parts[0].mean(bags)
 
     def each(self) -> Array:
-        """Return the rows of the first member one by one."""
+        """Return the row of every instance under the first member."""
         return self.parts[0].each()
 
     @property
@@ -44,7 +44,7 @@ class CompositeRows(Rows):
 
 
 class _CompositeMap(RowMap):
-    """What row maps of several members share; the first member answers for the whole."""
+    """Base of row maps with several members; the first member represents the whole."""
 
     parts: tuple[RowMap, ...]
 
@@ -69,7 +69,7 @@ class _CompositeMap(RowMap):
     def new_rows(
         self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
     ) -> NDArray[np.floating]:
-        """Return rows of training instances as if they were new, under the first member."""
+        """Return rows of training instances under the first member, as if they were new."""
         return self.parts[0].new_rows(training, picks, n_threads)
 
     def class_references(self) -> ClassReferences | None:
@@ -77,11 +77,11 @@ class _CompositeMap(RowMap):
         return self.parts[0].class_references()
 
     def starting_prevalence(self) -> Array | None:
-        """Return that of the first member."""
+        """Return the starting prevalence of the first member."""
         return self.parts[0].starting_prevalence()
 
     def n_pairs(self, n_points: int) -> float:
-        """Return the kernel values of all members together."""
+        """Return the total cost of all members, in kernel values."""
         return sum(part.n_pairs(n_points) for part in self.parts)
 
 

@@ -1,4 +1,8 @@
-"""Kernel density rows: the k class densities at each instance, as KDEy-ML needs them."""
+"""Kernel density rows: the k class densities at each instance, for KDEy-ML.
+
+The density of class i is the mean of Gaussian kernels at the training posteriors of the class
+(``references.py``); rows are its logarithms without the normaliser, which all classes share.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,31 @@ from kdey.rows.interface import (
 from kdey.rows.references import ClassReferences, KernelRowSpec, reference_order
 
 
+@dataclass(frozen=True)
+class DensityRows(KernelRowSpec):
+    """Spec of :class:`DensityMap`."""
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DensityMap:
+        """Return the map around the training posteriors."""
+        return DensityMap(self.kernel.fit(training, n_classes))
+
+    @property
+    def family(self) -> Hashable:
+        """Specs with the same key share one pass over the distances, and so do their rows."""
+        return ("density", *self.kernel.family)
+
+    def fit_together(
+        self,
+        specs: Sequence[Self],
+        training: TrainingPosteriors,
+        n_classes: int,
+        n_threads: int = 1,
+    ) -> list[DensityMap]:
+        """Return the maps of specs of one family."""
+        references = self.kernel.fit_quietly(training, n_classes)
+        return [DensityMap(references.at(spec.kernel)) for spec in specs]
+
+
 @dataclass(frozen=True, eq=False)
 class DensityMap(RowMap):
     """Row of an instance: the log of the k class kernel densities, up to a common constant."""
@@ -33,7 +62,7 @@ class DensityMap(RowMap):
 
     @property
     def templates(self) -> Array:
-        """No template: empty, shape (k, 0)."""
+        """Empty, shape (k, 0): the method has no templates."""
         return no_templates(self.references.n_classes)
 
     def class_references(self) -> ClassReferences:
@@ -45,7 +74,7 @@ class DensityMap(RowMap):
         return self.references.bandwidth
 
     def n_pairs(self, n_points: int) -> float:
-        """Return how many kernel values the rows of ``n_points`` instances take."""
+        """Return the number of kernel values in the rows of ``n_points`` instances."""
         return float(n_points) * len(self.references.points)
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
@@ -63,46 +92,50 @@ class DensityMap(RowMap):
         ]
 
     def new_rows(self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1) -> Array:
-        """Return the log densities at training instances, each with its own kernel left out."""
+        """Return the log densities at training instances, each without its own kernel."""
         references, labels = self.references, training.labels[picks]
         order = reference_order(training)
         position = np.full(len(training.labels), -1, dtype=np.int64)
         position[order] = np.arange(len(order))
-        places = position[picks]
-        lone = np.diff(references.offsets)[labels] < 2  # nothing would be left of their class
+        positions = position[picks]
+        is_single = (
+            np.diff(references.offsets)[labels] < 2
+        )  # their class would be empty without them
         sums = class_log_sums(
-            references.points[places],
+            references.points[positions],
             references.points,
             references.offsets,
             [references.bandwidth],
             weights=references.weights,
-            exclude=np.where(lone, -1, places),
+            exclude=np.where(is_single, -1, positions),
             precision=references.spec.precision,
             n_threads=n_threads,
         )[0]
         mass = np.tile(np.exp(references.log_mass), (len(picks), 1))
-        weights = np.ones(len(picks)) if references.weights is None else references.weights[places]
-        mass[np.arange(len(picks)), labels] -= np.where(lone, 0.0, weights)
+        weights = (
+            np.ones(len(picks)) if references.weights is None else references.weights[positions]
+        )
+        mass[np.arange(len(picks)), labels] -= np.where(is_single, 0.0, weights)
         return np.asarray(sums - np.log(mass))
 
     def replicate_densities(
         self, points: NDArray[Any], rows: Rows, training: TrainingPosteriors, n_threads: int = 1
     ) -> DensityReplicator:
-        """Return mean kernels to reweighted references, by one product per class."""
+        """Return a function that computes mean kernels to reweighted references."""
         references = self.references
         coordinates, scale = references.coordinates(points), rows.each().max(axis=1)
         order = reference_order(training)
 
         def replicate(weights: Array) -> Array:
-            drawn = weights[:, order]
-            densities = np.empty((len(drawn), len(coordinates), references.n_classes))
+            reweighted = weights[:, order]
+            densities = np.empty((len(reweighted), len(coordinates), references.n_classes))
             for i in range(references.n_classes):
                 part = slice(int(references.offsets[i]), int(references.offsets[i + 1]))
                 densities[:, :, i] = kernel_means(
                     coordinates,
                     scale,
                     references.points[part],
-                    _dense_bags(drawn[:, part]),
+                    _bags_of_weights(reweighted[:, part]),
                     references.bandwidth,
                     n_threads,
                     quick=True,
@@ -112,34 +145,9 @@ class DensityMap(RowMap):
         return replicate
 
 
-def _dense_bags(weights: Array) -> Bags:
-    """Return rows of weights (n, r), none of them all zero, as bags over r instances."""
+def _bags_of_weights(weights: Array) -> Bags:
+    """Return weights of shape (n, r), with no row all zero, as n bags over r instances."""
     replicate, position = np.nonzero(weights)
     offsets = offsets_of(np.count_nonzero(weights, axis=1))
     values = weights[replicate, position]
     return Bags(position.astype(np.int64), offsets, weights.shape[1], values)
-
-
-@dataclass(frozen=True)
-class DensityRows(KernelRowSpec):
-    """Spec of :class:`DensityMap`."""
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DensityMap:
-        """Return the map around the training posteriors."""
-        return DensityMap(self.kernel.fit(training, n_classes))
-
-    @property
-    def family(self) -> Hashable:
-        """Specs with the same family are fitted, and their rows made, together."""
-        return ("density", *self.kernel.family)
-
-    def fit_together(
-        self,
-        specs: Sequence[Self],
-        training: TrainingPosteriors,
-        n_classes: int,
-        n_threads: int = 1,
-    ) -> list[DensityMap]:
-        """Return the maps of specs of one family."""
-        references = self.kernel.fit_quietly(training, n_classes)
-        return [DensityMap(references.at(spec.kernel)) for spec in specs]

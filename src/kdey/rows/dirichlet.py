@@ -1,4 +1,4 @@
-"""Dirichlet rows: one Dirichlet density per class, fitted by maximum likelihood, as DIR needs them.
+"""Dirichlet rows: one Dirichlet density per class, fitted by maximum likelihood, for DIR.
 
 The mean log-density of rows p_j with weights w_j (summing to one) under Dirichlet(alpha) is
 
@@ -6,7 +6,7 @@ The mean log-density of rows p_j with weights w_j (summing to one) under Dirichl
 
 with A = sum_i alpha_i and g_i = sum_j w_j log p_ji. F is concave and its Hessian is a diagonal
 plus a rank-one matrix, so that a Newton step costs O(k) (Minka, "Estimating a Dirichlet
-distribution", 2000). Only the k numbers g_i are needed: the data are read once.
+distribution", 2000). The objective needs the k numbers g_i only, so the data are read once.
 """
 
 from __future__ import annotations
@@ -21,15 +21,58 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, softmax
 
 from kdey._support.validation import check_weights
+from kdey.kernels.geometry import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, ArrayRows, RowMap, RowSpec, no_templates
 from kdey.simplex import check_posteriors
 
-#: Default of :func:`shrink_zeros`: too small to move a density, enough to keep its log finite.
+#: Default of :func:`shrink_zeros`: keeps logarithms finite without a visible change of a density.
 SHRINKAGE = 1e-6
-#: Largest concentration A; rows that are (nearly) all equal ask for an infinite one. At this
-#: value a class is about 1e-4 wide, and log Gamma(A) still carries nine decimals.
+#: Largest concentration A, since (nearly) equal rows have an infinite one. At this value a class is
+#: about 1e-4 wide, and log Gamma(A) is still accurate to nine decimals.
 MAX_CONCENTRATION = 1e8
+
+
+@dataclass(frozen=True)
+class DirichletRows(RowSpec):
+    """Spec of :class:`DirichletMap`; ``shrinkage`` keeps the logarithms of zeros finite."""
+
+    shrinkage: float
+
+    def __post_init__(self) -> None:
+        check_shrinkage(self.shrinkage)
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
+        """Return the map with one maximum likelihood Dirichlet per class."""
+        points = shrink_zeros(training.required(), self.shrinkage)
+        weights = training.weights
+        parameters = [
+            fit_dirichlet(points[members], None if weights is None else weights[members]).alpha
+            for members in (training.labels == i for i in range(n_classes))
+        ]
+        return DirichletMap(np.array(parameters), self.shrinkage)
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMap(RowMap):
+    """Row of an instance: the log of the k class Dirichlet densities.
+
+    ``parameters`` has shape (k, k): row i is the Dirichlet fitted to training class i.
+    """
+
+    parameters: Array
+    shrinkage: float
+
+    @property
+    def templates(self) -> Array:
+        """Empty, shape (k, 0): the method has no templates."""
+        return no_templates(len(self.parameters))
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
+        """Return the log densities at posteriors of shape (m, k)."""
+        return ArrayRows(
+            dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +85,8 @@ class DirichletFit:
     n_iter : int
         Newton steps taken.
     converged : bool
-        Whether a further step would gain less than the tolerance; False where the concentration
-        was capped.
+        Whether a further step would gain less than the tolerance; False if the concentration was
+        capped.
     log_likelihood : float
         The objective F: mean log-density of the rows.
     """
@@ -78,9 +121,9 @@ def fit_dirichlet(
 ) -> DirichletFit:
     """Fit a Dirichlet distribution to rows of the open simplex by maximum likelihood.
 
-    Where the rows are so nearly equal that the likelihood asks for a concentration above
-    ``MAX_CONCENTRATION`` (one row, or equal rows: the likelihood is unbounded), the fit is the
-    one at that concentration, with a warning.
+    If the rows are so nearly equal that the optimal concentration would exceed
+    ``MAX_CONCENTRATION`` (for one row, or equal rows, the likelihood is unbounded), that
+    concentration is used, with a warning.
 
     Parameters
     ----------
@@ -91,6 +134,15 @@ def fit_dirichlet(
     tol : float
         Stop when a Newton step promises to raise F by less than this.
     max_iter : int
+
+    Returns
+    -------
+    fit : DirichletFit
+
+    Raises
+    ------
+    ValueError
+        If a row has a zero, or there are fewer than two columns.
     """
     p = _check_open(posteriors)
     if p.shape[1] < 2:
@@ -132,6 +184,27 @@ def dirichlet_log_density(posteriors: ArrayLike, alphas: ArrayLike) -> Array:
     return np.asarray(np.log(p) @ (a - 1.0).T + constant)
 
 
+def _check_open(posteriors: ArrayLike) -> Array:
+    p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
+    if not (p > 0).all():
+        row = int(np.argmin(p.min(axis=1)))
+        raise ValueError(
+            f"posteriors must be strictly positive (row {row} holds a zero): "
+            "apply shrink_zeros first"
+        )
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def _moment_start(p: Array, w: Array) -> Array:
+    """Return an alpha that matches the mean and, on average, the variances (Ronning, 1989)."""
+    mean = w @ p
+    variance = w @ (p - mean) ** 2
+    varies = variance > 0
+    ratio = np.log((mean * (1.0 - mean))[varies] / variance[varies]).mean() if varies.any() else 0.0
+    concentration = max(math.expm1(min(ratio, 18.0)), 1e-3 * len(mean))
+    return mean * concentration
+
+
 def _newton(alpha: Array, g: Array, tol: float, max_iter: int) -> DirichletFit:
     value = _objective(alpha, g)
     for n_iter in range(1, max_iter + 1):
@@ -160,10 +233,10 @@ def _newton_step(alpha: Array, g: Array) -> tuple[Array, float]:
 def _backtrack(
     alpha: Array, step: Array, gain: float, value: float, g: Array
 ) -> tuple[Array, float]:
-    """Halve the step until it stays positive and gives a quarter of the rise it promises.
+    """Halve the step until alpha is positive and F rises by a quarter of the promised rise.
 
-    F is a small difference of large terms, so a rise within its rounding error is taken on
-    trust: the gradient is accurate far below it.
+    F is a small difference of large terms. A change within its rounding error is accepted, because
+    the gradient is far more accurate.
     """
     size = 1.0
     rounding = 8.0 * np.finfo(np.float64).eps * (1.0 + abs(float(gammaln(alpha.sum()))))
@@ -179,67 +252,3 @@ def _backtrack(
 
 def _objective(alpha: Array, g: Array) -> float:
     return float(gammaln(alpha.sum()) - gammaln(alpha).sum() + (alpha - 1.0) @ g)
-
-
-def _moment_start(p: Array, w: Array) -> Array:
-    """Match the mean and, averaged in the log over classes, the variance (Ronning, 1989)."""
-    mean = w @ p
-    variance = w @ (p - mean) ** 2
-    used = variance > 0
-    ratio = np.log((mean * (1.0 - mean))[used] / variance[used]).mean() if used.any() else 0.0
-    concentration = max(math.expm1(min(ratio, 18.0)), 1e-3 * len(mean))
-    return mean * concentration
-
-
-def _check_open(posteriors: ArrayLike) -> Array:
-    p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
-    if not (p > 0).all():
-        row = int(np.argmin(p.min(axis=1)))
-        raise ValueError(
-            f"posteriors must be strictly positive (row {row} holds a zero): "
-            "apply shrink_zeros first"
-        )
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True, eq=False)
-class DirichletMap(RowMap):
-    """Row of an instance: the log of the k class Dirichlet densities.
-
-    ``parameters`` has shape (k, k): row i is the Dirichlet fitted to training class i.
-    """
-
-    parameters: Array
-    shrinkage: float
-
-    @property
-    def templates(self) -> Array:
-        """No template: empty, shape (k, 0)."""
-        return no_templates(len(self.parameters))
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
-        """Return the log densities at posteriors of shape (m, k)."""
-        return ArrayRows(
-            dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters)
-        )
-
-
-@dataclass(frozen=True)
-class DirichletRows(RowSpec):
-    """Spec of :class:`DirichletMap`; ``shrinkage`` keeps exact zeros finite."""
-
-    shrinkage: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.shrinkage < 1:
-            raise ValueError(f"shrinkage must be in [0, 1), got {self.shrinkage!r}")
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
-        """Return the map with one maximum likelihood Dirichlet per class."""
-        points = shrink_zeros(training.required(), self.shrinkage)
-        weights = training.weights
-        parameters = [
-            fit_dirichlet(points[own], None if weights is None else weights[own]).alpha
-            for own in (training.labels == i for i in range(n_classes))
-        ]
-        return DirichletMap(np.array(parameters), self.shrinkage)

@@ -1,12 +1,13 @@
-"""What row specs, row maps and rows promise to the rest of the library.
+"""The interface of row specs, row maps and rows.
 
-A method on rows takes three steps. A :class:`RowSpec` holds parameters; fitted on training
-posteriors it gives a :class:`RowMap`, which holds one *template* per class and turns the instances
-of a pool into :class:`Rows`, of which bags take means.
+A method on rows takes three steps. A :class:`RowSpec` has parameters; fitted on training posteriors
+it gives a :class:`RowMap`, which has one *template* per class and turns the instances of a pool
+into :class:`Rows`, whose means over bags are compared with the templates.
 
 Everything that another part of the library asks of these three is declared here, with a default
-that holds for any method. A method of your own overrides ``fit``, ``templates`` and ``__call__``;
-each further hook it overrides makes something faster or sharper, never possible.
+that is valid for any method. A new method overrides ``fit``, ``templates`` and ``__call__``. The
+other hooks are optional: overriding one makes a computation faster or more accurate, but everything
+works without it.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ TemplateReplicator: TypeAlias = Callable[[Array], Array]
 #: From training weights of n replicates, shape (n, n_training), to densities of shape (n, m, k).
 DensityReplicator: TypeAlias = Callable[[Array], Array]
 
-#: Kernel values that cost about as much as one row of a method without kernels.
+#: Number of kernel values that cost about as much as one row of a method without kernels.
 _PAIRS_PER_ROW = 200
-#: Numbers held at a time in the rows of one family.
+#: Numbers in memory at a time for the rows of one family.
 _CHUNK = 1 << 25
 
 
 class Rows:
-    """Rows of the instances of a pool, of which bags take means."""
+    """Rows of the instances of a pool, which are averaged over bags."""
 
-    #: Whether the rows lie on a device (``kdey.gpu``) instead of in NumPy arrays.
+    #: Whether the rows are on a device (``kdey.gpu``) instead of in NumPy arrays.
     on_device: ClassVar[bool] = False
 
     def __len__(self) -> int:
@@ -52,7 +53,7 @@ class Rows:
         raise NotImplementedError
 
     def log_mean(self, bags: Bags) -> Array:
-        """Return the logarithm of :meth:`mean`; rows of tiny numbers avoid the underflow."""
+        """Return the logarithm of :meth:`mean`; overridden where tiny rows would underflow."""
         with np.errstate(divide="ignore"):
             return np.log(self.mean(bags))
 
@@ -61,7 +62,7 @@ class Rows:
         raise NotImplementedError(f"{type(self).__name__} has no kernel between instances")
 
     def each(self) -> Array:
-        """Return the rows one by one, shape (m, r)."""
+        """Return the row of every instance, shape (m, r)."""
         m = len(self)
         return self.mean(Bags(np.arange(m, dtype=np.int64), np.arange(m + 1, dtype=np.int64), m))
 
@@ -77,7 +78,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows(Rows):
-    """Rows held in an array of shape (m, r)."""
+    """Rows stored in an array of shape (m, r)."""
 
     array: Array
 
@@ -103,7 +104,7 @@ class DrawnPoints:
     points : array of shape (t, d)
         In the kernel's geometry.
     log_reference : array of shape (t,)
-        Log of the density they were drawn from, without normaliser.
+        Log of the density from which they were drawn, without normaliser.
     """
 
     points: NDArray[np.floating]
@@ -117,79 +118,79 @@ class RowMap:
     """
 
     if TYPE_CHECKING:
-        # For the type checker alone: at run time a property here would become the default value
-        # of the dataclass field of the same name.
+        # For the type checker only: at run time this property would become the default value of
+        # the dataclass field of the same name.
         @property
         def templates(self) -> Array:
-            """What the classes contribute, one column per class, shape (r, k)."""
+            """The templates, one column per class, shape (r, k)."""
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return the rows of ``points``, shape (m, d): posteriors, or features."""
         raise NotImplementedError
 
     def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
-        """Return rows good to six digits: enough to compare candidates."""
+        """Return rows accurate to six digits, which is enough to compare candidates."""
         return self(points, n_threads)
 
     def rows_together(
         self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
     ) -> Sequence[Rows]:
-        """Return the rows of ``points`` under maps of one family, of which this is the first."""
+        """Return the rows of ``points`` under several maps of one family; this map is the first."""
         return [row_map(points, n_threads) for row_map in maps]
 
     def new_rows(
         self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
     ) -> NDArray[np.floating]:
-        """Return rows of the training instances at ``picks`` as if they were new, (n', r).
+        """Return rows of the training instances at ``picks`` as if they were new, shape (n', r).
 
-        A training instance is inside the templates it is to be compared with. Where templates are
-        a few numbers per class the effect is of order 1 / n, and the plain rows are returned.
+        A training instance contributes to the templates that it is compared with. If templates are
+        a few numbers per class, the effect is of order 1 / n and the plain rows are returned.
         """
         return self(training.required()[picks], n_threads).each()
 
     def replicate_templates(self, training: TrainingPosteriors) -> TemplateReplicator | None:
-        """Return how templates follow from other training weights; None: by fitting again."""
+        """Return a function from training weights to templates; None if they need a new fit."""
         return None
 
     def replicate_densities(
         self, points: NDArray[Any], rows: Rows, training: TrainingPosteriors, n_threads: int = 1
     ) -> DensityReplicator | None:
-        """Return how densities at ``points`` follow from other training weights; None: by fitting.
+        """Return a function from training weights to densities; None if they need a new fit.
 
-        The densities are relative to the largest of each row of ``rows``, the rows of ``points``.
+        The densities at ``points`` are relative to the largest entry of each of their ``rows``.
         """
         return None
 
     def influence_features(self, points: NDArray[Any]) -> Array | None:
         """Return k numbers per instance whose class means the method inverts, shape (m, k).
 
-        None: the method has none, and density ratios stand in for them.
+        None if the method has no such numbers; density ratios are then used in their place.
         """
         return None
 
     def class_references(self) -> ClassReferences | None:
-        """Return the kernel's references of each class; None where there is no kernel."""
+        """Return the references of each class of the kernel; None if there is no kernel."""
         return None
 
     def starting_prevalence(self) -> Array | None:
-        """Return where iterations of the literature start, shape (k,); None: uniform."""
+        """Return the prevalence at which EM starts, shape (k,); None for the uniform one."""
         return None
 
     def kernel_width(self) -> float | None:
-        """Return the width at which rows are log mean kernels to the references; None: not so."""
+        """Return the width of the kernel if rows are log mean kernels to references, else None."""
         return None
 
     def drawn_points(self) -> DrawnPoints | None:
-        """Return the points at which rows are kernel values; None: they are something else."""
+        """Return the points if rows are kernel values at drawn points, otherwise None."""
         return None
 
     def n_pairs(self, n_points: int) -> float:
-        """Return about how many kernel values the rows of ``n_points`` instances cost."""
+        """Return the approximate cost of the rows of ``n_points`` instances, in kernel values."""
         return float(n_points) * _PAIRS_PER_ROW
 
     @property
     def n_terms(self) -> int:
-        """Number of histograms, or of points, that a divergence is averaged over."""
+        """Number of histograms or points over which a divergence is averaged."""
         return 1
 
     @property
@@ -210,26 +211,26 @@ class RowMap:
 
 
 class TuningRecord(Protocol):
-    """What is known of an automatic choice (:class:`kdey.Tuning`)."""
+    """The record of an automatic choice (:class:`kdey.Tuning`)."""
 
     @property
     def best_value(self) -> float:
-        """The value of the parameter that did best."""
+        """The value of the parameter with the smallest error."""
 
     def summary(self) -> str:
-        """Return what was tried and chosen, in words."""
+        """Return a sentence about what was tried and chosen."""
 
 
 @dataclass(frozen=True)
 class TuningEffort:
-    """Bounds on the work of judging one setting, which bound time and memory.
+    """Upper bounds on the work of evaluating one setting, and so on time and memory.
 
     Attributes
     ----------
     bags : int
-        Tuning bags in all, at most.
+        Largest total number of tuning bags.
     rows : int
-        Distinct rows that the templates of a hold-out are made from, at most.
+        Largest number of distinct rows from which the templates of a hold-out are made.
     """
 
     bags: int = 200
@@ -237,7 +238,7 @@ class TuningEffort:
 
 
 class RowSpec:
-    """Parameters of a row map, validated when made. Subclasses are frozen dataclasses."""
+    """Parameters of a row map, validated on construction. Subclasses are frozen dataclasses."""
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Return the fitted row map."""
@@ -246,15 +247,16 @@ class RowSpec:
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[TuningRecord | None, RowSpec]:
-        """Return the record of an automatic choice, and the spec with every parameter settled.
+        """Return the record of an automatic choice, and the spec with all parameters chosen.
 
-        None and the spec itself where nothing was left open; ``kdey.tuning`` has specs that choose.
+        They are None and the spec itself if there is nothing to choose; the specs that choose are
+        in ``kdey.tuning``.
         """
         return None, self
 
     @property
     def family(self) -> Hashable | None:
-        """What specs share whose maps and rows are made in one pass; None: each on its own."""
+        """A key shared by specs that are computed in one pass; None if each has its own pass."""
         return None
 
     def fit_together(
@@ -264,16 +266,16 @@ class RowSpec:
         n_classes: int,
         n_threads: int = 1,
     ) -> Sequence[RowMap]:
-        """Return the maps of specs of one family, of which this is the first."""
+        """Return the maps of several specs of one family; this spec is the first."""
         return [spec.fit(training, n_classes, n_threads) for spec in specs]
 
     def for_tuning(self, seed: int) -> RowSpec:
-        """Return the spec as it is judged by a tuning: cheaper, and drawn alike for all."""
+        """Return a cheaper version for tuning, with the same random draws for all candidates."""
         return self
 
     @property
     def tuning_effort(self) -> TuningEffort:
-        """How much work judging one setting is worth."""
+        """Upper bounds on the work of evaluating one setting."""
         return TuningEffort()
 
     @property
@@ -283,9 +285,9 @@ class RowSpec:
 
 
 def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[list[int]]:
-    """Return the positions of the specs that are made together, first come first.
+    """Return groups of positions of specs that are computed together, in order of appearance.
 
-    A family is cut where the rows of all its members would not fit the memory.
+    A family is split if the rows of all its members would need too much memory.
     """
     grouped: dict[Hashable, list[int]] = {}
     for number, spec in enumerate(specs):
@@ -308,9 +310,23 @@ def rows_of_family(
     *,
     quick: bool = False,
 ) -> Iterator[tuple[RowMap, Rows]]:
-    """Yield the fitted row map and the rows of ``points`` of each spec of one family.
+    """Yield the fitted row map and the rows of ``points`` for each spec of one family.
 
-    With ``quick`` specs without a family give rows that are good to six digits.
+    Parameters
+    ----------
+    specs : sequence of RowSpec
+        Specs with the same ``family``, or a single spec.
+    training : TrainingPosteriors
+    points : array of shape (m, d)
+    n_classes : int
+    n_threads : int
+    quick : bool
+        Whether rows of specs without a family need to be accurate to six digits only.
+
+    Yields
+    ------
+    row_map : RowMap
+    rows : Rows
     """
     if specs[0].family is not None:
         maps = specs[0].fit_together(specs, training, n_classes, n_threads)
@@ -318,19 +334,22 @@ def rows_of_family(
         return
     for spec in specs:
         row_map = spec.fit(training, n_classes, n_threads)
-        make = row_map.quick_rows if quick else row_map
-        yield row_map, make(points, n_threads)
+        compute_rows = row_map.quick_rows if quick else row_map
+        yield row_map, compute_rows(points, n_threads)
 
 
 def class_means(rows: Array, labels: Indices, n_classes: int, weights: Array | None) -> Array:
-    """Return the (weighted) mean row of each class as columns, shape (r, k)."""
+    """Return the (weighted) mean row of each class as columns, shape (r, k).
+
+    Raises ValueError if a class has no instance of positive weight.
+    """
     w = np.ones(len(labels)) if weights is None else weights
     onehot = np.zeros((n_classes, len(labels)))
     onehot[labels, np.arange(len(labels))] = w
     mass = onehot.sum(axis=1, keepdims=True)
     if (mass == 0).any():
         absent = int(np.argmin(mass[:, 0]))
-        raise ValueError(f"class number {absent} has no training instance with positive weight")
+        raise ValueError(f"class number {absent} has no training instance of positive weight")
     means: Array = (onehot @ rows / mass).T
     return np.ascontiguousarray(means)
 

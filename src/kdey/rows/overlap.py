@@ -6,7 +6,7 @@ The product of two Gaussians of bandwidth h integrates to one Gaussian of bandwi
 .. math:: \int p_i q = a_i, \qquad \int p_i p_j = B_{ij}, \qquad \int q^2 = c
 
 are mean kernels at :math:`\sqrt 2 h` between class i and the bag, between classes, and within
-the bag, all up to one common normaliser that neither problem sees.
+the bag, all up to a common normaliser on which neither problem depends.
 """
 
 from __future__ import annotations
@@ -27,8 +27,74 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, RowMap, Rows, TuningEffort
 from kdey.rows.references import ClassReferences, Floats, KernelRowSpec
 
-#: Rows evaluated at a time when the classes are compared with each other.
+#: References evaluated at a time when the classes are compared with each other.
 _CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class OverlapSpec(KernelRowSpec):
+    """Spec of :class:`OverlapMap`."""
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> OverlapMap:
+        """Return the map, with the Gram matrix of the class densities."""
+        refs = self.kernel.fit(training, n_classes)
+        return _overlap_maps([refs], n_threads)[0]
+
+    @property
+    def family(self) -> Hashable:
+        """Specs with the same key share one pass over the distances, and so do their rows."""
+        return ("overlap", *self.kernel.family)
+
+    def fit_together(
+        self,
+        specs: Sequence[Self],
+        training: TrainingPosteriors,
+        n_classes: int,
+        n_threads: int = 1,
+    ) -> list[OverlapMap]:
+        """Return the maps of specs of one family, in one pass over the distances."""
+        references = self.kernel.fit_quietly(training, n_classes)
+        return _overlap_maps([references.at(spec.kernel) for spec in specs], n_threads)
+
+    @property
+    def tuning_effort(self) -> TuningEffort:
+        """Few references, because the cost of the Gram matrix is their number squared."""
+        return TuningEffort(rows=3_000)
+
+
+@dataclass(frozen=True, eq=False)
+class OverlapMap(RowMap):
+    """Fitted overlap rows; ``templates`` is the Gram matrix B of the class densities, (k, k)."""
+
+    references: ClassReferences
+    templates: Array
+
+    def class_references(self) -> ClassReferences:
+        """Return the references."""
+        return self.references
+
+    def kernel_width(self) -> float:
+        """Return the kernel's width between two densities, sqrt(2) times the bandwidth."""
+        return math.sqrt(2.0) * self.references.bandwidth
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return the number of kernel values in the rows of ``n_points`` instances."""
+        return float(n_points) * len(self.references.points)
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> OverlapRows:
+        """Return the rows of posteriors of shape (m, k)."""
+        return self.rows_together([self], points, n_threads)[0]
+
+    def rows_together(
+        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
+    ) -> list[OverlapRows]:
+        """Return the rows of ``points`` under maps of one family, in one pass over distances."""
+        references = self.references
+        x = references.coordinates(points)
+        widths = [row_map.kernel_width() for row_map in maps]
+        logs = references.log_means_at(x, widths, n_threads)
+        precision = references.spec.precision
+        return [OverlapRows(a, x, w, precision) for a, w in zip(logs, widths, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +118,7 @@ class OverlapRows(Rows):
         """Return the log of :meth:`mean`, without underflow at any bandwidth."""
         with np.errstate(divide="ignore"):
             out = np.log(self.mean(bags))
-        # Where everything underflowed, the bag is done again in the log domain.
+        # Bags whose means all underflow are computed again in the log domain.
         for b in np.flatnonzero(out.max(axis=1) < -600.0):
             part = bags[b : b + 1]
             w = part.bag_weights(0)[:, None]
@@ -79,74 +145,8 @@ class OverlapRows(Rows):
         return float(logsumexp(log_sums, b=w)) - 2.0 * math.log(w.sum())
 
 
-@dataclass(frozen=True, eq=False)
-class OverlapMap(RowMap):
-    """Fitted overlap rows; ``templates`` is the Gram matrix B of the class densities, (k, k)."""
-
-    references: ClassReferences
-    templates: Array
-
-    def class_references(self) -> ClassReferences:
-        """Return the references."""
-        return self.references
-
-    def kernel_width(self) -> float:
-        """Return the kernel's width between two densities, sqrt(2) times the bandwidth."""
-        return math.sqrt(2.0) * self.references.bandwidth
-
-    def n_pairs(self, n_points: int) -> float:
-        """Return how many kernel values the rows of ``n_points`` instances take."""
-        return float(n_points) * len(self.references.points)
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> OverlapRows:
-        """Return the rows of posteriors of shape (m, k)."""
-        return self.rows_together([self], points, n_threads)[0]
-
-    def rows_together(
-        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
-    ) -> list[OverlapRows]:
-        """Return the rows of ``points`` under maps of one family, in one pass over distances."""
-        references = self.references
-        x = references.coordinates(points)
-        widths = [row_map.kernel_width() for row_map in maps]
-        logs = references.log_means_at(x, widths, n_threads)
-        precision = references.spec.precision
-        return [OverlapRows(a, x, w, precision) for a, w in zip(logs, widths, strict=True)]
-
-
-@dataclass(frozen=True)
-class OverlapSpec(KernelRowSpec):
-    """Spec of :class:`OverlapMap`."""
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> OverlapMap:
-        """Return the map, with the Gram matrix of the class densities."""
-        refs = self.kernel.fit(training, n_classes)
-        return _overlap_maps([refs], n_threads)[0]
-
-    @property
-    def family(self) -> Hashable:
-        """Specs with the same family are fitted, and their rows made, together."""
-        return ("overlap", *self.kernel.family)
-
-    def fit_together(
-        self,
-        specs: Sequence[Self],
-        training: TrainingPosteriors,
-        n_classes: int,
-        n_threads: int = 1,
-    ) -> list[OverlapMap]:
-        """Return the maps of specs of one family, in one pass over distances."""
-        references = self.kernel.fit_quietly(training, n_classes)
-        return _overlap_maps([references.at(spec.kernel) for spec in specs], n_threads)
-
-    @property
-    def tuning_effort(self) -> TuningEffort:
-        """Few references: the Gram matrix costs their square."""
-        return TuningEffort(rows=3_000)
-
-
 def _overlap_maps(references: Sequence[ClassReferences], n_threads: int) -> list[OverlapMap]:
-    """Return the maps around the same references at several bandwidths."""
+    """Return the maps of the same references at several bandwidths."""
     widths = [math.sqrt(2.0) * refs.bandwidth for refs in references]
     grams = _grams(references[0], widths, n_threads)
     return [OverlapMap(refs, gram) for refs, gram in zip(references, grams, strict=True)]

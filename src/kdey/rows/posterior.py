@@ -1,4 +1,7 @@
-"""Rows made of the posteriors themselves: CC, PCC, ACC, PACC and EMQ."""
+"""Rows made of the posteriors themselves.
+
+:class:`PosteriorMap` has the rows of CC, PCC, ACC and PACC, :class:`RatioMap` those of EMQ.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,21 @@ from kdey.rows.interface import (
 )
 
 
-def one_hot_argmax(posteriors: NDArray[np.floating]) -> Array:
-    """Return the crisp decision of each row as a one-hot row, shape (m, k)."""
-    crisp = np.zeros(posteriors.shape)
-    crisp[np.arange(len(posteriors)), posteriors.argmax(axis=1)] = 1.0
-    return crisp
+@dataclass(frozen=True)
+class PosteriorRows(RowSpec):
+    """Spec of :class:`PosteriorMap`; with ``adjusted`` it has templates (ACC, PACC)."""
+
+    crisp: bool
+    adjusted: bool
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PosteriorMap:
+        """Return the map, with class means of the training rows as templates if ``adjusted``."""
+        unadjusted = PosteriorMap(no_templates(n_classes), self.crisp)
+        if not self.adjusted:
+            return unadjusted
+        rows = unadjusted(training.required()).array
+        templates = class_means(rows, training.labels, n_classes, training.weights)
+        return PosteriorMap(templates, self.crisp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +46,7 @@ class PosteriorMap(RowMap):
     """Row of an instance: its posterior, or its one-hot decision (``crisp``).
 
     ``templates`` is the (soft) misclassification matrix of shape (k, k): column i holds the mean
-    row of training class i. It is empty, shape (k, 0), for methods that do not adjust.
+    row of training class i. It is empty, shape (k, 0), for methods without adjustment.
     """
 
     templates: Array
@@ -45,76 +58,29 @@ class PosteriorMap(RowMap):
         return ArrayRows(rows)
 
     def influence_features(self, points: NDArray[Any]) -> Array | None:
-        """Return the rows themselves where the method inverts their class means (ACC, PACC)."""
+        """Return the rows if the method inverts their class means (ACC, PACC), otherwise None."""
         return self(points).array if self.templates.size else None
 
     def replicate_templates(self, training: TrainingPosteriors) -> TemplateReplicator | None:
-        """Return weighted class means of the training rows, by one product per class."""
+        """Return a function that computes weighted class means of the training rows."""
         if not self.templates.size:
             return None
         rows = self(training.required()).array
         classes = [np.flatnonzero(training.labels == i) for i in range(self.templates.shape[1])]
 
         def replicate(weights: Array) -> Array:
-            means = [_weighted_means(weights[:, where], rows[where]) for where in classes]
+            means = [_weighted_means(weights[:, members], rows[members]) for members in classes]
             return np.stack(means, axis=2)
 
         return replicate
-
-
-def _weighted_means(weights: Array, rows: Array) -> Array:
-    return np.asarray(weights @ rows / weights.sum(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True)
-class PosteriorRows(RowSpec):
-    """Spec of :class:`PosteriorMap`; ``adjusted`` asks for templates (ACC, PACC)."""
-
-    crisp: bool
-    adjusted: bool
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PosteriorMap:
-        """Return the map, with class means of the training rows where asked for."""
-        empty = PosteriorMap(no_templates(n_classes), self.crisp)
-        if not self.adjusted:
-            return empty
-        rows = empty(training.required()).array
-        templates = class_means(rows, training.labels, n_classes, training.weights)
-        return PosteriorMap(templates, self.crisp)
-
-
-@dataclass(frozen=True, eq=False)
-class RatioMap(RowMap):
-    """Row of an instance: (calibrated) posterior over training prevalence, as EMQ needs it.
-
-    By Bayes' rule p(y|x) / p(y) is the class density p(x|y) up to a factor of the row, and the
-    mixture likelihood does not see such factors (Saerens, Latinne and Decaestecker, 2002).
-    """
-
-    prior: Array
-    calibrator: Any
-
-    @property
-    def templates(self) -> Array:
-        """No template: empty, shape (k, 0)."""
-        return no_templates(len(self.prior))
-
-    def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
-        """Return the rows of posteriors of shape (m, k)."""
-        p = points if self.calibrator is None else self.calibrator.transform(points)
-        return ArrayRows(np.asarray(p, dtype=np.float64) / self.prior)
-
-    def starting_prevalence(self) -> Array:
-        """Return the training prevalence, where EM starts."""
-        return np.asarray(self.prior / self.prior.sum())
 
 
 @dataclass(frozen=True)
 class RatioRows(RowSpec):
     """Spec of :class:`RatioMap`.
 
-    Without calibration the training prevalence is exact (the labels'); with it, it is the mean
-    calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise.
+    Without calibration the training prevalence is that of the labels; with calibration it is the
+    mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise.
     """
 
     calibration: Any = None
@@ -129,5 +95,42 @@ class RatioRows(RowSpec):
         p = training.required()
         calibrator.fit(p, training.labels, sample_weight=w)
         prior = np.average(calibrator.transform(p), axis=0, weights=w)
-        # A calibrator that failed (and said so) may call a class impossible: no 0 / 0 for it.
+        # A calibrator that did not converge may give a class probability zero; this avoids 0 / 0.
         return RatioMap(np.maximum(prior, np.finfo(np.float64).tiny), calibrator)
+
+
+@dataclass(frozen=True, eq=False)
+class RatioMap(RowMap):
+    """Row of an instance: its (calibrated) posterior divided by the training prevalence, for EMQ.
+
+    By Bayes' rule p(y|x) / p(y) is the class density p(x|y) up to a factor per row, and such
+    factors do not change the maximum of the likelihood (Saerens, Latinne and Decaestecker, 2002).
+    """
+
+    prior: Array
+    calibrator: Any
+
+    @property
+    def templates(self) -> Array:
+        """Empty, shape (k, 0): the method has no templates."""
+        return no_templates(len(self.prior))
+
+    def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
+        """Return the rows of posteriors of shape (m, k)."""
+        p = points if self.calibrator is None else self.calibrator.transform(points)
+        return ArrayRows(np.asarray(p, dtype=np.float64) / self.prior)
+
+    def starting_prevalence(self) -> Array:
+        """Return the training prevalence, from which EM starts."""
+        return np.asarray(self.prior / self.prior.sum())
+
+
+def one_hot_argmax(posteriors: NDArray[np.floating]) -> Array:
+    """Return the most probable class of each row as a one-hot row, shape (m, k)."""
+    crisp = np.zeros(posteriors.shape)
+    crisp[np.arange(len(posteriors)), posteriors.argmax(axis=1)] = 1.0
+    return crisp
+
+
+def _weighted_means(weights: Array, rows: Array) -> Array:
+    return np.asarray(weights @ rows / weights.sum(axis=1, keepdims=True))

@@ -1,7 +1,7 @@
-"""Class references: the training posteriors of each class, in the kernel's geometry.
+"""Class references: the training posteriors of each class, in the geometry of the kernel.
 
-Every KDEy method stands on these: the density of class i is a Gaussian at each of its references
-(the paper's equation for p_theta), with weights where training had them.
+All KDEy methods are based on them: the density of class i is the mean of Gaussians at the
+references of the class (the equation for p_theta in the paper), weighted if training was.
 """
 
 from __future__ import annotations
@@ -24,17 +24,28 @@ from kdey.rows.interface import RowSpec
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
-#: Training points looked at when judging whether a bandwidth is absurdly small.
-_PROBE = 64
+#: Number of training points that are examined to detect a bandwidth that is far too small.
+_N_PROBES = 64
 
 
 class BandwidthWarning(UserWarning):
-    """The bandwidth is so small or so large that the densities say little."""
+    """The bandwidth is so small or so large that the densities carry little information."""
+
+
+@dataclass(frozen=True)
+class KernelRowSpec(RowSpec):
+    """Base of row specs with a kernel, whose parameters ``kdey.tuning`` can choose."""
+
+    kernel: KernelSpec
+
+    def with_kernel(self, kernel: KernelSpec) -> Self:
+        """Return the spec with another kernel."""
+        return replace(self, kernel=kernel)
 
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """The kernel's parameters, shared by all KDEy methods and validated here.
+    """The parameters of the kernel, which all KDEy methods share, validated on construction.
 
     Attributes
     ----------
@@ -53,22 +64,22 @@ class KernelSpec:
     def __post_init__(self) -> None:
         check_bandwidth(self.bandwidth)
         check_geometry(self.kernel, self.shrinkage)
-        if self.precision not in ("mixed", "double"):
+        if not isinstance(self.precision, str) or self.precision not in ("mixed", "double"):
             raise ValueError(f"precision must be 'mixed' or 'double', got {self.precision!r}")
 
     @property
     def family(self) -> tuple[Any, ...]:
-        """What kernels must share for one pass over the distances to serve their bandwidths."""
+        """What kernels must have in common to be evaluated in one pass over the distances."""
         return (self.kernel, self.shrinkage, self.precision)
 
     def fit(self, training: TrainingPosteriors, n_classes: int) -> ClassReferences:
         """Return the references sorted by class, with the bandwidth as a number."""
         references = self.fit_quietly(training, n_classes)
-        _warn_absurd(references.bandwidth, references.points, references.offsets)
+        _warn_extreme_bandwidth(references.bandwidth, references.points, references.offsets)
         return references
 
     def fit_quietly(self, training: TrainingPosteriors, n_classes: int) -> ClassReferences:
-        """As :meth:`fit`, without a word on a bandwidth that may just be tried out."""
+        """As :meth:`fit`, without warnings about the bandwidth: tuning tries extreme ones."""
         points = np.asarray(transform(training.required(), self.kernel, self.shrinkage))
         order = reference_order(training)
         counts = np.bincount(training.labels[order], minlength=n_classes)
@@ -79,20 +90,9 @@ class KernelSpec:
         offsets = offsets_of(counts)
         points = np.ascontiguousarray(points[order])
         if weights is not None:
-            weights = _levelled(weights, offsets)
+            weights = _normalised_weights(weights, offsets)
         h = resolve_bandwidth(self.bandwidth, points, offsets, weights)
         return ClassReferences(points, offsets, weights, h, self)
-
-
-@dataclass(frozen=True)
-class KernelRowSpec(RowSpec):
-    """Base of row specs with a kernel, whose parameters can be chosen (``kdey.tuning``)."""
-
-    kernel: KernelSpec
-
-    def with_kernel(self, kernel: KernelSpec) -> Self:
-        """Return the spec with another kernel."""
-        return replace(self, kernel=kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class ClassReferences:
         return np.asarray(np.log(np.add.reduceat(w, self.offsets[:-1])), dtype=np.float64)
 
     def coordinates(self, posteriors: NDArray[Any]) -> Floats:
-        """Return posteriors of shape (m, k) in the kernel's geometry."""
+        """Return posteriors of shape (m, k) in the geometry of the kernel."""
         return transform(posteriors, self.spec.kernel, self.spec.shrinkage)
 
     def at(self, spec: KernelSpec) -> ClassReferences:
@@ -127,13 +127,13 @@ class ClassReferences:
 
     def log_means(self, coordinates: Floats, bandwidth: float, n_threads: int) -> Array:
         """Return the log of the mean kernel to each class, shape (m, k), without normaliser."""
-        one: Array = self.log_means_at(coordinates, [bandwidth], n_threads)[0]
-        return one
+        logs: Array = self.log_means_at(coordinates, [bandwidth], n_threads)[0]
+        return logs
 
     def log_means_at(
         self, coordinates: Floats, bandwidths: Sequence[float], n_threads: int
     ) -> Array:
-        """As :meth:`log_means` for several bandwidths in one pass, shape (n_bandwidths, m, k)."""
+        """Return :meth:`log_means` at several bandwidths in one pass, (n_bandwidths, m, k)."""
         sums = class_log_sums(
             coordinates,
             self.points,
@@ -148,13 +148,29 @@ class ClassReferences:
 
 
 def reference_order(training: TrainingPosteriors) -> NDArray[np.int64]:
-    """Return the training rows behind the references, one each: by class, those with a weight."""
+    """Return the training row of each reference: rows of positive weight, sorted by class."""
     order = np.argsort(training.labels, kind="stable")
     return order if training.weights is None else order[training.weights[order] > 0]
 
 
-def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -> None:
-    """Warn where the densities cannot tell classes apart, or shrink to nearest neighbours."""
+def median_nearest(points: Floats) -> float:
+    """Return the median distance between references and their nearest neighbours.
+
+    An evenly spaced selection of the references is used.
+    """
+    picks = np.unique(np.linspace(0, len(points) - 1, _N_PROBES).astype(np.int64))
+    if len(points) < 2:
+        return 0.0
+    # Log-sums at a tiny bandwidth are dominated by the nearest reference: -d^2 / (2 h^2).
+    h = 1e-3
+    sums = class_log_sums(
+        points[picks], points, [0, len(points)], [h], exclude=picks, precision="double"
+    )[0, :, 0]
+    return float(np.median(np.sqrt(np.maximum(-2.0 * h * h * sums, 0.0))))
+
+
+def _warn_extreme_bandwidth(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -> None:
+    """Warn if all class densities are nearly equal, or shrink to nearest neighbours."""
     spread = float(np.sqrt(points.var(axis=0, dtype=np.float64).sum()))
     if bandwidth > 2.0 * spread:
         warn(
@@ -176,24 +192,11 @@ def _warn_absurd(bandwidth: float, points: Floats, offsets: NDArray[np.int64]) -
         )
 
 
-def median_nearest(points: Floats) -> float:
-    """Return the median distance of evenly picked references to their nearest other one."""
-    picks = np.unique(np.linspace(0, len(points) - 1, _PROBE).astype(np.int64))
-    if len(points) < 2:
-        return 0.0
-    # Log-sums at a tiny bandwidth are dominated by the nearest reference: -d^2 / (2 h^2).
-    h = 1e-3
-    sums = class_log_sums(
-        points[picks], points, [0, len(points)], [h], exclude=picks, precision="double"
-    )[0, :, 0]
-    return float(np.median(np.sqrt(np.maximum(-2.0 * h * h * sums, 0.0))))
+def _normalised_weights(weights: Array, offsets: NDArray[np.int64]) -> Array:
+    """Return the weights divided by their class mean; only ratios within a class matter.
 
-
-def _levelled(weights: Array, offsets: NDArray[np.int64]) -> Array:
-    """Return the weights over their class's mean: only ratios within a class matter.
-
-    The kernel sums are exact to what counts beside the largest class, so a class that weighs a
-    billionth of another would be left out where it is the only one that explains a point.
+    The kernel sums are accurate relative to the largest class. Without this, a class with a
+    billionth of the weight of another would be skipped even where it alone explains a point.
     """
     mean = np.add.reduceat(weights, offsets[:-1]) / np.diff(offsets)
     return np.asarray(weights / np.repeat(mean, np.diff(offsets)))

@@ -1,9 +1,4 @@
-"""Correction of p-values for making several tests.
-
-Errors of several methods as a named table.
-
-Wilcoxon signed-rank tests between methods that met the same bags.
-"""
+"""Wilcoxon signed-rank tests between methods that met the same bags, and Holm's correction."""
 
 from __future__ import annotations
 
@@ -17,82 +12,8 @@ from scipy import stats
 
 from kdey.simplex import Array
 
-
-def holm(p_values: ArrayLike) -> Array:
-    r"""Return p-values adjusted by Holm's step-down method, in the given order.
-
-    With :math:`p_{(1)}\le\dots\le p_{(m)}` the adjusted values are
-    :math:`\max_{j\le i}\min(1,(m-j+1)\,p_{(j)})`. Rejecting where they are at most a level keeps
-    the chance of any false rejection among the m tests below it, whatever their dependence
-    (Holm, "A simple sequentially rejective multiple test procedure", 1979).
-
-    Parameters
-    ----------
-    p_values : array-like of shape (m,)
-        An empty one gives an empty result.
-
-    Examples
-    --------
-    >>> from kdey.significance import holm
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    if p.ndim != 1:
-        raise ValueError(f"p_values must be a vector, got shape {p.shape}")
-    if not ((p >= 0) & (p <= 1)).all():
-        raise ValueError("p_values must lie between 0 and 1")
-    order = np.argsort(p, kind="stable")
-    steps = np.minimum(p[order] * np.arange(len(p), 0, -1), 1.0)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.maximum.accumulate(steps)
-    return adjusted
-
-
-#: Errors by method name, or an array with one method per row (or column; the caller says which).
+#: Errors by method name, or an array with one method per row (or per column, as the function says).
 Errors: TypeAlias = "Mapping[str, ArrayLike] | ArrayLike"
-
-
-def method_rows(errors: Errors, names: Sequence[str] | None = None) -> tuple[Array, list[str]]:
-    """Return errors as (n_methods, n) with the methods' names.
-
-    Parameters
-    ----------
-    errors : mapping of name to n errors, or array-like of shape (n_methods, n)
-    names : sequence of str, optional
-        Names of the rows of an array; by default "0", "1", ...
-    """
-    if not isinstance(errors, Mapping):
-        rows = check_errors(errors, 2, "errors")
-        return rows, _check_names(names, len(rows))
-    if names is not None:
-        raise ValueError("names must not be given with a mapping, which has names of its own")
-    if not errors:
-        raise ValueError("errors is empty: at least one method is needed")
-    parts = {name: check_errors(part, 1, f"errors[{name!r}]") for name, part in errors.items()}
-    lengths = {name: len(part) for name, part in parts.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"errors must have one entry per bag for every method, got {lengths}")
-    return np.stack(list(parts.values())), [str(name) for name in parts]
-
-
-def check_errors(values: ArrayLike, ndim: int, name: str) -> Array:
-    """Return a non-empty float64 array of ``ndim`` axes without NaN or infinity, or raise."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != ndim or array.size == 0:
-        raise ValueError(f"{name} must be a non-empty array of {ndim} axes, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    return array
-
-
-def _check_names(names: Sequence[str] | None, n_methods: int) -> list[str]:
-    given = [str(number) for number in range(n_methods)] if names is None else list(names)
-    if len(given) != n_methods or len(set(given)) != n_methods:
-        raise ValueError(f"names must be {n_methods} distinct names, got {given}")
-    return given
-
-
 #: The paper's marks: "†" for 0.005 < p < 0.05, "‡" for p >= 0.05.
 LEVELS = (0.05, 0.005)
 
@@ -131,7 +52,7 @@ class BestComparison:
     p_values : array of shape (n_methods,)
         Of each method against the best; 1 for the best itself.
     marks : list of str
-        "‡" where a method cannot be told from the best at the wider level, "†" where it can at
+        "‡" where a method does not differ from the best at the wider level, "†" where it does at
         the wider but not at the narrower, "" where it is worse at both, and for the best.
     """
 
@@ -145,8 +66,8 @@ class BestComparison:
 def wilcoxon(first: ArrayLike, second: ArrayLike) -> PairTest:
     """Test whether two methods err alike on the same bags.
 
-    Bags on which both err exactly the same say nothing and are left out (Wilcoxon's own rule);
-    where all are such, p = 1. The distribution is exact for few bags and normal beyond, as
+    Bags on which both err exactly the same carry no information and are left out (Wilcoxon's own
+    rule); where all are such, p = 1. The distribution is exact for few bags and normal beyond, as
     :func:`scipy.stats.wilcoxon` decides.
 
     Parameters
@@ -168,7 +89,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike) -> PairTest:
 def pooled_wilcoxon(first: Mapping[str, ArrayLike], second: Mapping[str, ArrayLike]) -> PairTest:
     """Test two methods over the bags of all data sets together.
 
-    This is how the paper tells its pairs of methods apart (EMQ and KDEy-ML, say). Differences are
+    This is how the paper compares its pairs of methods (EMQ and KDEy-ML, say). Differences are
     ranked across data sets, so sets with larger errors or more bags weigh more;
     :func:`kdey.significance.friedman` counts every data set the same.
 
@@ -177,8 +98,8 @@ def pooled_wilcoxon(first: Mapping[str, ArrayLike], second: Mapping[str, ArrayLi
     first, second : mapping of data set to errors of shape (n_bags,)
     """
     if set(first) != set(second):
-        odd = sorted(map(str, set(first) ^ set(second)))
-        raise ValueError(f"first and second must name the same data sets; not in both: {odd}")
+        unpaired = sorted(map(str, set(first) ^ set(second)))
+        raise ValueError(f"first and second must name the same data sets; not in both: {unpaired}")
     if not first:
         raise ValueError("first and second are empty: at least one data set is needed")
     for name in first:
@@ -213,7 +134,7 @@ def compare_to_best(
     correction : "holm" or None
         Whether the p-values are adjusted for there being several; the paper's are not.
     """
-    rows, given = method_rows(errors, names)
+    rows, methods = method_rows(errors, names)
     _check_levels(levels)
     if correction not in (None, "holm"):
         raise ValueError(f'correction must be "holm" or None, got {correction!r}')
@@ -225,7 +146,7 @@ def compare_to_best(
     p_values[others] = holm(raw) if correction else raw
     marks = [_mark(p, levels) for p in p_values]
     marks[best] = ""
-    return BestComparison(given, means, best, p_values, marks)
+    return BestComparison(methods, means, best, p_values, marks)
 
 
 def _mark(p_value: float, levels: tuple[float, float]) -> str:
@@ -238,3 +159,85 @@ def _mark(p_value: float, levels: tuple[float, float]) -> str:
 def _check_levels(levels: tuple[float, float]) -> None:
     if len(levels) != 2 or not 0 < levels[1] < levels[0] < 1:
         raise ValueError(f"levels must be a wider and a narrower level, got {levels!r}")
+
+
+def method_rows(errors: Errors, names: Sequence[str] | None = None) -> tuple[Array, list[str]]:
+    """Return errors as (n_methods, n) with the methods' names.
+
+    Parameters
+    ----------
+    errors : mapping of name to n errors, or array-like of shape (n_methods, n)
+    names : sequence of str, optional
+        Names of the rows of an array; by default "0", "1", ...
+    """
+    if not isinstance(errors, Mapping):
+        rows = check_errors(errors, 2, "errors")
+        return rows, _check_names(names, len(rows))
+    if names is not None:
+        raise ValueError("names must not be given with a mapping, which has names of its own")
+    if not errors:
+        raise ValueError("errors is empty: at least one method is needed")
+    parts = {name: check_errors(part, 1, f"errors[{name!r}]") for name, part in errors.items()}
+    lengths = {name: len(part) for name, part in parts.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"errors must have one entry per bag for every method, got {lengths}")
+    return np.stack(list(parts.values())), [str(name) for name in parts]
+
+
+def check_errors(values: ArrayLike, ndim: int, name: str) -> Array:
+    """Return a non-empty float64 array of ``ndim`` axes without NaN or infinity, or raise."""
+    array = as_numbers(values, name)
+    if array.ndim != ndim or array.size == 0:
+        raise ValueError(f"{name} must be a non-empty array of {ndim} axes, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return array
+
+
+def as_numbers(values: ArrayLike, name: str) -> Array:
+    """Return ``values`` as a float64 array, or raise naming the parameter."""
+    try:
+        array = np.asarray(values)
+        if not np.iscomplexobj(array):
+            return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
+    raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
+
+
+def _check_names(names: Sequence[str] | None, n_methods: int) -> list[str]:
+    checked = [str(number) for number in range(n_methods)] if names is None else list(names)
+    if len(checked) != n_methods or len(set(checked)) != n_methods:
+        raise ValueError(f"names must be {n_methods} distinct names, got {checked}")
+    return checked
+
+
+def holm(p_values: ArrayLike) -> Array:
+    r"""Return p-values adjusted by Holm's step-down method, in the given order.
+
+    With :math:`p_{(1)}\le\dots\le p_{(m)}` the adjusted values are
+    :math:`\max_{j\le i}\min(1,(m-j+1)\,p_{(j)})`. Rejecting where they are at most a level keeps
+    the chance of any false rejection among the m tests below it, whatever their dependence
+    (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+
+    Parameters
+    ----------
+    p_values : array-like of shape (m,)
+        An empty one gives an empty result.
+
+    Examples
+    --------
+    >>> from kdey.significance import holm
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = as_numbers(p_values, "p_values")
+    if p.ndim != 1:
+        raise ValueError(f"p_values must be a vector, got shape {p.shape}")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("p_values must lie between 0 and 1")
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(p[order] * np.arange(len(p), 0, -1), 1.0)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(steps)
+    return adjusted

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from kdey.significance.pairs import Errors, method_rows
+from kdey.significance.pairs import Errors, as_numbers, method_rows
 from kdey.simplex import Array
 
 
@@ -78,9 +78,9 @@ def average_ranks(errors: Errors, names: Sequence[str] | None = None) -> dict[st
     names : sequence of str, optional
         Names of the methods of an array.
     """
-    table, given = _by_dataset(errors, names)
+    table, methods = _by_dataset(errors, names)
     means = stats.rankdata(table, axis=1).mean(axis=0)
-    return dict(zip(given, means.tolist(), strict=True))
+    return dict(zip(methods, means.tolist(), strict=True))
 
 
 def friedman(errors: Errors, names: Sequence[str] | None = None) -> FriedmanTest:
@@ -95,18 +95,18 @@ def friedman(errors: Errors, names: Sequence[str] | None = None) -> FriedmanTest
     t running over the sizes of tied sets. Where every data set ties all methods, p = 1.
     Parameters as in :func:`average_ranks`; at least two methods.
     """
-    table, given = _by_dataset(errors, names)
+    table, methods = _by_dataset(errors, names)
     n, k = _check_size(table)
     ranks = stats.rankdata(table, axis=1)
     means = ranks.mean(axis=0)
     # The variance of the ranks within data sets, which is what the tie correction amounts to.
     spread = float(((ranks - (k + 1) / 2) ** 2).sum()) / (n * (k - 1))
     chi = n * float(((means - (k + 1) / 2) ** 2).sum()) / spread if spread > 0 else 0.0
-    left = n * (k - 1) - chi
-    f = (n - 1) * chi / left if left > 1e-9 else (np.inf if n > 1 else 0.0)
+    remainder = n * (k - 1) - chi
+    f = (n - 1) * chi / remainder if remainder > 1e-9 else (np.inf if n > 1 else 0.0)
     p_value = float(stats.chi2.sf(chi, k - 1))
     f_p_value = float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))) if n > 1 else 1.0
-    return FriedmanTest(given, means, chi, p_value, float(f), f_p_value)
+    return FriedmanTest(methods, means, chi, p_value, float(f), f_p_value)
 
 
 def nemenyi(
@@ -131,15 +131,15 @@ def nemenyi(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-    table, given = _by_dataset(errors, names)
+    table, methods = _by_dataset(errors, names)
     n, k = _check_size(table)
     means = stats.rankdata(table, axis=1).mean(axis=0)
     scale = np.sqrt(k * (k + 1) / (6 * n))
     critical = scale * float(stats.studentized_range.isf(level, k, np.inf)) / np.sqrt(2)
     apart = np.abs(means[:, None] - means[None, :])
     p_values = _range_tail(apart / scale * np.sqrt(2), k)
-    groups = [[given[i] for i in group] for group in _groups(means, critical)]
-    return CriticalDifference(given, means, float(critical), level, p_values, groups)
+    groups = [[methods[i] for i in group] for group in _groups(means, critical)]
+    return CriticalDifference(methods, means, float(critical), level, p_values, groups)
 
 
 def _groups(ranks: Array, critical: float) -> list[NDArray[np.intp]]:
@@ -168,10 +168,10 @@ def _range_tail(statistic: Array, n_methods: int) -> Array:
 
 def _by_dataset(errors: Errors, names: Sequence[str] | None) -> tuple[Array, list[str]]:
     if isinstance(errors, Mapping):
-        rows, given = method_rows(errors, names)
+        rows, methods = method_rows(errors, names)
     else:
-        rows, given = method_rows(np.transpose(np.asarray(errors, dtype=np.float64)), names)
-    return rows.T, given
+        rows, methods = method_rows(np.transpose(as_numbers(errors, "errors")), names)
+    return rows.T, methods
 
 
 def _check_size(table: Array) -> tuple[int, int]:

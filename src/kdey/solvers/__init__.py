@@ -1,8 +1,9 @@
 """Solvers: functions from a problem of :mod:`kdey.problems` to a certified ``Solution``.
 
-One algorithm per file: ``active_set`` (quadratic programs), ``quadratic`` (the problems that are
-one), ``sqp`` (any problem), ``separable`` (its native twin for likelihoods and divergences),
-``em``, ``multistart`` (not convex), ``scalar`` (binary).
+``solution`` has the result and starting points; ``quadratic`` the active-set method and the
+problems that are quadratic programs; ``sqp`` a solver for any smooth problem; ``separable`` its
+native counterpart for likelihoods and divergences; ``em`` expectation maximisation; ``nonconvex``
+several starts, and binary searches.
 """
 
 from kdey.solvers.em import solve_mixture_em

@@ -9,8 +9,8 @@ from kdey.problems.mixture import MixtureLikelihood
 from kdey.solvers.quadratic import warn_uninformative
 from kdey.solvers.solution import Solution, check_start
 
-#: Mixtures below this have no inverse; such a row counts as not explained.
-FAINT = 1e-290
+#: Smallest mixture whose inverse is finite; a row with a smaller one counts as not explained.
+SMALLEST_MIXTURE = 1e-290
 
 
 def solve_mixture_em(
@@ -23,9 +23,9 @@ def solve_mixture_em(
     """Run alpha_i <- alpha_i g_i until the mean absolute change falls below ``tol``.
 
     The algorithm of Saerens, Latinne and Decaestecker (2002), with the stopping rule of common
-    implementations. It can stop far from the optimum: ``gap`` tells how far, while ``converged``
-    only tells that the rule was met. :func:`kdey.solvers.solve_mixture` solves the same problem
-    exactly.
+    implementations. It can stop far from the optimum: ``gap`` bounds the distance, and
+    ``converged`` only means that the rule was met. :func:`kdey.solvers.solve_mixture` solves the
+    same problem exactly.
 
     Parameters
     ----------
@@ -35,8 +35,12 @@ def solve_mixture_em(
     max_iter : int
     start : array of shape (n_bags, k), optional
         Starting prevalences (the literature starts from the training ones); uniform if None.
-        A class that starts at zero stays there; a start that gives every row of a bag a density
-        of zero is returned, not converged and with an infinite gap.
+        A class that starts at zero stays at zero. A start at which every row of a bag has density
+        zero is returned unchanged, not converged and with an infinite gap.
+
+    Returns
+    -------
+    solution : Solution
     """
     x = check_start(start, problem.n_bags, problem.n_classes)
     informative = problem.is_informative
@@ -58,10 +62,12 @@ def _iterate(
 ) -> tuple[Array, int, bool]:
     for iteration in range(1, max_iter + 1):
         mixture = rows @ x
-        # A row that no class of positive prevalence explains says nothing about those left.
-        ratio = np.divide(weights, mixture, out=np.zeros_like(mixture), where=mixture > FAINT)
+        # A row that no class of positive prevalence explains has no effect on those classes.
+        ratio = np.divide(
+            weights, mixture, out=np.zeros_like(mixture), where=mixture > SMALLEST_MIXTURE
+        )
         moved = x * (ratio @ rows)
-        if not moved.any():  # the start explains no row at all, and EM cannot leave it
+        if not moved.any():  # the start explains no row, and EM cannot leave it
             return x, iteration, False
         moved /= moved.sum()
         change = float(np.abs(moved - x).mean())

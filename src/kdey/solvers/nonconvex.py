@@ -1,6 +1,8 @@
-"""Problems that are not convex: SQP from several starts, the best one kept.
+"""Solvers without convexity: SQP from several starts, and searches over one number in [0, 1].
 
-Binary problems: one number in [0, 1] per bag.
+:func:`solve_nonconvex` handles histograms of any number of classes. :func:`ternary_search` and
+:func:`solve_cdf_distance` handle binary problems, whose unknown is the prevalence of the second
+class.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from kdey.solvers.quadratic import solve_least_squares
 from kdey.solvers.solution import Solution, check_start
 from kdey.solvers.sqp import solve_sqp
 
-#: Bags solved in lockstep at a time: bounds the memory of their Hessians (k^2 each per start).
+#: Number of bags solved together; bounds the memory of their Hessians (k^2 per bag and start).
 CHUNK = 256
 
 
@@ -30,9 +32,9 @@ def solve_nonconvex(
 ) -> Solution:
     """Minimise by SQP from several starts and keep the lowest objective of each bag.
 
-    The starts are the uniform prevalence, the least-squares match of the histograms, that match
-    drawn half way towards its largest class, and ``start`` where given. Local minima cannot be
-    ruled out: ``gap`` is NaN, and ``converged`` tells that the iterations came to rest.
+    The starts are the uniform prevalence, the least-squares match of the histograms, the midpoint
+    between that match and its largest class, and ``start`` if given. Local minima cannot be ruled
+    out: ``gap`` is NaN, and ``converged`` means that the iterations stopped changing.
 
     Parameters
     ----------
@@ -47,9 +49,9 @@ def solve_nonconvex(
         start = check_start(start, problem.n_bags, problem.n_classes)
     parts = []
     for first in range(0, problem.n_bags, CHUNK):
-        which = np.arange(first, min(first + CHUNK, problem.n_bags))
-        given = None if start is None else start[which]
-        parts.append(_solve_chunk(problem.take(which), given, max_iter, n_threads))
+        bags = np.arange(first, min(first + CHUNK, problem.n_bags))
+        part_start = None if start is None else start[bags]
+        parts.append(_solve_chunk(problem.take(bags), part_start, max_iter, n_threads))
     fields = (
         np.concatenate(column) for column in zip(*(vars(p).values() for p in parts), strict=True)
     )
@@ -80,7 +82,7 @@ def _starts(
     n, k = problem.n_bags, problem.n_classes
     match = LeastSquares(problem.templates.reshape(-1, k), problem.targets.reshape(n, -1))
     near = solve_least_squares(match, n_threads=n_threads).prevalence
-    # A little of every class keeps the start where slopes are finite.
+    # A small share of every class keeps the slopes at the start finite.
     inner = 0.99 * near + 0.01 / k
     corner = 0.5 * inner + 0.5 * np.eye(k)[near.argmax(axis=1)]
     return [np.full((n, k), 1.0 / k), inner, corner] + ([] if start is None else [start])
@@ -96,11 +98,11 @@ def ternary_search(
     Parameters
     ----------
     objective : callable
-        Takes prevalences of shape (n_bags, 2), gives values of shape (n_bags,).
+        From prevalences of shape (n_bags, 2) to values of shape (n_bags,).
     n_bags : int
     tol : float
-        Length of the last interval. Rounding of the objective limits what a tolerance below
-        about 1e-8 can mean for smooth functions.
+        Length of the last interval. For smooth functions a tolerance below about 1e-8 has no
+        effect, because of the rounding of the objective.
     """
     if not 0 < tol < 1:
         raise ValueError(f"tol must lie between 0 and 1, got {tol}")
@@ -125,7 +127,8 @@ def ternary_search(
 def solve_cdf_distance(problem: CdfDistance, *, tol: float = 1e-8) -> Solution:
     """Minimise the distance between cumulative distributions for every bag.
 
-    L1: exact, a weighted median, certified. Maximum norm: ternary search to ``tol``, gap NaN.
+    The L1 norm is solved exactly, by a weighted median, with a certificate. The maximum norm is
+    solved by ternary search to ``tol``, and its gap is NaN.
     """
     if problem.norm == "max":
         return ternary_search(problem.objective, problem.n_bags, tol=tol)
@@ -142,8 +145,8 @@ def _weighted_medians(problem: CdfDistance) -> Array:
     weights = problem.weights * np.abs(d)
     useful = weights > 0
     if not useful.any():
-        return np.full(problem.n_bags, 0.5)  # the classes look alike: every share is optimal
-    with np.errstate(over="ignore"):  # beyond what a number holds is beyond the ends, all the same
+        return np.full(problem.n_bags, 0.5)  # the classes are identical: every share is optimal
+    with np.errstate(over="ignore"):  # infinite ratios are clipped later
         ratio = (problem.targets - problem.templates[:, 0])[:, useful] / d[useful]
     order = np.argsort(ratio, axis=1)
     mass = np.cumsum(weights[useful][order], axis=1)

@@ -1,15 +1,17 @@
-r"""Exact active-set solution of small convex quadratic programs, many at once.
+r"""Quadratic programs on the simplex or over x >= 0: the exact solver and the problems it solves.
 
 .. math:: \min_x \tfrac12 x'Qx - c \cdot x \quad \text{over } x \ge 0
           \text{ or over the simplex}
 
-A primal active-set method (Lawson and Hanson, 1974): solve on the classes in play, step until one
-of them reaches zero and leaves, let the class with the most negative reduced gradient enter, until
-none is left. Q may be singular (duplicated classes): each pass adds a proximal term
-delta/2 sum_i Q_ii (x_i - y_i)^2 around the last iterate y, which makes the program strictly
-convex and vanishes at the solution, so a few passes reach rounding level.
+:func:`solve_programs` is a primal active-set method (Lawson and Hanson, 1974) for many small
+programs at once. It minimises over the classes in play, moves until one of them reaches zero and
+leaves, and lets the class with the most negative reduced gradient enter, until there is none. Q may
+be singular (duplicated classes): each pass adds a proximal term delta/2 sum_i Q_ii (x_i - y_i)^2
+around the last iterate y. It makes the program strictly convex and vanishes at the solution, so
+that a few passes are accurate up to rounding.
 
-Solvers of the quadratic problems, exact by the active-set method of ``active_set.py``.
+Least squares (ACC, PACC), the integrated squared error (KDEy-L2) and, after a change of scale, the
+Cauchy-Schwarz divergence (KDEy-CS) are such programs.
 """
 
 from __future__ import annotations
@@ -29,14 +31,72 @@ from kdey.problems.least_squares import LeastSquares, QuadraticMatch
 from kdey.solvers.solution import Solution
 
 Counts = NDArray[np.int64]
-
 #: Proximal weight relative to the diagonal: far above rounding (k times 2e-16), far below any
-#: curvature that moves an objective by 1e-10. The native twin holds the same number.
+#: curvature that changes an objective by 1e-10. The native solver has the same number.
 PROXIMAL = 1e-11
-#: Reduced gradients within this of zero, relative to the terms they are made of, are rounding.
+#: Reduced gradients smaller than this share of their terms are rounding.
 ROUNDING = 1e-14
-#: Passes after which the proximal term has vanished.
+#: Number of passes after which the proximal term has vanished.
 PASSES = 4
+#: Largest accepted gap, relative to the terms of the objective.
+TOLERANCE = 1e-10
+
+
+def solve_least_squares(
+    problem: LeastSquares, *, start: Array | None = None, n_threads: int = 1
+) -> Solution:
+    r"""Minimise the squared distance from the bag's mean over the simplex, for every bag, exactly.
+
+    .. math:: \tfrac12 \lVert M\alpha - q \rVert^2
+
+    ``converged`` says whether the gap is below :math:`10^{-10} m (m + \lVert q \rVert)`, with m the
+    length of the longest template.
+    """
+    gram = problem.templates.T @ problem.templates
+    linear = problem.targets @ problem.templates
+    x, steps = solve_programs(gram, linear, simplex=True, start=start, n_threads=n_threads)
+    lengths = np.sqrt((problem.targets**2).sum(axis=1))
+    size = np.sqrt(np.diag(gram).max()) * (lengths + np.sqrt(np.diag(gram).max()))
+    return _certify(problem, _normalised(x), steps, TOLERANCE * size)
+
+
+def solve_quadratic(
+    problem: QuadraticMatch, *, start: Array | None = None, n_threads: int = 1
+) -> Solution:
+    r"""Minimise a quadratic function over the simplex, for every bag, exactly.
+
+    .. math:: \tfrac12 \alpha^\top B \alpha - t \cdot \alpha
+
+    ``converged`` says whether the gap is below 1e-10 times the sum of the largest absolute entries
+    of B and t.
+    """
+    x, steps = solve_programs(
+        problem.gram, problem.targets, simplex=True, start=start, n_threads=n_threads
+    )
+    size = np.abs(problem.gram).max() + np.abs(problem.targets).max(axis=1)
+    return _certify(problem, _normalised(x), steps, TOLERANCE * size)
+
+
+def solve_cauchy_schwarz(
+    problem: CauchySchwarz, *, start: Array | None = None, n_threads: int = 1
+) -> Solution:
+    """Minimise the Cauchy-Schwarz divergence over the simplex for every bag, exactly.
+
+    Solves the equivalent non-negative least squares problem r'Br/2 - a.r and scales r to the
+    simplex. A bag without information (every a_i zero) gets the uniform prevalence, a NaN gap
+    and a ConvergenceWarning.
+    """
+    informative = problem.is_informative
+    linear = np.where(informative[:, None], problem.scaled_targets, 0.0)
+    x, steps = solve_programs(problem.gram, linear, simplex=False, start=start, n_threads=n_threads)
+    x[~informative] = 1.0
+    # With inner products over 300 decades the solution may be lost in rounding: the best class.
+    is_lost = ~(np.isfinite(x).all(axis=1) & (x.sum(axis=1) > 0))
+    best = (linear[is_lost] / np.sqrt(np.diag(problem.gram))).argmax(axis=1)
+    x[is_lost] = np.eye(problem.n_classes)[best]
+    if not informative.all():
+        warn_uninformative(int((~informative).sum()), "every class inner product is zero")
+    return _certify(problem, _normalised(x), steps, np.full(len(x), TOLERANCE))
 
 
 def solve_programs(
@@ -48,12 +108,12 @@ def solve_programs(
     passes: int = PASSES,
     n_threads: int = 1,
 ) -> tuple[Array, Counts]:
-    """Solve B programs; return the minimisers (B, k) and the active-set steps taken (B,).
+    """Solve B quadratic programs exactly by the active-set method.
 
     Parameters
     ----------
     gram : array of shape (k, k) or (B, k, k)
-        Q, symmetric positive semidefinite: one for all, or one each.
+        Q, symmetric positive semidefinite: one for all programs, or one for each.
     linear : array of shape (B, k)
         c. Over x >= 0 the program must be bounded (c in the range of Q).
     simplex : bool
@@ -64,6 +124,13 @@ def solve_programs(
         Proximal passes; one is enough inside an outer iteration.
     n_threads : int
         Native threads over the programs; the result does not depend on it.
+
+    Returns
+    -------
+    x : array of shape (B, k)
+        The minimisers.
+    steps : int64 array of shape (B,)
+        Number of active-set steps.
     """
     linear = np.ascontiguousarray(linear, dtype=np.float64)
     n, k = linear.shape
@@ -75,36 +142,42 @@ def solve_programs(
     return _on_simplex(x, gram, linear) if simplex else x, steps
 
 
-def _on_simplex(x: Array, gram: Array, linear: Array) -> Array:
-    """Return ``x`` with the best vertex for programs whose solution has no digit left.
+def warn_uninformative(count: int, why: str) -> None:
+    """Warn that ``count`` bags got the uniform prevalence, and why."""
+    warn(
+        f"{count} bag(s) carry no information ({why}): the uniform prevalence is returned for "
+        "them, with converged=False and gap=NaN",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
-    Where the terms of c are 1e16 times those of Q, or Q is at the edge of underflow, the condition
-    that x sums to one drowns in rounding. What is left to choose from are the vertices.
+
+def _certify(
+    problem: LeastSquares | QuadraticMatch | CauchySchwarz, x: Array, steps: Counts, tol: Array
+) -> Solution:
+    gap = problem.gap(x)
+    with np.errstate(invalid="ignore"):
+        converged = gap <= tol
+    return Solution(x, problem.objective(x), gap, steps, converged)
+
+
+def _normalised(x: Array) -> Array:
+    return np.asarray(x / x.sum(axis=1, keepdims=True))
+
+
+def _on_simplex(x: Array, gram: Array, linear: Array) -> Array:
+    """Return ``x``, with the best vertex for programs whose solution is lost in rounding.
+
+    If the entries of c are 1e16 times those of Q, or Q nearly underflows, the condition that x sums
+    to one is lost in rounding, and only the vertices can be compared.
     """
     with np.errstate(invalid="ignore"):
-        lost = ~(np.abs(x.sum(axis=1) - 1.0) < 0.5)
-    if lost.any():
+        is_lost = ~(np.abs(x.sum(axis=1) - 1.0) < 0.5)
+    if is_lost.any():
         diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
-        values = (diagonal / 2 - linear)[lost]
-        x[lost] = np.eye(x.shape[1])[values.argmin(axis=1)]
+        values = (diagonal / 2 - linear)[is_lost]
+        x[is_lost] = np.eye(x.shape[1])[values.argmin(axis=1)]
     return x
-
-
-def _solve_numpy(
-    gram: Array, linear: Array, simplex: bool, start: Array | None, passes: int, n_threads: int
-) -> tuple[Array, Counts]:
-    n, k = linear.shape
-    shared = gram.ndim == 2
-    x, uniform = np.empty((n, k)), np.full(k, 1 / k)
-    steps = np.empty(n, dtype=np.int64)
-    for b in range(n):
-        first = None if start is None else start[b]
-        around = uniform if shared or first is None else first
-        # What is infinite or no number here is so in the solution, where the callers look.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            program = _Program.of(gram if shared else gram[b], linear[b], simplex, around)
-            x[b], steps[b] = _solve_one(program, first, passes)
-    return x, steps
 
 
 def _solve_native(
@@ -123,9 +196,26 @@ def _solve_native(
     return x, steps
 
 
+def _solve_numpy(
+    gram: Array, linear: Array, simplex: bool, start: Array | None, passes: int, n_threads: int
+) -> tuple[Array, Counts]:
+    n, k = linear.shape
+    shared = gram.ndim == 2
+    x, uniform = np.empty((n, k)), np.full(k, 1 / k)
+    steps = np.empty(n, dtype=np.int64)
+    for b in range(n):
+        first = None if start is None else start[b]
+        centre = uniform if shared or first is None else first
+        # Infinite values and NaN remain in the solution, where the callers check for them.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            program = _Program.of(gram if shared else gram[b], linear[b], simplex, centre)
+            x[b], steps[b] = _solve_program(program, first, passes)
+    return x, steps
+
+
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """One program with its proximal term folded in: Q + delta diag Q, c unchanged."""
+    """One program with its proximal term included: Q + delta diag Q, and c unchanged."""
 
     gram: Array
     ridged: Array
@@ -134,11 +224,11 @@ class _Program:
     level: float
 
     @classmethod
-    def of(cls, gram: Array, linear: Array, simplex: bool, around: Array) -> _Program:
+    def of(cls, gram: Array, linear: Array, simplex: bool, centre: Array) -> _Program:
         largest = float(np.diag(gram).max())
         largest = largest if largest > 0 else 1.0
-        # On the simplex Q + m 11' has the same minimisers for any m; this one fits Q's scale.
-        natural = float(around @ gram @ around)
+        # On the simplex Q + m 11' has the same minimisers for any m; this m has the scale of Q.
+        natural = float(centre @ gram @ centre)
         level = (natural if natural > 0 else largest) if simplex else 0.0
         raised = gram + level
         diagonal = np.diag(raised).copy()
@@ -146,13 +236,13 @@ class _Program:
         return cls(gram, raised + np.diag(PROXIMAL * diagonal), linear, diagonal, level)
 
 
-def _solve_one(program: _Program, start: Array | None, passes: int) -> tuple[Array, int]:
+def _solve_program(program: _Program, start: Array | None, passes: int) -> tuple[Array, int]:
     x = _first_point(program) if start is None else start.copy()
     steps = 0
     for _ in range(passes):
         linear = program.linear + PROXIMAL * program.diagonal * x
-        moved, taken = _solve_strict(program, linear, x)
-        steps += taken
+        moved, n_steps = _solve_strict(program, linear, x)
+        steps += n_steps
         settled = np.abs(moved - x).max() <= 1e-15 * np.abs(moved).max()
         x = moved
         if settled:
@@ -198,7 +288,7 @@ def _solve_strict(program: _Program, linear: Array, x: Array) -> tuple[Array, in
 
 
 def _solve_free(program: _Program, linear: Array, free: NDArray[np.bool_]) -> tuple[Array, float]:
-    """Return the minimiser over the free classes alone, and the simplex multiplier."""
+    """Return the minimiser over the free classes, and the multiplier of the simplex condition."""
     z = np.zeros(len(linear))
     if not free.any():
         return z, 0.0
@@ -215,17 +305,17 @@ def _solve_free(program: _Program, linear: Array, free: NDArray[np.bool_]) -> tu
 
 
 def _factor(gram: Array) -> tuple[Array, bool] | None:
-    """Return the Cholesky factor of ``gram``, its diagonal raised where rounding asks for it.
+    """Return the Cholesky factor of ``gram``, with its diagonal raised if rounding requires it.
 
-    None where nothing helps: the matrix holds infinities.
+    None if the matrix has infinite entries and no diagonal helps.
     """
-    own = np.diag(np.diag(gram))
-    for raised in (0.0, 1e-12, 1e-9, 1e-6):
+    diagonal = np.diag(np.diag(gram))
+    for share in (0.0, 1e-12, 1e-9, 1e-6):
         try:
-            found: tuple[Array, bool] = cho_factor(gram + raised * own, lower=True)
+            factor: tuple[Array, bool] = cho_factor(gram + share * diagonal, lower=True)
         except (LinAlgError, ValueError):
             continue
-        return found
+        return factor
     return None
 
 
@@ -239,87 +329,3 @@ def _most_negative(
     score = np.where(closed | (reduced >= -ROUNDING * size), 0.0, reduced)
     score /= np.sqrt(program.diagonal)
     return int(np.argmin(score)) if score.min() < 0 else -1
-
-
-#: Largest accepted gap, relative to the size of the terms that the objective is made of.
-TOLERANCE = 1e-10
-
-
-def solve_least_squares(
-    problem: LeastSquares, *, start: Array | None = None, n_threads: int = 1
-) -> Solution:
-    r"""Minimise the squared distance from the bag's mean over the simplex, for every bag, exactly.
-
-    .. math:: \tfrac12 \lVert M\alpha - q \rVert^2
-
-    ``converged`` tells whether the gap is below :math:`10^{-10} m (m + \lVert q \rVert)` with m the
-    length of the longest template: rounding level.
-    """
-    gram = problem.templates.T @ problem.templates
-    linear = problem.targets @ problem.templates
-    x, steps = solve_programs(gram, linear, simplex=True, start=start, n_threads=n_threads)
-    lengths = np.sqrt((problem.targets**2).sum(axis=1))
-    size = np.sqrt(np.diag(gram).max()) * (lengths + np.sqrt(np.diag(gram).max()))
-    return _certify(problem, _normalised(x), steps, TOLERANCE * size)
-
-
-def solve_quadratic(
-    problem: QuadraticMatch, *, start: Array | None = None, n_threads: int = 1
-) -> Solution:
-    r"""Minimise a quadratic function over the simplex, for every bag, exactly.
-
-    .. math:: \tfrac12 \alpha^\top B \alpha - t \cdot \alpha
-
-    ``converged`` tells whether the gap is below 1e-10 times the sum of the largest entries of B and
-    t, without their signs: rounding level.
-    """
-    x, steps = solve_programs(
-        problem.gram, problem.targets, simplex=True, start=start, n_threads=n_threads
-    )
-    size = np.abs(problem.gram).max() + np.abs(problem.targets).max(axis=1)
-    return _certify(problem, _normalised(x), steps, TOLERANCE * size)
-
-
-def solve_cauchy_schwarz(
-    problem: CauchySchwarz, *, start: Array | None = None, n_threads: int = 1
-) -> Solution:
-    """Minimise the Cauchy-Schwarz divergence over the simplex for every bag, exactly.
-
-    Solves the equivalent non-negative least squares problem r'Br/2 - a.r and scales r to the
-    simplex. A bag without information (every a_i zero) gets the uniform prevalence, a NaN gap
-    and a ConvergenceWarning.
-    """
-    informative = problem.is_informative
-    linear = np.where(informative[:, None], problem.scaled_targets, 0.0)
-    x, steps = solve_programs(problem.gram, linear, simplex=False, start=start, n_threads=n_threads)
-    x[~informative] = 1.0
-    # Inner products over 300 decades can leave no digit of the solution: the best class alone.
-    lost = ~(np.isfinite(x).all(axis=1) & (x.sum(axis=1) > 0))
-    best = (linear[lost] / np.sqrt(np.diag(problem.gram))).argmax(axis=1)
-    x[lost] = np.eye(problem.n_classes)[best]
-    if not informative.all():
-        warn_uninformative(int((~informative).sum()), "every class inner product is zero")
-    return _certify(problem, _normalised(x), steps, np.full(len(x), TOLERANCE))
-
-
-def warn_uninformative(count: int, why: str) -> None:
-    """Warn that ``count`` bags got the uniform prevalence, and why."""
-    warn(
-        f"{count} bag(s) carry no information ({why}): the uniform prevalence is returned for "
-        "them, with converged=False and gap=NaN",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-
-
-def _normalised(x: Array) -> Array:
-    return np.asarray(x / x.sum(axis=1, keepdims=True))
-
-
-def _certify(
-    problem: LeastSquares | QuadraticMatch | CauchySchwarz, x: Array, steps: Counts, tol: Array
-) -> Solution:
-    gap = problem.gap(x)
-    with np.errstate(invalid="ignore"):
-        converged = gap <= tol
-    return Solution(x, problem.objective(x), gap, steps, converged)

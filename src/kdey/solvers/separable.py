@@ -1,7 +1,7 @@
 """Solvers of the separable problems: mixture likelihood and divergences.
 
-SQP with an exact active-set step, native and batched over bags (``src/native/separable.cpp``);
-the NumPy path is the generic ``sqp.py``.
+The native core runs SQP with exact active-set steps for all bags (``src/native/separable.cpp``);
+the NumPy path is the generic solver of ``sqp.py``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def solve_mixture(
     """Maximise the mixture likelihood of every bag over the simplex, to a certified gap.
 
     A bag without an informative row gets the uniform prevalence, ``converged`` False, NaN
-    objective and gap, and a ConvergenceWarning; so does, but for its own values, a bag whose
-    gap stays above ``tol`` after ``max_iter`` iterations.
+    objective and gap, and a ConvergenceWarning. A bag whose gap is above ``tol`` after ``max_iter``
+    iterations also gets the warning, and keeps its values.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ def solve_mixture(
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every row is zero")
     solution = blank_solution(*shape)
-    which = np.flatnonzero(informative)
-    if len(which):
-        part = problem if informative.all() else problem.take(which)
-        solved = _solve_mixture(part, tol, max_iter, _part(first, which), n_threads)
-        solution = join(solution, which, solved)
+    positions = np.flatnonzero(informative)
+    if len(positions):
+        part = problem if informative.all() else problem.take(positions)
+        solved = _solve_mixture(part, tol, max_iter, _start_of(first, positions), n_threads)
+        solution = join(solution, positions, solved)
     return warn_stalled(solution, informative, tol)
 
 
@@ -71,8 +71,8 @@ def solve_divergence(
 
     A bag for which every prevalence gives an infinite divergence (possible for ``kl`` and
     ``reverse-kl`` only) gets the uniform prevalence, ``converged`` False, NaN objective and gap,
-    and a ConvergenceWarning; so does, but for its own values, a bag whose gap stays above ``tol``
-    after ``max_iter`` iterations.
+    and a ConvergenceWarning. A bag whose gap is above ``tol`` after ``max_iter`` iterations also
+    gets the warning, and keeps its values.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def solve_divergence(
     whole, partial = np.flatnonzero(finite & free), np.flatnonzero(finite & ~free)
     if len(whole):
         part = problem if len(whole) == problem.n_bags else problem.take(whole)
-        solved = _solve_divergence(part, tol, max_iter, _part(first, whole), n_threads)
+        solved = _solve_divergence(part, tol, max_iter, _start_of(first, whole), n_threads)
         solution = join(solution, whole, solved)
     for bag in partial:
         solved = _solve_restricted(problem.take(np.array([bag])), tol, max_iter, n_threads)
@@ -117,7 +117,7 @@ def _solve_mixture(
         "kdey_solve_mixture",
         *(problem.rows, problem.log_scales, problem.bags.pool_size, problem.n_classes),
         *(bags.indices, bags.offsets, bags.weights, len(bags), start),
-        # The C side takes a double and integers; a tol of 1 would go where an integer goes.
+        # The C side takes a double and integers, and a tol of 1 would be passed as an integer.
         *(float(tol), int(max_iter), int(n_threads)),
         *(solution.prevalence, solution.objective, solution.gap, solution.n_iter),
     )
@@ -135,7 +135,7 @@ def _solve_divergence(
         "kdey_solve_divergence",
         *(problem.generator.code, problem.templates, problem.targets, problem.reference),
         *(problem.n_bags, len(problem.templates), problem.n_classes, start),
-        # The C side takes a double and integers; a tol of 1 would go where an integer goes.
+        # The C side takes a double and integers, and a tol of 1 would be passed as an integer.
         *(float(tol), int(max_iter), int(n_threads)),
         *(solution.prevalence, solution.objective, solution.gap, solution.n_iter),
     )
@@ -154,12 +154,12 @@ def _solve_restricted(problem: Divergence, tol: float, max_iter: int, n_threads:
     return Solution(prevalence, solved.objective, solved.gap, solved.n_iter, solved.converged)
 
 
-def _part(start: Array | None, which: NDArray[np.int64]) -> Array | None:
-    return None if start is None else start[which]
+def _start_of(start: Array | None, positions: NDArray[np.int64]) -> Array | None:
+    return None if start is None else start[positions]
 
 
 def blank_solution(n: int, k: int) -> Solution:
-    """Return the uniform prevalence for n bags, with nothing known of it."""
+    """Return the uniform prevalence for n bags, with unknown objective and gap."""
     return Solution(
         np.full((n, k), 1.0 / k),
         np.full(n, np.nan),
@@ -170,8 +170,8 @@ def blank_solution(n: int, k: int) -> Solution:
 
 
 def warn_stalled(solution: Solution, solvable: NDArray[np.bool_], tol: float) -> Solution:
-    """Return ``solution``, with a warning where a bag that has an optimum is far from it."""
-    # Just above a tight tolerance rounding has the last word; that is not worth a warning.
+    """Return ``solution``, after a warning if a solvable bag is far from its optimum."""
+    # A gap slightly above a tight tolerance is due to rounding and not worth a warning.
     stalled = solvable & ~(solution.gap <= 10.0 * tol)
     if stalled.any():
         warn(

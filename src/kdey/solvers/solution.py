@@ -1,7 +1,4 @@
-"""What every solver returns: prevalences with their certificates.
-
-Starting points: checking warm starts and keeping them where a problem has finite slopes.
-"""
+"""The result of every solver, prevalences with certificates, and the starting points of solvers."""
 
 from __future__ import annotations
 
@@ -12,6 +9,11 @@ from numpy.typing import NDArray
 
 from kdey.problems.interface import Array, Problem
 
+#: Share of the uniform prevalence that is mixed into a warm start with an infinite slope.
+BLEND = 1e-3
+#: Slopes beyond this count as infinite, because the curvature, their square, would overflow.
+STEEP = 1e100
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -21,14 +23,14 @@ class Solution:
     ----------
     prevalence : array of shape (n_bags, k)
     objective : array of shape (n_bags,)
-        The problem's own objective at ``prevalence``.
+        The objective of the problem at ``prevalence``.
     gap : array of shape (n_bags,)
         Certified bound on how far ``objective`` lies above its optimum; NaN where the problem
         has no certificate (it is not convex).
     n_iter : int64 array of shape (n_bags,)
     converged : bool array of shape (n_bags,)
-        Whether the gap reached the solver's tolerance (without certificate: whether the
-        iterations came to rest).
+        Whether the gap reached the tolerance of the solver (without certificate: whether the
+        iterations stopped changing).
     """
 
     prevalence: Array
@@ -52,19 +54,13 @@ class Solution:
         )
 
 
-def join(whole: Solution, which: NDArray[np.int64], part: Solution) -> Solution:
-    """Return ``whole`` with the bags at positions ``which`` replaced by those of ``part``."""
+def join(whole: Solution, positions: NDArray[np.int64], part: Solution) -> Solution:
+    """Return ``whole`` with the bags at ``positions`` replaced by those of ``part``."""
     if len(part) == len(whole):
         return part
     for target, source in zip(vars(whole).values(), vars(part).values(), strict=True):
-        target[which] = source
+        target[positions] = source
     return whole
-
-
-#: Share of the uniform prevalence blended into a warm start at which the slope is infinite.
-BLEND = 1e-3
-#: Slopes beyond this count as infinite: the curvature, their square, would be.
-STEEP = 1e100
 
 
 def check_start(start: Array | None, n_bags: int, n_classes: int) -> Array:

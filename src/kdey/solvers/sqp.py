@@ -1,9 +1,9 @@
-r"""Sequential quadratic programming on the simplex, for any problem, bags in lockstep.
+r"""Sequential quadratic programming on the simplex, for any problem and all bags together.
 
 Each iteration minimises the quadratic model g.(x - alpha) + (x - alpha)'H(x - alpha)/2 over the
-simplex (``active_set.py``) and backtracks along the step; with exact Hessians this is mix-SQP
-(Kim, Carbonetto, Stephens and Anitescu, 2020). It is the generic path: the separable problems
-have a native twin, see ``separable.py``.
+simplex (``quadratic.py``) and backtracks along the step; with exact Hessians this is mix-SQP
+(Kim, Carbonetto, Stephens and Anitescu, 2020). This is the generic solver; the separable problems
+also have a native one, see ``separable.py``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from kdey.solvers.solution import Solution, interior_start
 
 P = TypeVar("P", bound=Problem)
 
-#: Share of the promised decrease that a step must deliver (Armijo).
+#: Share of the promised decrease that a step must achieve (Armijo).
 SUFFICIENT = 1e-4
 #: Objectives closer than this (relative) are equal up to rounding.
 ROUNDING = 1e-14
-#: Without a certificate: the iterations rest once the model promises less than this.
+#: Without a certificate, iterations stop once the model promises a decrease below this.
 REST = 1e-12
+#: Largest number of times that a step is halved.
 HALVINGS = 40
-#: Curvature below this share of the spread of the slopes is made up for.
+#: Curvature below this share of the spread of the slopes is raised to it.
 FLAT = 1e-9
 
 
@@ -51,14 +52,18 @@ def solve_sqp(
         a decrease below 1e-12.
     max_iter : int
     start : array of shape (B, k), optional
-        Warm starts; the uniform prevalence where not given.
+        Warm starts; by default the uniform prevalence.
     polish : callable, optional
-        ``polish(problem, prevalences)`` gives prevalences at least as good; applied to the bags
-        whose step had to be shortened.
+        ``polish(problem, prevalences)`` returns prevalences that are at least as good; applied to
+        the bags whose step had to be shortened.
     n_threads : int
         For the quadratic programs.
+
+    Returns
+    -------
+    solution : Solution
     """
-    state = _State.begin(problem, start)
+    state = _State.initial(problem, start)
     part = problem
     for iteration in range(1, int(max_iter) + 1):
         keep = state.retire(part.gap(state.x[state.active]), tol)
@@ -70,15 +75,15 @@ def solve_sqp(
         _advance(part, state, polish, n_threads)
     gap = problem.gap(state.x)
     state.retire(gap[state.active], tol)
-    # The gap that is told decides: that of fewer bags at once can differ in its last digits.
-    held = state.converged & (not problem.convex)
-    converged = np.where(np.isnan(gap), held, gap <= tol)
+    # The gap that is returned decides; the last digits differ if fewer bags are evaluated.
+    rested = state.converged & (not problem.convex)
+    converged = np.where(np.isnan(gap), rested, gap <= tol)
     return Solution(state.x, problem.objective(state.x), gap, state.n_iter, converged)
 
 
 @dataclass(eq=False)
 class _State:
-    """Where every bag stands; ``active`` holds the positions of those still iterating."""
+    """Current points of all bags; ``active`` has the positions of those still iterating."""
 
     active: Indices
     x: Array
@@ -89,7 +94,7 @@ class _State:
     converged: NDArray[np.bool_]
 
     @classmethod
-    def begin(cls, problem: Problem, start: Array | None) -> _State:
+    def initial(cls, problem: Problem, start: Array | None) -> _State:
         n = problem.n_bags
         x = interior_start(problem, start)
         flags = np.zeros(n, dtype=np.bool_)
@@ -98,7 +103,7 @@ class _State:
         return cls(np.arange(n), x, value, gradient, flags, count, flags.copy())
 
     def retire(self, gap: Array, tol: float) -> Indices:
-        """Note which active bags are done; return the positions among them of the others."""
+        """Mark active bags that are done; return the positions of the others among the active."""
         resting = self.resting[self.active]
         with np.errstate(invalid="ignore"):
             reached = (gap <= tol) | (np.isnan(gap) & resting)
@@ -110,11 +115,11 @@ def _advance(
     problem: P, state: _State, polish: Callable[[P, Array], Array] | None, n_threads: int
 ) -> None:
     """Make one step of every active bag."""
-    where = state.active
-    x, g = state.x[where], state.gradient[where]
+    active = state.active
+    x, g = state.x[active], state.gradient[active]
     h = problem.hessian(x)
-    if polish is None:  # a likelihood, which has one, is curved along every prevalence
-        h = _curved(h, x, g)
+    if polish is None:  # likelihoods, which have one, are always curved
+        h = _with_curvature(h, x, g)
     linear = np.einsum("bij,bj->bi", h, x) - g
     z, _ = solve_programs(h, linear, simplex=True, start=x, passes=1, n_threads=n_threads)
     promise = _slope(g, z - x)
@@ -122,15 +127,15 @@ def _advance(
     shortened = np.flatnonzero(t < 1)
     if polish is not None and len(shortened):
         part = problem.take(shortened)
-        _put(part, state, where[shortened], polish(part, state.x[where[shortened]]))
+        _set_points(part, state, active[shortened], polish(part, state.x[active[shortened]]))
     stuck = (t == 0) & (polish is None)
-    state.resting[where] = stuck | (np.isnan(problem.gap(x)) & (-promise <= REST))
+    state.resting[active] = stuck | (np.isnan(problem.gap(x)) & (-promise <= REST))
 
 
-def _curved(hessian: Array, x: Array, gradient: Array) -> Array:
-    """Return the models with some curvature where they have next to none beside the slopes.
+def _with_curvature(hessian: Array, x: Array, gradient: Array) -> Array:
+    """Return the Hessian models, with curvature added if it is negligible beside the slopes.
 
-    A bag far from every class has such a model; the step still goes to the right vertex, and
+    A bag far from every class has such a model. The step then still leads to the right vertex and
     stays finite.
     """
     with np.errstate(invalid="ignore"):
@@ -145,10 +150,10 @@ def _curved(hessian: Array, x: Array, gradient: Array) -> Array:
 def _backtrack(problem: Problem, state: _State, z: Array, promise: Array) -> Array:
     """Move the active bags towards ``z`` as far as the objective falls; return the fractions.
 
-    A point with an infinite slope is refused too: no model can be made there.
+    A point with an infinite slope is rejected too, because it has no quadratic model.
     """
-    where = state.active
-    x, value = state.x[where], state.value[where]
+    active = state.active
+    x, value = state.x[active], state.value[active]
     slack = ROUNDING * (1.0 + np.abs(value))
     t = np.ones(len(x))
     pending = np.arange(len(x))
@@ -159,11 +164,11 @@ def _backtrack(problem: Problem, state: _State, z: Array, promise: Array) -> Arr
         trial = _on_simplex(x[pending] + step)
         new, gradient = part.objective(trial), part.gradient(trial)
         if problem.convex:
-            good = _falls(part, x[pending], step, gradient)
+            good = _is_decrease(part, x[pending], step, gradient)
         else:
             good = new <= value[pending] + SUFFICIENT * share * promise[pending] + slack[pending]
         good &= np.isfinite(gradient).all(axis=1)
-        done = where[pending[good]]
+        done = active[pending[good]]
         state.x[done], state.value[done], state.gradient[done] = (
             trial[good],
             new[good],
@@ -177,12 +182,12 @@ def _backtrack(problem: Problem, state: _State, z: Array, promise: Array) -> Arr
     return t
 
 
-def _falls(problem: Problem, x: Array, step: Array, gradient: Array) -> NDArray[np.bool_]:
-    """Whether a convex objective is sure to fall along ``step``, judged by slopes alone.
+def _is_decrease(problem: Problem, x: Array, step: Array, gradient: Array) -> NDArray[np.bool_]:
+    """Return whether a convex objective certainly falls along ``step``, judged by slopes.
 
-    The slope rises along the step, so half the sum of those at its middle and its end bounds the
-    change: unlike objective values it does not drown in rounding, nor in the tiny weight of a
-    row whose mixture the step all but removes.
+    The slope rises along the step, so half the sum of the slopes at its middle and its end bounds
+    the change. Unlike objective values, this bound is not lost in rounding, nor in the tiny weight
+    of a row whose mixture the step nearly removes.
     """
     end = _slope(gradient, step)
     middle = _slope(problem.gradient(_on_simplex(x + step / 2)), step)
@@ -190,7 +195,7 @@ def _falls(problem: Problem, x: Array, step: Array, gradient: Array) -> NDArray[
 
 
 def _slope(gradient: Array, step: Array) -> Array:
-    """Return gradient . step, exact also where all entries of the gradient are nearly equal.
+    """Return gradient . step, accurate also if all entries of the gradient are nearly equal.
 
     Steps sum to zero only up to rounding, so the gradient is taken relative to its least entry.
     """
@@ -199,9 +204,9 @@ def _slope(gradient: Array, step: Array) -> Array:
         return np.asarray(np.where(step == 0, 0.0, spread * step).sum(axis=1))
 
 
-def _put(problem: Problem, state: _State, where: Indices, x: Array) -> None:
-    state.x[where] = x
-    state.value[where], state.gradient[where] = problem.objective(x), problem.gradient(x)
+def _set_points(problem: Problem, state: _State, bags: Indices, x: Array) -> None:
+    state.x[bags] = x
+    state.value[bags], state.gradient[bags] = problem.objective(x), problem.gradient(x)
 
 
 def _on_simplex(x: Array) -> Array:

@@ -1,11 +1,10 @@
-"""Tables from CSV (also gzipped) and Parquet files, whole or in batches, through pyarrow.
+"""Tables in files: read from CSV (also gzipped) and Parquet, whole or in batches, and written.
 
-Tables to CSV, JSON and Parquet.
+pyarrow reads; CSV, JSON and Parquet are written.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -13,8 +12,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from kdey.tables.formats import csv_text
+
+if TYPE_CHECKING:
+    from kdey.tables.layout import Frame
+
+#: Formats that tables are written in.
+FORMATS = ("csv", "json", "parquet")
 #: Rows of a batch of a Parquet file.
 BATCH = 1 << 17
 #: What separates columns, the most frequent in the first line.
@@ -42,7 +48,7 @@ class TableFile:
 
     @classmethod
     def open(cls, path: str) -> TableFile:
-        """Return the table at ``path``, its kind told by its first bytes."""
+        """Return the table at ``path``; its first bytes say of which kind it is."""
         if path == "-":
             data = sys.stdin.buffer.read()
             return cls("standard input", data, _kind("standard input", data[:4096]))
@@ -53,24 +59,25 @@ class TableFile:
         except OSError as error:
             raise TableError(f"{path}: {error.strerror or error}") from error
 
-    def read(self, texts: Sequence[str] = ()) -> Any:
+    def read(self, texts: Sequence[str] = ()) -> Frame:
         """Return the whole table as a narwhals frame; ``texts`` are columns to keep as texts."""
         import narwhals as nw
 
         arrow = _arrow()
         try:
-            made = self._parquet().read() if self.kind == "parquet" else self._csv(texts)
-            names = made.column_names  # decoded here: arrow itself takes any bytes for a name
+            table = self._parquet().read() if self.kind == "parquet" else self._csv(texts)
+            names = table.column_names  # decoded here: arrow itself takes any bytes for a name
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise TableError(f"{self.name}: {_one_line(error)}") from error
         self._check(names)
-        if made.num_rows == 0:
+        if table.num_rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
-        return nw.from_native(made, eager_only=True)
+        frame: Frame = nw.from_native(table, eager_only=True)
+        return frame
 
     def batches(
         self, columns: Sequence[str] | None = None, texts: Sequence[str] = ()
-    ) -> Iterator[Any]:
+    ) -> Iterator[Frame]:
         """Iterate over the table as narwhals frames; only ``columns`` that it has are read.
 
         A Parquet file is read batch by batch, a CSV file at once.
@@ -85,8 +92,8 @@ class TableFile:
             file = self._parquet()
             self._check(file.schema_arrow.names)
             known = set(file.schema_arrow.names)
-            wanted = None if columns is None else [name for name in columns if name in known]
-            for batch in file.iter_batches(BATCH, columns=wanted):
+            read = None if columns is None else [name for name in columns if name in known]
+            for batch in file.iter_batches(BATCH, columns=read):
                 rows += batch.num_rows
                 yield nw.from_native(arrow.Table.from_batches([batch]), eager_only=True)
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -115,17 +122,14 @@ class TableFile:
 
         options = csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string()))
         try:
-            return csv.read_csv(self._stream(), self._read(True), self._parse(), options)
+            threads = csv.ReadOptions(use_threads=True)
+            return csv.read_csv(self._stream(), threads, self._parse_options(), options)
         except arrow.ArrowInvalid:
             # Only a reader of one thread knows at which line it stands.
-            return csv.read_csv(self._stream(), self._read(False), self._parse(), options)
+            single = csv.ReadOptions(use_threads=False)
+            return csv.read_csv(self._stream(), single, self._parse_options(), options)
 
-    def _read(self, threads: bool) -> Any:
-        from pyarrow import csv
-
-        return csv.ReadOptions(use_threads=threads)
-
-    def _parse(self) -> Any:
+    def _parse_options(self) -> Any:
         from pyarrow import csv
 
         with self._stream() as stream:
@@ -139,9 +143,9 @@ class TableFile:
         return arrow.input_stream(raw, compression="gzip" if self.kind == "gzip" else None)
 
     def _check(self, names: Sequence[str]) -> None:
-        twice = sorted({name for name in names if list(names).count(name) > 1})
-        if twice:
-            raise TableError(f"{self.name}: the column {twice[0]!r} is there twice: rename one")
+        repeated = sorted({name for name in names if list(names).count(name) > 1})
+        if repeated:
+            raise TableError(f"{self.name}: the column {repeated[0]!r} is there twice: rename one")
 
 
 def _kind(name: str, head: bytes) -> str:
@@ -168,11 +172,8 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-FORMATS = ("csv", "json", "parquet")
-
-
 def format_of(path: str | None, default: str = "csv") -> str:
-    """Return the format that a file's name asks for; an ending of another kind is an error."""
+    """Return the format that the ending of a file's name stands for; other endings are errors."""
     suffix = "" if path is None else Path(path).suffix.lower().removeprefix(".")
     if suffix and suffix not in FORMATS and suffix != "txt":
         raise ValueError(
@@ -196,11 +197,7 @@ def table_bytes(table: Any, format: str) -> bytes:
         names = table.column_names
         lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
         return "[\n{}\n]\n".format(",\n".join(lines)).encode()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")  # an empty cell where there is no value
-    writer.writerow(table.column_names)
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return csv_text(table.column_names, rows).encode()
 
 
 def _plain(value: Any) -> Any:

@@ -1,19 +1,28 @@
 """What a model fitted on a table takes of a table: which columns, and which texts they may hold.
 
 The layout goes with the model (as ``table_``, in plain values), so that columns are found by name
-wherever they stand, and texts keep the number that they had in training.
+wherever they stand, and texts keep the number that they had in training. Below it stand the
+questions that are asked of one column: does it hold numbers or texts, and which are missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from kdey.fitted import FittedQuantifier
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+#: A data frame of any library, as narwhals wraps it, and a column of one.
+Frame: TypeAlias = "nw.DataFrame[Any]"
+Series: TypeAlias = "nw.Series[Any]"
 
 #: A column of texts with more different ones than this is an identifier, not a feature.
 MOST_TEXTS = 200
@@ -45,8 +54,8 @@ class TableLayout:
     @classmethod
     def of(cls, quantifier: FittedQuantifier) -> TableLayout | None:
         """Return the layout that a quantifier carries; None: it was not fitted on a table."""
-        held = quantifier.table_layout
-        return None if held is None else cls(**held)
+        stored = quantifier.table_layout
+        return None if stored is None else cls(**stored)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,8 +67,8 @@ class TableLayout:
         """Columns of X that hold numbers of texts."""
         return [i for i, name in enumerate(self.features) if name in (self.texts or {})]
 
-    def matrix(self, frame: Any, first: int = 1) -> NDArray[np.float64]:
-        """Return the features of a narwhals frame as numbers, shape (m, d).
+    def matrix(self, frame: Frame, first: int = 1) -> NDArray[np.float64]:
+        """Return the features of a frame as numbers, shape (m, d).
 
         NaN where a value is missing; a text is the number that it has among those of training,
         -1 where training lacks it. ``first`` is the number of the frame's first row, for messages.
@@ -68,128 +77,135 @@ class TableLayout:
         out = np.empty((len(frame), len(self.features)))
         for i, name in enumerate(self.features):
             texts = (self.texts or {}).get(name)
-            series = frame[name]
+            column = frame[name]
             if texts is None:
-                out[:, i] = numbers(series, first=first)
+                out[:, i] = numbers(column, first=first)
             else:
-                out[:, i] = _positions(series, texts)
+                out[:, i] = _text_numbers(column, texts)
         return out
 
 
-def learn_layout(frame: Any, label: str, features: tuple[str, ...]) -> TableLayout:
-    """Return the layout of features of a narwhals frame: which hold numbers, which texts."""
+def learn_layout(frame: Frame, label: str, features: tuple[str, ...]) -> TableLayout:
+    """Return the layout of features of a frame: which hold numbers, which texts."""
     texts = {}
     for name in features:
-        series = frame[name]
-        if is_number(series):
-            continue
-        if not is_text(series):
-            raise ValueError(
-                f"column {name!r} holds {_kind(series)}, which is no feature: leave it out with "
-                f"--ignore {name}"
-            )
-        values = [value for value in series.to_list() if not _absent(value)]
-        share = np.mean([_is_float(value) for value in values]) if values else 0.0
-        if share == 1.0:  # numbers that came as texts
-            continue
-        if share > 0.5:
-            raise ValueError(
-                f"column {name!r} holds numbers, but {_odd_one(series)}: mend the value, make it "
-                f"empty if it is missing, or leave the column out with --ignore {name}"
-            )
-        found = sorted({str(value) for value in values})
-        if len(found) > min(MOST_TEXTS, max(2, len(series) // 2)):
-            raise ValueError(
-                f"column {name!r} holds {len(found)} different texts in {len(series)} rows "
-                f"({_odd_one(series)}): mend its values if they should be numbers, or leave it "
-                f"out with --ignore {name}"
-            )
-        texts[name] = tuple(found)
+        different = _different_texts(frame[name])
+        if different is not None:
+            texts[name] = different
     return TableLayout(label, features, texts)
 
 
-def require(frame: Any, names: tuple[str, ...] | list[str], what: str = "column") -> None:
-    """Raise unless a narwhals frame has all columns named."""
+def _different_texts(column: Series) -> tuple[str, ...] | None:
+    """Return the different texts of a feature, sorted; None: it holds numbers."""
+    name = column.name
+    if is_number(column):
+        return None
+    if not is_text(column):
+        raise ValueError(
+            f"column {name!r} holds {_kind(column)}, which is no feature: leave it out with "
+            f"--ignore {name}"
+        )
+    values = [value for value in column.to_list() if not _is_missing(value)]
+    share = np.mean([_is_float(value) for value in values]) if values else 0.0
+    if share == 1.0:  # numbers that came as texts
+        return None
+    if share > 0.5:
+        raise ValueError(
+            f"column {name!r} holds numbers, but {_first_text(column)}: mend the value, make it "
+            f"empty if it is missing, or leave the column out with --ignore {name}"
+        )
+    different = sorted({str(value) for value in values})
+    if len(different) > min(MOST_TEXTS, max(2, len(column) // 2)):
+        raise ValueError(
+            f"column {name!r} holds {len(different)} different texts in {len(column)} rows "
+            f"({_first_text(column)}): mend its values if they should be numbers, or leave it "
+            f"out with --ignore {name}"
+        )
+    return tuple(different)
+
+
+def require(frame: Frame, names: Sequence[str], what: str = "column") -> None:
+    """Raise unless a frame has all columns named."""
     absent = [name for name in names if name not in frame.columns]
     if absent:
         shown = ", ".join(frame.columns[:30]) + (", ..." if len(frame.columns) > 30 else "")
         several = "s" if len(absent) > 1 else ""
-        alike = get_close_matches(absent[0], frame.columns, n=1)
-        hint = f" (did you mean {alike[0]!r}?)" if alike else ""
+        similar = get_close_matches(str(absent[0]), frame.columns, n=1)
+        hint = f" (did you mean {similar[0]!r}?)" if similar else ""
         raise ValueError(
             f"no {what}{several} {', '.join(map(repr, absent[:8]))}"
             f"{', ...' if len(absent) > 8 else ''}{hint}; the table has {shown}"
         )
 
 
-def numbers(series: Any, dtype: Any = np.float64, first: int = 1) -> NDArray[np.floating]:
-    """Return a narwhals series as floats, NaN where missing; raise naming the row of a text.
+def numbers(column: Series, dtype: DTypeLike = np.float64, first: int = 1) -> NDArray[np.floating]:
+    """Return a column as floats, NaN where missing; raise naming the row of a text.
 
-    ``first`` is the number of the series' first row.
+    ``first`` is the number of the column's first row.
     """
-    if is_number(series):
-        return _floats(series, dtype)
-    if not is_text(series):
-        raise ValueError(f"column {series.name!r} must hold numbers, but holds {_kind(series)}")
-    values = series.to_list()
+    if is_number(column):
+        return _floats(column, dtype)
+    if not is_text(column):
+        raise ValueError(f"column {column.name!r} must hold numbers, but holds {_kind(column)}")
+    values = column.to_list()
     try:
-        return np.array([np.nan if _absent(v) else float(v) for v in values], dtype=dtype)
+        return np.array([np.nan if _is_missing(v) else float(v) for v in values], dtype=dtype)
     except ValueError:
         raise ValueError(
-            f"column {series.name!r} must hold numbers, but {_odd_one(series, first)}"
+            f"column {column.name!r} must hold numbers, but {_first_text(column, first)}"
         ) from None
 
 
-def is_number(series: Any) -> bool:
-    """Whether a narwhals series holds numbers or truth values."""
+def is_number(column: Series) -> bool:
+    """Return whether a column holds numbers or truth values."""
     import narwhals as nw
 
-    return bool(series.dtype.is_numeric() or series.dtype == nw.Boolean)
+    return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean)
 
 
-def is_text(series: Any) -> bool:
-    """Whether a narwhals series holds texts, or nothing at all."""
+def is_text(column: Series) -> bool:
+    """Return whether a column holds texts, or nothing at all."""
     import narwhals as nw
 
     # A column without a single value has no type worth the name.
-    known = series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object)
-    return known or series.null_count() == len(series)
+    known = column.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object)
+    return known or column.null_count() == len(column)
 
 
-def missing_in(series: Any) -> NDArray[np.bool_]:
-    """Return which entries of a narwhals series are missing: null, or NaN."""
-    null = series.is_null().to_numpy().astype(np.bool_)
-    if series.dtype.is_float():
-        null = null | np.isnan(_floats(series, np.float64))
-    elif is_text(series):
-        null = null | np.array([_absent(value) for value in series.to_list()], dtype=np.bool_)
+def missing_in(column: Series) -> NDArray[np.bool_]:
+    """Return which entries of a column are missing: null, or NaN."""
+    null = column.is_null().to_numpy().astype(np.bool_)
+    if column.dtype.is_float():
+        null = null | np.isnan(_floats(column, np.float64))
+    elif is_text(column):
+        null = null | np.array([_is_missing(value) for value in column.to_list()], dtype=np.bool_)
     return np.asarray(null)
 
 
-def _floats(series: Any, dtype: Any) -> NDArray[np.floating]:
-    if series.null_count() == 0:
-        return np.asarray(series.to_numpy(), dtype=dtype)
+def _floats(column: Series, dtype: DTypeLike) -> NDArray[np.floating]:
+    if column.null_count() == 0:
+        return np.asarray(column.to_numpy(), dtype=dtype)
     import narwhals as nw
 
-    filled = series.cast(nw.Float64).fill_null(float("nan"))
+    filled = column.cast(nw.Float64).fill_null(float("nan"))
     return np.asarray(filled.to_numpy(), dtype=dtype)
 
 
-def _positions(series: Any, texts: tuple[str, ...]) -> NDArray[np.float64]:
-    position = {text: float(number) for number, text in enumerate(texts)}
+def _text_numbers(column: Series, texts: tuple[str, ...]) -> NDArray[np.float64]:
+    number = {text: float(i) for i, text in enumerate(texts)}
     return np.array(
-        [np.nan if _absent(v) else position.get(str(v), -1.0) for v in series.to_list()]
+        [np.nan if _is_missing(v) else number.get(str(v), -1.0) for v in column.to_list()]
     )
 
 
-def _absent(value: Any) -> bool:
-    return value is None or value == "" or value != value
+def _is_missing(value: Any) -> bool:
+    return bool(value is None or value == "" or value != value)
 
 
-def _odd_one(series: Any, first: int = 1) -> str:
-    """Return where a series first holds a text that is no number."""
-    for row, value in enumerate(series.to_list(), start=first):
-        if not _absent(value) and not _is_float(value):
+def _first_text(column: Series, first: int = 1) -> str:
+    """Return where a column first holds a text that is no number."""
+    for row, value in enumerate(column.to_list(), start=first):
+        if not _is_missing(value) and not _is_float(value):
             return f"row {row} has {str(value)[:40]!r}"
     return "all of them look like numbers"
 
@@ -202,5 +218,5 @@ def _is_float(value: Any) -> bool:
     return True
 
 
-def _kind(series: Any) -> str:
-    return f"values of type {series.dtype}"
+def _kind(column: Series) -> str:
+    return f"values of type {column.dtype}"

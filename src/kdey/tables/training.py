@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.tables.layout import TableLayout, is_number, learn_layout, missing_in, numbers, require
+from kdey.tables.layout import (
+    Frame,
+    Series,
+    TableLayout,
+    is_number,
+    learn_layout,
+    missing_in,
+    numbers,
+    require,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +42,7 @@ class TrainingTable:
 
 
 def training_table(
-    frame: Any,
+    frame: Frame,
     label: str,
     *,
     features: Sequence[str] = (),
@@ -41,7 +50,7 @@ def training_table(
     scores: Sequence[str] = (),
     missing: str = "error",
 ) -> TrainingTable:
-    """Return the training data of a narwhals frame.
+    """Return the training data of a frame.
 
     Parameters
     ----------
@@ -76,45 +85,45 @@ def training_table(
     return TrainingTable(X, y[usable], layout, int((~usable).sum()))
 
 
-def table_labels(frame: Any, label: str, classes: NDArray[Any]) -> NDArray[Any]:
+def table_labels(frame: Frame, label: str, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the labels of a table, all of which must be among ``classes``."""
     require(frame, [label], "label column")
     known = np.asarray(classes)
-    y = _as(known, _labels(frame[label]))
+    y = _in_type_of(known, _labels(frame[label]))
     check_known(y, known, label)
     return y
 
 
 def check_known(y: NDArray[Any], classes: NDArray[Any], label: str, first: int = 1) -> None:
     """Raise where a label is not among ``classes``; ``first`` is the number of the first row."""
-    strange = ~np.isin(y, classes)
-    if strange.any():
-        row = int(np.argmax(strange))
+    unknown = ~np.isin(y, classes)
+    if unknown.any():
+        row = int(np.argmax(unknown))
         raise ValueError(
-            f"column {label!r} has the class {_word(y[row])!r} in row {row + first}, which "
-            f"training lacks ({int(strange.sum())} such rows): leave them out, or fit on them too"
+            f"column {label!r} has the class {_plain(y[row])!r} in row {row + first}, which "
+            f"training lacks ({int(unknown.sum())} such rows): leave them out, or fit on them too"
         )
 
 
-def labels_seen(frame: Any, label: str, classes: NDArray[Any], first: int = 1) -> NDArray[Any]:
+def labels_seen(frame: Frame, label: str, classes: NDArray[Any], first: int = 1) -> NDArray[Any]:
     """Return the labels of a table that need not have any, as ``classes`` writes them.
 
     Raises where one of them is not among ``classes``.
     """
-    gone, known = missing_in(frame[label]), np.asarray(classes)
-    y = np.full(len(gone), known[0], dtype=object)
-    if not gone.all():
-        y[~gone] = _as(known, _labels(frame[label].filter((~gone).tolist())))
+    missing, known = missing_in(frame[label]), np.asarray(classes)
+    y = np.full(len(missing), known[0], dtype=object)
+    if not missing.all():
+        y[~missing] = _in_type_of(known, _labels(frame[label].filter((~missing).tolist())))
         check_known(y, known.astype(object), label, first)
-    return y[~gone]
+    return y[~missing]
 
 
-def _word(label: Any) -> Any:
+def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _as(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-    """Return labels in the type of the classes: 1 and "1" are the same word in a CSV file."""
+def _in_type_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """Return labels in the type of the classes: 1 and "1" are the same text in a CSV file."""
     if y.dtype.kind == classes.dtype.kind:
         return y
     if classes.dtype.kind == "U":
@@ -125,36 +134,36 @@ def _as(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         return y.astype(object)
 
 
-def _labels(series: Any) -> NDArray[Any]:
-    gone = missing_in(series)
-    if gone.any():
+def _labels(column: Series) -> NDArray[Any]:
+    missing = missing_in(column)
+    if missing.any():
         raise ValueError(
-            f"column {series.name!r} has no label in row {int(np.argmax(gone)) + 1} "
-            f"({int(gone.sum())} rows lack one): leave them out or label them"
+            f"column {column.name!r} has no label in row {int(np.argmax(missing)) + 1} "
+            f"({int(missing.sum())} rows lack one): leave them out or label them"
         )
-    if not is_number(series):
-        return np.array([str(value) for value in series.to_list()])
-    values: NDArray[Any] = series.to_numpy()
+    if not is_number(column):
+        return np.array([str(value) for value in column.to_list()])
+    values: NDArray[Any] = column.to_numpy()
     if values.dtype.kind == "f" and (values % 1 != 0).any():
         row = int(np.argmax(values % 1 != 0))
         raise ValueError(
-            f"column {series.name!r} must hold classes, but row {row + 1} has {values[row]}"
+            f"column {column.name!r} must hold classes, but row {row + 1} has {values[row]}"
         )
     return values.astype(np.int64) if values.dtype.kind in "fiu" else values
 
 
-def usable_rows(frame: Any, names: Sequence[str], missing: str) -> NDArray[np.bool_]:
+def usable_rows(frame: Frame, names: Sequence[str], missing: str) -> NDArray[np.bool_]:
     """Return which rows have a value in all columns named; raise where ``missing`` is "error"."""
     usable = np.ones(len(frame), dtype=np.bool_)
     for name in names:
-        gone = missing_in(frame[name])
-        if gone.any() and missing == "error":
+        empty = missing_in(frame[name])
+        if empty.any() and missing == "error":
             raise ValueError(
-                f"column {name!r} has no value in row {int(np.argmax(gone)) + 1} "
-                f"({int(gone.sum())} rows lack one): mend them, leave the column out with "
+                f"column {name!r} has no value in row {int(np.argmax(empty)) + 1} "
+                f"({int(empty.sum())} rows lack one): mend them, leave the column out with "
                 f"--ignore {name}, or such rows with --missing drop"
             )
-        usable &= ~gone
+        usable &= ~empty
     if not usable.any():
         raise ValueError("every row lacks a value in some column: nothing is left")
     return usable

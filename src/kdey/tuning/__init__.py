@@ -1,15 +1,21 @@
-"""Parameters chosen from the training posteriors: bandwidth, geometry, number of bins.
+"""Automatic choice of parameters from the training posteriors: bandwidth, geometry, bins.
 
-``hold_outs`` cuts the training posteriors into parts and draws tuning bags from each, ``score``
-evaluates settings on them with the templates of the other parts, ``search`` walks a lattice of
-values from coarse to fine, ``kernel`` and ``bins`` are the row specs that use them, ``tuning``
-holds what was tried and chosen, ``display`` draws it. See ``docs/automatic.md`` for the criterion.
+``hold_outs`` divides the training posteriors into parts and draws tuning bags from each; ``search``
+evaluates settings on them, with templates from the other parts, and walks a lattice of values from
+coarse to fine; ``kernel``, ``bins`` and ``choice`` are the row specs that choose; ``result`` has
+the record of what was tried and chosen. ``docs/automatic.md`` describes the criterion.
 """
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from typing import Any
 
 from kdey.tuning.bins import AutomaticBins
 from kdey.tuning.choice import AutomaticChoice
 from kdey.tuning.kernel import AutomaticKernel
-from kdey.tuning.result import Tuning, TuningDisplay, TuningWarning
+from kdey.tuning.result import Tuning, TuningWarning
 from kdey.tuning.search import TuningPlan
 
 __all__ = [
@@ -17,7 +23,18 @@ __all__ = [
     "AutomaticChoice",
     "AutomaticKernel",
     "Tuning",
-    "TuningDisplay",
     "TuningPlan",
     "TuningWarning",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return the display under the name it had in 0.1.0."""
+    if name != "TuningDisplay":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        f"{__name__}.{name} is now kdey.plots.{name}; the old name goes with kdey 0.4",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return getattr(import_module("kdey.plots"), name)

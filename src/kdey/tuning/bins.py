@@ -1,4 +1,4 @@
-"""The number of bins of histograms, chosen at ``fit``."""
+"""Automatic choice of the number of bins of histograms, at ``fit``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from kdey.rows.composite import StackedSpec
 from kdey.rows.histogram import HistogramSpec
 from kdey.rows.interface import RowMap, RowSpec, TuningEffort
 from kdey.tuning.hold_outs import Array, make_hold_outs
-from kdey.tuning.result import Tuning, TuningWarning, one_trial
+from kdey.tuning.result import Tuning, TuningWarning, make_trial
 from kdey.tuning.search import Lattice, Scorer, TuningPlan, best_place
 
-#: Lattice places stand for 2^(place / 2) bins: 2, 3, 4, 6, 8, ... 91, 128; every second one first.
+#: Place p stands for 2^(p / 2) bins: 2, 3, 4, 6, 8, ... 91, 128. The coarse grid has every second
+#: place, and one round of stride 1 refines it.
 _LOW, _HIGH, _COARSE, _STRIDES = 2, 14, (4, 6, 8, 10, 12), (1,)
+#: Number of bins if nothing can be learnt.
 _FALLBACK = 8
 
 
@@ -31,10 +33,10 @@ class AutomaticBins(RowSpec):
     rows : HistogramSpec
         Its number of bins is a placeholder.
     matching : Matching
-        How bags are matched, and so judged.
+        The matching with which candidates are evaluated.
     plan : TuningPlan
     stacked : bool
-        Whether the matching takes stacked rows (HDy, HDx); the stack then has one part.
+        Whether the matching needs stacked rows (HDy, HDx); the stack then has one part.
     effort : TuningEffort
     """
 
@@ -45,13 +47,13 @@ class AutomaticBins(RowSpec):
     effort: TuningEffort = field(default_factory=TuningEffort)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
-        """Choose, and return the fitted row map of the choice."""
+        """Choose the number of bins, and return the fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
-        """Return what was tried and chosen, and the row spec of the choice."""
+        """Return the record of the choice, and the row spec with the chosen number of bins."""
         plan, seed = self.plan, self.plan.seed()
         parts = make_hold_outs(training, n_classes, plan.bag_size, seed, self.effort)
         if not parts or float(np.ptp(training.required(), axis=0).max()) == 0.0:
@@ -62,11 +64,11 @@ class AutomaticBins(RowSpec):
             return scorer.errors([self._spec(_bins(place)) for place in places])
 
         lattice = Lattice(errors_at, _LOW, _HIGH, step=2)
-        found = lattice.refine(lattice.scan(_COARSE), _STRIDES)
-        chosen = best_place(found)
+        errors = lattice.refine(lattice.scan(_COARSE), _STRIDES)
+        chosen = best_place(errors)
         trials = tuple(
-            one_trial("histograms", {}, _bins(p), found[p], float(p == chosen))
-            for p in sorted(found)
+            make_trial("histograms", {}, _bins(p), errors[p], float(p == chosen))
+            for p in sorted(errors)
         )
         n_bags = sum(len(part.bags) for part in parts)
         tuning = Tuning(
@@ -86,7 +88,7 @@ class AutomaticBins(RowSpec):
             TuningWarning,
             stacklevel=2,
         )
-        trial = one_trial("histograms", {}, _FALLBACK, np.full(1, np.nan), 1.0)
+        trial = make_trial("histograms", {}, _FALLBACK, np.full(1, np.nan), 1.0)
         plan = self.plan
         tuning = Tuning(
             *("n_bins", (trial,), plan.metric.name, plan.bag_size, 0, seed),

@@ -1,4 +1,4 @@
-"""Any parameter of a row spec, chosen at ``fit`` among a few candidates."""
+"""Automatic choice of any parameter of a row spec among a few candidates, at ``fit``."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap, RowSpec
 from kdey.tuning.hold_outs import make_hold_outs
-from kdey.tuning.result import Tuning, TuningWarning, one_trial
+from kdey.tuning.result import Tuning, TuningWarning, make_trial
 from kdey.tuning.search import Scorer, TuningPlan
 
 
 @dataclass(frozen=True)
 class AutomaticChoice(RowSpec):
-    """Row spec that is the best of several on bags held out from the training posteriors.
+    """Row spec that selects the best of several specs on bags from held-out training posteriors.
 
-    For a method of your own: ``row_spec`` returns one of these where a parameter is left open.
+    For new methods: ``row_spec`` returns one of these if a parameter is to be chosen automatically.
 
     Attributes
     ----------
     parameter : str
         Name of the parameter, for the record.
     candidates : mapping from values of the parameter to row specs
-        Where nothing can be learnt, the first one is used, with a :class:`TuningWarning`.
+        If nothing can be learnt, the first one is used, with a :class:`TuningWarning`.
     matching : Matching
-        How bags are matched, and so judged.
+        The matching with which candidates are evaluated.
     plan : TuningPlan
-        Which error is to be small, on bags of which size.
+        The error to minimise, and the expected size of bags.
     """
 
     parameter: str
@@ -45,13 +45,13 @@ class AutomaticChoice(RowSpec):
             raise ValueError(f"{self.parameter}: at least one candidate is needed")
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
-        """Choose, and return the fitted row map of the choice."""
+        """Choose a candidate, and return its fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
-        """Return what was tried and chosen, and the row spec of the choice."""
+        """Return the record of the choice, and the row spec that was chosen."""
         plan, seed = self.plan, self.plan.seed()
         values, specs = list(self.candidates), list(self.candidates.values())
         hold_outs = make_hold_outs(training, n_classes, plan.bag_size, seed, specs[0].tuning_effort)
@@ -61,7 +61,7 @@ class AutomaticChoice(RowSpec):
         errors = scorer.errors([spec.for_tuning(seed) for spec in specs])
         best = int(np.argmin(errors.mean(axis=1)))
         trials = tuple(
-            one_trial(self.parameter, {}, value, row, float(number == best))
+            make_trial(self.parameter, {}, value, row, float(number == best))
             for number, (value, row) in enumerate(zip(values, errors, strict=True))
         )
         n_bags = sum(len(hold_out.bags) for hold_out in hold_outs)
@@ -80,7 +80,7 @@ class AutomaticChoice(RowSpec):
             TuningWarning,
             stacklevel=2,
         )
-        trial = one_trial(self.parameter, {}, value, np.full(1, np.nan), 1.0)
+        trial = make_trial(self.parameter, {}, value, np.full(1, np.nan), 1.0)
         plan = self.plan
         return Tuning(
             *(self.parameter, (trial,), plan.metric.name, plan.bag_size, 0, seed),

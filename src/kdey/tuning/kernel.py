@@ -1,4 +1,4 @@
-"""Bandwidth and geometry of a kernel, chosen at ``fit``."""
+"""Automatic choice of the bandwidth and the geometry of a kernel, at ``fit``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from kdey.rows.composite import CommitteeSpec
 from kdey.rows.interface import RowMap, RowSpec
 from kdey.rows.references import KernelRowSpec, median_nearest
 from kdey.tuning.hold_outs import Array, make_hold_outs
-from kdey.tuning.result import Trial, Tuning, TuningWarning, committee_weights, one_trial
-from kdey.tuning.search import Found, Lattice, Scorer, TuningPlan, best_place, smallest
+from kdey.tuning.result import Trial, Tuning, TuningWarning, committee_weights, make_trial
+from kdey.tuning.search import Lattice, PlaceErrors, Scorer, TuningPlan, best_place, smallest_error
 
 #: Shrinkages tried with log-ratios.
 SHRINKAGES = (1e-5, 1e-3, 1e-2, 5e-2)
-#: Lattice places per doubling of the bandwidth; the coarse grid has one, then two rounds refine.
+#: Places of the lattice per doubling of the bandwidth. The coarse grid has one place per doubling,
+#: and two rounds refine it.
 _PER_OCTAVE, _STRIDES = 4, (2, 1)
-#: Places of the coarse grid, an octave apart, from half the spread of the posteriors downwards; and
-#: how far below the spread a bandwidth may ever be.
+#: Number of places of the coarse grid, an octave apart, from half the spread of the posteriors
+#: downwards; and the largest number of octaves between the spread and any bandwidth.
 _OCTAVES, _MOST_OCTAVES = 7, 20
-#: A geometry is refined where its best coarse error is within this factor of the best of all.
+#: A geometry is refined if its best coarse error is at most this factor above the best of all.
 _WORTH_REFINING = 1.35
-#: The bandwidth where nothing can be learnt: the middle of the paper's grid.
+#: The bandwidth if nothing can be learnt: the middle of the grid of the paper.
 _FALLBACK = 0.1
 
 
@@ -47,7 +48,7 @@ class Geometry:
 
 
 def geometries(kernel: str, shrinkage: float | str) -> tuple[Geometry, ...]:
-    """Return the geometries that the parameters leave open; "auto" leaves all."""
+    """Return the candidate geometries for the parameters; "auto" means all of them."""
     amounts = SHRINKAGES if shrinkage == "auto" else (float(shrinkage),)
     plain = (Geometry("gaussian", DEFAULT_SHRINKAGE),)
     if kernel == "gaussian":
@@ -59,19 +60,19 @@ def geometries(kernel: str, shrinkage: float | str) -> tuple[Geometry, ...]:
 
 @dataclass(frozen=True)
 class AutomaticKernel(RowSpec):
-    """Row spec whose bandwidth, and where left open geometry, are chosen from the training rows.
+    """Row spec whose bandwidth, and geometry if it is free, are chosen from the training rows.
 
     Attributes
     ----------
     rows : KernelRowSpec
-        The rows to choose for; its bandwidth and geometry are placeholders.
+        The rows of the method; their bandwidth and geometry are placeholders.
     geometries : tuple of Geometry
     matching : Matching
-        How bags are matched, and so judged.
+        The matching with which candidates are evaluated.
     plan : TuningPlan
     committee : bool
-        Average the geometries, each at its best bandwidth, by :func:`committee_weights`; else the
-        best one alone.
+        Whether to average the geometries, each at its best bandwidth, with the weights of
+        ``committee_weights``; otherwise the best one is used.
     """
 
     rows: KernelRowSpec
@@ -81,29 +82,29 @@ class AutomaticKernel(RowSpec):
     committee: bool
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
-        """Choose, and return the fitted row map of the choice."""
+        """Choose bandwidth and geometry, and return the fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
-        """Return what was tried and chosen, and the row spec of the choice."""
+        """Return the record of the choice, and the row spec with the chosen parameters."""
         seed = self.plan.seed()
         effort = self.rows.tuning_effort
-        parts = make_hold_outs(training, n_classes, self.plan.bag_size, seed, effort)
-        reason = _hopeless(training, len(parts))
+        hold_outs = make_hold_outs(training, n_classes, self.plan.bag_size, seed, effort)
+        reason = _reason_to_fall_back(training, len(hold_outs))
         if reason is not None:
             return self._fall_back(reason, seed)
-        scorer = Scorer(parts, self.matching, self.plan.metric, self.plan.bag_size, n_threads)
-        found = self._search(training, scorer, seed)
-        trials = self._judge(found)
-        n_bags = sum(len(part.bags) for part in parts)
+        scorer = Scorer(hold_outs, self.matching, self.plan.metric, self.plan.bag_size, n_threads)
+        results = self._search(training, scorer, seed)
+        trials = self._make_trials(results)
+        n_bags = sum(len(hold_out.bags) for hold_out in hold_outs)
         tuning = self._tuning(trials, n_bags, seed, scorer.baseline())
-        return tuning, self._settled(tuning)
+        return tuning, self._chosen_spec(tuning)
 
-    def _search(self, training: TrainingPosteriors, scorer: Scorer, seed: int) -> list[Found]:
-        """Return what was found of each geometry, refined where it may matter."""
-        lattices, found = [], []
+    def _search(self, training: TrainingPosteriors, scorer: Scorer, seed: int) -> list[PlaceErrors]:
+        """Return the errors of each geometry at the places that were evaluated."""
+        lattices, results = [], []
         weights = training.weights
         used = slice(None) if weights is None else weights > 0
         distinct = np.unique(training.required()[used], axis=0)
@@ -112,28 +113,30 @@ class AutomaticKernel(RowSpec):
             errors_at = partial(self._errors_at, scorer, geometry, seed)
             lattices.append(Lattice(errors_at, low, high, _PER_OCTAVE))
             top = _PER_OCTAVE * (high // _PER_OCTAVE - 1)
-            found.append(lattices[-1].scan([top - _PER_OCTAVE * i for i in range(_OCTAVES)][::-1]))
-        limit = _WORTH_REFINING * min(smallest(one) for one in found)
+            results.append(
+                lattices[-1].scan([top - _PER_OCTAVE * i for i in range(_OCTAVES)][::-1])
+            )
+        limit = _WORTH_REFINING * min(smallest_error(errors) for errors in results)
         return [
-            lattice.refine(one, _STRIDES) if smallest(one) <= limit else one
-            for lattice, one in zip(lattices, found, strict=True)
+            lattice.refine(errors, _STRIDES) if smallest_error(errors) <= limit else errors
+            for lattice, errors in zip(lattices, results, strict=True)
         ]
 
     def _errors_at(self, scorer: Scorer, geometry: Geometry, seed: int, places: list[int]) -> Array:
         return scorer.errors([self._trial_spec(geometry, place, seed) for place in places])
 
-    def _judge(self, found: list[Found]) -> tuple[Trial, ...]:
-        """Return all trials, with the weights of those that make the estimate."""
-        weights = committee_weights([smallest(one) for one in found], self.committee)
+    def _make_trials(self, results: list[PlaceErrors]) -> tuple[Trial, ...]:
+        """Return all trials; those that contribute to the estimate have positive weights."""
+        weights = committee_weights([smallest_error(errors) for errors in results], self.committee)
         trials = []
-        for geometry, places, weight in zip(self.geometries, found, weights, strict=True):
-            chosen = best_place(places)
+        for geometry, errors, weight in zip(self.geometries, results, weights, strict=True):
+            chosen = best_place(errors)
             params = {"kernel": geometry.kernel, "shrinkage": geometry.shrinkage}
             trials += [
-                one_trial(
-                    str(geometry), params, _bandwidth(p), places[p], weight if p == chosen else 0.0
+                make_trial(
+                    str(geometry), params, _bandwidth(p), errors[p], weight if p == chosen else 0.0
                 )
-                for p in sorted(places)
+                for p in sorted(errors)
             ]
         return tuple(trials)
 
@@ -150,7 +153,7 @@ class AutomaticKernel(RowSpec):
             "bandwidth", trials, plan.metric.name, plan.bag_size, n_bags, seed, baseline, reason
         )
 
-    def _settled(self, tuning: Tuning) -> RowSpec:
+    def _chosen_spec(self, tuning: Tuning) -> RowSpec:
         specs = tuple(
             self._spec(Geometry(**dict(trial.params)), trial.value) for trial in tuning.members
         )
@@ -180,17 +183,17 @@ class AutomaticKernel(RowSpec):
         )
         params = {"kernel": geometry.kernel, "shrinkage": geometry.shrinkage}
         unknown = np.full(1, np.nan)
-        trial = one_trial(str(geometry), params, _FALLBACK, unknown, 1.0)
+        trial = make_trial(str(geometry), params, _FALLBACK, unknown, 1.0)
         tuning = self._tuning((trial,), 0, seed, math.nan, reason)
-        return tuning, self._settled(tuning)
+        return tuning, self._chosen_spec(tuning)
 
 
 def _bandwidth(place: int) -> float:
     return math.pow(2.0, place / _PER_OCTAVE)
 
 
-def _hopeless(training: TrainingPosteriors, n_hold_outs: int) -> str | None:
-    """Return why nothing can be chosen, if so."""
+def _reason_to_fall_back(training: TrainingPosteriors, n_hold_outs: int) -> str | None:
+    """Return why nothing can be chosen; None if a choice is possible."""
     points = training.required()
     if float(np.ptp(points, axis=0).max()) < 1e-9:
         return "they are all equal"
@@ -202,11 +205,11 @@ def _hopeless(training: TrainingPosteriors, n_hold_outs: int) -> str | None:
 def _range(
     training: TrainingPosteriors, distinct: NDArray[np.floating], geometry: Geometry
 ) -> tuple[int, int]:
-    """Return the smallest and largest place of bandwidths that say anything in this geometry.
+    """Return the smallest and the largest useful place of the bandwidth in this geometry.
 
-    Above the spread of the posteriors all class densities look alike; below a tenth of the typical
-    distance between distinct neighbours they shrink to nearest neighbours. The lattice is absolute,
-    so that data that differ by rounding get the same bandwidths.
+    Above the spread of the posteriors all class densities are nearly equal; below a tenth of the
+    typical distance between distinct neighbours they shrink to nearest neighbours. The lattice does
+    not depend on the data, so that data that differ by rounding get the same bandwidths.
     """
     points = np.asarray(
         transform(training.required(), geometry.kernel, geometry.shrinkage), dtype=np.float64

@@ -1,8 +1,7 @@
-"""What an automatic choice is made for: which error, on bags of which size, by which seed.
+"""Search for a setting: the user's criterion, errors on the hold-outs, and a coarse-to-fine search.
 
-Errors of settings on the hold-outs.
-
-Coarse-to-fine search over a lattice of values.
+A :class:`TuningPlan` has the error and the bag size to choose for, a :class:`Scorer` evaluates row
+specs on the hold-outs, and a :class:`Lattice` decides which values are evaluated.
 """
 
 from __future__ import annotations
@@ -24,19 +23,24 @@ from kdey.rows.interface import RowSpec, families, rows_of_family
 from kdey.rows.references import BandwidthWarning
 from kdey.tuning.hold_outs import Array, HoldOut
 
+#: From each evaluated place of a lattice to its errors per bag, shape (n_bags,).
+PlaceErrors: TypeAlias = "dict[int, Array]"
+#: Number of steps by which the coarse grid may be extended if the best value is at its edge.
+_MOST_EXTENSIONS = 3
+
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """The user's part of the criterion.
+    """The criterion of an automatic choice, as the user specifies it.
 
     Attributes
     ----------
     tune_for : str or Metric
-        The error to make small, "ae" or "rae" or another of :mod:`kdey.metrics`.
+        The error to minimise: "ae", "rae" or another of :mod:`kdey.metrics`.
     bag_size : int
-        Size of the bags that are expected.
+        Expected size of bags.
     random_state : int, RandomState or None
-        Seed of parts and bags. None is the seed 0: the same data give the same choice.
+        Seed of parts and bags. None means the seed 0, so that equal data give equal choices.
     """
 
     tune_for: Any = "ae"
@@ -56,7 +60,7 @@ class TuningPlan:
         return get_metric(self.tune_for)
 
     def seed(self) -> int:
-        """Return the seed as a number; a RandomState moves on by one draw."""
+        """Return the seed as a number; a RandomState is advanced by one draw."""
         if self.random_state is None:
             return 0
         if isinstance(self.random_state, Integral):
@@ -66,7 +70,7 @@ class TuningPlan:
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """Judges row specs by the error of a matching on the bags of all hold-outs."""
+    """Evaluates row specs by the error of a matching on the bags of all hold-outs."""
 
     hold_outs: Sequence[HoldOut]
     matching: AnyMatching
@@ -79,50 +83,53 @@ class Scorer:
 
         Specs of one family (the bandwidths of a kernel) share one pass over the distances.
         """
-        # What is tried out may be absurd; the errors tell.
+        # Extreme candidates may cause warnings; their errors rule them out.
         quiet = muted(BandwidthWarning, ConvergenceWarning)
         with quiet, np.errstate(divide="ignore", invalid="ignore"):
-            return np.concatenate([self._on(one, specs) for one in self.hold_outs], axis=1)
+            return np.concatenate(
+                [self._errors_on(hold_out, specs) for hold_out in self.hold_outs], axis=1
+            )
 
     def baseline(self) -> float:
-        """Return the mean error of answering the uniform prevalence to every bag."""
+        """Return the mean error of the uniform prevalence."""
         errors = [
-            self._error(one, np.full(one.prevalences.shape, 1.0 / one.n_classes))
-            for one in self.hold_outs
+            self._error(hold_out, np.full(hold_out.prevalences.shape, 1.0 / hold_out.n_classes))
+            for hold_out in self.hold_outs
         ]
         return float(np.concatenate(errors).mean())
 
-    def _on(self, one: HoldOut, specs: Sequence[RowSpec]) -> Array:
-        out = np.empty((len(specs), len(one.bags)))
+    def _errors_on(self, hold_out: HoldOut, specs: Sequence[RowSpec]) -> Array:
+        out = np.empty((len(specs), len(hold_out.bags)))
         quick = self.matching.takes_quick_rows
-        for family in families(specs, len(one.points), one.n_classes):
+        for family in families(specs, len(hold_out.points), hold_out.n_classes):
             members = [specs[i] for i in family]
-            made = rows_of_family(
-                members, one.training, one.points, one.n_classes, self.n_threads, quick=quick
+            fitted = rows_of_family(
+                members,
+                hold_out.training,
+                hold_out.points,
+                hold_out.n_classes,
+                self.n_threads,
+                quick=quick,
             )
-            for number, (row_map, rows) in zip(family, made, strict=True):
-                solution = self.matching.match(row_map, rows, one.bags, self.n_threads)
-                out[number] = self._error(one, solution.prevalence)
+            for number, (row_map, rows) in zip(family, fitted, strict=True):
+                solution = self.matching.match(row_map, rows, hold_out.bags, self.n_threads)
+                out[number] = self._error(hold_out, solution.prevalence)
         return out
 
-    def _error(self, one: HoldOut, estimated: Array) -> Array:
-        return self.metric.sign * -self.metric(one.prevalences, estimated, bag_size=self.bag_size)
-
-
-#: Errors per bag at every lattice place tried.
-Found: TypeAlias = "dict[int, Array]"
-#: Steps of the coarse grid that may be added beyond an edge where the best value lies on it.
-_BEYOND = 3
+    def _error(self, hold_out: HoldOut, estimated: Array) -> Array:
+        return self.metric.sign * -self.metric(
+            hold_out.prevalences, estimated, bag_size=self.bag_size
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Places to look at, evenly spaced integers that stand for values.
+    """A lattice of values to search, represented by integers, its places.
 
     Attributes
     ----------
     errors_at : callable
-        From places to their errors per bag, shape (n_places, n_bags).
+        From a list of places to their errors per bag, shape (n_places, n_bags).
     low, high : int
         Smallest and largest place allowed.
     step : int
@@ -134,33 +141,33 @@ class Lattice:
     high: int
     step: int
 
-    def scan(self, coarse: Sequence[int]) -> Found:
-        """Return the errors on a coarse grid, and beyond it where the best lies on its edge."""
-        found = self._visit({}, list(coarse))
-        for _ in range(_BEYOND):
-            place = best_place(found)
-            if min(found) < place < max(found):
+    def scan(self, coarse: Sequence[int]) -> PlaceErrors:
+        """Return the errors on a coarse grid, extended if the best place is at its edge."""
+        errors = self._evaluate({}, list(coarse))
+        for _ in range(_MOST_EXTENSIONS):
+            place = best_place(errors)
+            if min(errors) < place < max(errors):
                 break
-            found = self._visit(found, [place - self.step, place + self.step])
-        return found
+            errors = self._evaluate(errors, [place - self.step, place + self.step])
+        return errors
 
-    def refine(self, found: Found, strides: Sequence[int]) -> Found:
-        """Return ``found`` and the neighbours of its best place at each stride, coarse to fine."""
+    def refine(self, errors: PlaceErrors, strides: Sequence[int]) -> PlaceErrors:
+        """Return ``errors`` with those of the neighbours of the best place, coarse to fine."""
         for stride in strides:
-            place = best_place(found)
-            found = self._visit(found, [place - stride, place + stride])
-        return found
+            place = best_place(errors)
+            errors = self._evaluate(errors, [place - stride, place + stride])
+        return errors
 
-    def _visit(self, found: Found, places: list[int]) -> Found:
-        new = [p for p in places if p not in found and self.low <= p <= self.high]
-        return found | dict(zip(new, self.errors_at(new), strict=True)) if new else found
-
-
-def best_place(found: Found) -> int:
-    """Return the place of smallest mean error; of equals the larger."""
-    return min(found, key=lambda place: (float(np.mean(found[place])), -place))
+    def _evaluate(self, errors: PlaceErrors, places: list[int]) -> PlaceErrors:
+        new = [p for p in places if p not in errors and self.low <= p <= self.high]
+        return errors | dict(zip(new, self.errors_at(new), strict=True)) if new else errors
 
 
-def smallest(found: Found) -> float:
+def best_place(errors: PlaceErrors) -> int:
+    """Return the place of the smallest mean error; the largest one of several."""
+    return min(errors, key=lambda place: (float(np.mean(errors[place])), -place))
+
+
+def smallest_error(errors: PlaceErrors) -> float:
     """Return the smallest mean error."""
-    return float(np.mean(found[best_place(found)]))
+    return float(np.mean(errors[best_place(errors)]))

@@ -5,8 +5,8 @@
 namespace kdey {
 namespace KDEY_ISA {
 
-constexpr int kRun = 4;                   // vectors held in registers together
-constexpr int kStep = kRun * kDoubles;    // references
+constexpr int kRun = 4;                 // vectors held in registers together
+constexpr int kStep = kRun * kDoubles;  // references
 
 // Block b, dimension-major in float64, with infinitely distant references as padding.
 template <class T>
@@ -18,8 +18,7 @@ inline void transpose_block(const Item& it, int b) {
   constexpr int run = 8;  // one cache line of float64 at a time
   for (int start = 0; start < (count + kStep - 1) / kStep * kStep; start += run) {
     const T* row[run];
-    for (int i = 0; i < run; ++i)
-      row[i] = rows + order[start + i < count ? start + i : 0] * dim;
+    for (int i = 0; i < run; ++i) row[i] = rows + order[start + i < count ? start + i : 0] * dim;
     for (int64_t d = 0; d < dim; ++d)
       for (int i = 0; i < run; ++i) it.s.block[d * stride + start + i] = row[i][d];
     for (int i = 0; i < run; ++i)

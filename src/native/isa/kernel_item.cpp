@@ -207,7 +207,12 @@ void run_group(const Problem& problem, const Chunk& chunk, const Group& group, S
   // Rounding errors of a sum of D terms reach D/2 times 2^-24 where all terms are alike, and they
   // are: most log-ratios of a sure posterior are the same number.
   const double unit = 0x1p-24, dim = static_cast<double>(problem.queries.dim);
-  Item it{problem, chunk, group, s, unit * (1.5 + dim / 4), unit * (4.0 + dim / (4 * kRunDims)),
+  Item it{problem,
+          chunk,
+          group,
+          s,
+          unit * (1.5 + dim / 4),
+          unit * (4.0 + dim / (4 * kRunDims)),
           problem.double_mode ? kSkipBitsDouble : kSkipBits};
   s.block_held = -1;
   for (int q = 0; q < group.size; ++q)

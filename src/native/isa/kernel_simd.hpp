@@ -19,7 +19,7 @@ namespace KDEY_ISA {
 #if defined(KDEY_ISA_avx512)
 constexpr int kLanes = 16, kBatch = 12, kSmallBatch = 4;  // 24 of 32 registers accumulate
 #elif defined(KDEY_ISA_avx2)
-constexpr int kLanes = 8, kBatch = 6, kSmallBatch = 2;    // 12 of 16
+constexpr int kLanes = 8, kBatch = 6, kSmallBatch = 2;  // 12 of 16
 #else
 constexpr int kLanes = 4, kBatch = 6, kSmallBatch = 2;
 #endif
@@ -32,7 +32,7 @@ typedef uint32_t VU __attribute__((vector_size(4 * kLanes)));
 typedef double VD __attribute__((vector_size(8 * kDoubles)));
 typedef int64_t VL __attribute__((vector_size(8 * kDoubles)));
 typedef uint64_t VUL __attribute__((vector_size(8 * kDoubles)));
-typedef float VH __attribute__((vector_size(4 * kDoubles)));  // as many floats as doubles
+typedef float VH __attribute__((vector_size(4 * kDoubles)));    // as many floats as doubles
 typedef int32_t VW __attribute__((vector_size(4 * kDoubles)));  // as many integers
 
 template <class V, class T>

@@ -22,7 +22,7 @@ struct Item {
   const Chunk& chunk;
   const Group& group;
   Scratch& s;
-  double dot_unit;         // errors of float32 exponents, per unit of scale times squared length
+  double dot_unit;  // errors of float32 exponents, per unit of scale times squared length
   double difference_unit;
   double skip_bits;
 

@@ -70,19 +70,17 @@ typedef void (*Map)(int64_t, const double*, const double*, const double*, double
 
 void first_of_loss(int64_t loss, int64_t n, const double* v, const double* p, const double* q,
                    double* out) {
-  static constexpr Map maps[kLosses] = {all_first<NegativeLog>,   all_first<Hellinger>,
-                                        all_first<Topsoe>,        all_first<JensenShannon>,
-                                        all_first<Kl>,            all_first<ReverseKl>,
-                                        all_first<Chi2>};
+  static constexpr Map maps[kLosses] = {
+      all_first<NegativeLog>, all_first<Hellinger>, all_first<Topsoe>, all_first<JensenShannon>,
+      all_first<Kl>,          all_first<ReverseKl>, all_first<Chi2>};
   maps[loss](n, v, p, q, out);
 }
 
 void second_of_loss(int64_t loss, int64_t n, const double* v, const double* p, const double* q,
                     double* out) {
-  static constexpr Map maps[kLosses] = {all_second<NegativeLog>,   all_second<Hellinger>,
-                                        all_second<Topsoe>,        all_second<JensenShannon>,
-                                        all_second<Kl>,            all_second<ReverseKl>,
-                                        all_second<Chi2>};
+  static constexpr Map maps[kLosses] = {
+      all_second<NegativeLog>, all_second<Hellinger>, all_second<Topsoe>, all_second<JensenShannon>,
+      all_second<Kl>,          all_second<ReverseKl>, all_second<Chi2>};
   maps[loss](n, v, p, q, out);
 }
 

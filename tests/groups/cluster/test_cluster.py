@@ -17,7 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from kdey import ACC, APP, GridSearchQ, KDEyML, evaluate
-from kdey.groups.cluster import fits_on_cluster
+from kdey.groups import fits_on_cluster
 from tests.groups.cluster.frames import SCORES, assert_same, make_frame
 
 distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")

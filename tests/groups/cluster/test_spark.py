@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from kdey import PACC, KDEyML
-from kdey.groups.cluster import predict_partitioned
-from kdey.groups.cluster.spark_source import SparkSource
+from kdey.groups import SparkSource, predict_partitioned
 from tests.groups.cluster.frames import SCORES, assert_same, make_frame
 
 CASE, FRAME = make_frame(1)

@@ -8,8 +8,8 @@ from scipy.stats import poisson
 
 from kdey.groups.sums import estimate_sums, key_hashes, poisson_weights
 from kdey.groups.sums.bootstrap import Resampled
-from kdey.groups.sums.mixtures import Trial
-from kdey.groups.sums.source import GroupedRows
+from kdey.groups.sums.group_sums import GroupedRows
+from kdey.groups.sums.solve import Trial
 from kdey.intervals import IntervalOptions
 from tests.groups.sums.cases import Case, make_case, methods
 
@@ -56,10 +56,10 @@ def test_replicate_sums_are_weighted_sums(likelihood: bool) -> None:
     trial = Trial(np.array([2, 5]), x, 6) if likelihood else None
     made = Resampled(1, 4, 8, trial)(part)
     weights = poisson_weights(hashes, 1, 4, 8).astype(float)
-    for g, own in enumerate((slice(0, 25), slice(25, 60))):
-        values = rows[own] / (rows[own] @ x[g])[:, None] if likelihood else rows[own]
-        np.testing.assert_allclose(made.sums["mass"][g], weights[:, own].sum(axis=1))
-        np.testing.assert_allclose(made.sums["rows0"][g], weights[:, own] @ values, rtol=1e-5)
+    for g, where in enumerate((slice(0, 25), slice(25, 60))):
+        values = rows[where] / (rows[where] @ x[g])[:, None] if likelihood else rows[where]
+        np.testing.assert_allclose(made.sums["mass"][g], weights[:, where].sum(axis=1))
+        np.testing.assert_allclose(made.sums["rows0"][g], weights[:, where] @ values, rtol=1e-5)
 
 
 NAMES = ("PCC", "PACC", "DM-HD", "KDEy-CS", "EMQ", "KDEy-ML", "KDEy-ML-committee")

@@ -73,6 +73,7 @@ def test_classes_as_soft_parts_where_there_are_no_training_posteriors() -> None:
     np.testing.assert_allclose(made.high, expected.high, atol=1e-6)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", ["PACC", "EMQ", "KDEy-ML", "KDEy-CS"])
 @pytest.mark.parametrize("cuts", [1, 3, 40])
 def test_any_cut_gives_the_same(name: str, cuts: int) -> None:
@@ -103,8 +104,10 @@ def test_order_of_instances_does_not_matter() -> None:
 def test_a_group_does_not_depend_on_the_others() -> None:
     case = CASES[4]
     q = fitted(KDEyML(bandwidth=0.1), case)
-    own = case.codes == 5
-    alone = by_sums(q, Case(case.training, case.labels, case.points[own], case.codes[own]).source())
+    fifth = case.codes == 5
+    alone = by_sums(
+        q, Case(case.training, case.labels, case.points[fifth], case.codes[fifth]).source()
+    )
     assert alone.groups.tolist() == [5]
     together = by_sums(q, case.source())
     np.testing.assert_allclose(

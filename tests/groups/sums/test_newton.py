@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey.groups.sums.mixtures import Mixtures, _State
-from kdey.groups.sums.source import GroupSums
+from kdey.groups.sums.group_sums import GroupSums
+from kdey.groups.sums.solve import Mixtures, _State
 
 X, TRIAL = np.array([0.5, 0.5]), np.array([0.1, 0.9])
 

@@ -8,9 +8,9 @@ import pytest
 from kdey import KDEyML
 from kdey.bags import Bags
 from kdey.groups.sums import GroupSums, make_batch, merge, plan_of
-from kdey.groups.sums.limits import PowersOf
-from kdey.groups.sums.mixtures import Mixtures, Trial, solve_mixtures
-from kdey.groups.sums.source import GroupedRows
+from kdey.groups.sums.group_sums import GroupedRows
+from kdey.groups.sums.limits import PowerSums
+from kdey.groups.sums.solve import Mixtures, Trial, solve_mixtures
 from kdey.problems import MixtureLikelihood
 from tests.groups.sums.cases import make_case
 
@@ -70,7 +70,7 @@ def test_only_groups_on_trial_are_summed() -> None:
 def test_powers_against_loops() -> None:
     part, rng = grouped([5, 40]), np.random.default_rng(2)
     tilt, inverse = rng.dirichlet(np.ones(3), 2), rng.normal(size=(2, 3, 3))
-    made = PowersOf(part.groups, tilt, inverse)(part)
+    made = PowerSums(part.groups, tilt, inverse)(part)
     for g in range(2):
         rows = part.rows[0][part.offsets[g] : part.offsets[g + 1]].astype(float)
         phi = rows * tilt[g] / (rows @ tilt[g])[:, None]
@@ -89,7 +89,7 @@ def test_batches_of_any_block_size_are_the_same(monkeypatch: pytest.MonkeyPatch)
     case = make_case(3, 5, largest=300)
     plan = plan_of(KDEyML(bandwidth=0.1).fit_posteriors(case.training, case.labels))
     sums, rows = make_batch(plan, case.points, case.codes)
-    monkeypatch.setattr("kdey.groups.sums.source.BLOCK", 17)
+    monkeypatch.setattr("kdey.groups.sums.group_sums.BLOCK", 17)
     again, same = make_batch(plan, case.points, case.codes)
     assert rows is not None
     assert same is not None
@@ -99,7 +99,7 @@ def test_batches_of_any_block_size_are_the_same(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_allclose(values, again.sums[name], rtol=1e-12)
 
 
-def test_a_source_that_changes_between_passes_is_told() -> None:
+def test_a_source_that_changes_between_passes_is_refused() -> None:
     class Fickle:
         def total(self, contribution):
             return contribution(grouped([4, 4]))

@@ -124,21 +124,21 @@ class Server:
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         fault = self.faults.pop(0) if self.faults else ""
-        body, wanted = self.files.get(request.path), request.headers.get("Range")
+        body, requested = self.files.get(request.path), request.headers.get("Range")
         if body is None or fault == "error":
             return self._send(request, 404 if body is None else 503, b"no", {}, None)
         tag = self.tags.get(request.path, '"one"')
         headers = {"ETag": tag} if tag else {}
         start = 0
-        if wanted and request.headers.get("If-Range") == tag:
-            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+        if requested and request.headers.get("If-Range") == tag:
+            start = int(requested.removeprefix("bytes=").removesuffix("-"))
         if start >= len(body):
-            return self._send(request, 416, b"", headers, wanted)
+            return self._send(request, 416, b"", headers, requested)
         data = body[start:]
         if fault == "corrupt":
             data = data[:-1] + bytes([data[-1] ^ 1])
         sent = data[: len(data) // 2] if fault == "truncate" else data
-        return self._send(request, 206 if start else 200, sent, headers, wanted, len(data))
+        return self._send(request, 206 if start else 200, sent, headers, requested, len(data))
 
     def _send(
         self,

@@ -10,7 +10,7 @@ from click.testing import Result
 
 from kdey.paper.datasets.checking import check, place
 from kdey.paper.datasets.download import Checksums
-from kdey.paper.datasets.locate import cache_dir
+from kdey.paper.datasets.files import cache_dir
 from kdey.paper.datasets.registry import find
 from tests.runner import invoke
 
@@ -131,7 +131,7 @@ def test_check_compares_with_the_first_download() -> None:
     assert not any("sha256" in finding.problem for finding in check(find("letter")))
     write_letter(cache, seed=1)
     (problem,) = [f.problem for f in check(find("letter")) if "sha256" in f.problem]
-    assert "when it first came" in problem
+    assert "at the first download" in problem
 
 
 def test_check_of_tweets_and_lequa(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_check_of_tweets_and_lequa(tmp_path: Path) -> None:
         path = tmp_path / "tweets" / f"wa.{part}.feature.txt"
         path.parent.mkdir(exist_ok=True)
         path.write_text(sparse_text(12, 0))
-    made = make_lequa()
-    folder = made.write(tmp_path)
+    lequa = make_lequa()
+    folder = lequa.write(tmp_path)
     assert run("check", "wa", "T1A", "--data-dir", tmp_path).exit_code == 0
     (folder / "test_samples" / "4.txt").write_text("0,1\n1,2\n")
     path.write_text("1 1:1\n1 q\n")

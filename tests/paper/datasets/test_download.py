@@ -116,7 +116,7 @@ def test_corruption_that_stays_is_an_error_and_leaves_nothing(
 ) -> None:
     folder = tmp_path / "d"
     server.faults[:] = ["corrupt"] * 2
-    with pytest.raises(ValueError, match=rf"a\.zip: what came does not have the sha256 {KNOWN}"):
+    with pytest.raises(ValueError, match=rf"a\.zip: the download does not have the sha256 {KNOWN}"):
         download(url, folder / "a.zip", KNOWN, retries=1, sleep=lambda s: None)
     assert leftovers(folder) == set()
 

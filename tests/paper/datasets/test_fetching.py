@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from kdey.paper.datasets import load_dataset, load_lequa
-from kdey.paper.datasets.conversion import convert
 from kdey.paper.datasets.download import Checksums, fetch
-from kdey.paper.datasets.recipes import recipe_for
 from kdey.paper.datasets.registry import DataFile, Entry, entries, find, home
 from kdey.paper.datasets.tables import read_table
+from kdey.paper.datasets.uci import convert, recipe_for
 
 from .cases import SHARED, make_lequa, sparse_text
 
@@ -44,13 +43,13 @@ URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/haberman/haberm
 
 
 def test_a_uci_set_is_downloaded_converted_recorded_and_loaded(tmp_path: Path) -> None:
-    web, said = Web(**{URL: raw_haberman()}), []
-    (path,) = fetch("haberman", cache=tmp_path, downloader=web, say=said.append)
+    web, lines = Web(**{URL: raw_haberman()}), []
+    (path,) = fetch("haberman", cache=tmp_path, downloader=web, say=lines.append)
     assert path == tmp_path / "uci-binary" / "haberman.csv.gz"
     data = load_dataset("haberman", tmp_path)
     assert data.X.shape == (306, 3)
     assert data.y.sum() == 81
-    assert any("converted" in line and "label 1 for 2" in line for line in said)
+    assert any("converted" in line and "label 1 for 2" in line for line in lines)
     assert set(Checksums(tmp_path).known) == {
         "downloads/uci-43-haberman.data",
         "uci-binary/haberman.csv.gz",
@@ -84,9 +83,9 @@ def test_an_error_page_is_neither_kept_nor_recorded(tmp_path: Path) -> None:
 def test_what_cannot_be_fetched_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"dataset/193.*by hand"):
         fetch("ctg.1", cache=tmp_path)
-    said: list[str] = []
-    assert fetch("wine", cache=tmp_path, say=said.append) == []
-    assert "comes with scikit-learn" in said[0]
+    lines: list[str] = []
+    assert fetch("wine", cache=tmp_path, say=lines.append) == []
+    assert "comes with scikit-learn" in lines[0]
 
 
 def zipped(files: dict[str, str]) -> bytes:
@@ -118,9 +117,9 @@ def test_tweets_are_unpacked_from_their_archive(tmp_path: Path) -> None:
 
 
 def test_lequa_is_kept_in_its_archives(tmp_path: Path) -> None:
-    made = make_lequa().write_zips(tmp_path / "home")
+    lequa = make_lequa().write_zips(tmp_path / "home")
     urls = home(find("T1A")).urls
-    web = Web(**{url: (made / url.rpartition("/")[2]).read_bytes() for url in urls})
+    web = Web(**{url: (lequa / url.rpartition("/")[2]).read_bytes() for url in urls})
     paths = fetch("T1A", cache=tmp_path / "cache", downloader=web)
     assert [path.name for path in paths] == [url.rpartition("/")[2] for url in urls]
     assert len(load_lequa("T1A", tmp_path / "cache").test) == 5
@@ -209,7 +208,7 @@ def test_the_real_letters_survive_the_way_through_the_official_format(tmp_path: 
 
 
 def test_every_recipe_belongs_to_a_set_and_says_what_it_does() -> None:
-    made = [recipe_for(entry.full_name) for entry in entries()]
-    known = [recipe for recipe in made if recipe is not None]
+    names = [recipe_for(entry.full_name) for entry in entries()]
+    known = [recipe for recipe in names if recipe is not None]
     assert len(known) == 36
     assert all("label from column" in recipe.words() for recipe in known)

@@ -10,34 +10,34 @@ import pytest
 
 from kdey import KDEyML
 from kdey.paper.datasets import BagFiles, load_lequa
-from kdey.paper.datasets.locate import Tree
+from kdey.paper.datasets.files import Tree
 
 from .cases import Lequa, make_lequa
 
 
-def changed(made: Lequa, name: str, text: str | None) -> Lequa:
-    texts = {key: value for key, value in made.texts.items() if key != name}
-    return replace(made, texts=texts if text is None else {**texts, name: text})
+def changed(lequa: Lequa, name: str, text: str | None) -> Lequa:
+    texts = {key: value for key, value in lequa.texts.items() if key != name}
+    return replace(lequa, texts=texts if text is None else {**texts, name: text})
 
 
 @pytest.mark.parametrize("archived", [False, True])
 def test_everything_comes_back(tmp_path: Path, archived: bool) -> None:
-    made = make_lequa()
-    made.write_zips(tmp_path) if archived else made.write(tmp_path)
+    lequa = make_lequa()
+    lequa.write_zips(tmp_path) if archived else lequa.write(tmp_path)
     task = load_lequa("T1A", tmp_path)
-    np.testing.assert_array_equal(task.train.X, made.X)
-    np.testing.assert_array_equal(task.train.y, made.y)
+    np.testing.assert_array_equal(task.train.X, lequa.X)
+    np.testing.assert_array_equal(task.train.y, lequa.y)
     for part, bags in (("dev", task.validation), ("test", task.test)):
-        np.testing.assert_array_equal(bags.prevalences, made.prevalences[part])
-        assert len(bags) == len(made.bags[part])
+        np.testing.assert_array_equal(bags.prevalences, lequa.prevalences[part])
+        assert len(bags) == len(lequa.bags[part])
         for number, X in enumerate(bags):
-            np.testing.assert_array_equal(X, made.bags[part][number])
+            np.testing.assert_array_equal(X, lequa.bags[part][number])
             np.testing.assert_array_equal(bags.bag(number), X)
         pool = bags.pool()
-        np.testing.assert_array_equal(pool.X, np.vstack(made.bags[part]))
+        np.testing.assert_array_equal(pool.X, np.vstack(lequa.bags[part]))
         labelled = pool.protocol.bags(classes=task.classes)
-        np.testing.assert_array_equal(labelled.prevalences, made.prevalences[part])
-        for positions, X in zip(labelled.bags, made.bags[part], strict=True):
+        np.testing.assert_array_equal(labelled.prevalences, lequa.prevalences[part])
+        for positions, X in zip(labelled.bags, lequa.bags[part], strict=True):
             np.testing.assert_array_equal(pool.X[positions], X)
 
 
@@ -47,14 +47,14 @@ def test_the_directory_itself_may_be_given(tmp_path: Path) -> None:
 
 
 def test_folder_and_archives_may_be_mixed(tmp_path: Path) -> None:
-    made = make_lequa()
-    made.write_zips(tmp_path)
+    lequa = make_lequa()
+    lequa.write_zips(tmp_path)
     (tmp_path / "lequa2022" / "T1A.test_prevalences.zip").unlink()
     with pytest.raises(FileNotFoundError, match=r"T1A\.test_prevalences\.zip"):
         load_lequa("T1A", tmp_path)
     folder = tmp_path / "lequa2022" / "T1A" / "public"
     folder.mkdir(parents=True)
-    (folder / "test_prevalences.txt").write_text(made.texts["test_prevalences.txt"])
+    (folder / "test_prevalences.txt").write_text(lequa.texts["test_prevalences.txt"])
     assert len(load_lequa("T1A", tmp_path).test) == 5
 
 
@@ -77,23 +77,23 @@ def test_bags_are_read_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_transform_keeps_only_what_it_returns(tmp_path: Path) -> None:
-    made = make_lequa(n_bags=3, d=4)
-    made.write(tmp_path)
+    lequa = make_lequa(n_bags=3, d=4)
+    lequa.write(tmp_path)
     task = load_lequa("T1A", tmp_path)
     pool = task.validation.pool(lambda X: X[:, :2].astype(np.float32), n_bags=2)
     assert pool.X.dtype == np.float32
-    np.testing.assert_array_equal(pool.X, np.vstack(made.bags["dev"][:2])[:, :2].astype("f4"))
+    np.testing.assert_array_equal(pool.X, np.vstack(lequa.bags["dev"][:2])[:, :2].astype("f4"))
     assert len(pool.protocol.bags().bags) == 2
     with pytest.raises(ValueError, match="transform: 6 rows in, but 1 rows out"):
         task.validation.pool(lambda X: X[:1])
 
 
 def test_bags_of_unequal_sizes_are_stacked(tmp_path: Path) -> None:
-    made = make_lequa(n_bags=3)
-    first, *rest = made.texts["dev_samples/1.txt"].splitlines()
-    made = changed(made, "dev_samples/1.txt", "\n".join([first, *rest, *rest]))
-    made = changed(made, "dev_samples/2.txt", "\n".join([first, rest[0]]))
-    made.write(tmp_path)
+    lequa = make_lequa(n_bags=3)
+    first, *rest = lequa.texts["dev_samples/1.txt"].splitlines()
+    lequa = changed(lequa, "dev_samples/1.txt", "\n".join([first, *rest, *rest]))
+    lequa = changed(lequa, "dev_samples/2.txt", "\n".join([first, rest[0]]))
+    lequa.write(tmp_path)
     pool = load_lequa("T1A", tmp_path).validation.pool()
     assert pool.protocol.bags().bags.sizes.tolist() == [6, 12, 1]
     np.testing.assert_array_equal(pool.X[6:12], pool.X[12:18])
@@ -111,11 +111,11 @@ def test_a_quantifier_runs_on_the_pool(tmp_path: Path) -> None:
 
 
 def test_prevalences_may_come_in_any_order(tmp_path: Path) -> None:
-    made = make_lequa()
-    head, *rest = made.texts["dev_prevalences.txt"].splitlines()
-    changed(made, "dev_prevalences.txt", "\n".join([head, *rest[::-1]])).write(tmp_path)
-    found = load_lequa("T1A", tmp_path).validation.prevalences
-    np.testing.assert_array_equal(found, made.prevalences["dev"])
+    lequa = make_lequa()
+    head, *rest = lequa.texts["dev_prevalences.txt"].splitlines()
+    changed(lequa, "dev_prevalences.txt", "\n".join([head, *rest[::-1]])).write(tmp_path)
+    loaded = load_lequa("T1A", tmp_path).validation.prevalences
+    np.testing.assert_array_equal(loaded, lequa.prevalences["dev"])
 
 
 PREVALENCES = {
@@ -134,8 +134,8 @@ PREVALENCES = {
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("text", PREVALENCES)
 def test_prevalences_that_do_not_fit(tmp_path: Path, text: str, archived: bool) -> None:
-    made = changed(make_lequa(), "dev_prevalences.txt", text)
-    made.write_zips(tmp_path) if archived else made.write(tmp_path)
+    lequa = changed(make_lequa(), "dev_prevalences.txt", text)
+    lequa.write_zips(tmp_path) if archived else lequa.write(tmp_path)
     with pytest.raises(ValueError, match=f"dev_prevalences.txt.*{PREVALENCES[text]}"):
         load_lequa("T1A", tmp_path)
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from kdey.paper.datasets import load_dataset, names
-from kdey.paper.datasets.locate import cache_dir
+from kdey.paper.datasets.files import cache_dir
 
 from .cases import SHARED, sparse_text, table_text, write_gz, write_letter
 
@@ -60,19 +60,19 @@ def test_order_of_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("KDEY_DATA", str(tmp_path / "environment"))
     in_environment = load_dataset("letter")
     assert "from $KDEY_DATA" in in_environment.source
-    given = load_dataset("letter", tmp_path / "given")
-    assert "from data_dir" in given.source
-    assert len({d.X[0, 0] for d in (in_cache, in_environment, given)}) == 3
-    assert str(tmp_path) not in given.source
+    named = load_dataset("letter", tmp_path / "given")
+    assert "from data_dir" in named.source
+    assert len({d.X[0, 0] for d in (in_cache, in_environment, named)}) == 3
+    assert str(tmp_path) not in named.source
 
 
 def test_a_missing_file_is_named_with_its_home(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"uci-multi/letter\.csv\.gz") as error:
         load_dataset("letter", tmp_path)
-    told = str(error.value)
-    assert "https://archive.ics.uci.edu/dataset/59" in told
-    assert "kdey data fetch uci-multi/letter" in told
-    assert str(tmp_path) in told
+    message = str(error.value)
+    assert "https://archive.ics.uci.edu/dataset/59" in message
+    assert "kdey data fetch uci-multi/letter" in message
+    assert str(tmp_path) in message
     with pytest.raises(FileNotFoundError, match="4255764/files/tweet_sentiment"):
         load_dataset("gasp", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"no file to fetch.*dataset/193.*by hand"):
@@ -247,3 +247,9 @@ def test_real_copies_have_the_registered_size(name: str) -> None:
         assert data.X.shape == (12958, 19)
     if name == "wine-quality":
         assert (len(data.y), len(data.classes)) == (4898, 7)
+
+
+def test_the_name_of_0_1_0_for_the_parts_of_a_source_warns() -> None:
+    data = load_dataset("iris")
+    with pytest.warns(DeprecationWarning, match="now Dataset.parts"):
+        assert data.given is data.parts

@@ -1,16 +1,14 @@
-"""Estimates of groups from sums: what a part of the data contributes, and what is made of it.
+"""Estimates of groups that are never held at once, from sums over parts of the data.
 
-A group may be larger than any memory. ``plan.py`` says what must be known of a quantifier to go
-through a part of the data, ``batch.py`` makes its rows and first sums, ``likelihood.py``,
-``replicates.py`` and ``soft.py`` sum over rows again; ``group_sums.py`` puts parts together. From
-sums alone ``newton.py``, ``em.py`` and ``finish.py`` solve all groups at once, ``analytic.py`` and
-``bootstrap.py`` give limits, ``estimate.py`` runs it all over a ``source.py``: batches in one
-process, or an engine of many (``kdey.groups.cluster``).
+A group may be larger than any memory. ``group_sums.py`` says what a part of the data contributes
+and how parts add up, over batches in one process or partitions on a cluster. From sums alone
+``solve.py`` solves all groups at once, ``limits.py`` and ``bootstrap.py`` give limits, and
+``estimate.py`` runs it all.
 """
 
 from kdey.groups.sums.bootstrap import key_hashes, poisson_weights
 from kdey.groups.sums.estimate import SummedEstimates, estimate_sums
-from kdey.groups.sums.source import (
+from kdey.groups.sums.group_sums import (
     Contribution,
     GroupedRows,
     GroupSums,

@@ -1,20 +1,14 @@
-r"""Bootstrap weights tied to row keys: they do not depend on how the rows are spread out.
+r"""Bootstrap limits from sums: replicates are weighted sums of rows, all of them in one pass.
 
 The weight of a row in replicate b is a Poisson(1) number read off a hash of the row's key, the seed
 and b. So every engine, order and partitioning gives a row the same weights, nothing is stored, and
 rows that share a key (those of one patient) are drawn together.
 
-Sums of bootstrap replicates: weighted sums of rows, many replicates in one pass.
+*Moment methods.* The row itself is summed, and a replicate's mean row is solved as any mean row;
+ACC and PACC take a training replicate with it (templates are means of resampled training rows).
 
-For a moment method the row itself is summed. For a likelihood the row is :math:`D_{ji} / p_j` at
-the estimate, minus the gradient of an instance.
-
-Bootstrap limits from sums: replicates are weighted sums of rows, all of them in one pass.
-
-*Moment methods.* A replicate's mean row is solved as any mean row; ACC and PACC meet a training
-replicate too (templates are means of resampled training rows).
-
-*Likelihoods.* A replicate is one Newton step away from the estimate,
+*Likelihoods.* What is summed is :math:`D_{ji} / p_j` at the estimate, minus the gradient of an
+instance. A replicate is one Newton step away from the estimate,
 
 .. math:: \alpha^*_b = \arg\min_{x \in \Delta} -g_b \cdot (x - \hat\alpha)
           + \tfrac12 (x - \hat\alpha)' H (x - \hat\alpha)
@@ -38,9 +32,8 @@ from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from kdey.bags import Array, Indices
-from kdey.groups.sums.means import MeanRows, solve_means
-from kdey.groups.sums.mixtures import Trial
-from kdey.groups.sums.source import GroupedRows, GroupSums, Hashes, Plan, Source
+from kdey.groups.sums.group_sums import GroupedRows, GroupSums, Hashes, Plan, Source
+from kdey.groups.sums.solve import MeanRows, Trial, solve_means
 from kdey.intervals import FittedModel, IntervalOptions
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.class_rows import ClassRows
@@ -51,6 +44,10 @@ from kdey.solvers.quadratic import solve_programs
 
 #: Replicates that one hash of 64 bits serves, 16 bits each.
 PER_HASH = 4
+#: Weights held at a time: rows x replicates.
+_WEIGHTS_HELD = 1 << 21
+#: Bytes of replicate sums that one pass may return.
+_BYTES_HELD = 1 << 26
 
 
 def key_hashes(keys: NDArray[Any]) -> Hashes:
@@ -67,8 +64,8 @@ def key_hashes(keys: NDArray[Any]) -> Hashes:
     if values.dtype.kind == "f":
         raise ValueError("row keys must be whole numbers, dates or texts, not floating numbers")
     distinct, where = np.unique(values.astype(str), return_inverse=True)
-    made = [hashlib.blake2b(one.encode(), digest_size=8).digest() for one in distinct.tolist()]
-    return np.frombuffer(b"".join(made), dtype=np.uint64)[where]
+    digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in distinct.tolist()]
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)[where]
 
 
 def poisson_weights(hashes: Hashes, seed: int, first: int, count: int) -> NDArray[np.uint8]:
@@ -101,10 +98,6 @@ def _poisson_table() -> NDArray[np.uint8]:
     return np.searchsorted(pdtr(np.arange(12), 1.0), levels).astype(np.uint8)
 
 
-#: Weights held at a time: rows x replicates.
-_WEIGHTS_HELD = 1 << 21
-
-
 @dataclass(frozen=True, eq=False)
 class Resampled:
     """Weighted sums of the rows of each group in some replicates.
@@ -130,45 +123,45 @@ class Resampled:
             raise ValueError("a bootstrap needs the key of every row")
         n = len(part.groups)
         mass = np.empty((n, self.count))
-        found = [np.empty((n, self.count, rows.shape[1])) for rows in part.rows]
+        sums = [np.empty((n, self.count, rows.shape[1])) for rows in part.rows]
         for group in range(n):
-            own = slice(int(part.offsets[group]), int(part.offsets[group + 1]))
-            rows = [self._rows(part, member, group, own) for member in range(len(part.rows))]
-            mass[group], made = self._one(part.hashes[own], rows)
-            for member, values in enumerate(made):
-                found[member][group] = values
-        sums = {f"rows{member}": values for member, values in enumerate(found)}
-        return GroupSums(part.groups, {"mass": mass} | sums)
+            where = slice(int(part.offsets[group]), int(part.offsets[group + 1]))
+            rows = [self._rows(part, member, group, where) for member in range(len(part.rows))]
+            mass[group], of_group = self._sum_group(part.hashes[where], rows)
+            for member, values in enumerate(of_group):
+                sums[member][group] = values
+        named = {f"rows{member}": values for member, values in enumerate(sums)}
+        return GroupSums(part.groups, {"mass": mass} | named)
 
-    def _rows(self, part: GroupedRows, member: int, group: int, own: slice) -> NDArray[np.floating]:
-        rows = part.rows[member][own]
+    def _rows(
+        self, part: GroupedRows, member: int, group: int, where: slice
+    ) -> NDArray[np.floating]:
+        rows = part.rows[member][where]
         if self.trial is None:
             return rows
         problem = np.array([member * self.trial.n_groups + part.groups[group]])
-        where, met = self.trial.find(problem)
-        if len(where) == 0:
+        on_trial, places = self.trial.find(problem)
+        if len(on_trial) == 0:
             return np.ones_like(rows)
-        mixture = rows.astype(np.float64) @ self.trial.prevalence[met[0]]
+        mixture = rows.astype(np.float64) @ self.trial.prevalence[places[0]]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(mixture[:, None] > 0, rows / mixture[:, None], 0.0))
 
-    def _one(self, hashes: Hashes, rows: list[NDArray[np.floating]]) -> tuple[Array, list[Array]]:
+    def _sum_group(
+        self, hashes: Hashes, rows: list[NDArray[np.floating]]
+    ) -> tuple[Array, list[Array]]:
         """Return the total weights (count,) and weighted sums (count, r) of one group."""
         mass = np.zeros(self.count)
-        made = [np.zeros((self.count, one.shape[1])) for one in rows]
+        totals = [np.zeros((self.count, array.shape[1])) for array in rows]
         step = max(1, _WEIGHTS_HELD // self.count)
         for start in range(0, len(hashes), step):
             part = slice(start, start + step)
             weights = poisson_weights(hashes[part], self.seed, self.first, self.count)
             mass += weights.sum(axis=1)
             dense = weights.astype(np.float32)
-            for total, one in zip(made, rows, strict=True):
-                total += dense @ one[part].astype(np.float32)
-        return mass, made
-
-
-#: Bytes of replicate sums that one pass may bring.
-_BYTES_HELD = 1 << 26
+            for total, array in zip(totals, rows, strict=True):
+                total += dense @ array[part].astype(np.float32)
+        return mass, totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,14 +178,14 @@ class Replicates:
         """
         rows = self.rows[member]
         overall = rows.sum(axis=1) / np.maximum(self.mass.sum(axis=1), 1.0)[:, None]
-        made = rows / np.maximum(self.mass, 1.0)[:, :, None]
-        return np.where((self.mass > 0)[:, :, None], made, overall[:, None, :])
+        means = rows / np.maximum(self.mass, 1.0)[:, :, None]
+        return np.where((self.mass > 0)[:, :, None], means, overall[:, None, :])
 
 
 def draw_replicates(
     source: Source, n_groups: int, width: int, options: IntervalOptions, trial: Trial | None = None
 ) -> Replicates:
-    """Return the sums of all replicates, by as many passes as their memory asks for.
+    """Return the sums of all replicates, in as many passes as their memory requires.
 
     Parameters
     ----------
@@ -206,12 +199,12 @@ def draw_replicates(
     trial : Trial, optional
         For likelihoods.
     """
-    wanted = -(-options.n_replicates // PER_HASH) * PER_HASH
+    needed = -(-options.n_replicates // PER_HASH) * PER_HASH
     fitting = _BYTES_HELD // (8 * n_groups * (width + 1)) // PER_HASH * PER_HASH
-    step = max(PER_HASH, min(wanted, fitting))
+    step = max(PER_HASH, min(needed, fitting))
     parts = []
-    for first in range(0, wanted, step):
-        count = min(step, wanted - first)
+    for first in range(0, needed, step):
+        count = min(step, needed - first)
         parts.append(source.total(Resampled(options.random_state, first, count, trial)).sums)
     n, members = options.n_replicates, sorted(set(parts[0]) - {"mass"})
     joined = {name: np.concatenate([p[name] for p in parts], axis=1)[:, :n] for name in parts[0]}
@@ -223,11 +216,11 @@ def limits_of_draws(
 ) -> tuple[Array, Array]:
     """Return the limits of groups from draws of shape (g, B, k)."""
     tail = options.tail(estimates.shape[1])
-    made = [
-        bootstrap_limits(own, drawn, tail, options.interval)
-        for own, drawn in zip(estimates, draws, strict=True)
+    limits = [
+        bootstrap_limits(estimate, drawn, tail, options.interval)
+        for estimate, drawn in zip(estimates, draws, strict=True)
     ]
-    return np.array([low for low, _ in made]), np.array([high for _, high in made])
+    return np.array([low for low, _ in limits]), np.array([high for _, high in limits])
 
 
 def moment_draws(
@@ -236,17 +229,17 @@ def moment_draws(
     """Return draws of the prevalences under a moment method, shape (g, B, k)."""
     g, k = estimates.shape
     width = sum(len(row_map.templates) for row_map in plan.row_maps)
-    found = draw_replicates(source, g, max(width, k), options)
-    means = [found.means(member) for member in range(len(found.rows))]
+    replicates = draw_replicates(source, g, max(width, k), options)
+    means = [replicates.means(member) for member in range(len(replicates.rows))]
     templates = _replicated_templates(model, options, means[0].shape[1])
     if templates is not None:
         draws = np.array(
-            [model.matching.match_templates(templates, own, model.n_threads) for own in means[0]]
+            [model.matching.match_templates(templates, rows, model.n_threads) for rows in means[0]]
         )
     else:
-        flat = [MeanRows(one.reshape(-1, one.shape[2]), False) for one in means]
+        flat = [MeanRows(rows.reshape(-1, rows.shape[2]), False) for rows in means]
         draws = solve_means(model, flat).prevalence.reshape(g, -1, k)
-    return np.where((found.mass > 0)[:, :, None], draws, estimates[:, None, :])
+    return np.where((replicates.mass > 0)[:, :, None], draws, estimates[:, None, :])
 
 
 def _replicated_templates(
@@ -290,11 +283,11 @@ def likelihood_draws(
     problems = (np.arange(n_members)[:, None] * n_groups + groups).ravel()
     trial = Trial(problems, members.reshape(-1, k), n_groups)
     curve = source.total(trial).sums["curve"].reshape(n_members, g, k, k)
-    found = draw_replicates(source, g, n_members * k, options, trial)
+    replicates = draw_replicates(source, g, n_members * k, options, trial)
     shares = model.row_map.shares
     draws = np.zeros((g, options.n_replicates, k))
     for member, share in enumerate(shares):
-        slopes, hessians = found.means(member), curve[member] / sizes[:, None, None]
+        slopes, hessians = replicates.means(member), curve[member] / sizes[:, None, None]
         for group in range(g):
             x = members[member, group]
             linear = hessians[group] @ x + slopes[group]
@@ -302,7 +295,7 @@ def likelihood_draws(
             step, _ = solve_programs(hessians[group], linear, simplex=True, start=starts)
             draws[group] += share * step
     estimates = np.tensordot(shares, members, axes=1)
-    draws = np.where((found.mass > 0)[:, :, None], draws, estimates[:, None, :])
+    draws = np.where((replicates.mass > 0)[:, :, None], draws, estimates[:, None, :])
     if options.resample_templates and model.class_rows is not None:
         shifts = _TemplateShifts(model.class_rows, options)
         for group in range(g):
@@ -311,19 +304,19 @@ def likelihood_draws(
 
 
 class _TemplateShifts:
-    """What training replicates add to estimates, to first order; all groups meet the same ones."""
+    """What training replicates add to estimates, to first order; the same ones for all groups."""
 
     def __init__(self, training: ClassRows, options: IntervalOptions) -> None:
         rng = np.random.default_rng([options.random_state, 3])
         self._training = training
         self._densities = training.rows.astype(np.float64)
         self._shares = []
-        for own in self._classes():
-            drawn = rng.poisson(1.0, size=(options.n_replicates, own.stop - own.start))
-            weights = drawn * training.weights[own].astype(np.float64)
+        for rows in self._classes():
+            drawn = rng.poisson(1.0, size=(options.n_replicates, rows.stop - rows.start))
+            weights = drawn * training.weights[rows].astype(np.float64)
             mass = weights.sum(axis=1, keepdims=True)
             # A replicate that drew nothing of a small class keeps the class as it is.
-            self._shares.append(np.where(mass > 0, weights, training.weights[own]))
+            self._shares.append(np.where(mass > 0, weights, training.weights[rows]))
             self._shares[-1] /= self._shares[-1].sum(axis=1, keepdims=True)
 
     def _classes(self) -> list[slice]:
@@ -335,8 +328,8 @@ class _TemplateShifts:
         inverse = training_moments(self._training, tilt).inverse
         phi = adapted(self._densities, tilt)
         shifts = np.zeros((len(self._shares[0]), len(tilt)))
-        for label, (own, shares) in enumerate(zip(self._classes(), self._shares, strict=True)):
+        for label, (rows, shares) in enumerate(zip(self._classes(), self._shares, strict=True)):
             if estimate[label] > 0:
-                centred = phi[own] - self._training.weights[own] @ phi[own]
+                centred = phi[rows] - self._training.weights[rows] @ phi[rows]
                 shifts += estimate[label] * (shares @ centred)
         return np.asarray(-shifts @ inverse.T)

@@ -1,11 +1,10 @@
-r"""Moments of groups whose classes are soft parts of the group itself, from sums.
+r"""Analytic limits of groups from sums: the moment equation needs one mean per group.
 
-What :func:`kdey.intervals.moments.bag_moments` does with the rows of a bag. With phi the posteriors
-adapted to the estimate, the first pass gives the sums of :math:`\phi_i \phi_l`, hence T; the second
-those of :math:`\phi_l z_i^p` for p = 1..4 and of :math:`\phi_l z_i z_l`, with
-:math:`z = T^{-1} \phi`.
-
-Analytic limits of groups from sums: the moment equation needs one mean per group.
+Where no training rows are known, the classes are parts of the group itself, every instance
+belonging to each class by its posterior. What :func:`kdey.intervals.moments.bag_moments` does with
+the rows of a bag takes two passes here. With phi the posteriors adapted to the estimate, the first
+gives the sums of :math:`\phi_i \phi_l`, hence T; the second those of :math:`\phi_l z_i^p` for
+p = 1..4 and of :math:`\phi_l z_i z_l`, with :math:`z = T^{-1} \phi`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.groups.sums.mixtures import Trial
-from kdey.groups.sums.source import GroupedRows, GroupSums, Source
+from kdey.groups.sums.group_sums import GroupedRows, GroupSums, Source
+from kdey.groups.sums.solve import Trial
 from kdey.intervals import FittedModel, IntervalOptions
 from kdey.intervals.analytic import Linearised, analytic_limits, linearise_features, linearised
 from kdey.intervals.class_rows import TINY
@@ -27,11 +26,13 @@ from kdey.intervals.sampled_bags import SampledBags
 
 #: Rows whose powers are made at a time.
 _BLOCK = 1 << 14
+#: Groups whose moments are held at a time.
+_RUN = 512
 
 
 @dataclass(frozen=True, eq=False)
-class SummedParts:
-    """Classes known by their sums alone; values that are asked about are those summed.
+class SummedClasses:
+    """Classes known by their sums alone: means of the values that were summed, and of no others.
 
     Attributes
     ----------
@@ -59,12 +60,12 @@ class SummedParts:
         return self.crossed
 
     def row_weights(self, shares: Array) -> Array:
-        """Return the weights of no row: none is known."""
+        """Return no weights: no row is known."""
         return np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
-class PowersOf:
+class PowerSums:
     """Sums of powers of z in each class.
 
     Attributes
@@ -86,9 +87,9 @@ class PowersOf:
         powers, products = np.zeros((len(part.groups), 4, k, k)), np.zeros((len(part.groups), k, k))
         place = np.searchsorted(self.groups, part.groups)
         for number, where in enumerate(place):
-            own = slice(int(part.offsets[number]), int(part.offsets[number + 1]))
-            for start in range(own.start, own.stop, _BLOCK):
-                rows = part.rows[0][start : min(start + _BLOCK, own.stop)].astype(np.float64)
+            begin, end = int(part.offsets[number]), int(part.offsets[number + 1])
+            for start in range(begin, end, _BLOCK):
+                rows = part.rows[0][start : min(start + _BLOCK, end)].astype(np.float64)
                 phi = rows * self.tilt[where]
                 phi /= phi.sum(axis=1, keepdims=True)
                 z = phi @ self.inverse[where].T
@@ -100,7 +101,7 @@ class PowersOf:
         return GroupSums(part.groups, {"powers": powers, "products": products})
 
 
-def soft_moments(
+def group_moments(
     source: Source, groups: Indices, tilt: Array, mean: Array, curve: Array, sizes: Array
 ) -> list[Moments]:
     """Return the moments of every group, by one more pass.
@@ -119,23 +120,21 @@ def soft_moments(
     squares = curve * tilt[:, :, None] * tilt[:, None, :] / sizes[:, None, None]
     mass = np.maximum(mean, TINY)
     matrices = squares / mass[:, None, :]
-    inverse = np.array([invert(one)[0] for one in matrices])
-    sums = source.total(PowersOf(groups, tilt, inverse)).sums
+    inverse = np.array([invert(matrix)[0] for matrix in matrices])
+    sums = source.total(PowerSums(groups, tilt, inverse)).sums
     scale = sizes[:, None] * mass
     k = tilt.shape[1]
-    made = []
+    moments = []
     for g in range(len(groups)):
         counts = 1.0 / np.maximum(np.diag(squares[g]) / (sizes[g] * mass[g] ** 2), TINY)
         first, second, third, fourth = sums["powers"][g] / scale[g]
-        parts = SummedParts(counts, (first, second, third, fourth), sums["products"][g] / scale[g])
+        parts = SummedClasses(
+            counts, (first, second, third, fourth), sums["products"][g] / scale[g]
+        )
         seen = np.maximum(mass[g] * sizes[g], 0.5)
         known = np.full(k, np.inf)
-        made.append(moments_of(matrices[g], np.empty((0, k)), tilt[g], parts, known, seen))
-    return made
-
-
-#: Groups whose moments are held at a time.
-_RUN = 512
+        moments.append(moments_of(matrices[g], np.empty((0, k)), tilt[g], parts, known, seen))
+    return moments
 
 
 def bags_of_sizes(sizes: Array) -> SampledBags:
@@ -147,7 +146,7 @@ def bags_of_sizes(sizes: Array) -> SampledBags:
 def feature_limits(
     model: FittedModel, means: Array, sizes: Array, options: IntervalOptions
 ) -> tuple[Array, Array]:
-    """Return the limits of groups given by their mean rows (n_groups, k): ACC, PACC."""
+    """Return the limits of groups from their mean rows (n_groups, k): ACC, PACC."""
     line = linearise_features(model, means, np.empty((0, means.shape[1])), bags_of_sizes(sizes))
     return _limits(line, model, options)
 
@@ -157,7 +156,7 @@ def derivative_limits(
 ) -> tuple[Array, Array] | None:
     """Return the limits of groups by numerical derivatives of the matching; None: there are none.
 
-    Groups are given by their mean rows (n_groups, r) and their estimates (n_groups, k).
+    ``means`` are the mean rows of the groups (n_groups, r), ``estimates`` has shape (n_groups, k).
     """
     line = linearise_matching(model, means, bags_of_sizes(sizes), estimates)
     return None if line is None else _limits(line, model, options)
@@ -173,7 +172,7 @@ def likelihood_limits(
 ) -> tuple[Array, Array]:
     """Return the limits of groups under a likelihood, by one more pass over the data.
 
-    Two where no training rows are known, and classes are soft parts of each group.
+    Two passes where no training rows are known, and classes are parts of each group.
 
     Parameters
     ----------
@@ -188,23 +187,23 @@ def likelihood_limits(
     training = model.class_rows
     least = np.inf if training is None else training.typical_size
     tilt = smoothed(estimates, np.minimum(sizes, least))
-    # Problems of the first member alone: it answers for a committee.
+    # Problems of the first member alone: its limits serve for a composite.
     trial = Trial(groups, tilt, int(groups[-1]) + 1, curved=training is None)
     sums = source.total(trial).sums
     mean = tilt * sums["slope"] / sizes[:, None]
     if training is None:
-        given = soft_moments(source, groups, tilt, mean, sums["curve"], sizes)
-        return _limits(_line(given, mean, sizes), model, options)
+        of_groups = group_moments(source, groups, tilt, mean, sums["curve"], sizes)
+        return _limits(_line(of_groups, mean, sizes), model, options)
     low, high = np.empty(tilt.shape), np.empty(tilt.shape)
     for start in range(0, len(groups), _RUN):
         run = slice(start, start + _RUN)
-        moments = [training_moments(training, one) for one in tilt[run]]
+        moments = [training_moments(training, prevalence) for prevalence in tilt[run]]
         low[run], high[run] = _limits(_line(moments, mean[run], sizes[run]), model, options)
     return low, high
 
 
 def _line(moments: Sequence[Moments], mean: Array, sizes: Array) -> Linearised:
-    centre = np.array([one.inverse @ own for one, own in zip(moments, mean, strict=True)])
+    centre = np.array([group.inverse @ q for group, q in zip(moments, mean, strict=True)])
     return linearised(centre, np.ones(centre.shape), bags_of_sizes(sizes), moments)
 
 

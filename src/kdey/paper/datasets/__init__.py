@@ -1,7 +1,8 @@
 """The data sets of the paper, and a few more, behind one registry.
 
-``load_dataset("letter").split(seed=0)`` gives training, validation and test parts. Files are sought
-in ``$KDEY_DATA`` and in the cache that ``kdey data fetch`` fills; nothing is downloaded unasked.
+``load_dataset("letter").split(seed=0)`` gives training, validation and test parts. Files are
+read from ``$KDEY_DATA`` and from the cache that ``kdey data fetch`` fills; nothing is downloaded
+without being asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where data sets are found, and whether their files are what they should be."""
+"""Where data sets are found, and whether their files are as expected."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdey.paper.datasets.download import Checksums
-from kdey.paper.datasets.lequa import containers, load_lequa
-from kdey.paper.datasets.loading import load_dataset
-from kdey.paper.datasets.locate import (
+from kdey.paper.datasets.files import (
     PathLike,
     Root,
     cache_dir,
@@ -19,6 +17,8 @@ from kdey.paper.datasets.locate import (
     roots,
     sha256,
 )
+from kdey.paper.datasets.lequa import containers, load_lequa
+from kdey.paper.datasets.loading import load_dataset
 from kdey.paper.datasets.registry import DataFile, Entry
 
 
@@ -36,25 +36,27 @@ def paths(entry: Entry, data_dir: PathLike | None = None) -> list[Path]:
     The list is empty for what comes with scikit-learn. A missing file is an error, but for the
     validation part of tweets, which may be split off.
     """
-    where = roots(data_dir)
-    if entry.group == "lequa" and (there := containers(entry, where)):
-        return there
-    if entry.bundled and not any(locate(file, where) for file in entry.files):
+    directories = roots(data_dir)
+    if entry.group == "lequa" and (archives := containers(entry, directories)):
+        return archives
+    if entry.bundled and not any(locate(file, directories) for file in entry.files):
         return []
-    needed = [f for f in entry.files if f.role != "validation" or locate(f, where) is not None]
-    return [require(entry, file, where)[1] for file in needed]
+    needed = [
+        f for f in entry.files if f.role != "validation" or locate(f, directories) is not None
+    ]
+    return [require(entry, file, directories)[1] for file in needed]
 
 
 def place(entry: Entry, data_dir: PathLike | None = None) -> str:
     """Return where a data set is found now: "directory", "cache", "bundled" or "missing"."""
     try:
-        found = paths(entry, data_dir)
+        files = paths(entry, data_dir)
     except FileNotFoundError:
         return "missing"
     cache = cache_dir()
-    if not found:
+    if not files:
         return "bundled"
-    return "cache" if cache is not None and found[0].is_relative_to(cache) else "directory"
+    return "cache" if cache is not None and files[0].is_relative_to(cache) else "directory"
 
 
 def check(entry: Entry, data_dir: PathLike | None = None) -> list[Finding]:
@@ -68,22 +70,24 @@ def check(entry: Entry, data_dir: PathLike | None = None) -> list[Finding]:
     return [Finding(entry.full_name, problem) for problem in problems]
 
 
-def _checksums(entry: Entry, where: list[Root]) -> Iterator[str]:
+def _checksums(entry: Entry, directories: list[Root]) -> Iterator[str]:
     cache = cache_dir()
     record = {} if cache is None else Checksums(cache).known
     for file in entry.files:
-        found = locate(file, where)
-        if found is None:
-            unpacked = entry.group == "lequa" and containers(entry, where)
+        location = locate(file, directories)
+        if location is None:
+            unpacked = entry.group == "lequa" and containers(entry, directories)
             if file.role != "validation" and not unpacked and not entry.bundled:
-                yield missing(entry, file, where)
+                yield missing(entry, file, directories)
             continue
-        root, path = found
-        first = record.get(path.relative_to(root.path).as_posix()) if root.path == cache else None
+        root, path = location
+        recorded = (
+            record.get(path.relative_to(root.path).as_posix()) if root.path == cache else None
+        )
         actual = sha256(path)
-        if first is not None and actual != first:
-            yield f"{path}: sha256 is {actual}, it was {first} when it first came"
-        elif first is None and actual not in (file.sha256, _unknown(file, actual)):
+        if recorded is not None and actual != recorded:
+            yield f"{path}: sha256 is {actual}, it was {recorded} at the first download"
+        elif recorded is None and actual not in (file.sha256, _unknown(file, actual)):
             yield f"{path}: sha256 is {actual}, that of the known copy is {file.sha256}"
 
 
@@ -105,15 +109,15 @@ def _contents(entry: Entry, data_dir: PathLike | None) -> Iterator[str]:
     except FileNotFoundError as error:
         if entry.group == "lequa" and containers(entry, roots(data_dir)):
             yield str(error)
-        return  # else told with the checksums
+        return  # otherwise reported with the checksums
     except ValueError as error:
         yield str(error)
         return
     dropped = any("left out" in note for note in data.notes)
-    found = {"rows": len(data.y), "classes": len(data.classes)}
+    counts = {"rows": len(data.y), "classes": len(data.classes)}
     if not entry.categorical and not entry.group.startswith("tweets"):
-        found["features"] = data.X.shape[1]
-    for what, number in found.items():
-        wanted = getattr(entry, what)
-        if wanted is not None and number != wanted and not dropped:
-            yield f"{entry.full_name}: {number} {what}, expected {wanted}"
+        counts["features"] = data.X.shape[1]
+    for kind, number in counts.items():
+        expected = getattr(entry, kind)
+        if expected is not None and number != expected and not dropped:
+            yield f"{entry.full_name}: {number} {kind}, expected {expected}"

@@ -1,12 +1,12 @@
-"""Scaling features: fitted on the rows a learner may see, applied to all.
+"""A loaded data set: labelled instances that are split, or a training set with given bags.
 
-What a loaded data set is, and how it is cut into training, validation and test parts.
-
-Data that come as a training set and given bags with known prevalences.
+:class:`Dataset` is cut into training, validation and test parts by :meth:`Dataset.split`.
+:class:`Bagged` comes with bags whose prevalences are known, as the LeQua tasks do.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -20,34 +20,13 @@ from sklearn.preprocessing import StandardScaler
 from kdey.bags import Bags
 from kdey.protocols import GivenBags
 
-Scaling = Literal["standard", "tfidf"] | None
-
-
-def scale(X: Any, fit_rows: NDArray[np.int64], scaling: Scaling) -> tuple[Any, tuple[str, ...]]:
-    """Return scaled features and notes on what was done.
-
-    Parameters
-    ----------
-    X : array or CSR array of shape (n, d)
-    fit_rows : int64 array
-        Rows of the development part.
-    scaling : {"standard", "tfidf", None}
-        "standard": each column to mean 0 and variance 1. "tfidf": sublinear counts times inverse
-        document frequency, rows of length 1.
-    """
-    if scaling == "standard":
-        done = StandardScaler().fit(X[fit_rows]).transform(X)
-        return done, ("columns standardised on the development part",)
-    if scaling == "tfidf":
-        from sklearn.feature_extraction.text import TfidfTransformer
-
-        done = TfidfTransformer(sublinear_tf=True).fit(X[fit_rows]).transform(X)
-        return done.tocsr(), ("sublinear TF-IDF fitted on the development part",)
-    return X, ("features as they are, not scaled",)
-
-
+Array = NDArray[np.float64]
 Labels = NDArray[Any]
 Indices = NDArray[np.int64]
+Scaling = Literal["standard", "tfidf"] | None
+#: Features (m, d) to what is kept of them, (m, r), such as posteriors.
+Transform: TypeAlias = Callable[[Array], Any]
+
 _TRAIN_OF_ALL, _TRAIN_OF_DEVELOPMENT = 0.7, 0.6
 
 
@@ -111,7 +90,7 @@ class Dataset:
         Preprocessing applied so far.
     scaling : {"standard", "tfidf", None}
         What :meth:`split` fits on the development part and applies to all parts.
-    given : array of str of shape (n,) or None
+    parts : array of str of shape (n,) or None
         The part each row belongs to, where the source says so: "train", "validation" or "test".
     """
 
@@ -123,7 +102,7 @@ class Dataset:
     source: str
     notes: tuple[str, ...] = ()
     scaling: Scaling = None
-    given: NDArray[np.str_] | None = field(default=None, repr=False)
+    parts: NDArray[np.str_] | None = field(default=None, repr=False)
 
     def split(self, seed: int = 0) -> Split:
         """Return training, validation and test parts.
@@ -137,37 +116,61 @@ class Dataset:
         ----------
         seed : int
         """
-        train, validation, test, note = self._parts(seed)
+        train, validation, test, note = self._split_rows(seed)
         development = np.concatenate([train, validation])
         X, scaled = scale(self.X, development, self.scaling)
-        learn, choose, judge = (Part(X[rows], self.y[rows]) for rows in (train, validation, test))
-        return Split(learn, choose, judge, self.classes, (*self.notes, note, *scaled))
+        parts = [Part(X[rows], self.y[rows]) for rows in (train, validation, test)]
+        return Split(parts[0], parts[1], parts[2], self.classes, (*self.notes, note, *scaled))
 
-    def _parts(self, seed: int) -> tuple[Indices, Indices, Indices, str]:
+    @property
+    def given(self) -> NDArray[np.str_] | None:
+        """The old name of ``parts``."""
+        warnings.warn("Dataset.given is now Dataset.parts", DeprecationWarning, stacklevel=2)
+        return self.parts
+
+    def _split_rows(self, seed: int) -> tuple[Indices, Indices, Indices, str]:
         rows = np.arange(len(self.y))
-        if self.given is None:
-            development, test = self._halve(rows, _TRAIN_OF_ALL, seed)
-            train, validation = self._halve(development, _TRAIN_OF_DEVELOPMENT, seed + 1)
+        if self.parts is None:
+            development, test = self._stratified(rows, _TRAIN_OF_ALL, seed)
+            train, validation = self._stratified(development, _TRAIN_OF_DEVELOPMENT, seed + 1)
             return train, validation, test, f"70/30 and 60/40 stratified split, seed {seed}"
         train, validation, test = (
-            np.flatnonzero(self.given == part) for part in ("train", "validation", "test")
+            np.flatnonzero(self.parts == part) for part in ("train", "validation", "test")
         )
         if len(validation):
             return train, validation, test, "parts as the source defines them"
-        train, validation = self._halve(train, _TRAIN_OF_DEVELOPMENT, seed + 1)
+        train, validation = self._stratified(train, _TRAIN_OF_DEVELOPMENT, seed + 1)
         note = f"test part of the source; 40 % of its training part for validation, seed {seed}"
         return train, validation, test, note
 
-    def _halve(self, rows: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
+    def _stratified(self, rows: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
         first, second = train_test_split(
             rows, train_size=share, stratify=self.y[rows], random_state=seed
         )
         return first, second
 
 
-Array = NDArray[np.float64]
-#: Features (m, d) to what is kept of them, (m, r): posteriors, say.
-Transform: TypeAlias = Callable[[Array], Any]
+def scale(X: Any, fit_rows: NDArray[np.int64], scaling: Scaling) -> tuple[Any, tuple[str, ...]]:
+    """Return scaled features and notes on what was done.
+
+    Parameters
+    ----------
+    X : array or CSR array of shape (n, d)
+    fit_rows : int64 array
+        Rows of the development part.
+    scaling : {"standard", "tfidf", None}
+        "standard": each column to mean 0 and variance 1. "tfidf": sublinear counts times inverse
+        document frequency, rows of length 1.
+    """
+    if scaling == "standard":
+        scaled = StandardScaler().fit(X[fit_rows]).transform(X)
+        return scaled, ("columns standardised on the development part",)
+    if scaling == "tfidf":
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        scaled = TfidfTransformer(sublinear_tf=True).fit(X[fit_rows]).transform(X)
+        return scaled.tocsr(), ("sublinear TF-IDF fitted on the development part",)
+    return X, ("features as they are, not scaled",)
 
 
 class Pool(NamedTuple):
@@ -191,6 +194,11 @@ class BagSource(Protocol):
     @property
     def prevalences(self) -> Array:
         """True prevalences, shape (n_bags, k)."""
+        ...
+
+    @property
+    def shares_pool(self) -> bool:
+        """Whether the bags are positions in one pool; otherwise each has its own instances."""
         ...
 
     def __len__(self) -> int:
@@ -225,6 +233,11 @@ class IndexBags:
     instances: Part
     bags: Bags
     prevalences: Array
+
+    @property
+    def shares_pool(self) -> bool:
+        """Bags are positions in one pool."""
+        return True
 
     def __len__(self) -> int:
         """Return the number of bags."""
@@ -274,13 +287,13 @@ class Bagged:
 
 
 def check_number(number: int, n_bags: int) -> None:
-    """Refuse the number of a bag that does not exist."""
+    """Raise where there is no bag of this number."""
     if not 0 <= number < n_bags:
         raise IndexError(f"number must be in 0..{n_bags - 1}, got {number}")
 
 
 def check_n_bags(n_bags: int | None, available: int) -> int:
-    """Return how many bags are meant."""
+    """Return the number of bags asked for, by default all of them."""
     count = available if n_bags is None else n_bags
     if not 1 <= count <= available:
         raise ValueError(f"n_bags must be in 1..{available}, got {n_bags}")

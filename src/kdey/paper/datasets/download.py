@@ -1,6 +1,7 @@
-"""Downloading one file: resumed where it broke off, tried again, checked, never half there.
+"""``kdey data fetch``: from the official homes of the data sets into the cache.
 
-``kdey data fetch``: from the official homes into the cache.
+A download resumes where it broke off, is tried again after a failure and checked by its sha256;
+a file is either complete or absent.
 """
 
 from __future__ import annotations
@@ -17,15 +18,141 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from kdey._support.files import write_whole
-from kdey.paper.datasets.conversion import convert
-from kdey.paper.datasets.locate import Root, cache_dir, locate, missing, sha256
+from kdey.paper.datasets.files import Root, cache_dir, locate, missing, sha256
 from kdey.paper.datasets.registry import Entry, Home, find, home
+from kdey.paper.datasets.uci import convert
 
 #: URL and the file to write; raises OSError where the connection fails.
 Downloader = Callable[[str, Path], None]
-#: What is lost of a broken connection is the last chunk.
+#: Takes one line on each thing done.
+Say = Callable[[str], None]
+#: A broken connection loses at most the last chunk.
 _CHUNK = 1 << 16
 _TIMEOUT = 60
+
+
+def fetch(
+    name: str,
+    *,
+    cache: Path | None = None,
+    downloader: Downloader | None = None,
+    retries: int = 3,
+    say: Say = lambda line: None,
+) -> list[Path]:
+    """Download a data set into the cache, unless it is there, and return its files.
+
+    Checksums are compared with those of the first download. UCI text is turned into a table by a
+    stated recipe; ``say`` receives a line on each step.
+
+    Parameters
+    ----------
+    name : str
+        As for :func:`~kdey.datasets.load_dataset`.
+    cache : Path, optional
+        By default the cache directory of the user.
+    downloader, retries
+        As for :func:`kdey.paper.datasets.download.download`.
+    say : callable
+        Takes one line on each thing done.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is nothing to download; says what to do by hand.
+    """
+    entry = find(name)
+    directory = cache or cache_dir()
+    if directory is None:
+        raise ModuleNotFoundError("fetching needs the extra data: pip install 'kdey[data]'")
+    if not entry.files:
+        say(f"{entry.full_name} comes with scikit-learn: nothing to fetch")
+        return []
+    locations = [locate(file, [Root("the cache", directory)]) for file in entry.files]
+    if all(locations):
+        say(f"{entry.full_name} is in the cache")
+        return [path for _, path in filter(None, locations)]
+    origin = home(entry)
+    if not origin.urls:
+        raise FileNotFoundError(missing(entry, entry.files[0], [Root("the cache", directory)]))
+    get = partial(download, downloader=downloader, retries=retries)
+    return _fetch(entry, origin, directory, get, say)
+
+
+def _fetch(
+    entry: Entry, origin: Home, cache: Path, get: Callable[..., str], say: Say
+) -> list[Path]:
+    record, checksums = Checksums(cache), {}
+    folder = cache / ("lequa2022" if entry.group == "lequa" else "downloads")
+    downloads = []
+    for url in origin.urls:
+        target = folder / _file_name(url, entry)
+        key = target.relative_to(cache).as_posix()
+        say(f"downloading {url}")
+        checksums[key] = get(url, target, record.known.get(key))
+        downloads.append(target)
+    try:
+        files = _unpack(entry, origin, downloads, cache, say)
+    except ValueError:
+        # The download is not the data (but an error page, say): its checksum must not be recorded.
+        for path in downloads:
+            path.unlink()
+        raise
+    for path in files:
+        checksums[path.relative_to(cache).as_posix()] = sha256(path)
+    for key, checksum in checksums.items():
+        if key not in record.known:
+            say(f"sha256 of {key} recorded: {checksum}")
+        record.record(key, checksum)
+    return files
+
+
+def _file_name(url: str, entry: Entry) -> str:
+    """Return a name for a download; many UCI files are called data.csv or the like."""
+    last = url.rpartition("/")[2]
+    return last if entry.uci is None else f"uci-{entry.uci}-{last}"
+
+
+def _unpack(entry: Entry, origin: Home, downloads: list[Path], cache: Path, say: Say) -> list[Path]:
+    """Turn the downloads into the files of the data set, and return these."""
+    if origin.recipe is not None:
+        target = cache / entry.files[0].path
+        convert(entry, origin.recipe, downloads, target)
+        say(f"converted to {entry.files[0].path}: {origin.recipe.words()}")
+        return [target]
+    if entry.group == "lequa":  # read from the archives as they are
+        for path in downloads:
+            _open(path).close()
+        return downloads
+    return _extract(entry, downloads[0], cache, say)
+
+
+def _extract(entry: Entry, archive: Path, cache: Path, say: Say) -> list[Path]:
+    """Unpack the features of all tweet sets: they come in one archive."""
+    with _open(archive) as zipped:
+        for member in zipped.namelist():
+            if member.endswith(".feature.txt") and ".." not in Path(member).parts:
+                with zipped.open(member) as stream:
+                    _copy(stream, cache / Path(member).relative_to(Path(member).anchor))
+    say(f"unpacked {archive.name}")
+    locations = [locate(file, [Root("the cache", cache)]) for file in entry.files]
+    if not all(locations):
+        raise ValueError(f"{archive}: does not hold the files of {entry.full_name}")
+    return [path for _, path in filter(None, locations)]
+
+
+def _copy(stream: IO[bytes], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.tmp")
+    with part.open("wb") as out:
+        shutil.copyfileobj(stream, out)
+    part.replace(target)
+
+
+def _open(path: Path) -> ZipFile:
+    try:
+        return ZipFile(path)
+    except BadZipFile as error:
+        raise ValueError(f"{path}: not a whole zip file ({error})") from error
 
 
 def download(
@@ -43,22 +170,22 @@ def download(
     ----------
     url : str
     target : Path
-        Exists afterwards, whole and checked, or is as it was before.
+        Afterwards complete and checked, or as it was before.
     known : str, optional
-        The sha256 to ask for.
+        The sha256 that the file must have.
     downloader : callable, optional
         By default :func:`resume`.
     retries : int
         How often to try again after a failure.
     sleep : callable
-        Waits 1, 2, 4, ... seconds between the tries.
+        Waits 1, 2, 4, ... seconds between attempts.
 
     Raises
     ------
     OSError
-        Names the URL, after the last try.
+        Names the URL, after the last attempt.
     ValueError
-        Where what came does not have the sha256.
+        If the downloaded file does not have the sha256.
     """
     part = target.with_name(f"{target.name}.part")
     for attempt in range(retries + 1):
@@ -84,20 +211,20 @@ def _once(url: str, target: Path, part: Path, known: str | None, downloader: Dow
     target.parent.mkdir(parents=True, exist_ok=True)
     with _quiet(pooch.get_logger()):
         try:
-            got = pooch.retrieve(
+            path = pooch.retrieve(
                 url, known and f"sha256:{known}", target.name, target.parent, downloader=fetch
             )
         except ValueError as error:
             raise ValueError(
-                f"{url}: what came does not have the sha256 {known}: the download is corrupted, "
+                f"{url}: the download does not have the sha256 {known}: it is corrupted, "
                 "or the file has changed at its home"
             ) from error
-    return sha256(Path(got))
+    return sha256(Path(path))
 
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Silence pooch, which tells people to paste checksums into code."""
+    """Silence pooch, which advises pasting checksums into code."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
@@ -107,30 +234,30 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
 
 
 def resume(url: str, part: Path) -> None:
-    """Download into ``part``, going on with what is there if the server still has the same file.
+    """Download into ``part``, resuming if the server still has the same file.
 
     The server's tag of the file (ETag or date) is kept beside the part; without one, or where it
-    has changed, the download begins again.
+    has changed, the download starts again.
     """
     import requests
 
     tag = part.with_name(f"{part.name}.tag")
-    there = part.stat().st_size if part.exists() and tag.exists() else 0
+    n_present = part.stat().st_size if part.exists() and tag.exists() else 0
     headers = {"Accept-Encoding": "identity"}
-    if there:
-        headers |= {"Range": f"bytes={there}-", "If-Range": tag.read_text()}
-    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as answer:
-        if answer.status_code == 416:  # the part is as long as the file, or longer: begin again
+    if n_present:
+        headers |= {"Range": f"bytes={n_present}-", "If-Range": tag.read_text()}
+    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
+        if response.status_code == 416:  # the part is as long as the file, or longer: start again
             tag.unlink()
             part.unlink()
-        answer.raise_for_status()
-        if answer.status_code != 206:
-            there = 0
-            _remember(tag, answer.headers.get("ETag") or answer.headers.get("Last-Modified"))
-        with part.open("ab" if there else "wb") as stream:
-            for chunk in answer.iter_content(_CHUNK):
+        response.raise_for_status()
+        if response.status_code != 206:
+            n_present = 0
+            _remember(tag, response.headers.get("ETag") or response.headers.get("Last-Modified"))
+        with part.open("ab" if n_present else "wb") as stream:
+            for chunk in response.iter_content(_CHUNK):
                 stream.write(chunk)
-        _check_length(part.stat().st_size - there, answer.headers.get("Content-Length"))
+        _check_length(part.stat().st_size - n_present, response.headers.get("Content-Length"))
     tag.unlink(missing_ok=True)
 
 
@@ -141,13 +268,13 @@ def _remember(tag: Path, value: str | None) -> None:
         tag.write_text(value)
 
 
-def _check_length(got: int, announced: str | None) -> None:
-    if announced is not None and got != int(announced):
-        raise OSError(f"broke off after {got} of {announced} bytes")
+def _check_length(n_received: int, announced: str | None) -> None:
+    if announced is not None and n_received != int(announced):
+        raise OSError(f"broke off after {n_received} of {announced} bytes")
 
 
 class Checksums:
-    """The sha256 of every file of the cache, recorded when it first came.
+    """The sha256 of every file of the cache, recorded at its first download.
 
     Parameters
     ----------
@@ -169,128 +296,3 @@ class Checksums:
         self.known[name] = checksum
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self.path, json.dumps(self.known, indent=1, sort_keys=True).encode())
-
-
-Say = Callable[[str], None]
-
-
-def fetch(
-    name: str,
-    *,
-    cache: Path | None = None,
-    downloader: Downloader | None = None,
-    retries: int = 3,
-    say: Say = lambda line: None,
-) -> list[Path]:
-    """Download a data set into the cache, unless it is there, and return its files.
-
-    Checksums are compared with those of the first download. UCI text is turned into a table by a
-    stated recipe; what is done is said through ``say``.
-
-    Parameters
-    ----------
-    name : str
-        As for :func:`~kdey.paper.datasets.load_dataset`.
-    cache : Path, optional
-        By default the cache directory of the user.
-    downloader, retries
-        As for :func:`kdey.paper.datasets.download.download`.
-    say : callable
-        Takes one line on each thing done.
-
-    Raises
-    ------
-    FileNotFoundError
-        Where there is nothing to download; says what to do by hand.
-    """
-    entry = find(name)
-    where = cache or cache_dir()
-    if where is None:
-        raise ModuleNotFoundError("fetching needs the extra data: pip install 'kdey[data]'")
-    if not entry.files:
-        say(f"{entry.full_name} comes with scikit-learn: nothing to fetch")
-        return []
-    there = [locate(file, [Root("the cache", where)]) for file in entry.files]
-    if all(there):
-        say(f"{entry.full_name} is in the cache")
-        return [path for _, path in filter(None, there)]
-    lives = home(entry)
-    if not lives.urls:
-        raise FileNotFoundError(missing(entry, entry.files[0], [Root("the cache", where)]))
-    get = partial(download, downloader=downloader, retries=retries)
-    return _fetch(entry, lives, where, get, say)
-
-
-def _fetch(entry: Entry, lives: Home, cache: Path, get: Callable[..., str], say: Say) -> list[Path]:
-    record, came = Checksums(cache), {}
-    folder = cache / ("lequa2022" if entry.group == "lequa" else "downloads")
-    downloads = []
-    for url in lives.urls:
-        target = folder / _file_name(url, entry)
-        key = target.relative_to(cache).as_posix()
-        say(f"downloading {url}")
-        came[key] = get(url, target, record.known.get(key))
-        downloads.append(target)
-    try:
-        made = _unpack(entry, lives, downloads, cache, say)
-    except ValueError:
-        # What came is not the data (an error page, say): it must not be taken for known.
-        for path in downloads:
-            path.unlink()
-        raise
-    for path in made:
-        came[path.relative_to(cache).as_posix()] = sha256(path)
-    for key, checksum in came.items():
-        if key not in record.known:
-            say(f"sha256 of {key} recorded: {checksum}")
-        record.record(key, checksum)
-    return made
-
-
-def _file_name(url: str, entry: Entry) -> str:
-    """Return a name for a download; many UCI files are called data.csv or the like."""
-    last = url.rpartition("/")[2]
-    return last if entry.uci is None else f"uci-{entry.uci}-{last}"
-
-
-def _unpack(entry: Entry, lives: Home, downloads: list[Path], cache: Path, say: Say) -> list[Path]:
-    """Turn the downloads into the files of the data set, and return these."""
-    if lives.recipe is not None:
-        target = cache / entry.files[0].path
-        convert(entry, lives.recipe, downloads, target)
-        say(f"converted to {entry.files[0].path}: {lives.recipe.words()}")
-        return [target]
-    if entry.group == "lequa":  # read from the archives as they are
-        for path in downloads:
-            _open(path).close()
-        return downloads
-    return _extract(entry, downloads[0], cache, say)
-
-
-def _extract(entry: Entry, archive: Path, cache: Path, say: Say) -> list[Path]:
-    """Unpack the features of all tweet sets: they come in one archive."""
-    with _open(archive) as zipped:
-        for member in zipped.namelist():
-            if member.endswith(".feature.txt") and ".." not in Path(member).parts:
-                with zipped.open(member) as stream:
-                    _copy(stream, cache / Path(member).relative_to(Path(member).anchor))
-    say(f"unpacked {archive.name}")
-    found = [locate(file, [Root("the cache", cache)]) for file in entry.files]
-    if not all(found):
-        raise ValueError(f"{archive}: does not hold the files of {entry.full_name}")
-    return [path for _, path in filter(None, found)]
-
-
-def _copy(stream: IO[bytes], target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.tmp")
-    with part.open("wb") as out:
-        shutil.copyfileobj(stream, out)
-    part.replace(target)
-
-
-def _open(path: Path) -> ZipFile:
-    try:
-        return ZipFile(path)
-    except BadZipFile as error:
-        raise ValueError(f"{path}: not a whole zip file ({error})") from error

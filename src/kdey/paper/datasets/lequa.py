@@ -1,14 +1,11 @@
-"""Reading the text files of LeQua 2022: commas between numbers, below one header line.
-
-LeQua 2022, tasks T1A and T1B, in the layout of the official archives.
+"""LeQua 2022, tasks T1A and T1B, in the layout of the official archives, and a synthetic stand-in.
 
 Below ``T1B/public/`` lie ``training_data.txt`` (label and 300 features), ``dev_samples/<i>.txt``
-and ``test_samples/<i>.txt`` (a bag each, features only), ``dev_prevalences.txt`` and
-``test_prevalences.txt`` (bag, one column per class). Bags are read one at a time, when asked for.
+and ``test_samples/<i>.txt`` (one bag each, features only), ``dev_prevalences.txt`` and
+``test_prevalences.txt`` (bag, one column per class). The text files hold numbers separated by
+commas below one header line. Bags are read one at a time, when they are asked for.
 
 Esuli, Moreo, Sebastiani, "A concise overview of LeQua 2022: learning to quantify", CLEF 2022.
-
-Made-up data of the size and shape of LeQua 2022's task T1B.
 """
 
 from __future__ import annotations
@@ -31,12 +28,183 @@ from kdey.paper.datasets.data import (
     check_n_bags,
     check_number,
 )
-from kdey.paper.datasets.locate import PathLike, Reader, Root, Tree, missing, roots, tree
+from kdey.paper.datasets.files import PathLike, Reader, Root, Tree, missing, roots, tree
 from kdey.paper.datasets.registry import DataFile, Entry, find, home, names
 from kdey.protocols import APP, GivenBags
 from kdey.simplex import SUM_TOLERANCE
 
 Array = NDArray[np.float64]
+#: Synthetic classes come in families, whose members are hard to tell apart.
+_FAMILY_SIZE = 4
+
+
+def load_lequa(task: str, data_dir: PathLike | None = None) -> Bagged:
+    """Return a task of LeQua 2022: training data, development bags, test bags.
+
+    Parameters
+    ----------
+    task : {"T1A", "T1B"}
+        T1A: 2 classes, bags of 250. T1B: 28 classes, bags of 1,000. 300 features each.
+    data_dir : path, optional
+        Holds ``lequa2022/`` (or is it), with the three official zip files of the task or what they
+        unpack to. By default ``$KDEY_DATA``, then the cache.
+
+    Raises
+    ------
+    FileNotFoundError
+        Names what is missing and where to download it.
+    ValueError
+        Names the file and line that do not fit.
+    """
+    if task not in names("lequa"):
+        raise ValueError(f"task must be one of {names('lequa')}, got {task!r}")
+    entry, directories = find(task, "lequa"), roots(data_dir)
+    files = tree(containers(entry, directories), f"{task}/public/")
+    for file, needed in zip(
+        entry.files,
+        ("training_data.txt", "test_samples/0.txt", "test_prevalences.txt"),
+        strict=True,
+    ):
+        if needed not in files.places:
+            raise FileNotFoundError(missing(entry, file, directories))
+    train = _training(files)
+    classes = np.unique(train.y)
+    source = f"LeQua 2022, task {task}, {home(entry).page}"
+    validation, test = (
+        _bags(files, part, train.X.shape[1], len(classes)) for part in ("dev", "test")
+    )
+    notes = (f"{len(validation)} development and {len(test)} test bags as given; not scaled",)
+    return Bagged(task, train, validation, test, classes, source, notes)
+
+
+def containers(entry: Entry, directories: list[Root]) -> list[Path]:
+    """Return the directories and archives that hold files of a task."""
+    paths: list[Path] = []
+    for root in directories:
+        for folder in (root.path / "lequa2022", root.path):
+            if (folder / entry.name / "public").is_dir():
+                paths.append(folder)
+            paths += [path for file in entry.files if (path := _archive(folder, file)).is_file()]
+    return paths
+
+
+def _archive(folder: Path, file: DataFile) -> Path:
+    return folder / file.path.rpartition("/")[2]
+
+
+def _training(files: Tree) -> Part:
+    with files.open() as read:
+        rows = read_numbers(read("training_data.txt"), files.where("training_data.txt"))
+    labels = rows[:, 0]
+    if (labels != np.floor(labels)).any():
+        line = int(np.argmax(labels != np.floor(labels))) + 2
+        where = files.where("training_data.txt")
+        raise ValueError(f"{where}, line {line}: the label (first column) is not an integer")
+    return Part(np.ascontiguousarray(rows[:, 1:]), labels.astype(np.int64))
+
+
+def _bags(files: Tree, part: str, n_features: int, n_classes: int) -> BagFiles:
+    name = f"{part}_prevalences.txt"
+    with files.open() as read:
+        prevalences = read_prevalences(read(name), files.where(name), n_classes)
+    folder = f"{part}_samples/"
+    present = {path.removeprefix(folder) for path in files.places if path.startswith(folder)}
+    listed = {f"{number}.txt" for number in range(len(prevalences))}
+    if present != listed:
+        first = min(present ^ listed)
+        fault = "has no line for" if first in present else "has a line for, but there is no"
+        raise ValueError(
+            f"{files.where(name)}: {len(prevalences)} lines, but {len(present)} bags in {folder}; "
+            f"the file {fault} {folder}{first}"
+        )
+    return BagFiles(files, folder + "{}.txt", n_features, prevalences)
+
+
+@dataclass(frozen=True, eq=False)
+class BagFiles:
+    """Bags in one file each.
+
+    Attributes
+    ----------
+    files : Tree
+    pattern : str
+        Name of a bag's file, ``"dev_samples/{}.txt"``.
+    n_features : int
+    prevalences : float64 array of shape (n_bags, k)
+    """
+
+    files: Tree
+    pattern: str
+    n_features: int
+    prevalences: Array
+
+    @property
+    def shares_pool(self) -> bool:
+        """Each bag has its own instances."""
+        return False
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.prevalences)
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return self.n_bags
+
+    def bag(self, number: int) -> Array:
+        """Return the features of one bag, shape (bag_size, d)."""
+        check_number(number, len(self))
+        with self.files.open() as read:
+            return self._read(read, number)
+
+    def __iter__(self) -> Iterator[Array]:
+        """Iterate over the features of the bags; one is in memory at a time."""
+        with self.files.open() as read:
+            for number in range(len(self)):
+                yield self._read(read, number)
+
+    def pool(self, transform: Transform | None = None, n_bags: int | None = None) -> Pool:
+        """Return the bags as one pool.
+
+        Parameters
+        ----------
+        transform : callable, optional
+            Applied to each bag as it is read, from (bag_size, d) to (bag_size, r): with a
+            classifier's ``predict_proba`` only posteriors are held, not features. The features of
+            T1B's test bags would take 12 GB.
+        n_bags : int, optional
+            Only that many of the first bags.
+        """
+        count, rows, sizes = check_n_bags(n_bags, len(self)), None, np.zeros(len(self), dtype=int)
+        filled = 0
+        with self.files.open() as read:
+            for number in range(count):
+                X = self._read(read, number)
+                bag = np.asarray(X if transform is None else transform(X))
+                if len(bag) != len(X):
+                    raise ValueError(f"transform: {len(X)} rows in, but {len(bag)} rows out")
+                rows = _make_room(rows, bag, filled, count - number)
+                rows[filled : filled + len(bag)] = bag
+                filled, sizes[number] = filled + len(bag), len(bag)
+        offsets = offsets_of(sizes[:count])
+        bags = Bags(np.arange(filled, dtype=np.int64), offsets, filled)
+        assert rows is not None
+        return Pool(rows[:filled], GivenBags(bags, self.prevalences[:count]))
+
+    def _read(self, read: Reader, number: int) -> Array:
+        name = self.pattern.format(number)
+        return read_numbers(read(name), self.files.where(name), self.n_features)
+
+
+def _make_room(rows: Any, bag: Any, filled: int, left: int) -> Any:
+    """Return an array with room for ``made``: bags are of one size, so it is made once."""
+    if rows is not None and filled + len(bag) <= len(rows):
+        return rows
+    wider = np.empty((filled + left * len(bag), *bag.shape[1:]), dtype=bag.dtype)
+    if rows is not None:
+        wider[:filled] = rows[:filled]
+    return wider
 
 
 def read_numbers(data: bytes, where: str, n_columns: int | None = None) -> Array:
@@ -45,7 +213,7 @@ def read_numbers(data: bytes, where: str, n_columns: int | None = None) -> Array
     Parameters
     ----------
     data : bytes
-        What the file holds.
+        Content of the file.
     where : str
         Its name, for messages.
     n_columns : int, optional
@@ -123,174 +291,6 @@ def _refuse(bad: NDArray[np.bool_], where: str, why: str) -> None:
         raise ValueError(f"{where}, line {int(np.argmax(bad)) + 2}: {why}")
 
 
-@dataclass(frozen=True, eq=False)
-class BagFiles:
-    """Bags that lie in a file each.
-
-    Attributes
-    ----------
-    files : Tree
-    pattern : str
-        Name of a bag's file, ``"dev_samples/{}.txt"``.
-    n_features : int
-    prevalences : float64 array of shape (n_bags, k)
-    """
-
-    files: Tree
-    pattern: str
-    n_features: int
-    prevalences: Array
-
-    @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.prevalences)
-
-    def __len__(self) -> int:
-        """Return the number of bags."""
-        return self.n_bags
-
-    def bag(self, number: int) -> Array:
-        """Return the features of one bag, shape (bag_size, d)."""
-        check_number(number, len(self))
-        with self.files.open() as read:
-            return self._read(read, number)
-
-    def __iter__(self) -> Iterator[Array]:
-        """Iterate over the features of the bags; one is in memory at a time."""
-        with self.files.open() as read:
-            for number in range(len(self)):
-                yield self._read(read, number)
-
-    def pool(self, transform: Transform | None = None, n_bags: int | None = None) -> Pool:
-        """Return the bags as one pool.
-
-        Parameters
-        ----------
-        transform : callable, optional
-            Applied to each bag as it is read, from (bag_size, d) to (bag_size, r): with a
-            classifier's ``predict_proba`` only posteriors are held, not features. The features of
-            T1B's test bags would take 12 GB.
-        n_bags : int, optional
-            Only that many of the first bags.
-        """
-        count, done, sizes = check_n_bags(n_bags, len(self)), None, np.zeros(len(self), dtype=int)
-        filled = 0
-        with self.files.open() as read:
-            for number in range(count):
-                X = self._read(read, number)
-                made = np.asarray(X if transform is None else transform(X))
-                if len(made) != len(X):
-                    raise ValueError(f"transform: {len(X)} rows in, but {len(made)} rows out")
-                done = _make_room(done, made, filled, count - number)
-                done[filled : filled + len(made)] = made
-                filled, sizes[number] = filled + len(made), len(made)
-        offsets = offsets_of(sizes[:count])
-        bags = Bags(np.arange(filled, dtype=np.int64), offsets, filled)
-        assert done is not None
-        return Pool(done[:filled], GivenBags(bags, self.prevalences[:count]))
-
-    def _read(self, read: Reader, number: int) -> Array:
-        name = self.pattern.format(number)
-        return read_numbers(read(name), self.files.where(name), self.n_features)
-
-
-def _make_room(done: Any, made: Any, filled: int, left: int) -> Any:
-    """Return an array with room for ``made``: bags are of one size, so it is made once."""
-    if done is not None and filled + len(made) <= len(done):
-        return done
-    wider = np.empty((filled + left * len(made), *made.shape[1:]), dtype=made.dtype)
-    if done is not None:
-        wider[:filled] = done[:filled]
-    return wider
-
-
-def load_lequa(task: str, data_dir: PathLike | None = None) -> Bagged:
-    """Return a task of LeQua 2022: training data, development bags, test bags.
-
-    Parameters
-    ----------
-    task : {"T1A", "T1B"}
-        T1A: 2 classes, bags of 250. T1B: 28 classes, bags of 1,000. 300 features each.
-    data_dir : path, optional
-        Holds ``lequa2022/`` (or is it), with the three official zip files of the task or what they
-        unpack to. By default ``$KDEY_DATA``, then the cache.
-
-    Raises
-    ------
-    FileNotFoundError
-        Names what is missing and where to download it.
-    ValueError
-        Names the file and line that do not fit.
-    """
-    if task not in names("lequa"):
-        raise ValueError(f"task must be one of {names('lequa')}, got {task!r}")
-    entry, where = find(task, "lequa"), roots(data_dir)
-    files = tree(containers(entry, where), f"{task}/public/")
-    for file, needed in zip(
-        entry.files,
-        ("training_data.txt", "test_samples/0.txt", "test_prevalences.txt"),
-        strict=True,
-    ):
-        if needed not in files.places:
-            raise FileNotFoundError(missing(entry, file, where))
-    train = _training(files)
-    classes = np.unique(train.y)
-    source = f"LeQua 2022, task {task}, {home(entry).page}"
-    validation, test = (
-        _bags(files, part, train.X.shape[1], len(classes)) for part in ("dev", "test")
-    )
-    notes = (f"{len(validation)} development and {len(test)} test bags as given; not scaled",)
-    return Bagged(task, train, validation, test, classes, source, notes)
-
-
-def containers(entry: Entry, where: list[Root]) -> list[Path]:
-    """Return the directories and archives that hold files of a task."""
-    found: list[Path] = []
-    for root in where:
-        for folder in (root.path / "lequa2022", root.path):
-            if (folder / entry.name / "public").is_dir():
-                found.append(folder)
-            found += [path for file in entry.files if (path := _archive(folder, file)).is_file()]
-    return found
-
-
-def _archive(folder: Path, file: DataFile) -> Path:
-    return folder / file.path.rpartition("/")[2]
-
-
-def _training(files: Tree) -> Part:
-    with files.open() as read:
-        rows = read_numbers(read("training_data.txt"), files.where("training_data.txt"))
-    labels = rows[:, 0]
-    if (labels != np.floor(labels)).any():
-        line = int(np.argmax(labels != np.floor(labels))) + 2
-        where = files.where("training_data.txt")
-        raise ValueError(f"{where}, line {line}: the label (first column) is not an integer")
-    return Part(np.ascontiguousarray(rows[:, 1:]), labels.astype(np.int64))
-
-
-def _bags(files: Tree, part: str, n_features: int, n_classes: int) -> BagFiles:
-    name = f"{part}_prevalences.txt"
-    with files.open() as read:
-        prevalences = read_prevalences(read(name), files.where(name), n_classes)
-    folder = f"{part}_samples/"
-    there = {found.removeprefix(folder) for found in files.places if found.startswith(folder)}
-    wanted = {f"{number}.txt" for number in range(len(prevalences))}
-    if there != wanted:
-        odd = min(there ^ wanted)
-        fault = "has no line for" if odd in there else "has a line for, but there is no"
-        raise ValueError(
-            f"{files.where(name)}: {len(prevalences)} lines, but {len(there)} bags in {folder}; "
-            f"the file {fault} {folder}{odd}"
-        )
-    return BagFiles(files, folder + "{}.txt", n_features, prevalences)
-
-
-#: Classes come in families, whose members are harder to tell apart than strangers.
-_FAMILY_SIZE = 4
-
-
 def synthetic_lequa(
     *,
     n_train: int = 20_000,
@@ -302,11 +302,11 @@ def synthetic_lequa(
     pool_size: int = 28_000,
     seed: int = 0,
 ) -> Bagged:
-    r"""Return made-up data of the size and shape of T1B.
+    r"""Return synthetic data of the size and shape of T1B.
 
     Class i, of family f, has the mean :math:`\mu_i = 0.14 a_f + 0.12 b_i` with a and b standard
     normal in d dimensions; an instance is :math:`x = \mu_i + s \epsilon`, :math:`\epsilon` standard
-    normal and s uniform on [0.7, 1.3]: some texts say more than others. Training classes have
+    normal and s uniform on [0.7, 1.3]: some texts are clearer than others. Training classes have
     unequal prevalences, proportional to :math:`i^{-1/2}` in random order; the two pools have all
     classes alike. Bags are drawn from a pool at prevalences uniform on the simplex, as in
     LeQua 2022. A logistic regression gets about seven instances in ten right.
@@ -323,8 +323,8 @@ def synthetic_lequa(
     """
     rng = np.random.default_rng(seed)
     families = rng.standard_normal((-(-n_classes // _FAMILY_SIZE), n_features))
-    own = rng.standard_normal((n_classes, n_features))
-    means = 0.14 * families[np.arange(n_classes) // _FAMILY_SIZE] + 0.12 * own
+    offsets = rng.standard_normal((n_classes, n_features))
+    means = 0.14 * families[np.arange(n_classes) // _FAMILY_SIZE] + 0.12 * offsets
     prior = rng.permutation(1.0 / np.sqrt(np.arange(1, n_classes + 1)))
     train = _draw(rng, means, _counts(n_train, prior / prior.sum()))
     even = _counts(pool_size, np.full(n_classes, 1.0 / n_classes))
@@ -339,7 +339,7 @@ def synthetic_lequa(
 
 
 def _counts(total: int, shares: Array) -> NDArray[np.int64]:
-    """Return whole class counts of a given total, at least two each."""
+    """Return integer class counts with this total, at least two each."""
     counts = np.maximum(np.floor(total * shares), 2).astype(np.int64)
     counts[np.argmax(counts)] += total - counts.sum()
     if counts.min() < 2:

@@ -1,7 +1,4 @@
-"""The official homes of the data: pages to read, and files to download.
-
-Which data sets there are, of which files they are made, and where those come from.
-"""
+"""The data sets that exist, the files they consist of, and the official home of those files."""
 
 from __future__ import annotations
 
@@ -11,53 +8,17 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
-from kdey.paper.datasets.recipes import Recipe, recipe_for
+from kdey.paper.datasets.uci import Recipe, recipe_for
 
 _ZENODO_LEQUA = "https://zenodo.org/records/6546188"
 _ZENODO_TWEETS = "https://zenodo.org/records/4255764"
-
-
-@dataclass(frozen=True)
-class Home:
-    """Where a data set officially lives.
-
-    Attributes
-    ----------
-    page : str
-        For people: description, licence, citation.
-    urls : tuple of str
-        What to download; empty where it has to be done by hand.
-    recipe : Recipe or None
-        How the downloads become a table of the data directory, for UCI sets.
-    """
-
-    page: str
-    urls: tuple[str, ...] = ()
-    recipe: Recipe | None = None
-
-
-def home(entry: Entry) -> Home:
-    """Return the official home of a data set."""
-    if entry.group == "lequa":
-        names = (file.path.rpartition("/")[2] for file in entry.files)
-        return Home(_ZENODO_LEQUA, tuple(f"{_ZENODO_LEQUA}/files/{name}" for name in names))
-    if entry.group == "tweets":
-        archive = f"{_ZENODO_TWEETS}/files/tweet_sentiment_quantification_snam.zip"
-        return Home(_ZENODO_TWEETS, (archive,))
-    if entry.uci is not None:
-        recipe = recipe_for(entry.full_name)
-        page = f"https://archive.ics.uci.edu/dataset/{entry.uci}"
-        return Home(page, () if recipe is None else recipe.urls, recipe)
-    return Home(_PAGES.get(entry.group, ""))
-
-
+#: Page to read on a group that has no archive of its own.
 _PAGES = {
     "tweets-approx": "no official home: word counts made from the public tweets",
     "text": "http://qwone.com/~jason/20Newsgroups/ (documents; the vectors are derived)",
-    "uci-extra": "http://yann.lecun.com/exdb/mnist/",  # the one extra set that UCI does not hold
+    "uci-extra": "http://yann.lecun.com/exdb/mnist/",  # the one extra set that is not in UCI
     "bundled": "scikit-learn",
 }
-
 
 #: Group -> what it holds. Names of the first four groups are those of the paper's tables.
 GROUPS = {
@@ -74,7 +35,7 @@ GROUPS = {
 BUNDLED_BINARY = ("iris.2", "iris.3", "wdbc", "wine.1", "wine.2", "wine.3")
 #: Rows and classes of the sets that scikit-learn brings along.
 _BUNDLED = {"digits-subset": (1797, 64, 10), "wine": (178, 13, 3), "iris": (150, 4, 3)}
-#: Names of these groups say that they are stand-ins: they need the group in front.
+#: Groups of stand-ins, whose sets are only known by their name with the group in front.
 _STAND_INS = ("tweets-approx",)
 
 
@@ -131,7 +92,7 @@ class Entry:
 
     @property
     def short_name(self) -> str:
-        """The name as ``find`` takes it: without its group where it says enough."""
+        """The name as ``find`` takes it: without its group where that is unambiguous."""
         bare = self.group not in _STAND_INS and len(_same(self.name)) == 1
         return self.name if bare else self.full_name
 
@@ -163,21 +124,23 @@ def entries() -> tuple[Entry, ...]:
     lines: dict[tuple[str, str], list[dict[str, str]]] = {}
     for line in csv.DictReader(text.splitlines()):
         lines.setdefault((line["group"], line["name"]), []).append(line)
-    found = [_entry(group, name, own) for (group, name), own in lines.items()]
+    listed = [_entry(group, name, group_lines) for (group, name), group_lines in lines.items()]
     for name, (_, features, classes) in _BUNDLED.items():
-        found.append(Entry("bundled", name, features=features, classes=classes))
+        listed.append(Entry("bundled", name, features=features, classes=classes))
     order = list(GROUPS)
-    return tuple(sorted(found, key=lambda entry: order.index(entry.group)))
+    return tuple(sorted(listed, key=lambda entry: order.index(entry.group)))
 
 
 def _entry(group: str, name: str, lines: list[dict[str, str]]) -> Entry:
-    made = tuple(
+    data_files = tuple(
         DataFile(line["role"], line["file"], line["sha256"] or None, _number(line["rows"]))
         for line in lines
     )
     first = lines[0]
     features, classes, uci = (_number(first[key]) for key in ("features", "classes", "uci"))
-    return Entry(group, name, made, features, classes, uci, tuple(first["categorical"].split()))
+    return Entry(
+        group, name, data_files, features, classes, uci, tuple(first["categorical"].split())
+    )
 
 
 def _number(text: str) -> int | None:
@@ -185,7 +148,7 @@ def _number(text: str) -> int | None:
 
 
 def names(group: str) -> list[str]:
-    """Return the names of a group, as :func:`~kdey.paper.datasets.load_dataset` takes them.
+    """Return the names of a group, as :func:`~kdey.datasets.load_dataset` takes them.
 
     Parameters
     ----------
@@ -195,8 +158,8 @@ def names(group: str) -> list[str]:
     Returns
     -------
     list of str
-        Bare names where they say enough, else with the group in front ("uci-binary/yeast": there
-        is a multiclass yeast too). ``Dataset.name`` is the name for tables.
+        Bare names where they are unambiguous, else with the group in front ("uci-binary/yeast":
+        there is a multiclass yeast too). ``Dataset.name`` is the name for tables.
     """
     if group == "bundled-binary":
         return list(BUNDLED_BINARY)
@@ -216,22 +179,22 @@ def find(name: str, group: str | None = None) -> Entry:
         The group, where the name does not carry it.
     """
     head, _, tail = name.rpartition("/")
-    wanted = head or group
-    if wanted == "bundled-binary" and tail in BUNDLED_BINARY:
-        wanted = "uci-binary"  # the same sets, by another road
-    found = [entry for entry in _same(tail) if wanted in (None, entry.group)]
-    if wanted in _STAND_INS:
-        found = [e for e in entries() if e.group == wanted and e.name.lower() == tail.lower()]
-    if not found:
+    group_name = head or group
+    if group_name == "bundled-binary" and tail in BUNDLED_BINARY:
+        group_name = "uci-binary"  # the same sets under another name
+    matches = [entry for entry in _same(tail) if group_name in (None, entry.group)]
+    if group_name in _STAND_INS:
+        matches = [e for e in entries() if e.group == group_name and e.name.lower() == tail.lower()]
+    if not matches:
         raise ValueError(f"name: no data set is called {name!r}{_suggestion(name)}")
-    if len(found) > 1:
-        both = " and ".join(entry.full_name for entry in found)
+    if len(matches) > 1:
+        both = " and ".join(entry.full_name for entry in matches)
         raise ValueError(f"name: {name!r} is ambiguous, it may mean {both}; give the full name")
-    return found[0]
+    return matches[0]
 
 
 def _same(name: str) -> list[Entry]:
-    """Return the sets of a bare name; stand-ins have none."""
+    """Return the sets that a bare name may mean; stand-ins need their group."""
     return [e for e in entries() if e.name.lower() == name.lower() and e.group not in _STAND_INS]
 
 
@@ -241,3 +204,37 @@ def _suggestion(name: str) -> str:
     if not close:
         return "; `kdey data list` prints all names"
     return f"; did you mean {', '.join(known[match] for match in close)}?"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a data set officially lives.
+
+    Attributes
+    ----------
+    page : str
+        For people: description, licence, citation.
+    urls : tuple of str
+        What to download; empty where it has to be done by hand.
+    recipe : Recipe or None
+        How the downloads become a table of the data directory, for UCI sets.
+    """
+
+    page: str
+    urls: tuple[str, ...] = ()
+    recipe: Recipe | None = None
+
+
+def home(entry: Entry) -> Home:
+    """Return the official home of a data set."""
+    if entry.group == "lequa":
+        names = (file.path.rpartition("/")[2] for file in entry.files)
+        return Home(_ZENODO_LEQUA, tuple(f"{_ZENODO_LEQUA}/files/{name}" for name in names))
+    if entry.group == "tweets":
+        archive = f"{_ZENODO_TWEETS}/files/tweet_sentiment_quantification_snam.zip"
+        return Home(_ZENODO_TWEETS, (archive,))
+    if entry.uci is not None:
+        recipe = recipe_for(entry.full_name)
+        page = f"https://archive.ics.uci.edu/dataset/{entry.uci}"
+        return Home(page, () if recipe is None else recipe.urls, recipe)
+    return Home(_PAGES.get(entry.group, ""))

@@ -1,11 +1,7 @@
-"""Reading a text file, compressed or not, with errors that name it.
+"""Reading the text files of the data directory: CSV tables and svmlight-like text.
 
-Reading svmlight-like text: ``label column:value column:value ...``, columns from 1.
-
-Reading ``<group>/<name>.csv.gz``: features first, an optional column split, then label.
-
-The numbers are read by NumPy in one go. Only when that fails is the file gone through cell by
-cell, to say which line and column is wrong.
+Both readers take the numbers in one pass of NumPy. Only when that fails do they go through the
+file cell by cell, to name the line and column that is wrong.
 """
 
 from __future__ import annotations
@@ -23,110 +19,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of a UTF-8 text file; ``.gz`` is unpacked.
-
-    Raises
-    ------
-    ValueError
-        Where the file is no text, or its compression is broken or cut short.
-    """
-    try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: not a whole gzip file ({error}); get it again") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error})") from error
-    # splitlines() would also break lines at form feeds and other odd characters inside cells.
-    lines = text.replace("\r\n", "\n").split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    return lines
-
-
+Array = NDArray[np.float64]
+#: Columns at the right end that are not features.
+_SPECIAL = ("split", "label")
 #: A colon at the edge of a cell, or two in one.
 _ODD = re.compile(r"(?:^|\s):|:(?:\s|$)|:[^\s:]*:")
 
 
-def read_sparse(path: Path) -> tuple[sp.csr_array, NDArray[np.int64]]:
-    """Return features (n, d), d the largest column of the file, and integer labels (n,).
-
-    Raises
-    ------
-    ValueError
-        Names the file, the line and the cell.
-    """
-    cut = [_cut(line) for line in read_lines(path)]
-    heads = tuple(head for head, _ in cut if head)
-    tails = tuple(tail for head, tail in cut if head)
-    if not heads:
-        raise ValueError(f"{path}: the file is empty")
-    joined = " ".join(tails)
-    try:
-        labels = np.array(heads, dtype=np.int64)
-        flat = np.array(joined.replace(":", " ").split(), dtype=np.float64)
-        sane = bool(np.isfinite(flat).all()) and len(flat) == 2 * joined.count(":")
-    except (ValueError, OverflowError):
-        sane = False
-    # The counts may be right in total and hide "1: 2:3" or "1:2:3 4".
-    if not sane or _ODD.search(joined) or not _whole(flat[::2]):
-        raise ValueError(_first_fault(path, cut))
-    columns, values = flat[::2], flat[1::2]
-    lengths = np.array([tail.count(":") for tail in tails])
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    width = int(columns.max()) if len(columns) else 0
-    made = sp.csr_array((values, columns.astype(np.int64) - 1, offsets), (len(heads), width))
-    made.sort_indices()
-    return made, labels
-
-
-def _cut(line: str) -> tuple[str, str]:
-    """Return the label and the rest of a line; both are empty for a blank one."""
-    label, _, rest = line.partition("#")[0].replace("\t", " ").strip().partition(" ")
-    return label, rest
-
-
-def _whole(columns: NDArray[np.float64]) -> bool:
-    return bool((columns >= 1).all() and (columns == np.floor(columns)).all())
-
-
-def _first_fault(path: Path, cut: list[tuple[str, str]]) -> str:
-    """Return a message on the first cell that is wrong."""
-    for number, (head, tail) in enumerate(cut, start=1):
-        where = f"{path}, line {number}"
-        if head and not _is_whole_number(head):
-            return f"{where}: the label {head!r} is not an integer"
-        for cell in tail.split():
-            if not _is_pair(cell):
-                return f"{where}: {cell!r} is not of the form column:value (columns from 1)"
-    return f"{path}: not of the form `label column:value ...`"
-
-
-def _is_whole_number(text: str) -> bool:
-    try:
-        return abs(int(text)) < 2**62
-    except ValueError:
-        return False
-
-
-def _is_pair(cell: str) -> bool:
-    column, colon, value = cell.partition(":")
-    try:
-        return bool(colon) and int(column) >= 1 and bool(np.isfinite(float(value)))
-    except ValueError:
-        return False
-
-
-Array = NDArray[np.float64]
-#: Columns at the right end that are no features.
-_SPECIAL = ("split", "label")
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What a file holds.
+    """The content of a CSV file.
 
     Attributes
     ----------
@@ -154,7 +56,7 @@ def read_table(path: Path, categorical: Sequence[str] = ()) -> Table:
     Raises
     ------
     ValueError
-        Names the file and, where it can be told, the line and the column.
+        Names the file and, where possible, the line and the column.
     """
     lines = read_lines(path)
     header = _header(path, lines)
@@ -254,11 +156,11 @@ def _careful_numbers(
     return numbers
 
 
-def _labels(path: Path, given: list[str]) -> NDArray[Any]:
-    if "" in given:
-        raise ValueError(f"{path}, line {given.index('') + 2}, column 'label': the label is empty")
-    whole = all(_is_integer(label) for label in set(given))
-    return np.array([int(label) for label in given]) if whole else np.array(given)
+def _labels(path: Path, texts: list[str]) -> NDArray[Any]:
+    if "" in texts:
+        raise ValueError(f"{path}, line {texts.index('') + 2}, column 'label': the label is empty")
+    numeric = all(_is_integer(label) for label in set(texts))
+    return np.array([int(label) for label in texts]) if numeric else np.array(texts)
 
 
 def _is_integer(label: str) -> bool:
@@ -267,10 +169,106 @@ def _is_integer(label: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(label)) == label
 
 
-def _split(path: Path, given: list[str]) -> NDArray[np.str_]:
-    for number, part in enumerate(given):
+def _split(path: Path, texts: list[str]) -> NDArray[np.str_]:
+    for number, part in enumerate(texts):
         if part not in ("train", "test"):
             raise ValueError(
                 f"{path}, line {number + 2}, column 'split': {part!r} is neither train nor test"
             )
-    return np.array(given)
+    return np.array(texts)
+
+
+def read_sparse(path: Path) -> tuple[sp.csr_array, NDArray[np.int64]]:
+    """Read ``label column:value column:value ...``, columns counted from 1.
+
+    Returns
+    -------
+    X : CSR array of shape (n, d), d the largest column of the file
+    y : int64 array of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Names the file, the line and the cell.
+    """
+    split_lines = [_split_line(line) for line in read_lines(path)]
+    heads = tuple(head for head, _ in split_lines if head)
+    tails = tuple(tail for head, tail in split_lines if head)
+    if not heads:
+        raise ValueError(f"{path}: the file is empty")
+    joined = " ".join(tails)
+    try:
+        labels = np.array(heads, dtype=np.int64)
+        flat = np.array(joined.replace(":", " ").split(), dtype=np.float64)
+        sane = bool(np.isfinite(flat).all()) and len(flat) == 2 * joined.count(":")
+    except (ValueError, OverflowError):
+        sane = False
+    # The total may be right and yet hide "1: 2:3" or "1:2:3 4".
+    if not sane or _ODD.search(joined) or not _whole(flat[::2]):
+        raise ValueError(_first_fault(path, split_lines))
+    columns, values = flat[::2], flat[1::2]
+    lengths = np.array([tail.count(":") for tail in tails])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    width = int(columns.max()) if len(columns) else 0
+    features = sp.csr_array((values, columns.astype(np.int64) - 1, offsets), (len(heads), width))
+    features.sort_indices()
+    return features, labels
+
+
+def _split_line(line: str) -> tuple[str, str]:
+    """Return the label and the rest of a line; both are empty for a blank one."""
+    label, _, rest = line.partition("#")[0].replace("\t", " ").strip().partition(" ")
+    return label, rest
+
+
+def _whole(columns: NDArray[np.float64]) -> bool:
+    return bool((columns >= 1).all() and (columns == np.floor(columns)).all())
+
+
+def _first_fault(path: Path, split_lines: list[tuple[str, str]]) -> str:
+    """Return a message on the first cell that is wrong."""
+    for number, (head, tail) in enumerate(split_lines, start=1):
+        where = f"{path}, line {number}"
+        if head and not _is_whole_number(head):
+            return f"{where}: the label {head!r} is not an integer"
+        for cell in tail.split():
+            if not _is_pair(cell):
+                return f"{where}: {cell!r} is not of the form column:value (columns from 1)"
+    return f"{path}: not of the form `label column:value ...`"
+
+
+def _is_whole_number(text: str) -> bool:
+    try:
+        return abs(int(text)) < 2**62
+    except ValueError:
+        return False
+
+
+def _is_pair(cell: str) -> bool:
+    column, colon, value = cell.partition(":")
+    try:
+        return bool(colon) and int(column) >= 1 and bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a UTF-8 text file; ``.gz`` is unpacked.
+
+    Raises
+    ------
+    ValueError
+        Where the file is no text, or its compression is broken or cut short.
+    """
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: not a whole gzip file ({error}); get it again") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 text ({error})") from error
+    # splitlines() would also break lines at form feeds and other odd characters inside cells.
+    lines = text.replace("\r\n", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines

@@ -1,7 +1,4 @@
-"""The fit check: where this bag lies among bags that differ in prevalence only.
-
-The classifier's calibration: how sure it is against how often it is right.
-"""
+"""Figures of the fit check (this bag among bags that must fit) and of the calibration."""
 
 from __future__ import annotations
 
@@ -9,21 +6,25 @@ import numpy as np
 
 from kdey.diagnostics import FitCheck
 from kdey.report.classifier import Reliability
-from kdey.report.svg import Axis, Drawing, draw_across, draw_up, percent, text_width
+from kdey.report.svg import Axis, Drawing, draw_across, draw_up, text_width
+from kdey.report.vocabulary import CLAIMED, OBSERVED, percent
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 560.0, 200.0, 12.0, 26.0, 40.0
 _N_BINS = 30
+_SIZE, _CURVE_LEFT, _CURVE_TOP, _CURVE_BOTTOM = 340.0, 64.0, 12.0, 48.0
 
 
 def fit_figure(check: FitCheck, name: str = "fit") -> Drawing:
     """Return the histogram of the null statistics with this bag's statistic on it."""
-    seen = check.statistic
-    told = (
+    statistic = check.statistic
+    description = (
         f"Histogram of {len(check.null)} bags drawn from training at the estimated shares; this "
-        f"bag lies at {seen:.3g}; p = {check.p_value:.3g}."
+        f"bag lies at {statistic:.3g}; p = {check.p_value:.3g}."
     )
-    drawing = Drawing(name, _WIDTH, _HEIGHT, "Fit of this bag among bags that must fit", told)
-    low, high = min(seen, *check.null), max(seen, *check.null)
+    drawing = Drawing(
+        name, _WIDTH, _HEIGHT, "Fit of this bag among bags that must fit", description
+    )
+    low, high = min(statistic, *check.null), max(statistic, *check.null)
     margin = 0.04 * (high - low) or 1.0
     axis = Axis(low - margin, high + margin, _LEFT, _WIDTH - _LEFT)
     counts, edges = np.histogram(check.null, bins=_N_BINS, range=(axis.low, axis.high))
@@ -38,24 +39,21 @@ def fit_figure(check: FitCheck, name: str = "fit") -> Drawing:
     for value in axis.ticks():
         drawing.words(axis.at(value), bottom + 15, f"{value:.3g}", "tick", "middle")
     drawing.words(_WIDTH / 2, _HEIGHT - 6, "how well a bag fits (left: badly)", "tick", "middle")
-    place = axis.at(seen)
-    drawing.line(place, _TOP - 6, place, bottom, "seen", f"this bag: {seen:.3g}")
+    place = axis.at(statistic)
+    drawing.line(place, _TOP - 6, place, bottom, "seen", f"this bag: {statistic:.3g}")
     half = text_width("this bag") / 2
     drawing.words(min(max(place, half), _WIDTH - half), _TOP - 11, "this bag", "label", "middle")
     return drawing
 
 
-_SIZE, _CURVE_LEFT, _CURVE_TOP, _CURVE_BOTTOM = 340.0, 64.0, 12.0, 48.0
-
-
 def reliability_figure(curve: Reliability, name: str = "reliability") -> Drawing:
     """Return the reliability curve with limits of chance for each bin."""
-    told = (
+    description = (
         f"{len(curve.claimed)} bins; the expected calibration error is {percent(curve.error)}. "
-        "Points on the diagonal are calibrated; below it the classifier is too sure."
+        "Points on the diagonal are calibrated; below it the classifier is overconfident."
     )
     width, height = _CURVE_LEFT + _SIZE + 26, _CURVE_TOP + _SIZE + _CURVE_BOTTOM
-    drawing = Drawing(name, width, height, "Calibration of the classifier", told)
+    drawing = Drawing(name, width, height, "Calibration of the classifier", description)
     low = np.floor(10 * min(curve.claimed[0], curve.low.min(), 0.9)) / 10
     across = Axis(low, 1.0, _CURVE_LEFT, _CURVE_LEFT + _SIZE)
     up = Axis(low, 1.0, _CURVE_TOP + _SIZE, _CURVE_TOP)
@@ -63,21 +61,19 @@ def reliability_figure(curve: Reliability, name: str = "reliability") -> Drawing
     draw_up(drawing, up, _CURVE_LEFT, _CURVE_LEFT + _SIZE, about=5)
     drawing.line(across.start, up.start, across.stop, up.stop, "diagonal")
     points = []
-    for claim, seen, lower, upper, n in zip(
+    for claim, share, lower, upper, n in zip(
         curve.claimed, curve.observed, curve.low, curve.high, curve.counts, strict=True
     ):
-        x, y = across.at(claim), up.at(seen)
+        x, y = across.at(claim), up.at(share)
         points.append(f"{x:.1f},{y:.1f}")
         drawing.line(x, up.at(lower), x, up.at(upper), "whisker")
-        tip = f"claimed {percent(claim)}, right {percent(seen)} of {n:,}"
+        tip = f"claimed {percent(claim)}, right {percent(share)} of {n:,}"
         drawing.add("circle", tip=tip, cx=x, cy=y, r=4, class_="estimate")
     drawing.add("polyline", points=" ".join(points), class_="curve")
-    drawing.words(
-        _CURVE_LEFT + _SIZE / 2, height - 8, "posterior of the class decided for", "tick", "middle"
-    )
+    drawing.words(_CURVE_LEFT + _SIZE / 2, height - 8, CLAIMED, "tick", "middle")
     drawing.add(
         "text",
-        "share of right decisions",
+        OBSERVED,
         transform=f"translate(13 {_CURVE_TOP + _SIZE / 2:.0f}) rotate(-90)",
         class_="tick",
         text_anchor="middle",

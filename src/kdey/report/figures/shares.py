@@ -1,9 +1,4 @@
-"""Prevalence per class: interval and estimate against the naive count and the training share.
-
-Tables of shares as shaded cells: the confusion matrix, groups by classes.
-
-Prevalence by group: a panel of intervals for each class, or shaded cells for many classes.
-"""
+"""Figures of shares: classes with their intervals, groups by class, and shaded cells."""
 
 from __future__ import annotations
 
@@ -14,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.report.groups import ClassRow, GroupTable, by_size
-from kdey.report.svg import Axis, Drawing, draw_across, percent, share_axis, shortened, text_width
+from kdey.report.svg import Axis, Drawing, draw_across, share_axis, shortened, text_width
+from kdey.report.vocabulary import SHARES, percent
 
+#: More classes than this are drawn as cells.
+MOST_PANELS = 6
+#: More groups than this are left to the table.
+MOST_GROUPS = 40
+_PANEL, _GAP, _GROUP_LINE, _GROUPS_TOP, _GROUPS_BOTTOM = 215.0, 40.0, 22.0, 54.0, 26.0
+#: Shading of a share of one: text on it must stay readable.
+DARKEST = 0.5
+#: More columns than this have no numbers in their cells.
+_MOST_NUMBERS = 12
 _WIDTH, _LINE, _TOP, _BOTTOM = 760.0, 26.0, 34.0, 30.0
-#: What a mark means, in the order of the legend.
-MARKS = (
-    ("estimate", "estimate with interval"),
-    ("naive", "naive count"),
-    ("training", "training"),
-    ("truth", "labels"),
-)
 
 
 def prevalence_figure(
@@ -50,16 +48,22 @@ def prevalence_figure(
 def draw_marks(drawing: Drawing, axis: Axis, y: float, row: ClassRow) -> None:
     """Draw what is known of one class on a line; shapes tell the marks apart, not colours alone."""
     if row.training is not None:
-        _mark(drawing, "training", axis.at(row.training), y, f"training {percent(row.training)}")
+        _mark(
+            drawing,
+            "training",
+            axis.at(row.training),
+            y,
+            f"{SHARES['training']} {percent(row.training)}",
+        )
     if row.low is not None and row.high is not None:
         tip = f"{row.name}: {percent(row.low)} to {percent(row.high)}"
         drawing.line(axis.at(row.low), y, axis.at(row.high), y, "interval", tip)
     if row.naive is not None:
-        _mark(drawing, "naive", axis.at(row.naive), y, f"naive count {percent(row.naive)}")
+        _mark(drawing, "naive", axis.at(row.naive), y, f"{SHARES['naive']} {percent(row.naive)}")
     if row.estimate is not None:
         _mark(drawing, "estimate", axis.at(row.estimate), y, f"{row.name}: {percent(row.estimate)}")
     if row.truth is not None:
-        _mark(drawing, "truth", axis.at(row.truth), y, f"labels {percent(row.truth)}")
+        _mark(drawing, "truth", axis.at(row.truth), y, f"{SHARES['truth']} {percent(row.truth)}")
 
 
 def _mark(drawing: Drawing, kind: str, x: float, y: float, tip: str | None = None) -> None:
@@ -78,12 +82,13 @@ def _mark(drawing: Drawing, kind: str, x: float, y: float, tip: str | None = Non
 def draw_legend(drawing: Drawing, rows: Sequence[ClassRow], left: float, y: float = 14.0) -> None:
     """Draw what the marks mean, those that occur."""
     x = left
-    for kind, meaning in MARKS:
+    for kind, name in SHARES.items():
         if all(getattr(row, kind) is None for row in rows):
             continue
         if kind == "estimate":
             drawing.line(x, y, x + 22, y, "interval")
         _mark(drawing, kind, x + 11, y)
+        meaning = f"{name} with interval" if kind == "estimate" else name
         drawing.words(x + 28, y + 4, meaning, "tick")
         x += 52 + text_width(meaning, 11)
 
@@ -97,12 +102,6 @@ def _describe_shares(rows: Sequence[ClassRow], confidence: float) -> str:
     return f"Estimates with {100 * confidence:g} % intervals: {'; '.join(shown)}{more}."
 
 
-#: Shading of a share of one: text on it must stay readable.
-DARKEST = 0.5
-#: More columns than this have no numbers in their cells.
-_MOST_NUMBERS = 12
-
-
 def heat_figure(
     shares: NDArray[np.float64],
     rows: Sequence[str],
@@ -110,7 +109,7 @@ def heat_figure(
     *,
     name: str,
     title: str,
-    told: str,
+    description: str,
     axes: tuple[str, str] = ("", ""),
     darkest: float = 1.0,
 ) -> Drawing:
@@ -129,10 +128,10 @@ def heat_figure(
     short_rows = [shortened(label, 140) for label in rows]
     short_columns = [shortened(label, 110) for label in columns]
     left = max(text_width(label) for label in short_rows) + (34 if axes[0] else 16)
-    # Labels of columns stand slanted: their height is what their length makes it.
+    # Labels of columns are slanted: their height follows from their length.
     top = 0.72 * max(text_width(label) for label in short_columns) + (34 if axes[1] else 18)
     width = left + wide * len(columns) + top
-    drawing = Drawing(name, width, top + tall * len(rows) + 6, title, told)
+    drawing = Drawing(name, width, top + tall * len(rows) + 6, title, description)
     for j, label in enumerate(short_columns):
         place = f"translate({left + wide * (j + 0.5):.1f} {top - 6:.1f}) rotate(-45)"
         drawing.add("text", label, transform=place, class_="tick")
@@ -176,13 +175,6 @@ def _name_axes(
         )
 
 
-#: More classes than this are drawn as cells.
-MOST_PANELS = 6
-#: More groups than this are left to the table.
-MOST_GROUPS = 40
-_PANEL, _GAP, _GROUP_LINE, _GROUPS_TOP, _GROUPS_BOTTOM = 215.0, 40.0, 22.0, 54.0, 26.0
-
-
 def groups_figure(table: GroupTable, name: str = "groups") -> Drawing:
     """Return the figure of at most :data:`MOST_GROUPS` groups, in the order of the table."""
     if len(table.classes) > MOST_PANELS:
@@ -208,13 +200,13 @@ def groups_figure(table: GroupTable, name: str = "groups") -> Drawing:
 
 def _panel(drawing: Drawing, table: GroupTable, label: str, left: float, top: float) -> None:
     groups = table.groups[:MOST_GROUPS]
-    found = [group.by_class.get(label) for group in groups]
-    largest = max((v for row in found if row is not None for v in row.values), default=1.0)
+    rows = [group.by_class.get(label) for group in groups]
+    largest = max((v for row in rows if row is not None for v in row.values), default=1.0)
     axis = share_axis(largest, left, left + _PANEL)
     bottom = top + _GROUP_LINE * len(groups)
     drawing.words(left, top - 10, shortened(label, _PANEL), "heading")
     draw_across(drawing, axis, top, bottom, about=3)
-    for place, row in enumerate(found):
+    for place, row in enumerate(rows):
         if row is not None:
             draw_marks(drawing, axis, top + _GROUP_LINE * (place + 0.5), row)
 
@@ -230,14 +222,13 @@ def _cells(table: GroupTable, name: str) -> Drawing:
         table.classes,
         name=name,
         title="Prevalence by group and class",
-        told=_describe_groups(table),
+        description=_describe_groups(table),
         darkest=max(float(np.nanmax(shares, initial=0.0)), 0.01),
     )
 
 
-def _estimate(row: object) -> float:
-    value = getattr(row, "estimate", None)
-    return float("nan") if value is None else float(value)
+def _estimate(row: ClassRow | None) -> float:
+    return float("nan") if row is None or row.estimate is None else row.estimate
 
 
 def _describe_groups(table: GroupTable) -> str:
@@ -246,5 +237,5 @@ def _describe_groups(table: GroupTable) -> str:
     parts = "; ".join(f"{row.name} {percent(row.estimate)}" for row in first.rows[:5])
     return (
         f"Estimates of {len(table.classes)} classes in {shown} of {len(table.groups)} groups; the "
-        f"first, {table.label(first)}: {parts}. All numbers stand in the table."
+        f"first, {table.label(first)}: {parts}. The table has all numbers."
     )

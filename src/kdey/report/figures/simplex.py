@@ -1,4 +1,4 @@
-"""Three classes as a triangle: where posteriors lie, and where the prevalence lies."""
+"""Three classes as a triangle: the distribution of posteriors, and the prevalence as a point."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from kdey.intervals import Estimate
 from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
 from kdey.report.groups import ClassRow
-from kdey.report.svg import Drawing, percent, shortened
+from kdey.report.svg import Drawing, shortened
+from kdey.report.vocabulary import SHARES, percent
 
 #: Bandwidth of the shading, cells along a side, levels of shade, points drawn.
 _BANDWIDTH, _STEPS, _LEVELS, _MOST_POINTS = 0.06, 28, 6, 250
 _SIDE, _MARGIN = 180.0, 34.0
-#: Directions in which the border of the joint region is sought.
+#: Directions in which the border of the joint region is searched.
 _RAYS = 120
 
 
@@ -28,11 +29,13 @@ def posteriors_figure(
     columns = min(len(parts), 4)
     tall = _height(_SIDE) + 62
     lines = -(-len(parts) // columns)
-    told = "Where the posteriors lie, a corner for each class: " + "; ".join(
+    description = "Where the posteriors lie, a corner for each class: " + "; ".join(
         f"{label}: mean {', '.join(percent(v) for v in points.mean(axis=0))}"
         for label, points in parts
     )
-    drawing = Drawing(name, columns * wide, lines * tall, "Posteriors of training and bag", told)
+    drawing = Drawing(
+        name, columns * wide, lines * tall, "Posteriors of training and bag", description
+    )
     for number, (label, points) in enumerate(parts):
         line, column = divmod(number, columns)
         corners = _corners(column * wide + _MARGIN, line * tall + 40, _SIDE)
@@ -53,12 +56,12 @@ def prevalence_triangle(
 ) -> Drawing:
     """Return the prevalence of three classes as a point, with its joint region."""
     side, margin = 380.0, 60.0
-    told = (
+    description = (
         f"The estimate {', '.join(percent(row.estimate) for row in rows)} with its joint "
         f"{100 * estimate.confidence:g} % region, the naive count and the training prevalence."
     )
     drawing = Drawing(
-        name, side + 2 * margin + 90, _height(side) + 80, "Prevalence of three classes", told
+        name, side + 2 * margin + 90, _height(side) + 80, "Prevalence of three classes", description
     )
     corners = _corners(margin, 34, side)
     _grid(drawing, corners)
@@ -66,15 +69,11 @@ def prevalence_triangle(
     if border is not None:
         drawing.add("polygon", points=_points(border @ corners), class_="region")
     _frame(drawing, corners, [row.name for row in rows])
-    for kind, meaning in (
-        ("training", "training"),
-        ("naive", "naive count"),
-        ("estimate", "estimate"),
-    ):
+    for kind in ("training", "naive", "estimate"):
         shares = [getattr(row, kind) for row in rows]
         if None not in shares:
             x, y = np.array(shares) @ corners
-            _place(drawing, kind, x, y, f"{meaning}: {', '.join(percent(v) for v in shares)}")
+            _place(drawing, kind, x, y, f"{SHARES[kind]}: {', '.join(percent(v) for v in shares)}")
     _key(drawing, side + 2 * margin - 40, border is not None)
     return drawing
 
@@ -82,8 +81,8 @@ def prevalence_triangle(
 def region_border(region: Region, inside: Array) -> Array | None:
     """Return points (n, 3) on the border of a region around a point of it; None if it is outside.
 
-    Along each ray from the point the last place inside is found by halving; rays end at the
-    border of the simplex.
+    Bisection finds the last place inside along each ray from the point; rays end at the border of
+    the simplex.
     """
     if not region.contains(inside):
         return None
@@ -96,8 +95,9 @@ def region_border(region: Region, inside: Array) -> Array | None:
     for _ in range(30):
         middle = (near + far) / 2
         points = np.clip(inside + middle[:, None] * rays, 0.0, None)
-        held = region.contains(points / points.sum(axis=1, keepdims=True))
-        near, far = np.where(held, middle, near), np.where(held, far, middle)
+        inside_region = region.contains(points / points.sum(axis=1, keepdims=True))
+        near = np.where(inside_region, middle, near)
+        far = np.where(inside_region, far, middle)
     return np.asarray(np.clip(inside + near[:, None] * rays, 0.0, 1.0))
 
 
@@ -174,11 +174,10 @@ def _place(drawing: Drawing, kind: str, x: float, y: float, tip: str | None = No
 
 
 def _key(drawing: Drawing, left: float, with_region: bool) -> None:
-    marks = (("estimate", "estimate"), ("naive", "naive count"), ("training", "training"))
-    for number, (kind, meaning) in enumerate(marks):
+    for number, kind in enumerate(("estimate", "naive", "training")):
         y = 24.0 + 22 * number
         _place(drawing, kind, left, y)
-        drawing.words(left + 12, y + 4, meaning, "tick")
+        drawing.words(left + 12, y + 4, SHARES[kind], "tick")
     if with_region:
         drawing.add("rect", x=left - 6, y=84, width=12, height=12, class_="region")
         drawing.words(left + 12, 94, "joint region", "tick")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kdey.report.groups import ClassRow, Group, GroupTable, position, text
-from kdey.report.svg import Axis, Drawing, draw_up, percent, share_axis, shortened, text_width
+from kdey.report.groups import ClassRow, Group, GroupTable, key_text, position
+from kdey.report.svg import Axis, Drawing, draw_up, share_axis, shortened, text_width
+from kdey.report.vocabulary import percent
 
-#: Classes and series drawn; the others stand in the table.
+#: Classes and series drawn; the table has the others.
 MOST_CLASSES, MOST_SERIES = 9, 6
 #: Longer lines have no points on them.
 _MOST_POINTS = 120
@@ -96,7 +97,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _places(moments: list[Any], start: float, stop: float) -> list[float]:
-    """Return where times stand: by their value where all have one, else one step each."""
+    """Return the places of times: by their value where all have one, else one step each."""
     values = [position(moment) for moment in moments]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
@@ -111,7 +112,7 @@ def _dates(drawing: Drawing, moments: list[Any], places: list[float], bottom: fl
     """Write as many times under a panel as fit, the first one always."""
     free = float("-inf")
     for moment, place in zip(moments, places, strict=True):
-        label = shortened(text(moment), 100, 11)
+        label = shortened(key_text(moment), 100, 11)
         half = text_width(label, 11) / 2
         if place - half > free:
             drawing.line(place, bottom, place, bottom + 4, "axis")
@@ -131,10 +132,10 @@ def _legend(drawing: Drawing, names: list[str], width: float) -> None:
 
 
 def _peak(table: GroupTable, label: str) -> float:
-    found = [
+    shares = [
         row.high or row.estimate or 0.0 for g in table.groups for row in g.rows if row.name == label
     ]
-    return max(found, default=1.0)
+    return max(shares, default=1.0)
 
 
 def _describe_series(table: GroupTable, classes: Sequence[str]) -> str:

@@ -1,0 +1,97 @@
+"""Draw the layers of the package: ``python scripts/layers_figure.py``, into docs/figures.
+
+The layers are those of ``LAYERS`` in ``tests/test_imports.py``, which fails where an import points
+upwards; another test fails where the figure is not the one that this script draws.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "tests" / "test_imports.py"
+FIGURE = ROOT / "docs" / "figures" / "layers.svg"
+#: Rooms on the path from posteriors to the paper's tables.
+PATH = {
+    *("posteriors", "rows", "problems", "solvers", "matching", "quantifiers", "evaluation"),
+    "paper",
+}
+NAMES = {"__init__": "kdey"}
+#: What the rooms of a layer do, under the name of one of them.
+NOTES = {
+    "cli": "the command kdey; data sets under their public name",
+    "paper": "experiments, data sets, tables and figures of the paper",
+    "__init__": "the public names",
+    "plots": "matplotlib displays",
+    "persistence": "model files, reports, QuaPy, check_quantifier",
+    "model_selection": "candidates to the best of them, over cached stages",
+    "evaluation": "quantifiers, a pool and a protocol to one row per bag",
+    "quantifiers": "the named methods: a row spec and a matching",
+    "groups": "frames, files and clusters to one answer per group",
+    "diagnostics": "fit check, posterior draws, columns of tables",
+    "tuning": "bandwidths and bins, chosen on held-out bags",
+    "intervals": "limits, errors, the same rows and problems with torch",
+    "matching": "templates and rows to a problem and its solver",
+    "solvers": "a problem to prevalences with certificates",
+    "rows": "posteriors to rows and templates; objectives",
+    "posteriors": "X, y to training posteriors; kernel sums",
+    "bags": "bags as weights over a pool; folds",
+    "native": "files, threads, validation, labels; the C++ core",
+    "simplex": "checks, projection, sampling",
+}
+LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760
+STYLE = """
+  text { font: 13px system-ui, sans-serif; fill: #24303d; }
+  .note { fill: #5b6875; }
+  rect { fill: #eef1f4; stroke: #c3ccd5; rx: 4px; }
+  .path { fill: #cfe3f7; stroke: #6f9fd0; }
+  .page { fill: #ffffff; stroke: none; }
+"""
+
+
+def read_layers() -> list[tuple[str, ...]]:
+    """Return the layers, lowest first."""
+    for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LAYERS":
+            return list(ast.literal_eval(node.value))
+    raise ValueError(f"{SOURCE} holds no LAYERS")
+
+
+def draw(layers: list[tuple[str, ...]]) -> str:
+    """Return the figure: the highest layer on top, imports point down."""
+    height = 2 * TOP + STEP * len(layers)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+        "<title>The layers of kdey: a room imports from those below it</title>",
+        f"<style>{STYLE}</style>",
+        f'<rect class="page" width="{WIDTH}" height="{height}"/>',
+    ]
+    for number, rooms in enumerate(reversed(layers)):
+        lines += draw_layer(rooms, TOP + STEP * number)
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def draw_layer(rooms: tuple[str, ...], y: int) -> Iterator[str]:
+    """Yield the boxes of one layer and what they do."""
+    x = LEFT
+    for room in rooms:
+        name = NAMES.get(room, room)
+        width = 18 + 7.4 * len(name)
+        kind = ' class="path"' if room in PATH else ""
+        yield f'<rect{kind} x="{x:.0f}" y="{y}" width="{width:.0f}" height="{HEIGHT}"/>'
+        yield f'<text x="{x + width / 2:.0f}" y="{y + 16}" text-anchor="middle">{name}</text>'
+        x += round(width) + GAP
+    note = next((NOTES[room] for room in rooms if room in NOTES), "")
+    yield f'<text class="note" x="{NOTE_AT}" y="{y + 16}">{escape(note)}</text>'
+
+
+def main() -> None:
+    """Write the figure."""
+    FIGURE.write_text(draw(read_layers()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

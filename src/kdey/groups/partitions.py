@@ -1,0 +1,163 @@
+"""Partitions of a table: what runs where a partition lies, whichever engine holds it.
+
+:class:`PartitionReader` scores the rows of a partition as any other batch and sums them at once;
+only sums per group leave the partition, and :func:`merge_partitions` adds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from kdey.bags import Indices
+from kdey.groups.batches import BatchReader
+from kdey.groups.keys import GroupKeys
+from kdey.groups.sums import GroupedRows, GroupSums, Plan, Source, key_hashes, make_batch, merge
+from kdey.groups.sums.group_sums import Hashes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kdey.tables.layout import Frame
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionSums:
+    """The first sums of some partitions, with the keys of their groups.
+
+    Attributes
+    ----------
+    values : list of g tuples
+        Key values of the groups, in the order of their numbers.
+    keys : pandas data frame of g rows
+        The same with the types they have in the table.
+    sums : GroupSums
+    missing : int64 array of shape (g,)
+        Rows of each group left out for a missing score or feature.
+    n_rows : int
+    """
+
+    values: list[tuple[Any, ...]]
+    keys: pd.DataFrame
+    sums: GroupSums
+    missing: Indices
+    n_rows: int
+
+    @property
+    def numbers(self) -> dict[tuple[Any, ...], int]:
+        """The number of each group by its key."""
+        return {value: number for number, value in enumerate(self.values)}
+
+
+class PartitionedSource(Source, Protocol):
+    """A table in partitions, as a source of sums that numbers the groups by itself.
+
+    Attributes
+    ----------
+    head : PartitionSums or None
+        The first sums of all partitions, once there are any.
+    """
+
+    head: PartitionSums | None
+
+    def close(self) -> None:
+        """Let go of what is held between passes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A partition that was read: first sums and, where they are held, rows.
+
+    Groups are numbered within the partition.
+    """
+
+    head: PartitionSums
+    rows: GroupedRows | None
+
+    def rows_in(self, numbers: dict[tuple[Any, ...], int]) -> GroupedRows:
+        """Return the rows with the numbers that groups have in the whole table."""
+        assert self.rows is not None, "rows were not held"
+        common = np.array([numbers[value] for value in self.head.values], dtype=np.int64)
+        return self.rows.renumbered(common[self.rows.groups])
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionReader(BatchReader):
+    """Turns a partition (a pandas frame) into rows and first sums.
+
+    Attributes
+    ----------
+    scorer : Scorer
+    grouping : Grouping
+    key : name of the column of row keys; None: no bootstrap
+    """
+
+    def read(self, frame: pd.DataFrame, plan: Plan, hold: bool, number: int = 0) -> Partition:
+        """Return the first sums of a partition; errors name its ``number``.
+
+        Parameters
+        ----------
+        frame : pandas data frame
+        plan : Plan
+        hold : bool
+            Whether rows are to be visited again.
+        number : int
+        """
+        try:
+            return self._read(frame, plan, hold)
+        except ValueError as error:
+            raise ValueError(f"partition {number}: {error}") from error
+
+    def _read(self, frame: pd.DataFrame, plan: Plan, hold: bool) -> Partition:
+        import narwhals as nw
+
+        table = nw.from_native(frame.reset_index(drop=True), eager_only=True)
+        keys = GroupKeys(self.grouping.names)
+        batch = self.batch(table, keys)
+        hashes = self._hashes(table) if hold else None
+        sums, rows = make_batch(
+            plan,
+            batch.rows.points,
+            batch.usable_codes,
+            hashes=None if hashes is None else hashes[batch.usable],
+            hold=hold,
+        )
+        key_rows = batch.keys_of_groups().to_native().reset_index(drop=True)
+        head = PartitionSums(keys.values, key_rows, sums, batch.missing(len(keys)), len(table))
+        return Partition(head, rows)
+
+    def _hashes(self, table: Frame) -> Hashes | None:
+        if self.key is None:
+            return None
+        if self.key not in table.columns:
+            raise ValueError(f"key column {self.key!r} is not there")
+        return key_hashes(table[self.key].to_numpy())
+
+
+def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
+    """Return the sums of several partitions, groups numbered in the order in which they came."""
+    parts = [part for part in parts if part.n_rows] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    import pandas as pd
+
+    numbers: dict[tuple[Any, ...], int] = {}
+    sums, key_rows, numberings = [], [], []
+    for part in parts:
+        new = [i for i, value in enumerate(part.values) if value not in numbers]
+        for i in new:
+            numbers[part.values[i]] = len(numbers)
+        common = np.array([numbers[value] for value in part.values], dtype=np.int64)
+        sums.append(part.sums.renumbered(common[part.sums.groups]))
+        if new:
+            key_rows.append(part.keys.iloc[new] if len(part.keys.columns) else part.keys)
+        numberings.append(common)
+    missing = np.zeros(len(numbers), dtype=np.int64)
+    for common, part in zip(numberings, parts, strict=True):
+        missing[common] += part.missing
+    keys = pd.concat(key_rows, ignore_index=True) if len(key_rows[0].columns) else key_rows[0]
+    n_rows = sum(part.n_rows for part in parts)
+    return PartitionSums(list(numbers), keys, merge(sums), missing, n_rows)

@@ -1,0 +1,302 @@
+"""One estimate per group of a table: the pipeline, and the functions that start it.
+
+A table is read in batches; a batch becomes scored rows with group numbers (``batches.py``); rows
+with group numbers become answers (``estimate.py``), and answers a table beside their keys
+(``answers.py``). Four sources give batches:
+
+* a frame in memory is a single batch (:func:`predict_groups`);
+* a file gives one after another, which are collected (:func:`estimate_file`);
+* Dask and Spark read their partitions where they lie, and give sums over them instead of rows
+  (:func:`predict_partitioned`), as does a group that is too large to be held at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kdey.fitted import FittedQuantifier
+from kdey.groups.answers import AnswerSheet, FileGroups, GroupAnswers, answer_table, key_types
+from kdey.groups.batches import BatchReader, GroupStream, score_table
+from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
+from kdey.groups.estimate import OnRows
+from kdey.groups.keys import Grouping, GroupKeys
+from kdey.groups.partitions import PartitionedSource, PartitionReader, PartitionSums
+from kdey.groups.request import GroupRequest, GroupSettings
+from kdey.groups.scoring import Scorer
+from kdey.groups.sums import estimate_sums
+from kdey.tables.files import TableError, TableFile
+from kdey.tables.layout import TableLayout
+
+
+def predict_groups(
+    quantifier: FittedQuantifier,
+    frame: Any,
+    by: str | Sequence[str] = (),
+    *,
+    scores: Sequence[str] | None = None,
+    time: str | None = None,
+    every: str | None = None,
+    wide: bool = False,
+    missing: str = "drop",
+    min_size: int = 10,
+    check_fit: bool = False,
+    level: float = 0.01,
+    confidence: float = 0.95,
+    target: str = "population",
+    method: str = "auto",
+    **options: Any,
+) -> Any:
+    """Return the prevalences of every group of a data frame, with their limits.
+
+    The work per instance is done once. A group that cannot be answered well has a ``status``
+    other than "ok"; it raises nothing.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    frame : data frame of pandas, polars, pyarrow, Dask or Spark
+        Features are found by name where the quantifier was fitted on a frame; else all columns
+        that are no keys are taken. For Dask and Spark see :func:`predict_partitioned`.
+    by : name or names of the key columns
+        Groups are ordered by their keys, the first slowest; a missing key is a group of its own.
+    scores : names of k columns, optional
+        Posteriors by any classifier, in the place of features; matched to the classes by name
+        where they are named after them ("p_cat"), else in the order of the classes.
+    time : name of a column of dates or times, optional
+        One more key, the last.
+    every : str, optional
+        Period that times are cut down to: "1d", "1w" (from Monday), "1mo", "1q", "1y", "6h".
+    wide : bool
+        One row per group, with columns ``estimate[c]``, ``low[c]``, ... for every class c.
+    missing : {"drop", "error"}
+        Rows with a missing score or feature are left out and counted in ``n_missing``, or raise.
+    min_size, check_fit, level
+        See :class:`~kdey.groups.GroupSettings`.
+    confidence, target, method, **options
+        See :class:`~kdey.intervals.IntervalOptions`; for data frames of Dask and Spark ``key`` and
+        ``keep`` too.
+
+    Returns
+    -------
+    table : data frame of the type of ``frame``
+        One row per group and class: the keys, ``class``, ``n``, ``n_missing``, ``estimate``,
+        ``low``, ``high``, ``classify_and_count`` (the naive answer), ``training_prevalence``,
+        ``fit_p_value`` (NaN unless ``check_fit``) and ``status``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> new = X[1::2].assign(field=["east" if i % 3 else "west" for i in range(75)])
+    >>> table = kdey.predict_groups(q, new, "field")
+    >>> table[["field", "class", "n", "estimate"]].round(1).head(3)
+      field  class   n  estimate
+    0  east      0  50       0.3
+    1  east      1  50       0.3
+    2  east      2  50       0.3
+    """
+    source_of = _cluster_source(frame)
+    if source_of is None and not {"key", "keep"}.isdisjoint(options):
+        raise ValueError("key and keep are for data frames of Dask and Spark: leave them out")
+    check_is_fitted(quantifier, "classes_")
+    request = GroupRequest.of(
+        by,
+        scores=scores,
+        time=time,
+        every=every,
+        wide=wide,
+        missing=missing,
+        min_size=min_size,
+        check_fit=check_fit,
+        level=level,
+        confidence=confidence,
+        target=target,
+        method=method,
+        **options,
+    )
+    if source_of is None:
+        return _predict_frame(quantifier.answering, frame, request)
+    return _predict_partitions(quantifier.answering, frame, source_of, request)
+
+
+def _cluster_source(frame: Any) -> SourceFactory | None:
+    """Return what makes the source of a data frame of Dask or Spark; None for other frames."""
+    if _is_frame_of(frame, "dask.dataframe"):
+        return DaskSource
+    return SparkSource if _is_frame_of(frame, "pyspark.sql") else None
+
+
+def _is_frame_of(frame: Any, library: str) -> bool:
+    """Return whether this is a data frame of ``library``, which is not imported for it."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(frame, module.DataFrame)
+
+
+def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
+    """Return the table of a frame in memory, the only batch."""
+    import narwhals as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    if len(table) == 0:
+        raise ValueError("frame has no rows")
+    settings = request.settings
+    scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
+    reader = BatchReader(scorer, request.grouping)
+    scored = score_table(reader, [table], GroupStream(memory=None))
+    answers = scored.stream.answers(quantifier, len(scored.keys), settings)
+    return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
+
+
+def estimate_file(
+    quantifier: FittedQuantifier,
+    file: TableFile,
+    grouping: Grouping,
+    settings: GroupSettings,
+    *,
+    scores: Sequence[str] | None = None,
+    missing: str = "error",
+    on_batch: OnRows | None = None,
+    on_run: OnRows | None = None,
+) -> FileGroups:
+    """Return the answers for the groups of a table, of which one batch is held at a time.
+
+    The numbers are those of :func:`~kdey.groups.predict_groups` on the whole table.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    file : TableFile
+    grouping : Grouping
+    settings : GroupSettings
+    scores, missing
+        See :func:`~kdey.groups.predict_groups`.
+    on_batch, on_run : callables, optional
+        Called with a number of rows: those read after each batch, those solved after each run of
+        groups.
+    """
+    request = GroupRequest(grouping, settings, scores, missing)
+    layout = TableLayout.of(quantifier)
+    scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
+    _check_posteriors_alone(scorer, file)
+    reader = BatchReader(scorer, grouping, label=None if layout is None else layout.label)
+    frames = file.batches(reader.columns, () if layout is None else list(layout.texts or {}))
+    try:
+        scored = score_table(reader, frames, GroupStream(), on_batch)
+    except TableError:
+        raise
+    except ValueError as error:
+        raise TableError(f"{file.name}: {error}") from error
+    answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
+    return FileGroups(scored.keys, answers, key_types(scored.first_keys))
+
+
+def _check_posteriors_alone(scorer: Scorer, file: TableFile) -> None:
+    """Raise unless rows become posteriors: nothing else of a file is kept."""
+    if scorer.on_posteriors:
+        return
+    if scorer.quantifier.takes_posteriors:
+        raise TableError(
+            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
+        )
+    raise TableError(
+        f"{file.name}: a {type(scorer.quantifier).__name__} cannot be used on files, as it has no "
+        "single classifier: use KDEyML or another method on posteriors"
+    )
+
+
+def predict_partitioned(
+    quantifier: FittedQuantifier,
+    frame: Any,
+    source_of: SourceFactory,
+    by: str | Sequence[str] = (),
+    **options: Any,
+) -> Any:
+    """Return the prevalences of every group of a frame in partitions, as a pandas frame.
+
+    No instance is moved and no group gathered: a group may be larger than any worker's memory. The
+    numbers are those of the same call on the table in memory.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    frame : data frame of Dask or Spark
+    source_of : callable
+        From frame, reader and ``keep`` to the engine's source of sums.
+    by : name or names of the key columns
+    key : name of a column, optional
+        Keys of the rows, to which the weights of a bootstrap are tied: whole numbers, dates or
+        texts, different for every row (or the same for rows that were drawn together). Needed for
+        the limits of methods without analytic ones.
+    keep : bool
+        Whether rows stay with the workers between passes (4 bytes per class and instance), or are
+        made again in each. True by default.
+    **options
+        As for :func:`kdey.groups.predict_groups`. ``check_fit`` is refused: it needs all instances
+        of a group at once.
+    """
+    check_is_fitted(quantifier, "classes_")
+    request = GroupRequest.of(by, **options)
+    return _predict_partitions(quantifier.answering, frame, source_of, request)
+
+
+def _predict_partitions(
+    quantifier: FittedQuantifier, frame: Any, source_of: SourceFactory, request: GroupRequest
+) -> Any:
+    """Return the table of a frame in partitions, which give sums."""
+    import narwhals as nw
+
+    if request.settings.check_fit:
+        raise ValueError(
+            "check_fit needs all instances of a group at once: leave it out, or take the groups "
+            "in question into memory"
+        )
+    scorer = Scorer.of(quantifier, request.scores, request.missing)
+    reader = PartitionReader(scorer, request.grouping, request.row_key)
+    _check_columns(list(frame.columns), reader)
+    source = source_of(frame, reader, request.keep)
+    head, answers = _sum_partitions(quantifier, source, request)
+    key_rows = nw.from_native(head.keys, eager_only=True)
+    keys = GroupKeys(request.grouping.names)
+    keys.encode([key_rows[name].to_list() for name in keys.names], len(head.values))
+    return answer_table(key_rows, keys.order(), answers, request.wide)
+
+
+def _sum_partitions(
+    quantifier: FittedQuantifier,
+    source: PartitionedSource,
+    request: GroupRequest,
+) -> tuple[PartitionSums, GroupAnswers]:
+    """Return the keys of the groups with their first sums, and the answers."""
+    settings = request.settings
+    try:
+        summed = estimate_sums(
+            quantifier, source, settings.options, keyed=request.row_key is not None
+        )
+    finally:
+        source.close()
+    head = source.head
+    assert head is not None, "estimates have made the first pass"
+    sizes = np.zeros(len(head.values), dtype=np.int64)
+    sizes[summed.groups] = summed.sizes
+    sheet = AnswerSheet(quantifier, len(sizes))
+    sheet.fill_from_sums(summed.groups, summed)
+    return head, sheet.answers(sizes, head.missing, settings)
+
+
+def _check_columns(present: list[str], reader: PartitionReader) -> None:
+    needed = [*(reader.columns or ()), *reader.grouping.names]
+    if reader.key is not None:
+        needed.append(reader.key)
+    lacking = [name for name in needed if name not in present]
+    if lacking:
+        raise ValueError(
+            f"frame has no column {lacking[0]!r}; it has {', '.join(map(str, present[:8]))}"
+        )

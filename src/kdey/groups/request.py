@@ -1,0 +1,112 @@
+"""What is asked for: which groups, how they are estimated and judged, and the table to return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+from kdey.groups.answers import COLUMNS
+from kdey.groups.keys import Grouping
+from kdey.intervals import IntervalOptions
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """How groups are estimated and judged.
+
+    Parameters
+    ----------
+    options : IntervalOptions
+    min_size : int
+        Groups with fewer usable instances are estimated too, but their status is "too small".
+    check_fit : bool
+        Whether to check of every group that it looks like a mixture of the training classes
+        (:func:`kdey.check_fit`); takes about 0.15 s for a group of 1,000.
+    level : float in (0, 1)
+        Fit p-values up to it make the status "poor fit".
+    n_null : int
+        Null bags of the fit check.
+    seed : int
+        Of the fit check. Every group starts from it, so none depends on the others.
+    """
+
+    options: IntervalOptions = field(default_factory=IntervalOptions)
+    min_size: int = 10
+    check_fit: bool = False
+    level: float = 0.01
+    n_null: int = 300
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        size: Any = self.min_size
+        level: Any = self.level
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+            raise ValueError(f"min_size must be a positive integer, got {size!r}")
+        if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+            raise ValueError(f"level must be strictly between 0 and 1, got {level!r}")
+
+
+@dataclass(frozen=True)
+class GroupRequest:
+    """What a caller of :func:`~kdey.groups.predict_groups` asks for, checked.
+
+    Attributes
+    ----------
+    grouping : Grouping
+    settings : GroupSettings
+    scores : names of score columns, or None
+        None: the features, or the score columns that the quantifier was fitted on.
+    missing : {"drop", "error"}
+        What becomes of rows with a missing score or feature.
+    wide : bool
+        Whether the table has one row per group instead of one per group and class.
+    row_key : name of the column of row keys, or None
+        To which the weights of a bootstrap over partitions are tied.
+    keep : bool
+        Whether rows of partitions stay with the workers between passes.
+    """
+
+    grouping: Grouping = field(default_factory=Grouping)
+    settings: GroupSettings = field(default_factory=GroupSettings)
+    scores: Sequence[str] | None = None
+    missing: str = "drop"
+    wide: bool = False
+    row_key: str | None = None
+    keep: bool = True
+
+    def __post_init__(self) -> None:
+        taken = [name for name in self.grouping.names if name in COLUMNS]
+        if taken:
+            raise ValueError(
+                f"key column {taken[0]!r} has the name of a column of the result: rename it"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        by: str | Sequence[str] = (),
+        *,
+        scores: Sequence[str] | None = None,
+        time: str | None = None,
+        every: str | None = None,
+        wide: bool = False,
+        missing: str = "drop",
+        min_size: int = 10,
+        check_fit: bool = False,
+        level: float = 0.01,
+        key: str | None = None,
+        keep: bool = True,
+        **options: Any,
+    ) -> GroupRequest:
+        """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
+        return cls(
+            settings=GroupSettings(IntervalOptions(**options), min_size, check_fit, level),
+            grouping=Grouping.of(by, time, every),
+            scores=scores,
+            missing=missing,
+            wide=wide,
+            row_key=key,
+            keep=keep,
+        )

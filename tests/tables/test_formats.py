@@ -1,0 +1,82 @@
+"""One model of a table, and what each format shows of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+
+from kdey.tables.display import Cell, Column, Row, Table, headings, number, shaded
+from kdey.tables.formats import csv_text, sortable_html, terminal_table, to_html, to_markdown
+
+TABLE = Table(
+    "prices",
+    "Prices <today>",
+    (Column("Fruit", numeric=False), Column("n"), Column("Origin", numeric=False)),
+    (
+        Row((Cell("apple"), Cell("1,200", 1200.0), Cell("far & wide"))),
+        Row((Cell("pear"), Cell("–", -1.0), Cell("a name that is longer than the others"))),
+    ),
+)
+
+
+def test_a_sortable_table_carries_the_numbers_behind_its_texts() -> None:
+    html = sortable_html(TABLE)
+    assert '<table data-sortable id="prices">' in html
+    assert "<caption>Prices &lt;today&gt;</caption>" in html
+    assert re.findall(r'data-value="([^"]*)"', html) == ["1200.0", "-1.0"]
+    assert '<th scope="col" class="n"><button type="button">n</button></th>' in html
+    assert '<td class="short">far &amp; wide</td>' in html
+    assert "<td>a name that is longer than the others</td>" in html
+
+
+def test_a_page_of_tables_carries_shades_and_families() -> None:
+    columns = headings("set", ["a", "b", "c"], ["one", "one", "two"])
+    table = Table("t", "T", columns, (Row.named("x", shaded(np.array([1.0, 2.0, np.nan]))),))
+    assert table.families == [("one", 2), ("two", 1)]
+    html = to_html([table], "page")
+    assert '<tr><th></th><th colspan="2">one</th><th colspan="1">two</th></tr>' in html
+    assert "<b>1.00000</b>" in html
+    assert html.count("background:rgba") == 2
+    assert "data-value" not in html
+
+
+def test_a_table_without_families_has_no_row_for_them() -> None:
+    assert TABLE.families == []
+    assert "colspan" not in to_html([TABLE], "page")
+
+
+def test_numbers_that_are_not_there_are_empty_cells() -> None:
+    assert number(float("nan")) == Cell()
+    assert number(0.25, 1) == Cell("0.2", 0.25)
+    assert all(cell == Cell() for cell in shaded(np.full(2, np.nan)))
+
+
+def test_equal_values_have_no_shade() -> None:
+    assert [cell.shade for cell in shaded(np.array([0.5, 0.5]))] == [None, None]
+
+
+def test_summary_rows_stand_out_in_markdown() -> None:
+    table = Table("t", "T", headings("set", ["a"]), (Row.named("mean", [Cell("1")], "summary"),))
+    assert "| *mean* | 1 |" in to_markdown([table])
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_csv_is_read_back_whatever_ends_its_lines(line_end: str) -> None:
+    text = csv_text(["a", "b"], [['quoted "x", y', None], ["two\nlines", 0.1]], line_end)
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert rows == [["a", "b"], ['quoted "x", y', ""], ["two\nlines", "0.1"]]
+    assert text.endswith(line_end)
+
+
+def test_the_terminal_shows_names_as_they_are() -> None:
+    console = pytest.importorskip("rich.console")
+    stream = io.StringIO()
+    rows = (Row((Cell("[bold]x[/bold]"), Cell("1"), Cell(""))),)
+    table = Table("t", "[red]T", TABLE.columns, rows)
+    console.Console(file=stream, width=80).print(terminal_table(table, ruled=False))
+    assert "[bold]x[/bold]" in stream.getvalue()
+    assert "Fruit" in stream.getvalue()
