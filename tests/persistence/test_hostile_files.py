@@ -114,7 +114,7 @@ def test_more_than_a_model_can_be(model: Path) -> None:
     assert "1000000000000 bytes" in said
     less = {"bytes": -(10**12), "sha256": "0" * 64}
     said = refused(with_manifest(model, members={"quantifier.json": promise, "a": less}))
-    assert "sizes that are none" in said
+    assert "lists invalid sizes" in said
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_only_classes_that_hold_data_can_be_named(model: Path, name: str) -> Non
         tree["estimator"] = name
         members["quantifier.json"] = json.dumps(tree).encode()
 
-    with pytest.raises(ModelFileError, match=r"must not name|there is no|somebody else"):
+    with pytest.raises(ModelFileError, match=r"must not name|there is no|types from outside kdey"):
         kdey.load(rewritten(model, change, honest=True))
 
 

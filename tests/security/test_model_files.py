@@ -74,7 +74,7 @@ def test_trees_that_ask_for_other_features_are_refused(number: int) -> None:
     def change(nodes: Any) -> None:
         nodes["feature"][0] = number
 
-    with pytest.raises(ValueError, match="features that its classifier does not take"):
+    with pytest.raises(ValueError, match="features that its classifier does not have"):
         check_trees(crafted(change))
 
 
@@ -88,7 +88,7 @@ def test_the_width_of_a_tree_is_that_of_who_hands_it_data() -> None:
         check_trees(alone)
     forest = fitted("forest")
     forest.n_features_in_ = 2
-    with pytest.raises(ValueError, match="other features"):
+    with pytest.raises(ValueError, match="another number of features"):
         check_trees(forest)
 
 

@@ -1,4 +1,4 @@
-"""Model files that cannot run code when they are read: JSON, plain arrays and skops."""
+"""Persistence: model files of JSON, plain arrays and skops, which cannot run code when read."""
 
 from kdey.persistence.model_file import describe, load, save
 

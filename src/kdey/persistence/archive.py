@@ -1,4 +1,8 @@
-"""A zip archive of named bytes with a checksum for each, written whole or not at all."""
+"""The container of a model file: a zip archive of named bytes, with a checksum for each member.
+
+An archive is written completely or not at all. Its manifest lists the members with their lengths
+and checksums, and reading checks both, so that damaged files are refused.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +20,38 @@ from typing import Any
 
 from kdey._support.files import write_whole
 
-#: Raised when a file of an earlier version can no longer be read by the code as it is.
+#: Version of the format. It increases if the code can no longer read files of earlier versions.
 FORMAT = 1
 _MANIFEST = "manifest.json"
-#: One moment for all members, so that equal models are equal files.
-_MOMENT = (1980, 1, 1, 0, 0, 0)
-#: What zipfile raises for bytes that are no archive, or a damaged one: besides its own errors those
-#: of seeking to a place that is none (OSError, ValueError), of another compression
-#: (NotImplementedError, lzma's) and of a member that wants a password (RuntimeError).
+#: The same time stamp for all members, so that equal models give equal files.
+TIME_STAMP = (1980, 1, 1, 0, 0, 0)
+#: The exceptions of zipfile for bytes that are not an archive, or a damaged one. Besides its own
+#: errors there are those of seeking outside the file (OSError, ValueError), of other compression
+#: methods (NotImplementedError, those of lzma) and of members with a password (RuntimeError).
 _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError),
     *(ValueError, KeyError, IndexError, TypeError, OverflowError, RuntimeError),
 )
-#: Members may promise this many bytes, or this many times those of the file where that is more: a
-#: file of zeros alone could fill the memory otherwise.
-_SMALL, _LARGEST_RATIO = 256 << 20, 100
-_LARGEST_MANIFEST = 16 << 20
+#: Members may declare this many bytes in all, or this many times the size of the file if that is
+#: more. Otherwise a small file of zeros could fill the memory.
+_MAX_BYTES, _MAX_RATIO = 256 << 20, 100
+_MAX_MANIFEST = 16 << 20
 
 
 class ModelFileError(ValueError):
-    """The file is not a model file, or a damaged or newer one."""
+    """The file is not a model file, or it is damaged or of a newer version."""
 
 
 def write_archive(path: Path, members: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
-    """Write the members and a manifest to ``path``, replacing it only once all is on disk."""
+    """Write members and a manifest to a file, which is replaced only once all is on disk.
+
+    Parameters
+    ----------
+    path : Path
+    members : mapping from names to bytes
+    about : mapping
+        Further entries of the manifest, as JSON values.
+    """
     manifest = {
         "format": FORMAT,
         **about,
@@ -56,14 +68,31 @@ def write_archive(path: Path, members: Mapping[str, bytes], about: Mapping[str, 
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _MOMENT)
+    entry = zipfile.ZipInfo(name, TIME_STAMP)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
     return entry
 
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return manifest and members; anything amiss raises :class:`ModelFileError`."""
+    """Return manifest and members of an archive.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    manifest : dict
+    members : dict from names to bytes
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, damaged, or of a newer version.
+    OSError
+        If the file cannot be opened.
+    """
     with _opened(path) as archive:
         manifest = _read_manifest(path, archive)
         _check_size(path, manifest["members"])
@@ -74,14 +103,15 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return what a model file says of itself."""
+    """Return the manifest of an archive; errors as for :func:`read_archive`."""
     with _opened(path) as archive:
         return _read_manifest(path, archive)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    with path.open("rb") as stream:  # a file that is not there, or not ours to read, says so itself
+    """Open an archive, and turn errors while it is open into :class:`ModelFileError`."""
+    with path.open("rb") as stream:  # The errors of missing or unreadable files pass unchanged.
         try:
             with zipfile.ZipFile(stream) as archive:
                 yield archive
@@ -89,61 +119,63 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             raise
         except _UNREADABLE as error:
             raise ModelFileError(
-                f"{path} is not a kdey model file, or was cut short ({error}); make one with save, "
-                "or on the command line with kdey fit"
+                f"{path} is not a kdey model file, or was cut short ({error}); create one with "
+                "kdey.save, or on the command line with kdey fit"
             ) from None
 
 
 def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
         with archive.open(_MANIFEST) as stream:
-            manifest = json.loads(stream.read(_LARGEST_MANIFEST))
+            manifest = json.loads(stream.read(_MAX_MANIFEST))
         version, digest = int(manifest["format"]), manifest.pop("digest")
         members = manifest["members"]
     except (*_UNREADABLE, AttributeError):
         raise ModelFileError(f"{path} is not a kdey model file: it has no manifest") from None
     if version > FORMAT:
         raise ModelFileError(
-            f"{path} has format {version}, and this kdey reads up to {FORMAT}: it was written by "
-            f"kdey {manifest.get('kdey', 'of a later version')}; update kdey to read it"
+            f"{path} has format {version}, but this kdey reads formats up to {FORMAT}: it was "
+            f"written by kdey {manifest.get('kdey', 'of a later version')}; update kdey to read it"
         )
     if digest != _manifest_digest(manifest):
         raise ModelFileError(
-            f"{path} was changed since it was written: its manifest does not match"
+            f"{path} was changed since it was written: its manifest does not match its checksum"
         )
-    if not _is_table(members):
-        raise ModelFileError(f"{path} is not a kdey model file: it gives sizes that are none")
+    if not _is_member_table(members):
+        raise ModelFileError(f"{path} is not a kdey model file: its manifest lists invalid sizes")
     return dict(manifest)
 
 
-def _is_table(members: Any) -> bool:
-    """Whether this tells a length and a checksum of each member, and nothing else."""
+def _is_member_table(members: Any) -> bool:
+    """Return whether this maps each member to a length and a checksum, and nothing else."""
     return isinstance(members, dict) and all(
-        isinstance(told, dict)
-        and told.keys() == {"bytes", "sha256"}
-        and type(told["bytes"]) is int
-        and told["bytes"] >= 0  # a negative length would unpack all there is
-        for told in members.values()
+        isinstance(entry, dict)
+        and entry.keys() == {"bytes", "sha256"}
+        and type(entry["bytes"]) is int
+        and entry["bytes"] >= 0  # read(-1) would unpack the whole member
+        for entry in members.values()
     )
 
 
 def _check_size(path: Path, members: dict[str, Any]) -> None:
-    promised = sum(expected["bytes"] for expected in members.values())
-    if promised > max(_SMALL, _LARGEST_RATIO * path.stat().st_size):
+    """Raise if the members together are suspiciously large for the size of the file."""
+    total = sum(expected["bytes"] for expected in members.values())
+    if total > max(_MAX_BYTES, _MAX_RATIO * path.stat().st_size):
         raise ModelFileError(
-            f"{path} would unpack to {promised} bytes, many times its own size: it is not a model "
-            "that save wrote"
+            f"{path} would unpack to {total} bytes, many times its own size: kdey.save did not "
+            "write it"
         )
 
 
 def _read_member(
     path: Path, archive: zipfile.ZipFile, name: str, *, bytes: int, sha256: str
 ) -> bytes:
+    """Return the bytes of a member, or raise if they do not match length and checksum."""
     damaged = ModelFileError(
         f"{path} is damaged or was changed: {name} does not match its checksum"
     )
     try:
-        # No more than was promised is unpacked, whatever the archive holds.
+        # We unpack at most one byte more than the manifest declares, whatever the archive contains.
         with archive.open(name) as stream:
             data = stream.read(bytes + 1)
     except _UNREADABLE:

@@ -1,9 +1,10 @@
-"""A fitted quantifier as a tree of JSON values, and back.
+"""Encoding of a fitted quantifier as a tree of JSON values, and decoding.
 
-Numbers, texts, lists and dicts stay what they are; arrays and objects of other libraries are set
-aside under a number. Objects of this package are written as a stable name and their fields, and
-only classes that hold data (frozen dataclasses and quantifiers) are ever made again. So are
-quantifiers, row maps and matchings of somebody else's, made only where their type is trusted.
+Numbers, texts, lists and dicts are JSON values themselves; arrays and objects of other libraries
+are stored separately and referred to by a number. Objects of this package are written as a stable
+name and their fields, and decoding creates only objects of data classes (frozen dataclasses and
+quantifiers). Quantifiers, row maps and matchings that users wrote are created only if their type is
+trusted.
 """
 
 from __future__ import annotations
@@ -23,20 +24,28 @@ from kdey.quantifiers.base import BaseQuantifier
 from kdey.rows.interface import RowMap, RowSpec
 
 Node = Any
-#: Types that belong to a quantifier, whoever wrote them; what else it holds (its classifier) is
-#: foreign and left to skops.
-OWN_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
+#: Types that are encoded as parts of a quantifier, whoever wrote them. Everything else (the
+#: classifier) is foreign and written by skops.
+PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
+#: Rooms of the package whose classes a model file may name.
+_ROOMS = (
+    *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
+    *("rows", "tables", "tuning"),
+)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a tree refers to by number.
+    """The objects that a tree refers to by number, and the types that may be created.
 
     Attributes
     ----------
-    arrays : list of arrays without objects
-    foreign : list of objects of other libraries (classifiers)
-    trusted : names of types outside kdey that may be made, "module:Class"
+    arrays : list of arrays
+        Arrays whose dtype contains no Python objects.
+    foreign : list
+        Objects of other libraries (classifiers).
+    trusted : frozenset of str
+        Names of types outside kdey that may be created, as "module:Class".
     """
 
     arrays: list[NDArray[Any]] = field(default_factory=list)
@@ -45,7 +54,25 @@ class Parts:
 
 
 def encode(value: Any, parts: Parts, where: str = "quantifier") -> Node:
-    """Return the node of a value, its arrays and foreign objects added to ``parts``."""
+    """Return the node of a value.
+
+    Parameters
+    ----------
+    value : object
+    parts : Parts
+        Arrays and foreign objects are appended to it.
+    where : str
+        Path to the value, for messages.
+
+    Returns
+    -------
+    JSON value
+
+    Raises
+    ------
+    TypeError
+        If the value is an object of this package that contains more than data.
+    """
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float):
@@ -75,32 +102,51 @@ def _encode_array(array: NDArray[Any], scalar: bool, parts: Parts, where: str) -
 
 def _encode_object(value: Any, parts: Parts, where: str) -> Node:
     kind = type(value)
-    if not (kind.__module__.startswith("kdey.") or isinstance(value, OWN_TYPES)):
+    if not (kind.__module__.startswith("kdey.") or isinstance(value, PART_TYPES)):
         parts.foreign.append(value)
         return {"foreign": len(parts.foreign) - 1}
     name = stable_name(kind)
     if isinstance(value, BaseEstimator):
         params = value.get_params(deep=False)
-        # What is private is computed again when it is needed.
+        # Private attributes are recomputed when they are needed.
         state = {
-            key: held
-            for key, held in vars(value).items()
+            key: item
+            for key, item in vars(value).items()
             if key not in params and not key.startswith("_")
         }
         return {
             "estimator": name,
-            "params": {key: encode(held, parts, f"{where}.{key}") for key, held in params.items()},
-            "state": {key: encode(held, parts, f"{where}.{key}") for key, held in state.items()},
+            "params": {key: encode(item, parts, f"{where}.{key}") for key, item in params.items()},
+            "state": {key: encode(item, parts, f"{where}.{key}") for key, item in state.items()},
         }
     if dataclasses.is_dataclass(value):
-        held = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
-        fields = {key: encode(item, parts, f"{where}.{key}") for key, item in held.items()}
+        fields = {
+            f.name: encode(getattr(value, f.name), parts, f"{where}.{f.name}")
+            for f in dataclasses.fields(value)
+            if f.init
+        }
         return {"dataclass": name, "fields": fields}
-    raise TypeError(f"{where} is a {kind.__qualname__}, which a model file cannot hold")
+    raise TypeError(f"{where} is a {kind.__qualname__}, which a model file cannot contain")
 
 
 def decode(node: Node, parts: Parts) -> Any:
-    """Return the value of a node; raises ValueError where the node is not one of ours."""
+    """Return the value of a node.
+
+    Parameters
+    ----------
+    node : JSON value
+    parts : Parts
+        The arrays and foreign objects that nodes refer to.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        If the node is not one that :func:`encode` returns, or names a type that is not allowed.
+    """
     if node is None or isinstance(node, bool | int | float | str):
         return node
     if not isinstance(node, dict) or not node:
@@ -118,12 +164,12 @@ def _decode_objects(node: Node, parts: Parts) -> NDArray[Any]:
 
 
 def _decode_estimator(node: Node, parts: Parts) -> Any:
-    made = _class_of(node["estimator"], parts)(
+    estimator = _class_of(node["estimator"], parts)(
         **{key: decode(item, parts) for key, item in node["params"].items()}
     )
     for key, item in node["state"].items():
-        setattr(made, key, decode(item, parts))
-    return made
+        setattr(estimator, key, decode(item, parts))
+    return estimator
 
 
 def _decode_dataclass(node: Node, parts: Parts) -> Any:
@@ -132,7 +178,7 @@ def _decode_dataclass(node: Node, parts: Parts) -> Any:
 
 
 def types_outside(node: Node) -> set[str]:
-    """Return the names of the types outside kdey that a tree asks for."""
+    """Return the names of the types outside kdey that a tree contains."""
     if isinstance(node, list):
         return set().union(*map(types_outside, node))
     if not isinstance(node, dict):
@@ -143,29 +189,23 @@ def types_outside(node: Node) -> set[str]:
 
 
 def _class_of(name: str, parts: Parts) -> Any:
-    """Return a class that holds data, by name; no other attribute can be reached."""
+    """Return a data class by its name; no other attribute of a module can be reached."""
     module, qualified = current_place(str(name))
-    inside = module.startswith("kdey.") and module.split(".")[1] in _HOMES
+    inside = module.startswith("kdey.") and module.split(".")[1] in _ROOMS
     if not (inside or name in parts.trusted) or not qualified.isidentifier():
         raise ValueError(f"a model file must not name {name!r:.80}")
     try:
-        found = getattr(find_module(name), qualified)
+        kind = getattr(find_module(name), qualified)
     except (ImportError, AttributeError):
-        raise ValueError(f"there is no {name!r:.80} here") from None
-    holds_data = dataclasses.is_dataclass(found) or (
-        isinstance(found, type) and issubclass(found, BaseEstimator)
-    )
-    ours = inside or (isinstance(found, type) and issubclass(found, OWN_TYPES))
-    if not (isinstance(found, type) and holds_data and ours and found.__module__ == module):
+        raise ValueError(f"there is no {name!r:.80} in this environment") from None
+    is_class = isinstance(kind, type)
+    has_data = dataclasses.is_dataclass(kind) or (is_class and issubclass(kind, BaseEstimator))
+    is_part = inside or (is_class and issubclass(kind, PART_TYPES))
+    if not (is_class and has_data and is_part and kind.__module__ == module):
         raise ValueError(f"a model file must not name {name!r:.80}")
-    return found
+    return kind
 
 
-#: Parts of the package whose classes a model file may name.
-_HOMES = (
-    *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
-    *("rows", "tables", "tuning"),
-)
 _DECODERS = {
     "float": lambda node, parts: float(node["float"]),
     "list": lambda node, parts: [decode(item, parts) for item in node["list"]],

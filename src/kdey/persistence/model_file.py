@@ -1,10 +1,8 @@
-"""Bytes of skops that depend on the object alone.
+"""Saving a fitted quantifier to one file, and loading it.
 
-skops names the parts of an object by their places in memory and stamps its archive with the time
-of day. Parts are numbered in order of appearance here, and time stands still, so that equal models
-give equal files.
-
-Save a fitted quantifier to one file, and load it.
+Equal models give equal files. skops names the parts of an object by their memory addresses and
+stamps its archive with the current time; :func:`canonical` numbers the parts in the order of their
+appearance instead and uses a fixed time stamp.
 """
 
 from __future__ import annotations
@@ -24,43 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kdey.persistence.archive import ModelFileError, read_archive, read_manifest, write_archive
+from kdey.persistence.archive import (
+    TIME_STAMP,
+    ModelFileError,
+    read_archive,
+    read_manifest,
+    write_archive,
+)
 from kdey.persistence.encoding import Parts, decode, encode, types_outside
 from kdey.persistence.untrusted import check_answers, check_trees
 from kdey.quantifiers.base import BaseQuantifier
 
-_SCHEMA = "schema.json"
-#: Where places in memory stand: names of parts, and the files that hold them.
-_PLACE = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
-#: The first moment that a zip archive knows.
-_MOMENT = (1980, 1, 1, 0, 0, 0)
-
-
-def canonical(data: bytes) -> bytes:
-    """Return what ``skops.io.dumps`` gave, the same for equal objects."""
-    given = zipfile.ZipFile(io.BytesIO(data))
-    numbers: dict[str, str] = {}
-
-    def number(place: re.Match[str]) -> str:
-        return numbers.setdefault(place.group(), str(len(numbers)))
-
-    schema = _PLACE.sub(number, given.read(_SCHEMA).decode())
-    members = {_renamed(name, numbers): given.read(name) for name in given.namelist()}
-    members[_SCHEMA] = schema.encode()
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name in sorted(members):
-            archive.writestr(zipfile.ZipInfo(name, _MOMENT), members[name])
-    return out.getvalue()
-
-
-def _renamed(name: str, numbers: dict[str, str]) -> str:
-    stem, dot, suffix = name.partition(".")
-    return numbers.get(stem, stem) + dot + suffix
-
-
 _TREE = "quantifier.json"
-#: Types of scikit-learn that hold arrays and that skops asks about.
+#: Name of the description of an object inside an archive of skops.
+_SCHEMA = "schema.json"
+#: Memory addresses in this description: names of parts, and of the files that contain them.
+_ADDRESS = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
+#: Types of scikit-learn that contain only arrays, and that skops does not trust by default.
 TRUSTED = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -79,20 +57,35 @@ TRUSTED = (
 def save(
     quantifier: BaseQuantifier, path: str | PathLike[str], *, use_pickle: bool = False
 ) -> Path:
-    """Write a fitted quantifier to ``path``; return the path.
+    """Write a fitted quantifier to a file.
 
-    The file holds JSON, plain arrays and, for the classifier, skops' format, none of which can
-    run code when read. It is written whole or not at all, and equal models give equal files.
+    The file contains JSON, plain arrays and, for the classifier, the format of skops, none of which
+    can run code when read. It is written completely or not at all, and equal models give equal
+    files.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-        Of this package, or of your own with its bases. Of a search, save its
-        ``best_estimator_``.
-    path : file to write
+        A quantifier of this package, or your own class derived from its base classes. For a search,
+        save its ``best_estimator_``.
+    path : path-like
+        The file to write.
     use_pickle : bool
-        Pickle the classifier, for one that skops cannot write. The file then only loads with
-        ``use_pickle=True``, and only files of people you trust should be.
+        Whether to pickle the classifier, if skops cannot write it. The file then loads only with
+        ``use_pickle=True``, which is safe only for files of people you trust.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    TypeError
+        If the object is not a quantifier of kdey, is a search, or contains a classifier that skops
+        cannot write.
+    NotFittedError
+        If the quantifier is not fitted.
 
     Examples
     --------
@@ -113,10 +106,11 @@ def save(
 
     if not isinstance(quantifier, BaseQuantifier):
         raise TypeError(
-            f"save takes quantifiers of kdey, got {type(quantifier).__qualname__}; pickle others"
+            f"save accepts quantifiers of kdey, got {type(quantifier).__qualname__}; use pickle "
+            "for other objects"
         )
     if quantifier.answering is not quantifier:
-        raise TypeError("a search is not saved: save its best_estimator_")
+        raise TypeError("a search cannot be saved: save its best_estimator_")
     check_is_fitted(quantifier, "classes_")
     parts = Parts()
     tree = encode(quantifier, parts)
@@ -144,14 +138,27 @@ def load(
 
     Parameters
     ----------
-    path : file written by :func:`save`
-    trusted : names of types
-        Types that may be made beside those of kdey, scikit-learn and NumPy: of the classifier
-        ("package.Class"), and of quantifiers, row maps and matchings of your own
-        ("module:Class", whose modules are imported). A file that needs more is refused with
-        their names.
+    path : path-like
+        A file written by :func:`save`.
+    trusted : sequence of str
+        Names of types that may be created besides those of kdey, scikit-learn and NumPy: types of
+        the classifier ("package.Class"), and your own quantifiers, row maps and matchings
+        ("module:Class", whose modules are imported). A file that needs other types is refused with
+        a message that names them.
     use_pickle : bool
-        Allow a pickled classifier. Unpickling runs code: only for files of people you trust.
+        Whether to allow a pickled classifier. Unpickling runs code: use it only for files of people
+        you trust.
+
+    Returns
+    -------
+    quantifier
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, is damaged, or contains types that are not trusted.
+    ImportError
+        If a library that the model needs is not installed.
     """
     source = Path(path)
     manifest, members = read_archive(source)
@@ -170,7 +177,7 @@ def load(
         strange = sorted(types_outside(tree) - parts.trusted)
         if strange:
             raise ModelFileError(
-                f"{source} holds types of somebody else's; if you trust them, load with "
+                f"{source} contains types from outside kdey; if you trust them, load it with "
                 f"trusted={strange}"
             )
         quantifier = decode(tree, parts)
@@ -178,7 +185,7 @@ def load(
         return quantifier
     except (ModelFileError, ImportError):
         raise
-    except Exception as error:  # what skops and the classes of its parts may raise has no end
+    except Exception as error:  # skops and the classes it creates may raise anything
         raise ModelFileError(
             f"{source} cannot be read by this kdey (it was written by "
             f"{manifest.get('kdey', 'another version')}): {error}"
@@ -186,7 +193,23 @@ def load(
 
 
 def describe(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says of itself, without making anything it holds."""
+    """Return the manifest of a model file, without creating any object that it contains.
+
+    Parameters
+    ----------
+    path : path-like
+        A file written by :func:`save`.
+
+    Returns
+    -------
+    dict
+        With, among others, the version of kdey, the class of the quantifier and its classes.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, is damaged, or is of a newer version.
+    """
     return read_manifest(Path(path))
 
 
@@ -204,11 +227,11 @@ def _array(data: bytes) -> NDArray[Any]:
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version != (1, 0):
-        raise ValueError(f"an array of format {version}, which save does not write")
+        raise ValueError(f"it contains an array of format {version}, which save does not write")
     shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    # NumPy makes room for what the header promises before it looks for it.
+    # NumPy allocates the memory that the header declares before it reads the data.
     if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise ValueError("an array whose header does not match its bytes")
+        raise ValueError("it contains an array whose header does not match its bytes")
     stream.seek(0)
     array: NDArray[Any] = np.load(stream, allow_pickle=False)
     return array
@@ -220,7 +243,7 @@ def _skops() -> Any:
     except ImportError:
         raise ImportError(
             "saving a classifier needs skops: pip install 'kdey[save]' (a quantifier fitted by "
-            "fit_posteriors is saved without it)"
+            "fit_posteriors can be saved without it)"
         ) from None
     return skops.io
 
@@ -231,32 +254,57 @@ def _skops_bytes(value: Any) -> bytes:
     except (TypeError, AttributeError) as error:
         raise TypeError(
             f"skops cannot write a {type(value).__qualname__} ({error}); save with "
-            "use_pickle=True, or freeze the scores and use fit_posteriors"
+            "use_pickle=True, or compute the posteriors yourself and use fit_posteriors"
         ) from error
     return data
+
+
+def canonical(data: bytes) -> bytes:
+    """Return the bytes of ``skops.io.dumps`` in a form that is the same for equal objects."""
+    source = zipfile.ZipFile(io.BytesIO(data))
+    numbers: dict[str, str] = {}
+
+    def number(address: re.Match[str]) -> str:
+        return numbers.setdefault(address.group(), str(len(numbers)))
+
+    schema = _ADDRESS.sub(number, source.read(_SCHEMA).decode())
+    members = {_renamed(name, numbers): source.read(name) for name in source.namelist()}
+    members[_SCHEMA] = schema.encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(members):
+            archive.writestr(zipfile.ZipInfo(name, TIME_STAMP), members[name])
+    return buffer.getvalue()
+
+
+def _renamed(name: str, numbers: dict[str, str]) -> str:
+    """Return a file name whose stem, a memory address, is replaced by its number."""
+    stem, dot, suffix = name.partition(".")
+    return numbers.get(stem, stem) + dot + suffix
 
 
 def _foreign(
     source: Path, members: dict[str, bytes], number: int, trusted: Sequence[str], use_pickle: bool
 ) -> Any:
+    """Return a foreign object by its number, or raise if it must not be created."""
     pickled = members.get(f"foreign/{number}.pickle")
     if pickled is not None:
         if not use_pickle:
             raise ModelFileError(
-                f"{source} holds a pickled classifier, which can run code when read; load it with "
-                "use_pickle=True if you trust who wrote it"
+                f"{source} contains a pickled classifier, which can run code when read; load it "
+                "with use_pickle=True if you trust its author"
             )
         return pickle.loads(pickled)
     data = members[f"foreign/{number}.skops"]
     unknown = set(_skops().get_untrusted_types(data=data)) - {*TRUSTED, *trusted}
     if unknown:
         raise ModelFileError(
-            f"{source} holds types that are not trusted: {', '.join(sorted(unknown))}; if you know "
-            "them, pass their names as trusted"
+            f"{source} contains types that are not trusted: {', '.join(sorted(unknown))}; if you "
+            "know them, pass their names as trusted"
         )
-    made = _skops().loads(data, trusted=[*TRUSTED, *trusted])
-    check_trees(made)
-    return made
+    classifier = _skops().loads(data, trusted=[*TRUSTED, *trusted])
+    check_trees(classifier)
+    return classifier
 
 
 def _versions() -> dict[str, str]:

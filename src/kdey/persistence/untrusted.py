@@ -1,9 +1,8 @@
-"""Trees of a classifier from a model file: their numbers must lead somewhere.
+"""Checks of a model that was just read: decision trees, and parts that do not fit together.
 
-scikit-learn follows the children of a node, and reads the feature it asks for, without looking
-whether there is such a node or feature: a crafted or damaged tree would end the process.
-
-A first answer of a quantifier that was just read, for parts that do not fit together.
+scikit-learn follows the children of a tree node, and reads the feature that it names, without
+checking that this node or feature exists. A crafted or damaged tree would crash the process, so
+:func:`check_trees` checks the indices. :func:`check_answers` lets the quantifier solve a small bag.
 """
 
 from __future__ import annotations
@@ -19,41 +18,42 @@ from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 
 
 def check_trees(classifier: Any) -> None:
-    """Raise ValueError where a tree inside ``classifier`` leads outside itself or of X."""
-    for owner, part in _inside(classifier, None, set()):
+    """Raise ValueError if a tree inside ``classifier`` has indices outside itself or outside X."""
+    for owner, part in _walk(classifier, None, set()):
         width = getattr(owner, "n_features_in_", None)
         if type(part).__name__ == "Tree":
             inner = part.children_left != -1
             children = np.stack([part.children_left, part.children_right])
-            _check(inner, children, part.feature, width if width == part.n_features else None)
+            _check_nodes(inner, children, part.feature, width if width == part.n_features else None)
         elif type(part).__name__ == "TreePredictor":
             nodes = part.nodes
             inner = nodes["is_leaf"] == 0
             children = np.stack([nodes["left"], nodes["right"]]).astype(np.int64)
-            _check(inner, children, nodes["feature_idx"], width)
+            _check_nodes(inner, children, nodes["feature_idx"], width)
             sets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
             if len(sets) and int(sets.max()) >= len(part.raw_left_cat_bitsets):
-                raise ValueError("a tree asks for categories that it does not have")
+                raise ValueError("a tree refers to categories that it does not have")
 
 
-def _check(
+def _check_nodes(
     inner: NDArray[np.bool_], children: NDArray[Any], features: NDArray[Any], width: int | None
 ) -> None:
-    # Children come after their parents, or following them would never end.
-    own = np.arange(len(inner))
-    forward = (children > own) & (children < len(inner))
+    """Raise ValueError if children (2, n) or features (n,) of inner nodes do not exist."""
+    # Children must come after their parents, or following them might never end.
+    nodes = np.arange(len(inner))
+    forward = (children > nodes) & (children < len(inner))
     if len(inner) == 0 or not forward[:, inner].all():
-        raise ValueError("a tree leads to nodes that it does not have")
-    asked = features[inner]
-    if width is None or (len(asked) and not 0 <= int(asked.min()) <= int(asked.max()) < width):
-        raise ValueError("a tree asks for features that its classifier does not take")
+        raise ValueError("a tree refers to nodes that it does not have")
+    used = features[inner]
+    if width is None or (len(used) and not 0 <= int(used.min()) <= int(used.max()) < width):
+        raise ValueError("a tree refers to features that its classifier does not have")
 
 
-def _inside(value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[Any, Any]]:
-    """Yield what a classifier is made of, each beside the innermost estimator that holds it."""
-    if id(value) in seen:
+def _walk(value: Any, owner: Any, visited: set[int]) -> Iterator[tuple[Any, Any]]:
+    """Yield all parts of a classifier, each after the innermost estimator that contains it."""
+    if id(value) in visited:
         return
-    seen.add(id(value))
+    visited.add(id(value))
     yield owner, value
     if isinstance(value, dict):
         parts = list(value.values())
@@ -67,43 +67,43 @@ def _inside(value: Any, owner: Any, seen: set[int]) -> Iterator[tuple[Any, Any]]
     if inner is value and not hasattr(value, "estimators_features_"):
         _check_members(value)
     for part in parts:
-        yield from _inside(part, inner, seen)
+        yield from _walk(part, inner, visited)
 
 
 def _check_members(ensemble: Any) -> None:
-    """Raise where members that are handed the ensemble's own X take X of another width."""
+    """Raise ValueError if members that get the ensemble's X have another number of features."""
     members = getattr(ensemble, "estimators_", ())
     for member in members.ravel() if isinstance(members, np.ndarray) else members:
         tree = getattr(member, "tree_", None)
         if tree is not None and tree.n_features != getattr(ensemble, "n_features_in_", None):
-            raise ValueError("an ensemble holds a tree that takes other features than it does")
+            raise ValueError("an ensemble contains a tree with another number of features")
 
 
-#: What arrays, fields and parameters that do not belong together end in. Anything else is left to
-#: the first bag: a refusal in words, a warning, a device that this machine has not.
-_MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError)
+#: Errors of arrays, fields and parameters that do not belong together. All others can wait for the
+#: first bag: messages of kdey itself, warnings, a device that this machine does not have.
+_MISMATCHES = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError)
 _OVERRUNS = (RecursionError, SystemError, NotImplementedError)
 
 
 def check_answers(quantifier: BaseQuantifier) -> None:
-    """Ask ``quantifier`` for one small bag; raise ValueError where its parts do not fit together.
+    """Let a quantifier solve one small bag, and raise ValueError if its parts do not fit together.
 
-    A file with checksums that match may still hold, say, templates of other classes, or lack a
-    field. Better to hear of it where the file is read than from the first bag.
+    A file whose checksums match may still contain templates of other classes, or lack a field. It
+    is better to learn this when the file is read than from the first bag.
     """
     if quantifier.device not in (None, "cpu", "auto"):
-        return  # making a device ready takes seconds
+        return  # because initialising a device takes seconds
     try:
         if quantifier.takes_posteriors:
             cast(PosteriorsMixin, quantifier).aggregate(_corners(len(quantifier.classes_)))
         else:
             quantifier.predict(np.zeros((2, quantifier.n_features or 1)))
-    except (*_MISFITS, *_OVERRUNS) as error:
+    except (*_MISMATCHES, *_OVERRUNS) as error:
         raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
-    except Exception:  # said again, with its own words, when a bag is asked for
+    except Exception:  # It will be raised again, with its message, by the first bag.
         return
 
 
 def _corners(n_classes: int) -> NDArray[np.float64]:
-    """Return posteriors that are nearly sure of each class in turn, shape (k, k)."""
+    """Return posteriors that are nearly certain of each class in turn, shape (k, k)."""
     return np.asarray(0.9 * np.eye(n_classes) + 0.1 / n_classes)
