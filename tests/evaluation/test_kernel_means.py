@@ -42,7 +42,7 @@ def test_equals_the_sums(
     monkeypatch: pytest.MonkeyPatch, block: int, dense: float, h: float
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", block)
-    monkeypatch.setattr(module, "_DENSE", dense)
+    monkeypatch.setattr(module, "_DENSE_SHARE", dense)
     rng = np.random.default_rng(0)
     x, points = rng.dirichlet(np.full(4, 0.4), 200), rng.dirichlet(np.full(4, 0.4), 37)
     scale = rng.normal(size=37)

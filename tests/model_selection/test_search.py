@@ -186,7 +186,7 @@ def test_unknown_names_are_refused_before_any_work(data: Any) -> None:
     with pytest.raises(ValueError, match="'c' is unknown to KDEyML"):
         kdey.RandomSearchQ(kdey.KDEyML(classifier()), {"c": [1]}, protocol=PROTOCOL).fit(X, y)
     for wrong in ([1, 2], [], "c"):
-        with pytest.raises(ValueError, match="param_distributions must be a mapping, or a list"):
+        with pytest.raises(ValueError, match="param_distributions must be a mapping or a list"):
             kdey.RandomSearchQ(kdey.KDEyML(classifier()), wrong, protocol=PROTOCOL).fit(X, y)
     assert not CountingClassifier.calls
 
