@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.gpu import has_route
 from tests.gpu.cases import methods, problem
 
 #: Largest accepted difference of a prevalence from the host's.
@@ -44,7 +43,7 @@ def test_which_methods_have_a_route():
     others["HD-reverse-kl"] = kdey.KDEyHD(divergence="reverse-kl", bandwidth=0.1, n_points=100)
     for name, quantifier in {**methods(), **others}.items():
         fitted = quantifier.fit_posteriors(P, y)
-        found[name] = has_route(fitted.row_map_, fitted.matching_)
+        found[name] = fitted.matching_.device_problem(fitted.row_map_) is not None
     without = {name for name, route in found.items() if not route}
     assert without == {"EMQ-em", "HD-reverse-kl", "PACC", "DM"}
 

@@ -110,7 +110,7 @@ def test_a_crafted_tree_is_refused_when_its_file_is_read(tmp_path: Path) -> None
     state["nodes"]["left_child"][0] = 10**8
     quantifier.classifier_.tree_.__setstate__(state)
     path = kdey.save(quantifier, tmp_path / "m.kdey")
-    with pytest.raises(ModelFileError, match="a tree leads to nodes"):
+    with pytest.raises(ModelFileError, match="a tree refers to nodes"):
         kdey.load(path)
 
 
