@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
+from kdey.gpu import has_route, n_pairs
 from tests.gpu.cases import methods, problem
 
 #: Largest accepted difference of a prevalence from the host's.
@@ -46,6 +47,15 @@ def test_which_methods_have_a_route():
         found[name] = fitted.matching_.device_problem(fitted.row_map_) is not None
     without = {name for name, route in found.items() if not route}
     assert without == {"EMQ-em", "HD-reverse-kl", "PACC", "DM"}
+
+
+def test_names_of_0_1_0_warn_and_answer():
+    P, y, _, _ = problem()
+    fitted = kdey.KDEyML(bandwidth=0.1).fit_posteriors(P, y)
+    with pytest.warns(DeprecationWarning, match="device_problem"):
+        assert has_route(fitted.row_map_, fitted.matching_)
+    with pytest.warns(DeprecationWarning, match=r"row_map.n_pairs"):
+        assert n_pairs(fitted.row_map_, 10) == 10 * len(P)
 
 
 @pytest.mark.parametrize("make", [kdey.KDEyML, kdey.KDEyCS])
