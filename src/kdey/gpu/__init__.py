@@ -1,13 +1,12 @@
-"""The same estimates on a GPU, or wherever torch runs (extra ``gpu``).
+"""Estimates on a GPU, or on any other device of torch (extra ``gpu``).
 
-``device=`` of a quantifier says where (:mod:`kdey._support.device`). Rows are made there
-(``rows``: class
-log-sums by ``sums``, which takes the Triton kernel of ``fused`` or the plain torch of ``plain``;
-``layout`` holds the references as they want them), and bags are solved there (``solve``: the
-problems of ``losses``, all by the one interior-point method of ``interior``). ``tiles`` bounds the
-memory.
+The parameter ``device`` of a quantifier names the device (:mod:`kdey._support.device`). ``rows``
+computes rows there: class log-sums by ``sums``, which uses the Triton kernel of ``fused`` or plain
+torch, on references in the form of ``layout``. ``solve`` solves bags there: the problems of
+``losses``, all by the interior-point method of ``interior``. ``bags`` gathers the rows of bags and
+limits the memory.
 
-This file and ``route`` import no torch; the others do, and are imported when there is work.
+This file and ``route`` do not import torch. The other files do, and are imported when needed.
 """
 
 import warnings
@@ -18,25 +17,29 @@ from kdey.rows.interface import RowMap
 
 
 def has_route(row_map: RowMap, matching: AnyMatching) -> bool:
-    """Return whether a problem is solved on a device; ask ``matching.device_problem`` instead.
+    """Return whether a device can solve a problem.
 
     .. deprecated:: 0.2
+        Use ``matching.device_problem(row_map) is not None``.
     """
     _warn("has_route(row_map, matching)", "matching.device_problem(row_map) is not None")
     return matching.device_problem(row_map) is not None
 
 
 def n_pairs(row_map: RowMap, n_points: int) -> float:
-    """Return about how many kernel values rows cost; ask ``row_map.n_pairs`` instead.
+    """Return about how many kernel values the rows of some points need.
 
     .. deprecated:: 0.2
+        Use ``row_map.n_pairs(n_points)``.
     """
     _warn("n_pairs(row_map, n)", "row_map.n_pairs(n)")
     return row_map.n_pairs(n_points)
 
 
 def _warn(old: str, new: str) -> None:
-    warnings.warn(f"kdey.gpu.{old} goes with kdey 0.4: use {new}", DeprecationWarning, stacklevel=3)
+    warnings.warn(
+        f"kdey.gpu.{old} will be removed in kdey 0.4: use {new}", DeprecationWarning, stacklevel=3
+    )
 
 
 __all__ = ["device_solver", "has_route", "match_rows", "n_pairs", "rows_of_family_on"]

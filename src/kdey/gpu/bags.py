@@ -1,13 +1,13 @@
-r"""Work in tiles that fit the device: where memory runs out, the tile is halved.
+r"""Bags on a device: gathered in runs of similar size, and worked on in tiles that fit the memory.
 
-Bags on a device: their rows gathered in runs of about equal size.
-
-Mean kernels between bags and given points on a device, for Monte Carlo rows.
-
-The device's :func:`kdey.kernels.means.kernel_means`, in float64:
+:class:`DeviceBags` gathers the rows of bags. :func:`kernel_means` computes mean kernels between
+bags and points, which Monte Carlo rows need; it is the device's version of
+:func:`kdey.kernels.means.kernel_means`, in float64:
 
 .. math:: q_{bi} = \frac{1}{r_i} \sum_j w_{bj}
           \exp\left(-\frac{\|x_i - u_j\|^2}{2 h^2}\right), \qquad \sum_j w_{bj} = 1
+
+:func:`in_tiles` halves a tile if the memory does not suffice.
 """
 
 from __future__ import annotations
@@ -22,39 +22,26 @@ from numpy.typing import NDArray
 from kdey._support.device import as_tensor
 from kdey.bags import Bags
 
-
-def in_tiles(work: Callable[[int, int], None], total: int, tile: int) -> int:
-    """Call ``work(start, stop)`` over ``range(total)`` in tiles; return the tile that fitted.
-
-    A tile that finds no device memory is done again in halves, and later tiles are as small; the
-    error is passed on only where a tile of one does not fit. ``work`` must not leave half of its
-    effects behind when it fails.
-    """
-    start, tile = 0, max(1, tile)
-    while start < total:
-        stop = min(start + tile, total)
-        try:
-            work(start, stop)
-        except torch.OutOfMemoryError:
-            if stop - start == 1:
-                raise
-            tile = (stop - start) // 2
-        else:
-            start = stop
-            continue
-        # Outside the handler, where the failed call's tensors are no longer referred to.
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-    return tile
-
-
-#: Numbers (bags x longest bag x classes) held at a time.
+#: Numbers (bags x longest bag x classes) in memory at a time.
 _NUMBERS = {"cuda": 1 << 27, "cpu": 1 << 22}
+#: Kernel values in memory at a time.
+_TILE = {"cuda": 1 << 27, "cpu": 1 << 21}
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceBags:
-    """Bags in compressed form, see :class:`kdey.bags.Bags`, with tensors on one device."""
+    """Bags in the compressed form of :class:`kdey.bags.Bags`, as tensors on one device.
+
+    Attributes
+    ----------
+    indices : int64 tensor
+        Positions in the pool, bag after bag.
+    offsets : int64 tensor of shape (n_bags + 1,)
+    weights : float64 tensor or None
+        In the shape of ``indices``.
+    sizes : int64 array of shape (n_bags,)
+        On the host.
+    """
 
     indices: torch.Tensor
     offsets: torch.Tensor
@@ -69,10 +56,19 @@ class DeviceBags:
         return cls(indices, offsets, weights, bags.sizes)
 
     def runs(self, width: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the positions of bags to be worked on together, ``width`` numbers per instance.
+        """Yield the numbers of bags that are processed together, with bounded memory.
 
-        Bags are taken by size, so that padding at most doubles a run, and a run holds a bounded
-        amount of numbers unless a single bag has more.
+        Bags are sorted by size, so that padding at most doubles a run. A run exceeds the bound only
+        if a single bag does.
+
+        Parameters
+        ----------
+        width : int
+            Numbers per instance.
+
+        Yields
+        ------
+        int64 array
         """
         order = np.argsort(self.sizes, kind="stable")
         sizes = self.sizes[order]
@@ -86,20 +82,29 @@ class DeviceBags:
             yield order[start:stop]
             start = stop
 
-    def gather(self, which: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return pool positions (B, n) and float64 weights (B, n), zero where a bag is shorter."""
+    def gather(self, selected: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return positions and weights of the instances of some bags.
+
+        Parameters
+        ----------
+        selected : int64 array of shape (B,)
+            Numbers of the bags.
+
+        Returns
+        -------
+        positions : int64 tensor of shape (B, n)
+            Positions in the pool; n is the size of the largest bag.
+        weights : float64 tensor of shape (B, n)
+            Zero for the padding of smaller bags.
+        """
         device = self.indices.device
-        longest = int(self.sizes[which].max())
-        bags = as_tensor(which, device)
-        places = self.offsets[bags][:, None] + torch.arange(longest, device=device)
-        held = places < self.offsets[bags + 1][:, None]
-        places = torch.where(held, places, self.offsets[bags][:, None])
-        weights = held.double() if self.weights is None else self.weights[places] * held
-        return self.indices[places], weights
-
-
-#: Kernel values held at a time.
-_TILE = {"cuda": 1 << 27, "cpu": 1 << 21}
+        longest = int(self.sizes[selected].max())
+        bags = as_tensor(selected, device)
+        slots = self.offsets[bags][:, None] + torch.arange(longest, device=device)
+        valid = slots < self.offsets[bags + 1][:, None]
+        slots = torch.where(valid, slots, self.offsets[bags][:, None])
+        weights = valid.double() if self.weights is None else self.weights[slots] * valid
+        return self.indices[slots], weights
 
 
 def kernel_means(
@@ -109,23 +114,27 @@ def kernel_means(
     bags: Bags,
     bandwidth: float,
 ) -> torch.Tensor:
-    """Return the mean kernel of each bag at each point over ``exp(log_scale)``, (n_bags, t).
+    """Return the mean kernel of each bag at each point, divided by ``exp(log_scale)``.
 
     Parameters
     ----------
     points : tensor of shape (t, D)
     log_scale : tensor of shape (t,)
     instances : tensor of shape (m, D)
-        The pool.
+        Instances of the pool.
     bags : Bags
     bandwidth : float
+
+    Returns
+    -------
+    tensor of shape (n_bags, t)
     """
     used, columns = np.unique(bags.indices, return_inverse=True)
     u = instances[as_tensor(used, instances.device)]
-    centre = u.mean(dim=0)  # small norms make exact distances
+    centre = u.mean(dim=0)  # distances are more accurate with small norms
     u = u - centre
     norms = (u**2).sum(dim=1, keepdim=True)
-    places = as_tensor(columns.reshape(-1), u.device)
+    positions = as_tensor(columns.reshape(-1), u.device)
     offsets = as_tensor(bags.offsets[:-1], u.device)
     shares = as_tensor(bags.matrix().data, u.device)
     out = u.new_empty((len(bags), len(points)))
@@ -135,10 +144,47 @@ def kernel_means(
         x = points[start:stop] - centre
         last = factor * (x**2).sum(dim=1) - log_scale[start:stop]
         exponents = torch.addmm(last, u, x.T, alpha=-2.0 * factor).add_(factor * norms)
-        # A bag is a weighted sum of rows: what an embedding layer calls a bag, too.
+        # A bag is a weighted sum of rows, which is what torch calls an embedding bag.
         out[:, start:stop] = torch.nn.functional.embedding_bag(
-            places, exponents.exp_(), offsets, mode="sum", per_sample_weights=shares
+            positions, exponents.exp_(), offsets, mode="sum", per_sample_weights=shares
         )
 
     in_tiles(work, len(points), _TILE.get(u.device.type, 1 << 22) // len(used))
     return out
+
+
+def in_tiles(work: Callable[[int, int], None], total: int, tile: int) -> int:
+    """Call ``work(start, stop)`` over ``range(total)`` in tiles, as large as the memory allows.
+
+    A tile that runs out of device memory is repeated in halves, and later tiles have that size. The
+    error is raised only if a tile of one item does not fit.
+
+    Parameters
+    ----------
+    work : callable
+        It must not have partial effects if it fails.
+    total : int
+    tile : int
+        Size of the first tile.
+
+    Returns
+    -------
+    int
+        The tile size at the end.
+    """
+    start, tile = 0, max(1, tile)
+    while start < total:
+        stop = min(start + tile, total)
+        try:
+            work(start, stop)
+        except torch.OutOfMemoryError:
+            if stop - start == 1:
+                raise
+            tile = (stop - start) // 2
+        else:
+            start = stop
+            continue
+        # This is outside the handler, where nothing refers to the tensors of the failed call.
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return tile

@@ -1,14 +1,15 @@
-r"""The kernel log-sums in one Triton kernel: nothing but the sums leaves the chip.
+r"""Kernel log-sums in one Triton kernel, from which only the sums leave the chip.
 
-A program takes a tile of queries and one class, and walks over the class's references in tiles.
-The dot products of a tile come from the tensor cores, as three half-precision products of the two
-halves of each number, x = hi + lo (the product lo times lo is below float32's rounding). With
+A program processes a tile of queries and one class, and iterates over the references of the class
+in tiles. Tensor cores compute the dot products of a tile, as three half-precision products of the
+two halves of each number, x = hi + lo (the product lo times lo is below the rounding of float32).
+With
 
 .. math:: u_{jr} = x_j \cdot y_r - |y_r|^2 / 2 = (|x_j|^2 - |x_j - y_r|^2) / 2
 
-the sum at bandwidth h is :math:`\exp(-|x|^2/2h^2) \sum_r w_r \exp(u_{jr} / h^2)`, and the largest u
-met so far (the nearest reference) is the running maximum of all bandwidths at once: one pass over
-the distances serves them all, and no sum over- or underflows.
+the sum at bandwidth h is :math:`\exp(-|x|^2/2h^2) \sum_r w_r \exp(u_{jr} / h^2)`. The largest u so
+far (the nearest reference) is the running maximum of all bandwidths, so that one pass over the
+distances serves all of them and no sum overflows or underflows.
 """
 
 from __future__ import annotations
@@ -23,13 +24,23 @@ import triton.language as tl
 
 from kdey.gpu.layout import DeviceReferences, PaddedReferences
 
-#: Bandwidths of one pass: their sums are held in registers.
+#: Largest number of bandwidths in one pass, because their sums are in registers.
 MAX_BANDWIDTHS = 32
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Tile of queries and references, warps per program, and stages of the pipeline."""
+    """The shape of a launch.
+
+    Attributes
+    ----------
+    queries, references : int
+        Size of a tile.
+    warps : int
+        Warps per program.
+    stages : int
+        Stages of the pipeline.
+    """
 
     queries: int = 64
     references: int = 128
@@ -37,7 +48,7 @@ class Shape:
     stages: int = 2
 
 
-#: Measured best on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
+#: The fastest shapes on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
 DEFAULT = Shape()
 MANY = Shape(references=64)
 
@@ -48,7 +59,7 @@ def _products(
     x_high, x_low, high, low, half_norms, places,
     COLUMNS: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr,
 ):
-    # u of one tile, (TILE_M, TILE_N); the small products are added first.
+    # Returns u of one tile, (TILE_M, TILE_N). The small products are added first.
     cells = tl.arange(0, COLUMNS)[:, None] + places[None, :] * COLUMNS
     y_high = tl.load(high + cells)
     y_low = tl.load(low + cells)
@@ -60,7 +71,7 @@ def _products(
 
 @triton.jit
 def _add_one(sums, u, top, higher, factor, weights, places, WEIGHTED: tl.constexpr):
-    # The sums (TILE_M,) of one bandwidth with a tile added and the maximum moved.
+    # Returns the sums (TILE_M,) of one bandwidth after adding a tile and updating the maximum.
     terms = tl.exp2(u * factor - (higher * factor)[:, None])
     if WEIGHTED:
         terms *= tl.load(weights + places)[None, :]
@@ -72,7 +83,7 @@ def _add_many(
     sums, u, top, higher, factors, slots, weights, places,
     BANDWIDTHS: tl.constexpr, WEIGHTED: tl.constexpr,
 ):
-    # The same for several bandwidths, sums of shape (TILE_M, slots).
+    # The same for several bandwidths, with sums of shape (TILE_M, slots).
     factor = tl.load(factors + slots, mask=slots < BANDWIDTHS, other=1.0)
     sums *= tl.exp2((top - higher)[:, None] * factor[None, :])
     u -= higher[:, None]
@@ -86,7 +97,7 @@ def _add_many(
 
 @triton.jit
 def _logs(exponents, sums, shift):
-    # Natural logs; minus infinity wins over whatever was summed beside it.
+    # Returns natural logarithms; an exponent of minus infinity overrides the sum.
     value = (exponents + tl.log2(sums)) * 0.6931471805599453 + shift
     return tl.where(exponents == float("-inf"), float("-inf"), value)
 
@@ -131,9 +142,9 @@ def _log_sums_kernel(
                 sums, u, top, higher, factors, slots, weights, places, BANDWIDTHS, WEIGHTED
             )
         top = higher
-    # u - |x|^2 / 2 is minus half the squared distance: never positive but for rounding.
+    # u - |x|^2 / 2 is minus half the squared distance, which only rounding makes positive.
     nearest = tl.minimum(top - tl.sum(x * x, 1) * 0.5, 0.0)
-    nearest = tl.where(top < -1e29, float("-inf"), nearest)  # nothing, or all of it left out
+    nearest = tl.where(top < -1e29, float("-inf"), nearest)  # no reference, or all excluded
     base = out + at * n_classes + label
     shift = tl.load(log_weight + label)
     if BANDWIDTHS == 1:
@@ -155,19 +166,32 @@ def fused_log_sums(
     exclude: torch.Tensor | None = None,
     shape: Shape | None = None,
 ) -> torch.Tensor:
-    """Return the log-sums of :func:`kdey.gpu.sums.class_log_sums`, float32, (n_bandwidths, m, k).
+    """Return the log-sums of :func:`kdey.gpu.sums.class_log_sums` in float32.
 
-    ``queries`` is a float32 tensor of shape (m, D) whose rows are contiguous.
+    Parameters
+    ----------
+    queries : float32 tensor of shape (m, D)
+        Its rows must be contiguous.
+    refs : DeviceReferences
+    bandwidths : sequence of float
+    exclude : int64 tensor of shape (m,), optional
+        Position of the reference that each query leaves out, or -1.
+    shape : Shape, optional
+        Default: the fastest for this number of bandwidths.
+
+    Returns
+    -------
+    float32 tensor of shape (n_bandwidths, m, k)
     """
     shape = shape or (DEFAULT if len(bandwidths) == 1 else MANY)
     largest = float(torch.stack(queries.aminmax()).abs().max()) if len(queries) else 0.0
     padded = PaddedReferences.of(refs, largest, shape.references)
-    left_out = None if exclude is None else padded.position[exclude].to(torch.int32)
+    excluded = None if exclude is None else padded.position[exclude].to(torch.int32)
     size = (len(bandwidths), len(queries), refs.n_classes)
     out = torch.empty(size, dtype=torch.float32, device=queries.device)
     for start in range(0, len(bandwidths), MAX_BANDWIDTHS):
         part = slice(start, start + MAX_BANDWIDTHS)
-        launch(queries, padded, bandwidths[part], left_out, out[part], shape)
+        launch(queries, padded, bandwidths[part], excluded, out[part], shape)
     return out
 
 

@@ -1,9 +1,10 @@
-r"""Class references as the device kernels take them.
+r"""The layout of class references on a device.
 
-References are centred by class: the rounding of an expanded distance
-:math:`|x|^2 - 2 x \cdot y + |y|^2` grows with the norms, and what lies near a class then has small
-ones. For the fused kernel they are also padded to whole tiles per class and split into two
-halves of 11 bits each, y = hi + lo, so that three half-precision products give one of float32.
+References are centred by class, because the rounding error of an expanded distance :math:`|x|^2 - 2
+x \cdot y + |y|^2` grows with the norms, and points near a class have small norms after centring.
+For the fused kernel the references of each class are also padded to whole tiles, and each number is
+split into two halves of 11 bits, y = hi + lo, so that three half-precision products give one
+product of float32 precision.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-#: Half squared norm of padding: so far away that its kernel is zero at every bandwidth.
+#: Half squared norm of padding, so far away that its kernel is zero at every bandwidth.
 FAR = 1e30
-#: Largest coordinate after scaling, a power of two: far from float16's end (65504), and far
-#: enough up that the low halves of all that matters are not denormal.
-_TOP = 1024.0
+#: Largest coordinate after scaling, a power of two. It is well below the largest float16 (65504),
+#: and large enough that the low halves of relevant numbers are not denormal.
+_LARGEST_COORDINATE = 1024.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +29,16 @@ class DeviceReferences:
     Attributes
     ----------
     points : tensor of shape (n, D)
-        y_r - c of its class, float64.
+        Each reference minus the centre of its class, float64.
     offsets : tuple of k + 1 ints
         Class i owns ``points[offsets[i]:offsets[i + 1]]``.
     centres : tensor of shape (k, D)
-        Class means c, rounded to float32 but held in float64; zero for an empty class.
+        Class means, rounded to float32 but stored as float64; zero for an empty class.
     weights : tensor of shape (n,) or None
         float64.
-    position : int64 tensor of shape (n_given + 1,)
-        Place of each reference as given, -1 where its weight is zero; the last entry is -1, so
-        that an ``exclude`` of -1 (none) stays -1.
+    position : int64 tensor of shape (n_original + 1,)
+        Position in ``points`` of each original reference, -1 if its weight is zero. The last entry
+        is -1, so that an ``exclude`` of -1 (none) stays -1.
     """
 
     points: torch.Tensor
@@ -65,49 +66,50 @@ class DeviceReferences:
         weights: NDArray[np.float64] | None,
         device: torch.device,
     ) -> DeviceReferences:
-        """Return the references, given as for :func:`kdey.kernels.class_log_sums`."""
+        """Return the references on a device, from arrays as for the host's ``class_log_sums``."""
         n, k = len(references), len(offsets) - 1
-        keep = np.flatnonzero(np.ones(n) if weights is None else weights)
-        labels = np.repeat(np.arange(k), np.diff(offsets))[keep]
+        kept = np.flatnonzero(np.ones(n) if weights is None else weights)
+        labels = np.repeat(np.arange(k), np.diff(offsets))[kept]
         position = np.full(n + 1, -1, dtype=np.int64)
-        position[keep] = np.arange(len(keep))
-        points = np.asarray(references, dtype=np.float64)[keep]
+        position[kept] = np.arange(len(kept))
+        points = np.asarray(references, dtype=np.float64)[kept]
         counts = np.bincount(labels, minlength=k)
         starts = np.concatenate([[0], np.cumsum(counts)])
         centres = np.zeros((k, points.shape[1]))
-        held = np.flatnonzero(counts)
-        if len(held):
-            centres[held] = np.add.reduceat(points, starts[held]) / counts[held, None]
+        present = np.flatnonzero(counts)
+        if len(present):
+            centres[present] = np.add.reduceat(points, starts[present]) / counts[present, None]
         centres = centres.astype(np.float32).astype(np.float64)
         return cls(
             torch.from_numpy(points - centres[labels]).to(device),
             tuple(starts.tolist()),
             torch.from_numpy(centres).to(device),
-            None if weights is None else torch.from_numpy(weights[keep].copy()).to(device),
+            None if weights is None else torch.from_numpy(weights[kept].copy()).to(device),
             torch.from_numpy(position).to(device),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class PaddedReferences:
-    """What the fused kernel reads: see the module.
+    """References as the fused kernel reads them: scaled, padded and split in halves.
 
     Attributes
     ----------
     high, low : float16 tensors of shape (n_padded, columns)
-        The two halves of ``scale`` times the centred references; zero columns to a power of two.
+        The two halves of ``scale`` times the centred references, with columns of zeros up to a
+        power of two.
     half_norms : float32 tensor of shape (n_padded,)
         Half the squared norms of the scaled references; ``FAR`` for padding.
     weights : float32 tensor of shape (n_padded,) or None
-        Relative to the largest of the class, whose log is in ``log_weight``.
+        Weights relative to the largest of the class, whose logarithm is in ``log_weight``.
     starts : int32 tensor of shape (k + 1,)
-        Multiples of the tile.
+        First row of each class, a multiple of the tile size.
     centres : float32 tensor of shape (k, columns)
     log_weight : float32 tensor of shape (k,)
     scale : float
         A power of two.
     position : int64 tensor
-        As in :class:`DeviceReferences`, for the padded places.
+        As in :class:`DeviceReferences`, but of the padded rows.
     """
 
     high: torch.Tensor
@@ -122,11 +124,24 @@ class PaddedReferences:
 
     @classmethod
     def of(cls, refs: DeviceReferences, largest_query: float, tile: int) -> PaddedReferences:
-        """Return ``refs`` for queries whose coordinates are at most ``largest_query`` in size."""
+        """Return padded references.
+
+        Parameters
+        ----------
+        refs : DeviceReferences
+        largest_query : float
+            Largest absolute coordinate of the queries.
+        tile : int
+            References per tile.
+
+        Returns
+        -------
+        PaddedReferences
+        """
         device = refs.points.device
-        places, starts = _padded_places(refs.offsets, tile)
+        padded_rows, starts = _padded_rows(refs.offsets, tile)
         n, columns = int(starts[-1]), _columns(refs.points.shape[1])
-        place = torch.from_numpy(places).to(device)
+        place = torch.from_numpy(padded_rows).to(device)
         scale = _scale(refs, largest_query)
         points = torch.zeros((n, columns), dtype=torch.float32, device=device)
         points[place, : refs.points.shape[1]] = (refs.points * scale).float()
@@ -146,14 +161,14 @@ class PaddedReferences:
             centres,
             log_weight,
             scale,
-            ends[refs.position],  # -1 picks the last entry, which is -1
+            ends[refs.position],  # an index of -1 selects the last entry, which is -1
         )
 
 
-def _padded_places(
+def _padded_rows(
     offsets: tuple[int, ...], tile: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the padded place of each reference, and where each class begins."""
+    """Return the padded row of each reference, and the first row of each class."""
     counts = np.diff(offsets)
     starts = np.concatenate([[0], np.cumsum(-(-counts // tile) * tile)])
     shift = np.repeat(starts[:-1] - np.asarray(offsets[:-1]), counts)
@@ -161,20 +176,22 @@ def _padded_places(
 
 
 def _columns(n: int) -> int:
-    """Return the columns of a padded matrix: a power of two that tensor cores take."""
+    """Return the number of columns of a padded matrix, a power of two that tensor cores accept."""
     return max(16, 1 << (n - 1).bit_length())
 
 
 def _scale(refs: DeviceReferences, largest_query: float) -> float:
+    """Return the power of two that scales the largest coordinate to ``_LARGEST_COORDINATE``."""
     centre = float(refs.centres.abs().max()) if refs.n_classes else 0.0
-    own = float(refs.points.abs().max()) if len(refs.points) else 0.0
-    top = max(own, largest_query + centre, 1e-30)
-    return float(2.0 ** np.floor(np.log2(_TOP / top)))
+    point = float(refs.points.abs().max()) if len(refs.points) else 0.0
+    largest = max(point, largest_query + centre, 1e-30)
+    return float(2.0 ** np.floor(np.log2(_LARGEST_COORDINATE / largest)))
 
 
 def _relative_weights(
     refs: DeviceReferences, place: torch.Tensor, n: int
 ) -> tuple[torch.Tensor | None, torch.Tensor]:
+    """Return padded weights relative to the largest of each class, and its logarithm (k,)."""
     k, device = refs.n_classes, refs.points.device
     if refs.weights is None:
         return None, torch.zeros(k, dtype=torch.float32, device=device)

@@ -1,8 +1,8 @@
-"""Divergence generators of :mod:`kdey.problems.separable` on tensors: phi, phi', phi'' in p > 0.
+"""Losses: the problems of :mod:`kdey.problems` for a batch of bags on a device.
 
-The problems of :mod:`kdey.problems` for a batch of bags on a device, as the solver needs them.
-
-All tensors are float64. ``x`` always has shape (B, k): row b belongs to bag b.
+A :class:`Loss` has the value, derivatives and gap that the interior-point method needs. All tensors
+are float64. ``x`` always has shape (B, k): row b belongs to bag b. The divergence generators of
+:mod:`kdey.problems.separable`, as functions of tensors, are at the end.
 """
 
 from __future__ import annotations
@@ -15,64 +15,12 @@ import torch
 
 Function = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
-
-@dataclass(frozen=True)
-class TensorGenerator:
-    """phi(p, q) with its derivatives in p, for p > 0 and q >= 0 of equal shape."""
-
-    value: Function
-    first: Function
-    second: Function
-
-
-def _topsoe(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    both = p + q
-    return torch.xlogy(p, 2 * p / both) + torch.xlogy(q, 2 * q / both)
-
-
-def _scaled(generator: TensorGenerator, factor: float) -> TensorGenerator:
-    return TensorGenerator(
-        lambda p, q: factor * generator.value(p, q),
-        lambda p, q: factor * generator.first(p, q),
-        lambda p, q: factor * generator.second(p, q),
-    )
-
-
-_TOPSOE = TensorGenerator(
-    _topsoe,
-    lambda p, q: torch.log(2 * p / (p + q)),
-    lambda p, q: q / (p * (p + q)),
-)
-
-#: By the names of :data:`kdey.problems.separable.GENERATORS`. ``reverse-kl`` is missing: it forbids
-#: classes where a bag has no mass, which only the host's solver handles.
-TENSOR_GENERATORS: dict[str, TensorGenerator] = {
-    "hellinger": TensorGenerator(
-        lambda p, q: (p.sqrt() - q.sqrt()) ** 2,
-        lambda p, q: 1.0 - (q / p).sqrt(),
-        lambda p, q: 0.5 * q.sqrt() / (p * p.sqrt()),
-    ),
-    "topsoe": _TOPSOE,
-    "jensen-shannon": _scaled(_TOPSOE, 0.5),
-    "kl": TensorGenerator(
-        lambda p, q: torch.xlogy(q, q / p) - q + p,
-        lambda p, q: 1.0 - q / p,
-        lambda p, q: q / (p * p),
-    ),
-    "chi2": TensorGenerator(
-        lambda p, q: (p - q) ** 2 / (p + q),
-        lambda p, q: 1.0 - 4.0 * (q / (p + q)) ** 2,
-        lambda p, q: 8.0 * q * q / (p + q) ** 3,
-    ),
-}
-
-
-#: Numbers of the table of outer products held at a time.
+#: Numbers of the table of outer products in memory at a time.
 _OUTER = 1 << 26
 
 
 class Loss(Protocol):
-    """A convex objective per bag, over the simplex or over x >= 0."""
+    """A convex objective for each bag, over the simplex or over x >= 0."""
 
     #: Whether x must sum to one.
     simplex: ClassVar[bool]
@@ -89,7 +37,7 @@ class Loss(Protocol):
     def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
         """Return the certificate at ``x``: a bound on the distance to the optimum, (B,)."""
 
-    def take(self, which: torch.Tensor) -> Self:
+    def select(self, positions: torch.Tensor) -> Self:
         """Return the loss of some of the bags."""
 
 
@@ -111,9 +59,9 @@ class MixtureLoss:
     Attributes
     ----------
     rows : tensor of shape (B, n, k)
-        D, each row relative to its largest entry; anything positive where the weight is zero.
+        D, each row relative to its largest entry; any positive numbers if the weight is zero.
     weights : tensor of shape (B, n)
-        Sums to one per bag; zero for padding.
+        Sum to one in each bag; zero for padding.
     """
 
     rows: torch.Tensor
@@ -128,23 +76,23 @@ class MixtureLoss:
         return torch.bmm(self.rows, x[:, :, None])[:, :, 0]
 
     def value(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the objective without the rows' own scales."""
+        """Return the objective for rows that are relative to their largest entry."""
         return -(self.weights * self._mixture(x).log()).sum(dim=1)
 
     def derivatives(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return -R'w and R'diag(w)R with R the rows over their mixture."""
+        """Return -R'w and R'diag(w)R, where R are the rows divided by their mixture."""
         root = self.weights.sqrt()
         scaled = self.rows * (root / self._mixture(x))[:, :, None]
         gradient = -torch.bmm(root[:, None, :], scaled)[:, 0]
         return gradient, torch.bmm(scaled.transpose(1, 2), scaled)
 
     def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-        """Return max_i g_i - 1 with g = -gradient, as the host's problem does."""
+        """Return max_i g_i - 1 with g = -gradient, as the problem on the host does."""
         return (-gradient).amax(dim=1) - 1.0
 
-    def take(self, which: torch.Tensor) -> MixtureLoss:
+    def select(self, positions: torch.Tensor) -> MixtureLoss:
         """Return the loss of some of the bags."""
-        return MixtureLoss(self.rows[which], self.weights[which])
+        return MixtureLoss(self.rows[positions], self.weights[positions])
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,16 +125,16 @@ class QuadraticLoss:
         """Return the Frank-Wolfe gap."""
         return frank_wolfe_gap(x, gradient)
 
-    def take(self, which: torch.Tensor) -> Self:
+    def select(self, positions: torch.Tensor) -> Self:
         """Return the loss of some of the bags."""
-        return type(self)(self.gram, self.targets[which])
+        return type(self)(self.gram, self.targets[positions])
 
 
 @dataclass(frozen=True, eq=False)
 class CauchySchwarzLoss(QuadraticLoss):
-    r"""The same over x >= 0: the Cauchy-Schwarz problem, whose optimum is x over its sum.
+    r"""The quadratic loss over x >= 0: the Cauchy-Schwarz problem, whose optimum is x / sum(x).
 
-    ``gap`` is that of :class:`kdey.problems.CauchySchwarz`: a bound on the divergence.
+    ``gap`` is that of :class:`kdey.problems.CauchySchwarz`, a bound on the divergence.
     """
 
     simplex: ClassVar[bool] = False
@@ -212,7 +160,7 @@ class DivergenceLoss:
     Attributes
     ----------
     templates : tensor of shape (t, k)
-        M, without rows of zeros (they add a constant).
+        M, without rows of zeros, which only add a constant.
     targets : tensor of shape (B, t)
     shares : tensor of shape (t,)
         1 / r.
@@ -241,20 +189,72 @@ class DivergenceLoss:
         return gradient, self._hessian(curves)
 
     def _hessian(self, curves: torch.Tensor) -> torch.Tensor:
-        # One product with the table of outer products M_t M_t' serves all bags.
+        """Return M' diag(curves) M for every bag, shape (B, k, k)."""
+        # One product with the table of outer products M_t M_t' computes all bags.
         t, k = self.templates.shape
-        made = curves.new_zeros((len(curves), k * k))
+        hessian = curves.new_zeros((len(curves), k * k))
         step = max(1, _OUTER // (k * k))
         for start in range(0, t, step):
             part = self.templates[start : start + step]
             outer = (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
-            made.addmm_(curves[:, start : start + step], outer)
-        return made.reshape(-1, k, k)
+            hessian.addmm_(curves[:, start : start + step], outer)
+        return hessian.reshape(-1, k, k)
 
     def gap(self, x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
         """Return the Frank-Wolfe gap."""
         return frank_wolfe_gap(x, gradient)
 
-    def take(self, which: torch.Tensor) -> DivergenceLoss:
+    def select(self, positions: torch.Tensor) -> DivergenceLoss:
         """Return the loss of some of the bags."""
-        return DivergenceLoss(self.templates, self.targets[which], self.shares, self.generator)
+        return DivergenceLoss(self.templates, self.targets[positions], self.shares, self.generator)
+
+
+@dataclass(frozen=True)
+class TensorGenerator:
+    """phi(p, q) and its first two derivatives by p, for p > 0 and q >= 0 of equal shape."""
+
+    value: Function
+    first: Function
+    second: Function
+
+
+def _topsoe(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    both = p + q
+    return torch.xlogy(p, 2 * p / both) + torch.xlogy(q, 2 * q / both)
+
+
+def _scaled(generator: TensorGenerator, factor: float) -> TensorGenerator:
+    return TensorGenerator(
+        lambda p, q: factor * generator.value(p, q),
+        lambda p, q: factor * generator.first(p, q),
+        lambda p, q: factor * generator.second(p, q),
+    )
+
+
+_TOPSOE = TensorGenerator(
+    _topsoe,
+    lambda p, q: torch.log(2 * p / (p + q)),
+    lambda p, q: q / (p * (p + q)),
+)
+
+#: Generators by the names of :data:`kdey.problems.separable.GENERATORS`. ``reverse-kl`` is missing:
+#: it excludes classes where a bag has no mass, which only the solver of the host can handle.
+TENSOR_GENERATORS: dict[str, TensorGenerator] = {
+    "hellinger": TensorGenerator(
+        lambda p, q: (p.sqrt() - q.sqrt()) ** 2,
+        lambda p, q: 1.0 - (q / p).sqrt(),
+        lambda p, q: 0.5 * q.sqrt() / (p * p.sqrt()),
+    ),
+    "topsoe": _TOPSOE,
+    "jensen-shannon": _scaled(_TOPSOE, 0.5),
+    "kl": TensorGenerator(
+        lambda p, q: torch.xlogy(q, q / p) - q + p,
+        lambda p, q: 1.0 - q / p,
+        lambda p, q: q / (p * p),
+    ),
+    "chi2": TensorGenerator(
+        lambda p, q: (p - q) ** 2 / (p + q),
+        lambda p, q: 1.0 - 4.0 * (q / (p + q)) ** 2,
+        lambda p, q: 8.0 * q * q / (p + q) ** 3,
+    ),
+}

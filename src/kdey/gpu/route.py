@@ -1,4 +1,4 @@
-"""The way to a device: rows and solutions there. Imports torch only when it is taken."""
+"""Rows and solutions on a device or on the host; torch is imported only if a device is used."""
 
 from __future__ import annotations
 
@@ -17,15 +17,21 @@ from kdey.solvers import Solution
 def device_solver(
     row_map: RowMap, matching: AnyMatching, points: Any, device: Any
 ) -> Callable[[Bags], Solution]:
-    """Do the work per instance on ``device``; return the map from bags to their solutions.
+    """Compute rows on a device, and return a function from bags to their solutions.
 
     Parameters
     ----------
     row_map : RowMap
     matching : Matching
-        With a problem that can be solved on a device (``matching.device_problem(row_map)``).
-    points : checked posteriors, array or tensor of shape (m, k)
+        Its problem must have a form for devices (``matching.device_problem(row_map)``).
+    points : array or tensor of shape (m, k)
+        Posteriors that were checked.
     device : torch.device
+
+    Returns
+    -------
+    callable
+        Takes bags and returns their solution.
     """
     from kdey.gpu.rows import device_rows
 
@@ -36,7 +42,22 @@ def device_solver(
 def match_rows(
     matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
 ) -> Solution:
-    """Return ``matching.match(row_map, rows, bags)``, worked out where the rows lie."""
+    """Return ``matching.match(row_map, rows, bags)``, computed where the rows are.
+
+    Parameters
+    ----------
+    matching : Matching
+    row_map : RowMap
+    rows : Rows
+        On a device or on the host.
+    bags : Bags
+    n_threads : int
+        Native threads on the host.
+
+    Returns
+    -------
+    Solution
+    """
     if not rows.on_device:
         return matching.match(row_map, rows, bags, n_threads)
     from kdey.gpu.solve import solve_bags
@@ -53,9 +74,26 @@ def rows_of_family_on(
     device: Any,
     n_threads: int = 1,
 ) -> Iterator[tuple[RowMap, Rows]]:
-    """As :func:`kdey.rows.interface.rows_of_family`, with the rows on ``device``.
+    """Yield row maps and rows as :func:`kdey.rows.interface.rows_of_family`, on a device.
 
-    Where ``matching`` has no problem that is solved there, the rows are the host's.
+    If the problem of ``matching`` has no form for devices, the rows are on the host.
+
+    Parameters
+    ----------
+    specs : sequence of RowSpec
+        Of one family.
+    matching : Matching
+    training : TrainingPosteriors
+    points : array or tensor of shape (m, k)
+    n_classes : int
+    device : torch.device
+    n_threads : int
+        Native threads on the host.
+
+    Yields
+    ------
+    row_map : RowMap
+    rows : Rows
     """
     from kdey.gpu.rows import device_rows
 

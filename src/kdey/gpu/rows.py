@@ -1,7 +1,7 @@
-"""Rows on a device: what the row maps of :mod:`kdey.rows` give, as tensors.
+"""Rows on a device: the rows of the maps of :mod:`kdey.rows`, as tensors.
 
-Kernel rows are computed there; the cheap rows of other likelihoods (EMQ, DIR) are computed on the
-host and carried over.
+Kernel rows are computed on the device. Rows of other likelihoods (EMQ, DIR) are cheap, so they are
+computed on the host and copied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from kdey.rows.references import ClassReferences
 
 @dataclass(frozen=True, eq=False)
 class LogRows(Rows):
-    """Logarithms of non-negative rows, shape (m, k), -inf for zero."""
+    """Rows as logarithms.
+
+    Attributes
+    ----------
+    logs : tensor of shape (m, k)
+        Logarithms of non-negative numbers, -inf for zero.
+    """
 
     logs: torch.Tensor
     on_device: ClassVar[bool] = True
@@ -32,7 +38,12 @@ class LogRows(Rows):
 
 @dataclass(frozen=True, eq=False)
 class PointRows(Rows):
-    """Instances in the kernel's geometry, shape (m, k), float64: Monte Carlo rows are streamed."""
+    """Instances in the geometry of the kernel, from which Monte Carlo rows are computed per bag.
+
+    Attributes
+    ----------
+    coordinates : float64 tensor of shape (m, k)
+    """
 
     coordinates: torch.Tensor
     on_device: ClassVar[bool] = True
@@ -43,8 +54,13 @@ class PointRows(Rows):
 
 
 @dataclass(frozen=True, eq=False)
-class PartRows(Rows):
-    """The rows of each member of a committee."""
+class MemberRows(Rows):
+    """The rows of each member of a composite.
+
+    Attributes
+    ----------
+    parts : tuple of Rows
+    """
 
     parts: tuple[Rows, ...]
     on_device: ClassVar[bool] = True
@@ -62,23 +78,28 @@ class PartRows(Rows):
 def device_rows(
     maps: Sequence[RowMap], points: Any, device: torch.device, *, log_rows: bool = True
 ) -> list[Rows]:
-    """Return the rows of ``points`` under maps of one family, in one pass over distances.
+    """Return the rows of points under maps of one family, in one pass over the distances.
 
     Parameters
     ----------
-    maps : sequence of row maps
-        Kernel maps that differ in bandwidth alone, or a single map of any kind.
+    maps : sequence of RowMap
+        Kernel maps that differ only in bandwidth, or a single map of any kind.
     points : array or tensor of shape (m, k)
     device : torch.device
     log_rows : bool
-        Whether the rows of a map that only the host knows are logarithms.
+        Whether rows that only the host can compute are logarithms.
+
+    Returns
+    -------
+    list of Rows
+        One for each map.
     """
     first = maps[0]
     if first.is_composite:
         parts = [
             device_rows([part], points, device, log_rows=log_rows)[0] for part in first.members
         ]
-        return [PartRows(tuple(parts))]
+        return [MemberRows(tuple(parts))]
     references, widths = first.class_references(), [row_map.kernel_width() for row_map in maps]
     if references is not None and None not in widths:
         return _kernel_rows(references, points, [width or 0.0 for width in widths], device)
@@ -92,6 +113,7 @@ def device_rows(
 def _kernel_rows(
     refs: ClassReferences, points: Any, widths: Sequence[float], device: torch.device
 ) -> list[Rows]:
+    """Return the log densities of kernels of several bandwidths."""
     x = coordinates(refs, as_tensor(points, device))
     sums = class_log_sums(
         x,
@@ -103,16 +125,16 @@ def _kernel_rows(
         device=device,
     )
     sums -= as_tensor(refs.log_mass, device).to(sums.dtype)
-    return [LogRows(one) for one in sums]
+    return [LogRows(logs) for logs in sums]
 
 
 def coordinates(refs: ClassReferences, posteriors: torch.Tensor) -> torch.Tensor:
-    """Return posteriors in the kernel's geometry, as :func:`kdey.kernels.transform`."""
+    """Return posteriors (m, k) in the geometry of the kernel, as :func:`kdey.kernels.transform`."""
     if refs.spec.kernel == "gaussian":
         return posteriors
     k, s = posteriors.shape[1], float(refs.spec.shrinkage)
     mixed = (1.0 - s) * posteriors.double() + s / k
     if not bool(mixed.amin() > 0):
-        refs.coordinates(on_host(posteriors))  # the host's message
+        refs.coordinates(on_host(posteriors))  # raises with the message of the host
     logs = mixed.log()
     return logs - logs.mean(dim=1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Bags to solutions on a device: the matchings of :mod:`kdey.matching` that have a route there."""
+"""Solutions of bags on a device, for matchings whose ``device_problem`` is not None."""
 
 from __future__ import annotations
 
@@ -28,14 +28,30 @@ from kdey.solvers import Solution
 from kdey.solvers.quadratic import TOLERANCE, warn_uninformative
 from kdey.solvers.separable import blank_solution, warn_stalled
 
-#: Steps of the interior-point method; a dozen are the rule.
+#: Largest number of steps of the interior-point method, which usually needs about a dozen.
 _MAX_ITER = 100
-#: Numbers of bag profiles (bags x points) held at a time.
+#: Numbers of bag profiles (bags x points) in memory at a time.
 _PROFILES = {"cuda": 1 << 27, "cpu": 1 << 22}
+#: Gap to which a divergence is solved, the same as on the host.
+_TOL = 1e-8
 
 
 def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -> Solution:
-    """Return what ``matching.match`` returns, worked out where ``rows`` lie."""
+    """Return the solution of ``matching.match``, computed on the device of ``rows``.
+
+    Parameters
+    ----------
+    matching : Matching
+        Its ``device_problem(row_map)`` must not be None.
+    row_map : RowMap
+    rows : Rows
+        On a device.
+    bags : Bags
+
+    Returns
+    -------
+    Solution
+    """
     if row_map.is_composite:
         parts = [
             solve_bags(matching.member, part_map, part, bags)
@@ -43,7 +59,7 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
         ]
         return matching.combine(parts, row_map.shares)
     problem = matching.device_problem(row_map)
-    assert problem is not None, "only matchings with a problem on a device come here"
+    assert problem is not None, "the matching must have a problem for devices"
     if problem.kind == "divergence":
         return _match_divergence(problem.divergence, row_map, cast(PointRows, rows), bags)
     logs = cast(LogRows, rows)
@@ -56,51 +72,64 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
 
 
 def maximise_likelihood(rows: LogRows, bags: Bags, tol: float, max_iter: int) -> Solution:
-    """As :func:`kdey.solvers.solve_mixture`, bags in runs that fit the device."""
+    """Return the solution of :func:`kdey.solvers.solve_mixture`, in runs of bags that fit memory.
+
+    Parameters
+    ----------
+    rows : LogRows
+    bags : Bags
+    tol : float
+        Gap to which each bag is solved.
+    max_iter : int
+
+    Returns
+    -------
+    Solution
+    """
     logs = rows.logs
-    held = DeviceBags.of(bags, logs.device)
+    device_bags = DeviceBags.of(bags, logs.device)
     solution = blank_solution(len(bags), logs.shape[1])
     informative = np.zeros(len(bags), dtype=np.bool_)
-    for run in held.runs(logs.shape[1]):
+    for run in device_bags.runs(logs.shape[1]):
 
         def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
-            which = run[start:stop]
-            loss, offset, known = _mixture(logs, *held.gather(which))
+            selected = run[start:stop]
+            loss, offset, known = _mixture(logs, *device_bags.gather(selected))
             solved = solve_interior(loss, tol, max_iter)
             values = loss.value(solved.x) - offset
-            informative[which] = known.cpu().numpy()
-            _store(solution, which, solved, values)
+            informative[selected] = known.cpu().numpy()
+            _store(solution, selected, solved, values)
 
         in_tiles(work, len(run), len(run))
-    return _finish(solution, informative, tol, "every row is zero")
+    return _mark_converged(solution, informative, tol, "every row is zero")
 
 
 def _mixture(
-    logs: torch.Tensor, places: torch.Tensor, weights: torch.Tensor
+    logs: torch.Tensor, positions: torch.Tensor, weights: torch.Tensor
 ) -> tuple[MixtureLoss, torch.Tensor, torch.Tensor]:
-    """Return the loss, the mean log of what rows were divided by, and which bags say anything."""
-    rows = logs[places].double()
-    top = rows.amax(dim=2)
-    weights = torch.where(torch.isneginf(top), 0.0, weights)
-    nothing = weights == 0
-    rows = torch.where(nothing[:, :, None], 0.0, rows - top[:, :, None]).exp_()
+    """Return the loss of bags, their mean log scale (B,), and whether they are informative (B,)."""
+    rows = logs[positions].double()
+    scale = rows.amax(dim=2)
+    weights = torch.where(torch.isneginf(scale), 0.0, weights)
+    ignored = weights == 0
+    rows = torch.where(ignored[:, :, None], 0.0, rows - scale[:, :, None]).exp_()
     mass = weights.sum(dim=1, keepdim=True)
     shares = weights / torch.where(mass > 0, mass, 1.0)
-    offset = (shares * torch.where(nothing, 0.0, top)).sum(dim=1)
+    offset = (shares * torch.where(ignored, 0.0, scale)).sum(dim=1)
     return MixtureLoss(rows, shares), offset, mass[:, 0] > 0
 
 
 def _log_means(rows: LogRows, bags: Bags) -> Array:
-    """Return the log of each bag's mean row, shape (n_bags, k), without underflow."""
+    """Return the logarithm of each bag's mean row, shape (n_bags, k), without underflow."""
     logs = rows.logs
-    held = DeviceBags.of(bags, logs.device)
+    device_bags = DeviceBags.of(bags, logs.device)
     out = np.empty((len(bags), logs.shape[1]))
-    for run in held.runs(logs.shape[1]):
+    for run in device_bags.runs(logs.shape[1]):
 
         def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
-            places, weights = held.gather(run[start:stop])
+            positions, weights = device_bags.gather(run[start:stop])
             shares = weights / weights.sum(dim=1, keepdim=True)
-            sums = torch.logsumexp(logs[places].double() + shares.log()[:, :, None], dim=1)
+            sums = torch.logsumexp(logs[positions].double() + shares.log()[:, :, None], dim=1)
             out[run[start:stop]] = sums.cpu().numpy()
 
         in_tiles(work, len(run), len(run))
@@ -108,45 +137,53 @@ def _log_means(rows: LogRows, bags: Bags) -> Array:
 
 
 def solve_cauchy_schwarz(problem: CauchySchwarz, device: torch.device) -> Solution:
-    """As :func:`kdey.solvers.solve_cauchy_schwarz`; the certificate is the problem's own."""
+    """Return the solution of :func:`kdey.solvers.solve_cauchy_schwarz`, by a device.
+
+    The gap is computed by the problem on the host.
+    """
     informative = problem.is_informative
     a = np.where(informative[:, None], problem.scaled_targets, 1.0)
     gram = as_tensor(problem.gram / np.diag(problem.gram).max(), device)
-    found = solve_interior(
+    solved = solve_interior(
         CauchySchwarzLoss(gram, as_tensor(a, device)), 0.1 * TOLERANCE, _MAX_ITER
     )
-    x = found.x.cpu().numpy()
+    x = solved.x.cpu().numpy()
     x[~informative] = 1.0
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every class inner product is zero")
-    return _certified(problem, x, found, np.full(len(x), TOLERANCE))
+    return _certified(problem, x, solved, np.full(len(x), TOLERANCE))
 
 
 def solve_quadratic(problem: QuadraticMatch, device: torch.device) -> Solution:
-    """As :func:`kdey.solvers.solve_quadratic`; the certificate is the problem's own."""
+    """Return the solution of :func:`kdey.solvers.solve_quadratic`, by a device.
+
+    The gap is computed by the problem on the host.
+    """
     norm = np.diag(problem.gram).max()
     loss = QuadraticLoss(
         as_tensor(problem.gram / norm, device), as_tensor(problem.targets / norm, device)
     )
-    found = solve_interior(loss, 0.1 * TOLERANCE, _MAX_ITER)
+    solved = solve_interior(loss, 0.1 * TOLERANCE, _MAX_ITER)
     size = np.abs(problem.gram).max() + np.abs(problem.targets).max(axis=1)
-    return _certified(problem, found.x.cpu().numpy(), found, TOLERANCE * size)
+    return _certified(problem, solved.x.cpu().numpy(), solved, TOLERANCE * size)
 
 
 def _certified(
-    problem: CauchySchwarz | QuadraticMatch, x: Array, found: BatchSolution, tol: Array
+    problem: CauchySchwarz | QuadraticMatch, x: Array, solved: BatchSolution, tol: Array
 ) -> Solution:
+    """Return the solution with objective and gap of the problem on the host."""
     x = x / x.sum(axis=1, keepdims=True)
     gap = problem.gap(x)
     with np.errstate(invalid="ignore"):
         converged = gap <= tol
-    return Solution(x, problem.objective(x), gap, found.n_iter.cpu().numpy(), converged)
+    return Solution(x, problem.objective(x), gap, solved.n_iter.cpu().numpy(), converged)
 
 
 def _match_divergence(divergence: str, row_map: RowMap, rows: PointRows, bags: Bags) -> Solution:
+    """Return the solution of a divergence at the points that the row map drew."""
     drawn, references = row_map.drawn_points(), row_map.class_references()
-    assert drawn is not None, "a divergence on a device is taken at drawn points"
-    assert references is not None, "kernels have references"
+    assert drawn is not None, "a divergence on a device needs drawn points"
+    assert references is not None, "a divergence on a device needs kernel references"
     x = rows.coordinates
     points = as_tensor(drawn.points, x.device).double()
     log_scale = as_tensor(drawn.log_reference, x.device)
@@ -161,11 +198,7 @@ def _match_divergence(divergence: str, row_map: RowMap, rows: PointRows, bags: B
     in_tiles(work, len(bags), step)
     solution = concatenate(parts)
     known = ~np.isnan(solution.gap)
-    return _finish(solution, known, _TOL, "the bag lies far from every reference point")
-
-
-#: Gap to which the host's solver takes a divergence.
-_TOL = 1e-8
+    return _mark_converged(solution, known, _TOL, "the bag lies far from every reference point")
 
 
 def _solve_divergence(
@@ -182,21 +215,24 @@ def _solve_divergence(
 
 
 def _store(
-    solution: Solution, which: NDArray[np.int64], solved: BatchSolution, values: torch.Tensor
+    solution: Solution, selected: NDArray[np.int64], solved: BatchSolution, values: torch.Tensor
 ) -> None:
-    solution.prevalence[which] = solved.x.cpu().numpy()
-    solution.objective[which] = values.cpu().numpy()
-    solution.gap[which] = solved.gap.cpu().numpy()
-    solution.n_iter[which] = solved.n_iter.cpu().numpy()
+    """Write the results of some bags to the solution of all."""
+    solution.prevalence[selected] = solved.x.cpu().numpy()
+    solution.objective[selected] = values.cpu().numpy()
+    solution.gap[selected] = solved.gap.cpu().numpy()
+    solution.n_iter[selected] = solved.n_iter.cpu().numpy()
 
 
-def _finish(solution: Solution, known: NDArray[np.bool_], tol: float, why: str) -> Solution:
-    """Mark what converged; bags without information get the uniform prevalence and a warning."""
-    lost = ~known
-    if lost.any():
-        warn_uninformative(int(lost.sum()), why)
-        solution.prevalence[lost] = 1.0 / solution.prevalence.shape[1]
-        solution.objective[lost] = solution.gap[lost] = np.nan
-        solution.n_iter[lost] = 0
+def _mark_converged(
+    solution: Solution, informative: NDArray[np.bool_], tol: float, why: str
+) -> Solution:
+    """Set ``converged``, and give uninformative bags the uniform prevalence with a warning."""
+    uninformative = ~informative
+    if uninformative.any():
+        warn_uninformative(int(uninformative.sum()), why)
+        solution.prevalence[uninformative] = 1.0 / solution.prevalence.shape[1]
+        solution.objective[uninformative] = solution.gap[uninformative] = np.nan
+        solution.n_iter[uninformative] = 0
     np.less_equal(solution.gap, tol, out=solution.converged)
-    return warn_stalled(solution, known, tol)
+    return warn_stalled(solution, informative, tol)
