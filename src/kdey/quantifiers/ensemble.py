@@ -17,10 +17,9 @@ from kdey.bags import Array, Bags
 from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
-    PosteriorsMixin,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
 
@@ -29,7 +28,7 @@ _REDUCTIONS = ("mean", "median")
 _SELECTIONS = ("all", "prevalence")
 
 
-class Ensemble(PosteriorsMixin):
+class Ensemble(WrapperQuantifier):
     """Many copies of a quantifier, fitted on training bags of different prevalences.
 
     Training prevalences are drawn uniformly from the simplex (Pérez-Gállego, Quevedo and
@@ -90,15 +89,6 @@ class Ensemble(PosteriorsMixin):
         self.selection = selection
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def inner_estimator(self) -> Any:
-        """Return the quantifier that X is passed to."""
-        return self.quantifier
-
-    @property
-    def takes_posteriors(self) -> bool:
-        """Whether the quantifier inside works on posteriors."""
-        return as_quantifier(self.quantifier).takes_posteriors
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

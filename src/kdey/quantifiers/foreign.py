@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 
 from kdey.bags import Bags
-from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
+from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, PosteriorsMixin
 from kdey.solvers.solution import Solution
 
 
@@ -77,3 +77,18 @@ class ForeignQuantifier(BaseQuantifier):
 def as_quantifier(quantifier: QuantifierLike) -> BaseQuantifier:
     """Return a quantifier of kdey unchanged, and any other object wrapped."""
     return quantifier if isinstance(quantifier, BaseQuantifier) else ForeignQuantifier(quantifier)
+
+
+class WrapperQuantifier(PosteriorsMixin):
+    """Base of the quantifiers that fit clones of another one (Median, OneVsAll, Ensemble)."""
+
+    quantifier: QuantifierLike
+
+    def inner_estimator(self) -> Any:
+        """Return the quantifier that X is passed to."""
+        return self.quantifier
+
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether the quantifier inside works on posteriors."""
+        return as_quantifier(self.quantifier).takes_posteriors

@@ -21,17 +21,16 @@ from kdey.matching import median_solution
 from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
-    PosteriorsMixin,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
 _NORMALISATIONS = ("l1", "softmax")
 
 
-class Median(PosteriorsMixin):
+class Median(WrapperQuantifier):
     """The median of one quantifier fitted at every setting of a grid.
 
     Parameters
@@ -63,15 +62,6 @@ class Median(PosteriorsMixin):
         self.quantifier = quantifier
         self.param_grid = param_grid
         self.n_jobs = n_jobs
-
-    def inner_estimator(self) -> Any:
-        """Return the quantifier that X is passed to."""
-        return self.quantifier
-
-    @property
-    def takes_posteriors(self) -> bool:
-        """Whether the quantifier inside works on posteriors."""
-        return as_quantifier(self.quantifier).takes_posteriors
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -111,7 +101,7 @@ class Median(PosteriorsMixin):
         )
 
 
-class OneVsAll(PosteriorsMixin):
+class OneVsAll(WrapperQuantifier):
     """One binary quantifier per class against the rest, normalised to a prevalence.
 
     Each binary problem merges the other classes, whose proportions shift too, so that multiclass
@@ -147,15 +137,6 @@ class OneVsAll(PosteriorsMixin):
         self.quantifier = quantifier
         self.normalisation = normalisation
         self.n_jobs = n_jobs
-
-    def inner_estimator(self) -> Any:
-        """Return the quantifier that X is passed to."""
-        return self.quantifier
-
-    @property
-    def takes_posteriors(self) -> bool:
-        """Whether the quantifier inside works on posteriors."""
-        return as_quantifier(self.quantifier).takes_posteriors
 
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

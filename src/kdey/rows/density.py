@@ -22,11 +22,10 @@ from kdey.rows.interface import (
     ArrayRows,
     DensityReplicator,
     Indices,
-    RowMap,
     Rows,
     no_templates,
 )
-from kdey.rows.references import ClassReferences, KernelRowSpec, reference_order
+from kdey.rows.references import ClassReferences, KernelMap, KernelRowSpec, reference_order
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class DensityRows(KernelRowSpec):
 
 
 @dataclass(frozen=True, eq=False)
-class DensityMap(RowMap):
+class DensityMap(KernelMap):
     """Row of an instance: the log of the k class kernel densities, up to a common constant."""
 
     references: ClassReferences
@@ -65,17 +64,9 @@ class DensityMap(RowMap):
         """Empty, shape (k, 0): the method has no templates."""
         return no_templates(self.references.n_classes)
 
-    def class_references(self) -> ClassReferences:
-        """Return the references."""
-        return self.references
-
     def kernel_width(self) -> float:
         """Return the bandwidth."""
         return self.references.bandwidth
-
-    def n_pairs(self, n_points: int) -> float:
-        """Return the number of kernel values in the rows of ``n_points`` instances."""
-        return float(n_points) * len(self.references.points)
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
         """Return the log densities at posteriors of shape (m, k)."""

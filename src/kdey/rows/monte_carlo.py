@@ -25,8 +25,8 @@ from sklearn.utils import check_random_state
 from kdey.bags import Bags
 from kdey.kernels.means import kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array, DrawnPoints, RowMap, Rows, TuningEffort
-from kdey.rows.references import ClassReferences, Floats, KernelRowSpec
+from kdey.rows.interface import Array, DrawnPoints, Rows, TuningEffort
+from kdey.rows.references import ClassReferences, Floats, KernelMap, KernelRowSpec
 
 #: Numbers in memory at a time (bags x reference points) when many bags are evaluated.
 _CHUNK = 1 << 23
@@ -69,7 +69,7 @@ class MonteCarloSpec(KernelRowSpec):
 
 
 @dataclass(frozen=True, eq=False)
-class MonteCarloMap(RowMap):
+class MonteCarloMap(KernelMap):
     """Fitted Monte Carlo rows.
 
     Attributes
@@ -91,10 +91,6 @@ class MonteCarloMap(RowMap):
     def n_terms(self) -> int:
         """Number of reference points over which a divergence is averaged."""
         return len(self.points)
-
-    def class_references(self) -> ClassReferences:
-        """Return the references."""
-        return self.references
 
     def drawn_points(self) -> DrawnPoints:
         """Return the points, with the log of the mixture from which they were drawn."""

@@ -24,8 +24,8 @@ from kdey.bags import Bags
 from kdey.kernels import class_log_sums
 from kdey.kernels.sums import Precision
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array, RowMap, Rows, TuningEffort
-from kdey.rows.references import ClassReferences, Floats, KernelRowSpec
+from kdey.rows.interface import Array, Rows, TuningEffort
+from kdey.rows.references import ClassReferences, Floats, KernelMap, KernelRowSpec
 
 #: References evaluated at a time when the classes are compared with each other.
 _CHUNK = 1 << 16
@@ -63,23 +63,15 @@ class OverlapSpec(KernelRowSpec):
 
 
 @dataclass(frozen=True, eq=False)
-class OverlapMap(RowMap):
+class OverlapMap(KernelMap):
     """Fitted overlap rows; ``templates`` is the Gram matrix B of the class densities, (k, k)."""
 
     references: ClassReferences
     templates: Array
 
-    def class_references(self) -> ClassReferences:
-        """Return the references."""
-        return self.references
-
     def kernel_width(self) -> float:
         """Return the kernel's width between two densities, sqrt(2) times the bandwidth."""
         return math.sqrt(2.0) * self.references.bandwidth
-
-    def n_pairs(self, n_points: int) -> float:
-        """Return the number of kernel values in the rows of ``n_points`` instances."""
-        return float(n_points) * len(self.references.points)
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> OverlapRows:
         """Return the rows of posteriors of shape (m, k)."""

@@ -20,7 +20,7 @@ from kdey.kernels.bandwidth import check_bandwidth
 from kdey.kernels.geometry import check_geometry
 from kdey.kernels.sums import Precision
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import RowSpec
+from kdey.rows.interface import RowMap, RowSpec
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -41,6 +41,20 @@ class KernelRowSpec(RowSpec):
     def with_kernel(self, kernel: KernelSpec) -> Self:
         """Return the spec with another kernel."""
         return replace(self, kernel=kernel)
+
+
+class KernelMap(RowMap):
+    """Base of the row maps around class references. Subclasses have a field ``references``."""
+
+    references: ClassReferences
+
+    def class_references(self) -> ClassReferences:
+        """Return the references."""
+        return self.references
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return how many kernel values the rows of ``n_points`` instances take."""
+        return float(n_points) * len(self.references.points)
 
 
 @dataclass(frozen=True)
