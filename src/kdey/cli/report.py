@@ -85,9 +85,9 @@ class _Scored:
         return self.batch.rows.estimates(self.quantifier, whole, limits)[0]
 
     def check(self) -> FitCheck | bool:
-        """Return the fit check by the fold models, where the quantifier holds them.
+        """Return the fit check by the fold models, if the quantifier has them.
 
-        True in the place of a check: it is made from the posteriors themselves.
+        Otherwise return True, which asks the report to check the posteriors themselves.
         """
         import numpy as np
 

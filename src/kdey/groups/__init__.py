@@ -1,7 +1,7 @@
 """Tables by group: one estimate per group, in one pass over the instances.
 
 A table is a frame in memory, a file, or a data frame of Dask or Spark. ``predict.py`` holds the
-functions that start the pipeline and shows its course; ``request.py`` says what can be asked for.
+functions that start the pipeline, step by step; ``request.py`` says what can be asked for.
 A batch of a table becomes scored rows (``scoring.py``) with group numbers (``keys.py``,
 ``batches.py``; ``partitions.py`` and ``cluster.py`` where the table lies in partitions), and these
 become answers (``estimate.py``, ``answers.py``). Groups that are never held at once are estimated

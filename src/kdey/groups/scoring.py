@@ -209,7 +209,7 @@ class Scorer:
         Parameters
         ----------
         frame : narwhals frame of m rows
-        keys : columns that are no features
+        keys : columns that are not features
         first : int
             Number of the frame's first row, for messages.
         """
@@ -319,7 +319,7 @@ class Scorer:
         empty = [name for name in names if missing_in(frame[name][row : row + 1])[0]] or names[:1]
         raise ValueError(
             f"column {empty[0]!r} has no value in row {row + first} "
-            f"({int((~usable).sum())} rows lack one): mend them, or leave such rows out "
+            f"({int((~usable).sum())} rows lack one): fill them in, or leave such rows out "
             "(missing='drop', --missing drop)"
         )
 

@@ -27,7 +27,8 @@ class IntervalOptions:
         The prevalence of the population that the bag was drawn from, or the realised class
         shares of the instances in this bag.
     method : {"auto", "analytic", "bootstrap"}
-        "auto" is "analytic" wherever the method supports it (ACC, PACC, EMQ, DIR, KDEy-ML).
+        "auto" is "analytic" wherever the method supports it: for ACC, PACC, EMQ, DIR, KDEy-ML and
+        methods of your own whose matching has derivatives.
     interval : {"percentile", "bias-corrected", "basic"}
         How limits are computed from bootstrap replicates.
     simultaneous : bool

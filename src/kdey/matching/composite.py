@@ -21,6 +21,7 @@ class Composite(Matching[Any]):
     """Base: the matching ``inner`` on every member of a composite row map (``kdey.rows``)."""
 
     inner: Matching[Any]
+    # Only where no likelihood is maximised: an average of maxima has the limits of a likelihood.
     limits_source: ClassVar[LimitsSource] = "bootstrap"
 
     @property

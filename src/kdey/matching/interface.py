@@ -62,7 +62,8 @@ class DeviceProblem:
 class Matching(Generic[P]):
     """Base of all matchings: a problem for each run of bags, and its solver."""
 
-    #: How confidence limits are computed by default.
+    #: How confidence limits are computed by default, unless a likelihood is maximised: then by its
+    #: moment equation.
     limits_source: ClassVar[LimitsSource] = "derivatives"
     #: Whether :meth:`match_templates` is implemented, so that every bag may have its own templates.
     takes_templates: ClassVar[bool] = False

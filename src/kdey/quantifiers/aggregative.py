@@ -223,7 +223,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         sample_weight : array-like of shape (n,), optional
             Used by the classifier, if it accepts weights, and by the templates.
         """
-        self.row_spec(), self.matching()  # raise for invalid parameters before any work
+        self.stages()  # raises for invalid parameters before any work
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
@@ -233,7 +233,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     @unfitted_on_failure
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
-        self.row_spec(), self.matching()
+        self.stages()
         validate_data(self, X, skip_check_array=True)
         self._start_fit(y)
         return self._fit_from_stage(stage)

@@ -124,6 +124,7 @@ class KDEy(AggregativeQuantifier):
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        # Built with a fixed bandwidth too, so that an invalid tune_for is always refused.
         plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
         rows = self._kernel_rows(self._kernel_spec())
         if not self._tunes:

@@ -355,5 +355,5 @@ def class_means(rows: Array, labels: Indices, n_classes: int, weights: Array | N
 
 
 def no_templates(n_classes: int) -> Array:
-    """Return the templates of a map that has none, shape (k, 0)."""
+    """Return the templates of a map that has none, shape (k, 0), which still tells k."""
     return np.empty((n_classes, 0))

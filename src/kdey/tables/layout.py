@@ -111,14 +111,14 @@ def _different_texts(column: Series) -> tuple[str, ...] | None:
         return None
     if share > 0.5:
         raise ValueError(
-            f"column {name!r} holds numbers, but {_first_text(column)}: mend the value, make it "
+            f"column {name!r} holds numbers, but {_first_text(column)}: correct the value, make it "
             f"empty if it is missing, or leave the column out with --ignore {name}"
         )
     different = sorted({str(value) for value in values})
     if len(different) > min(MOST_TEXTS, max(2, len(column) // 2)):
         raise ValueError(
             f"column {name!r} holds {len(different)} different texts in {len(column)} rows "
-            f"({_first_text(column)}): mend its values if they should be numbers, or leave it "
+            f"({_first_text(column)}): correct its values if they should be numbers, or leave it "
             f"out with --ignore {name}"
         )
     return tuple(different)

@@ -160,7 +160,7 @@ def usable_rows(frame: Frame, names: Sequence[str], missing: str) -> NDArray[np.
         if empty.any() and missing == "error":
             raise ValueError(
                 f"column {name!r} has no value in row {int(np.argmax(empty)) + 1} "
-                f"({int(empty.sum())} rows lack one): mend them, leave the column out with "
+                f"({int(empty.sum())} rows lack one): fill them in, leave the column out with "
                 f"--ignore {name}, or such rows with --missing drop"
             )
         usable &= ~empty

@@ -1,7 +1,7 @@
 """The record of an automatic choice: the settings that were tried, their errors, and the choice.
 
-:class:`TuningDisplay` plots the errors against the bandwidth (or the number of bins), with one line
-per geometry.
+:class:`kdey.TuningDisplay` plots the errors against the bandwidth (or the number of bins), with one
+line per geometry.
 """
 
 from __future__ import annotations
