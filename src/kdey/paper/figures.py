@@ -6,6 +6,7 @@ sensitivity of DM-HD to the number of bins and of KDEy-ML to the bandwidth, and 
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kdey._support.files import write_whole
 from kdey.bags import Array
 from kdey.paper.methods import COMPACT
 from kdey.paper.published import published_order
@@ -72,10 +74,9 @@ def draw_figures(
             if figure is None:
                 say(f"{name}: no results for it yet")
                 continue
-            path = target / f"{name}.png"
-            draft = target / f"{name}.part.png"
-            figure.savefig(draft, dpi=DPI)
-            os.replace(draft, path)
+            path, image = target / f"{name}.png", io.BytesIO()
+            figure.savefig(image, format="png", dpi=DPI)
+            write_whole(path, image.getvalue())
             yield path
 
 
