@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kdey._support.files import write_whole
+from kdey._support.files import open_regular, write_whole
+from kdey.persistence.bounds import MOST_MANIFEST, check_members
 
 #: Version of the format. It increases if the code can no longer read files of earlier versions.
 FORMAT = 1
@@ -32,10 +33,6 @@ _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError),
     *(ValueError, KeyError, IndexError, TypeError, OverflowError, RuntimeError),
 )
-#: Members may declare this many bytes in all, or this many times the size of the file if that is
-#: more. Otherwise a small file of zeros could fill the memory.
-_MAX_BYTES, _MAX_RATIO = 256 << 20, 100
-_MAX_MANIFEST = 16 << 20
 
 
 class ModelFileError(ValueError):
@@ -95,7 +92,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """
     with _opened(path) as archive:
         manifest = _read_manifest(path, archive)
-        _check_size(path, manifest["members"])
+        _check_sizes(path, archive, manifest["members"])
         return manifest, {
             name: _read_member(path, archive, name, **expected)
             for name, expected in manifest["members"].items()
@@ -111,7 +108,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open an archive, and turn errors while it is open into :class:`ModelFileError`."""
-    with path.open("rb") as stream:  # The errors of missing or unreadable files pass unchanged.
+    with open_regular(path) as stream:  # The errors of missing or unreadable files pass unchanged.
         try:
             with zipfile.ZipFile(stream) as archive:
                 yield archive
@@ -125,9 +122,13 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+    if _MANIFEST in archive.NameToInfo and archive.getinfo(_MANIFEST).file_size > MOST_MANIFEST:
+        raise ModelFileError(
+            f"{path} is not a kdey model file: its manifest has more than {MOST_MANIFEST} bytes"
+        )
     try:
         with archive.open(_MANIFEST) as stream:
-            manifest = json.loads(stream.read(_MAX_MANIFEST))
+            manifest = json.loads(stream.read(MOST_MANIFEST))
         version, digest = int(manifest["format"]), manifest.pop("digest")
         members = manifest["members"]
     except (*_UNREADABLE, AttributeError):
@@ -157,32 +158,34 @@ def _is_member_table(members: Any) -> bool:
     )
 
 
-def _check_size(path: Path, members: dict[str, Any]) -> None:
-    """Raise if the members together are suspiciously large for the size of the file."""
-    total = sum(expected["bytes"] for expected in members.values())
-    if total > max(_MAX_BYTES, _MAX_RATIO * path.stat().st_size):
-        raise ModelFileError(
-            f"{path} would unpack to {total} bytes, many times its own size: kdey.save did not "
-            "write it"
-        )
+def _check_sizes(path: Path, archive: zipfile.ZipFile, members: dict[str, Any]) -> None:
+    """Raise if members are missing, are not as long as promised, or are suspiciously large."""
+    for name, expected in members.items():
+        if name not in archive.NameToInfo or archive.getinfo(name).file_size != expected["bytes"]:
+            raise _damaged(path, name)
+    try:
+        check_members([archive.getinfo(name) for name in members], path.stat().st_size)
+    except ValueError as error:
+        raise ModelFileError(f"{path} {error}") from None
 
 
 def _read_member(
     path: Path, archive: zipfile.ZipFile, name: str, *, bytes: int, sha256: str
 ) -> bytes:
     """Return the bytes of a member, or raise if they do not match length and checksum."""
-    damaged = ModelFileError(
-        f"{path} is damaged or was changed: {name} does not match its checksum"
-    )
     try:
         # We unpack at most one byte more than the manifest declares, whatever the archive contains.
         with archive.open(name) as stream:
             data = stream.read(bytes + 1)
     except _UNREADABLE:
-        raise damaged from None
+        raise _damaged(path, name) from None
     if len(data) != bytes or _digest(data) != sha256:
-        raise damaged
+        raise _damaged(path, name)
     return data
+
+
+def _damaged(path: Path, name: str) -> ModelFileError:
+    return ModelFileError(f"{path} is damaged or was changed: {name} does not match its checksum")
 
 
 def _digest(data: bytes) -> str:

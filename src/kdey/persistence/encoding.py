@@ -27,10 +27,11 @@ Node = Any
 #: Types that are encoded as parts of a quantifier, whoever wrote them. Everything else (the
 #: classifier) is foreign and written by skops.
 PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
-#: Rooms of the package whose classes a model file may name.
+#: Rooms of the package whose classes a model file may name. Of the problems these are only the
+#: divergences: making another problem from a few zeros can fill the memory.
 _ROOMS = (
-    *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
-    *("rows", "tables", "tuning"),
+    *("bags", "calibration", "kernels", "matching", "posteriors", "problems.separable"),
+    *("quantifiers", "rows", "tables", "tuning"),
 )
 
 
@@ -191,7 +192,7 @@ def types_outside(node: Node) -> set[str]:
 def _class_of(name: str, parts: Parts) -> Any:
     """Return a data class by its name; no other attribute of a module can be reached."""
     module, qualified = current_place(str(name))
-    inside = module.startswith("kdey.") and module.split(".")[1] in _ROOMS
+    inside = f"{module}.".startswith(tuple(f"kdey.{room}." for room in _ROOMS))
     if not (inside or name in parts.trusted) or not qualified.isidentifier():
         raise ValueError(f"a model file must not name {name!r:.80}")
     try:

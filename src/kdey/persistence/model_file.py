@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import pickle
 import re
 import zipfile
@@ -29,8 +28,9 @@ from kdey.persistence.archive import (
     read_manifest,
     write_archive,
 )
+from kdey.persistence.bounds import check_array_header, check_skops
 from kdey.persistence.encoding import Parts, decode, encode, types_outside
-from kdey.persistence.untrusted import check_answers, check_trees
+from kdey.persistence.untrusted import check_answers, check_shapes, check_trees
 from kdey.quantifiers.base import BaseQuantifier
 
 _TREE = "quantifier.json"
@@ -181,6 +181,7 @@ def load(
                 f"trusted={strange}"
             )
         quantifier = decode(tree, parts)
+        check_shapes(quantifier)
         check_answers(quantifier)
         return quantifier
     except (ModelFileError, ImportError):
@@ -225,13 +226,7 @@ def _array_bytes(array: NDArray[Any]) -> bytes:
 
 def _array(data: bytes) -> NDArray[Any]:
     stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    if version != (1, 0):
-        raise ValueError(f"it contains an array of format {version}, which save does not write")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    # NumPy allocates the memory that the header declares before it reads the data.
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise ValueError("it contains an array whose header does not match its bytes")
+    check_array_header(stream, len(data))
     stream.seek(0)
     array: NDArray[Any] = np.load(stream, allow_pickle=False)
     return array
@@ -296,6 +291,7 @@ def _foreign(
             )
         return pickle.loads(pickled)
     data = members[f"foreign/{number}.skops"]
+    check_skops(data)
     unknown = set(_skops().get_untrusted_types(data=data)) - {*TRUSTED, *trusted}
     if unknown:
         raise ModelFileError(

@@ -2,7 +2,9 @@
 
 scikit-learn follows the children of a tree node, and reads the feature that it names, without
 checking that this node or feature exists. A crafted or damaged tree would crash the process, so
-:func:`check_trees` checks the indices. :func:`check_answers` lets the quantifier solve a small bag.
+:func:`check_trees` checks the indices. :func:`check_shapes` compares the shapes of classes,
+training data and templates with each other, and :func:`check_answers` lets the quantifier solve a
+small bag if the model is of an ordinary size.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from kdey.persistence.bounds import MOST_CLASSES
+from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.rows.interface import RowMap
 
 
 def check_trees(classifier: Any) -> None:
@@ -79,20 +84,101 @@ def _check_members(ensemble: Any) -> None:
             raise ValueError("an ensemble contains a tree with another number of features")
 
 
+def check_shapes(quantifier: Any) -> None:
+    """Raise ValueError if the classes of a quantifier and the shapes of its parts do not match.
+
+    Memory and time of everything that follows grow with these shapes, and not with the file, in
+    which zeros take no space. The check itself allocates nothing of their size.
+    """
+    if not isinstance(quantifier, BaseQuantifier):
+        raise ValueError("it contains no quantifier")
+    for owner, part in _walk(quantifier, quantifier, set()):
+        try:
+            if isinstance(part, BaseQuantifier):
+                _check_classes(part)
+            elif isinstance(owner, BaseQuantifier) and isinstance(part, TrainingPosteriors):
+                _check_training(part, owner)
+            elif isinstance(owner, BaseQuantifier) and isinstance(part, RowMap):
+                _check_templates(part.templates, len(owner.classes_))
+        except (AttributeError, LookupError, TypeError) as error:  # a field that is missing
+            raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
+
+
+def _check_classes(quantifier: BaseQuantifier) -> None:
+    """Raise ValueError unless a fitted quantifier has one prevalence per class."""
+    if "classes_" not in vars(quantifier):  # the unfitted pattern of a wrapper's members
+        return
+    k = len(quantifier.classes_)
+    if np.shape(quantifier.classes_) != (k,) or k > MOST_CLASSES:
+        raise ValueError(f"it has {k} classes, and at most {MOST_CLASSES} are read")
+    _check_shape("prevalence_", quantifier.prevalence_, (k,))
+    if not isinstance(quantifier.n_features, int | np.integer | None):
+        raise ValueError("its number of features is no number")
+
+
+def _check_training(training: TrainingPosteriors, owner: BaseQuantifier) -> None:
+    """Raise ValueError unless there is one label and one row of posteriors per instance."""
+    labels, n_classes = np.asarray(training.labels), len(owner.classes_)
+    n = len(labels)
+    _check_shape("labels", labels, (n,))
+    if labels.dtype.kind not in "iu":
+        raise ValueError("its labels are no codes of classes")
+    if n and not 0 <= int(labels.min()) <= int(labels.max()) < n_classes:
+        raise ValueError("its labels are codes of classes that it does not have")
+    width = n_classes if owner.takes_posteriors else owner.n_features  # or features
+    if training.posteriors is not None and width is not None:
+        _check_shape("posteriors", training.posteriors, (n, int(width)))
+    for name, values in (
+        ("weights", training.weights),
+        ("folds", training.folds),
+        ("instances", training.instances),
+    ):
+        if values is not None:
+            _check_shape(name, values, (n,))
+
+
+def _check_templates(templates: Any, n_classes: int) -> None:
+    """Raise ValueError unless there is one column per class, or an empty row per class."""
+    shape = np.shape(templates)
+    if shape != (n_classes, 0) and shape[1:] != (n_classes,):
+        raise ValueError(
+            f"its parts do not fit together: templates of shape {shape} for {n_classes} classes"
+        )
+
+
+def _check_shape(name: str, values: Any, expected: tuple[int, ...]) -> None:
+    if np.shape(values) != expected:
+        raise ValueError(
+            f"its parts do not fit together: {name} of shape {np.shape(values)} instead of "
+            f"{expected}"
+        )
+
+
 #: Errors of arrays, fields and parameters that do not belong together. All others can wait for the
 #: first bag: messages of kdey itself, warnings, a device that this machine does not have.
 _MISMATCHES = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError)
 _OVERRUNS = (RecursionError, SystemError, NotImplementedError)
 
 
+#: Instances of the bag that is tried.
+_TRIAL_SIZE = 8
+#: A trial is made up to this number of classes and features, this number of estimators within each
+#: other, and this product of the number of classes and the largest whole number (bins, points,
+#: iterations) among the parameters. Beyond it, the trial itself could take minutes and gigabytes.
+_MOST_TRIED, _MOST_MEMBERS, _MOST_WORK = 1_000, 1_000, 1_000_000
+
+
 def check_answers(quantifier: BaseQuantifier) -> None:
     """Let a quantifier solve one small bag, and raise ValueError if its parts do not fit together.
 
     A file whose checksums match may still contain templates of other classes, or lack a field. It
-    is better to learn this when the file is read than from the first bag.
+    is better to learn this when the file is read than from the first bag. Models beyond an ordinary
+    size are not tried.
     """
     if quantifier.device not in (None, "cpu", "auto"):
         return  # because initialising a device takes seconds
+    if not _can_be_tried(quantifier):
+        return
     try:
         if quantifier.takes_posteriors:
             cast(PosteriorsMixin, quantifier).aggregate(_corners(len(quantifier.classes_)))
@@ -104,6 +190,23 @@ def check_answers(quantifier: BaseQuantifier) -> None:
         return
 
 
+def _can_be_tried(quantifier: BaseQuantifier) -> bool:
+    """Return whether the bag of a trial takes little time and memory, whatever the file says."""
+    k = len(quantifier.classes_)
+    if max(k, quantifier.n_features or 1) > _MOST_TRIED:
+        return False
+    members = 0
+    for _, part in _walk(quantifier, quantifier, set()):
+        members += isinstance(part, BaseEstimator)
+        numbers = vars(part) if hasattr(part, "__dict__") else {}
+        # A seed may be any number.
+        sizes = [n for name, n in numbers.items() if type(n) is int and name != "random_state"]
+        if members > _MOST_MEMBERS or k * max(sizes, default=0) > _MOST_WORK:
+            return False
+    return True
+
+
 def _corners(n_classes: int) -> NDArray[np.float64]:
-    """Return posteriors that are nearly certain of each class in turn, shape (k, k)."""
-    return np.asarray(0.9 * np.eye(n_classes) + 0.1 / n_classes)
+    """Return posteriors that are nearly certain of the first classes in turn, shape (m, k)."""
+    m = min(n_classes, _TRIAL_SIZE)
+    return np.asarray(0.9 * np.eye(m, n_classes) + 0.1 / n_classes)
