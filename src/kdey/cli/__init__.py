@@ -8,9 +8,10 @@ import sys
 def main() -> None:
     """Run the command line, or say what to install for it."""
     try:
+        from kdey.cli.exit_codes import run_process
         from kdey.cli.group import kdey
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
         sys.exit("the kdey command needs its extra: pip install 'kdey[cli]'")
-    kdey(prog_name="kdey")
+    run_process(kdey)

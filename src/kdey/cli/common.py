@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kdey.cli.exit_codes import USER_ERRORS, InputError, refusal
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 OUTPUTS = ("table", "csv", "json", "parquet")
-
-
-class InputError(click.ClickException):
-    """Something in the files or options that the user can correct."""
-
-    exit_code = 2
 
 
 def guarded(command: Command) -> Command:
@@ -37,21 +33,12 @@ def guarded(command: Command) -> Command:
         with _warnings_as_lines():
             try:
                 return command(*args, **options)
-            except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-                if debug or isinstance(error, BrokenPipeError):
+            except USER_ERRORS as error:
+                if debug:
                     raise
-                text = " ".join(str(error).split()) or type(error).__name__
-                raise InputError(printable(_without_number(error, text))) from error
+                raise InputError(printable(refusal(error).message)) from error
 
     return run  # type: ignore[return-value]
-
-
-def _without_number(error: BaseException, text: str) -> str:
-    """Return an operating system's message without its number."""
-    if isinstance(error, OSError) and error.strerror:
-        named = f"{error.filename}: " if error.filename else ""
-        return " ".join(f"{named}{error.strerror}".split())
-    return text
 
 
 @contextmanager
@@ -100,14 +87,19 @@ def settings(texts: Iterable[str], option: str) -> dict[str, Any]:
 
 
 def literal(text: str) -> Any:
-    """Return the Python value that a text spells, or else the text."""
+    """Return the Python value that a text spells, or else the text.
+
+    Raises click.UsageError if the value is nested more deeply than Python can read.
+    """
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError):
         return text
+    except (MemoryError, RecursionError):
+        raise click.UsageError(f"a value is nested too deeply: {text[:40]}...") from None
 
 
 def deliver(table: pa.Table, format: str | None, output: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdey.cli.common import InputError
+from kdey.cli.exit_codes import PROBLEMS, USER_ERRORS, refusal
 
 if TYPE_CHECKING:
     from kdey.paper.datasets.registry import Entry
@@ -79,7 +79,7 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
             error.show()
             failed = True
     if failed:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(PROBLEMS)
 
 
 @data.command()
@@ -118,7 +118,7 @@ def check(names: tuple[str, ...], data_dir: str | None) -> None:
         click.echo(f"{finding.name}: {finding.problem.removeprefix(f'{finding.name}: ')}")
     click.echo(f"{len(chosen)} data sets checked, {len(findings)} problems", err=True)
     if findings:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(PROBLEMS)
 
 
 def _entries(names: tuple[str, ...], groups: bool = True) -> list[Entry]:
@@ -142,5 +142,5 @@ def _one_line_errors() -> Iterator[None]:
     """Turn what the library says into one line and exit code 2."""
     try:
         yield
-    except (OSError, ValueError, ModuleNotFoundError) as error:
-        raise InputError(" ".join(str(error).split())) from error
+    except USER_ERRORS as error:
+        raise refusal(error) from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
+from kdey.cli.exit_codes import PROBLEMS
 from kdey.cli.options import group_options, grouping_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     _report_problems(answers)
     if options["fail_on_misfit"] and answers.misfits:
         say(f"{answers.misfits} of {len(answers)} groups do not fit the training classes")
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(PROBLEMS)
 
 
 def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGroups:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
+
+from kdey import __version__
+from kdey.cli.exit_codes import endings
 
 #: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
 #: of the same name. A command on tables imports only click and the standard library at its top.
@@ -36,6 +40,16 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse the options; see :mod:`kdey.cli.exit_codes` for how this may end."""
+        with endings():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; see :mod:`kdey.cli.exit_codes` for how this may end."""
+        with endings():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without loading them."""
         with formatter.section("Commands"):
@@ -43,6 +57,6 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="kdey")
+@click.version_option(__version__)
 def kdey() -> None:
     """Estimate class prevalences in unlabelled data."""

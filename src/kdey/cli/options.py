@@ -6,7 +6,6 @@ Labelled tables, groups, protocols, methods and classifiers by name, and a TOML 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -247,12 +246,17 @@ def read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str
         return None
     import tomllib
 
+    from kdey._support.files import open_regular
+
     try:
-        entries = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with open_regular(path) as stream:
+            entries = tomllib.load(stream)
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     except tomllib.TOMLDecodeError as error:
         raise click.UsageError(f"{path}: {error}") from None
+    except RecursionError:
+        raise click.UsageError(f"{path}: its values are nested too deeply") from None
     known = {
         option.name: option for option in ctx.command.params if isinstance(option, click.Option)
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.common import InputError
+from kdey.cli.exit_codes import PROBLEMS, USER_ERRORS, Stopped, refusal
 
 if TYPE_CHECKING:
     from kdey.paper.results import Results
@@ -189,7 +188,7 @@ def _run_setting(name: str, options: _RunOptions) -> None:
     _print_tables(path)
     if failures:
         _say(f"{len(failures)} searches failed, the first: {failures[0]}")
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(PROBLEMS)
 
 
 def _print_tables(path: Path) -> None:
@@ -252,8 +251,7 @@ def _guarded(work: Callable[[], None]) -> None:
     """Run a command; an error of the user's is one line, not a traceback."""
     try:
         work()
-    except (ValueError, OSError, ImportError) as error:
-        raise InputError(" ".join(str(error).split())) from error
+    except USER_ERRORS as error:
+        raise refusal(error) from error
     except KeyboardInterrupt:
-        _say("stopped; the same command continues from here")
-        sys.exit(130)
+        raise Stopped("stopped; the same command continues from here") from None

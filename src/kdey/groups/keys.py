@@ -27,6 +27,13 @@ _UNITS = {
     "q": ("M", 3),
     "y": ("Y", 1),
 }
+#: Rough length of each unit in seconds.
+_SECONDS = {
+    **{"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800},
+    **{"mo": 2_629_746, "q": 7_889_238, "y": 31_556_952},
+}
+#: Years. The start of a longer period could lie outside the dates that there are.
+_LONGEST_PERIOD = 1_000
 #: Weeks begin on Mondays; the first day that NumPy counts from was a Thursday.
 _MONDAY = np.datetime64("1970-01-05", "D")
 
@@ -59,12 +66,15 @@ def truncate(times: NDArray[Any], every: str) -> NDArray[np.datetime64]:
 def parse_period(every: str) -> tuple[int, str]:
     """Return the number and the unit of a period such as "2w"."""
     match = re.fullmatch(r"(\d*)(s|m|h|d|w|mo|q|y)", str(every))
-    count = int(match[1] or 1) if match else 0
+    # Python reads no number of thousands of digits; the first of them are enough to refuse it.
+    count = int(match[1][:20] or 1) if match else 0
     if match is None or count < 1:
         raise ValueError(
             f"every must be a number and one of s, m, h, d, w, mo, q, y, such as '1w'; "
-            f"got {every!r}"
+            f"got {every!r:.60}"
         )
+    if count * _SECONDS[match[2]] > _LONGEST_PERIOD * _SECONDS["y"]:
+        raise ValueError(f"every must be at most {_LONGEST_PERIOD} years, got {every!r:.60}")
     return count, match[2]
 
 

@@ -1,0 +1,166 @@
+"""How a command ends: its exit codes, signals, and a standard output that nobody reads.
+
+=====  ==========================================================================================
+code   meaning
+=====  ==========================================================================================
+0      done
+1      done, and the command found what it looks for: groups that do not fit
+       (``--fail-on-misfit``), files that are wrong or could not be fetched (``data``), searches
+       that failed (``reproduce``)
+2      refused, with one line that says why: wrong usage, wrong input, output that cannot be
+       written
+129    the terminal was closed (SIGHUP)
+130    stopped by Ctrl-C (SIGINT)
+143    ended by another program (SIGTERM)
+=====  ==========================================================================================
+
+After a signal, temporary files are removed, and files are as they were or complete.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+
+PROBLEMS, REFUSED, INTERRUPTED = 1, 2, 130
+#: What the user can mend: files, options, memory, packages that are not installed.
+USER_ERRORS = (
+    *(ValueError, TypeError, OSError, ImportError, MemoryError, OverflowError, RecursionError),
+)
+#: Characters of a message. It may quote an option or a cell of any length.
+_LONGEST = 1_000
+
+
+class InputError(click.ClickException):
+    """Something in the files or options that the user can correct."""
+
+    exit_code = REFUSED
+
+
+class Stopped(click.ClickException):
+    """The user pressed Ctrl-C."""
+
+    exit_code = INTERRUPTED
+
+    def show(self, file: Any = None) -> None:
+        """Write the message to standard error, on a line of its own after the ``^C``."""
+        click.echo(f"\n{self.message}", err=True, file=file)
+
+
+class OutputLost(OSError):
+    """Standard output cannot be written: it was closed, or its disk is full."""
+
+
+def refusal(error: BaseException) -> InputError:
+    """Return an error of the user's as one line, without the number of the operating system."""
+    text = str(error)
+    if isinstance(error, RecursionError):
+        text = "an option or a file is nested too deeply"
+    elif isinstance(error, OutputLost):
+        reason = "it was closed" if error.errno in (errno.EPIPE, errno.EBADF) else error.strerror
+        text = f"cannot write to standard output: {reason}"
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    line = " ".join(text.split()) or type(error).__name__
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    return InputError(line)
+
+
+@contextmanager
+def endings() -> Iterator[None]:
+    """Turn Ctrl-C and the loss of standard output into exceptions of click with an exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped("stopped") from None
+    except OutputLost as error:
+        raise refusal(error) from None
+
+
+def run_process(command: click.Command) -> None:
+    """Run a command as the whole work of this process, which then ends."""
+    _guard_streams()
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        # Whoever ignores a signal (nohup) goes on doing so.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _exit_by_signal)
+    try:
+        command(prog_name="kdey")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # of standard error: nobody reads what we have to say
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())  # or Python would fail once more when it exits
+        sys.exit(REFUSED)
+
+
+def _exit_by_signal(number: int, _: FrameType | None) -> None:
+    """Exit by an exception, so that temporary files are removed; a second signal kills."""
+    signal.signal(number, signal.SIG_DFL)
+    sys.exit(128 + number)
+
+
+class _Output(io.FileIO):
+    """Standard output whose first error is an :class:`OutputLost`, and which is then silent.
+
+    click and rich answer errors of their streams in ways of their own, and Python tries once more
+    to write what is left when it exits.
+
+    Parameters
+    ----------
+    is_closed : bool
+        Whether the process was started without standard output (``>&-``).
+    """
+
+    def __init__(self, is_closed: bool) -> None:
+        super().__init__(1, "w", closefd=False)
+        self._is_closed, self._is_lost = is_closed, False
+
+    def write(self, data: Any) -> int:
+        """Write bytes; return how many were written."""
+        if self._is_lost:
+            return len(data)
+        try:
+            if self._is_closed:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            return super().write(data) or 0
+        except OSError as error:
+            self._is_lost = True
+            raise OutputLost(error.errno, error.strerror) from None
+
+
+def _guard_streams() -> None:
+    """Open standard streams that are closed, or the next file would become one of them.
+
+    Without standard output click writes nothing and says nothing about it: the answer would be
+    lost. :class:`_Output` stands in for it.
+    """
+    closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.platform == "win32" and 1 not in closed:
+        return  # Its console takes text, not bytes.
+    encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+    errors = "strict" if sys.stdout is None else sys.stdout.errors
+    raw = _Output(is_closed=1 in closed)
+    buffer = io.BufferedWriter(raw)
+    sys.stdout = io.TextIOWrapper(buffer, encoding, errors, line_buffering=raw.isatty())
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
