@@ -183,7 +183,7 @@ def test_exact_zeros_and_ones_are_taken(name, dtype):
 @pytest.mark.parametrize("name", SCALINGS)
 def test_separable_classes_are_told(name):
     p = np.random.default_rng(0).dirichlet([0.5] * 3, 50)
-    with pytest.warns(UserWarning, match="P separates the classes of y without error"):
+    with pytest.warns(UserWarning, match="posteriors separate the classes without error"):
         calibrator = make_calibrator(name).fit(p, p.argmax(axis=1))
     assert np.isfinite(calibrator.scale_).all()
     np.testing.assert_allclose(calibrator.transform(p).max(axis=1), 1.0, atol=1e-3)

@@ -111,7 +111,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             message = f"{type(self).__name__} did not converge in {minimum.n_iter} iterations"
             warn(message, ConvergenceWarning, stacklevel=2)
         if minimum.objective <= SEPARABLE_LOSS:
-            message = "P separates the classes of y without error: calibrated posteriors are 0 or 1"
+            message = "posteriors separate the classes without error: calibrated ones are 0 or 1"
             warnings.warn(message, UserWarning, stacklevel=2)
         return self
 

@@ -7,14 +7,13 @@ import functools
 import io
 import sys
 import unicodedata
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kdey.cli.exit_codes import USER_ERRORS, InputError, refusal
+from kdey.cli.warning_lines import warnings_as_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +29,7 @@ def guarded(command: Command) -> Command:
     @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
     @functools.wraps(command)
     def run(*args: Any, debug: bool, **options: Any) -> Any:
-        with _warnings_as_lines():
+        with warnings_as_lines(say):
             try:
                 return command(*args, **options)
             except USER_ERRORS as error:
@@ -39,23 +38,6 @@ def guarded(command: Command) -> Command:
                 raise InputError(printable(refusal(error).message)) from error
 
     return run  # type: ignore[return-value]
-
-
-@contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """Write each warning once, as one line on standard error."""
-    shown: set[str] = set()
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
-        if text not in shown:
-            shown.add(text)
-            say(f"warning: {text}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = show
-        yield
 
 
 def say(line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,9 @@ from kdey.cli.options import group_options, grouping_of
 
 if TYPE_CHECKING:
     from kdey.groups import FileGroups
-    from kdey.groups.answers import GroupAnswers
+
+#: Groups that are named on standard error for each problem; the table has all of them.
+_MOST_NAMED = 5
 
 
 @click.command()
@@ -45,7 +48,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     groups = _estimate_groups(model, table, options)
     deliver(groups.table(options["wide"]), options["format"], options["output"])
     answers = groups.answers
-    _report_problems(answers)
+    _report_problems(groups)
     if options["fail_on_misfit"] and answers.misfits:
         say(f"{answers.misfits} of {len(answers)} groups do not fit the training classes")
         raise click.exceptions.Exit(PROBLEMS)
@@ -77,11 +80,24 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
         )
 
 
-def _report_problems(answers: GroupAnswers) -> None:
-    """Say how many groups have a problem, and which."""
-    from collections import Counter
+def _report_problems(groups: FileGroups) -> None:
+    """Say for every problem how many groups have it, and which."""
+    affected: dict[str, list[int]] = {}
+    for number in groups.keys.order().tolist():
+        for part in groups.answers.status[number].split("; "):
+            affected.setdefault(part, []).append(number)
+    affected.pop("ok", None)
+    values = groups.keys.values if affected else []
+    for problem, numbers in affected.items():
+        if not groups.keys.names:
+            say(f"{problem}: the whole table")
+            continue
+        shown = [_group_name(groups.keys.names, values[n]) for n in numbers[:_MOST_NAMED]]
+        more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
+        of_all = f"{len(numbers)} of {len(groups.answers)} groups"
+        say(f"{problem}: {of_all} ({'; '.join(shown)}{more})")
 
-    counts = Counter(part for status in answers.status for part in status.split("; "))
-    problems = [f"{n} {part}" for part, n in counts.items() if part != "ok"]
-    if problems:
-        say(f"{len(answers)} groups: {', '.join(problems)}")
+
+def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:
+    """Return the keys of a group and their values, such as ``shop=A, week=2024-01-01``."""
+    return ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))

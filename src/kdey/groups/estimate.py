@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
@@ -115,7 +116,9 @@ def _fill_from_run(
 ) -> None:
     """Estimate the groups of a run; of the estimates, which are large, only numbers are kept."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IntervalWarning)  # the status and the limits say it
+        # The status and the limits say it, and say of which group.
+        warnings.simplefilter("ignore", IntervalWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         estimates = rows.estimates(sheet.quantifier, bags, settings.options)
     decisions: Array | float = np.nan
     if isinstance(rows, ScoredRows) and estimates.decisions is not None:
