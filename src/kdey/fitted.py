@@ -125,9 +125,19 @@ def bag_posteriors(quantifier: FittedQuantifier, X: Any, posteriors: ArrayLike |
     return predict_posteriors(quantifier.fitted_classifier, X, quantifier.classes_)
 
 
+def kept_training(quantifier: FittedQuantifier | None) -> TrainingPosteriors | None:
+    """Return what a fitted quantifier keeps of its training data; None if it keeps nothing.
+
+    Methods without training posteriors keep labels only, with ``posteriors`` None.
+    """
+    model = None if quantifier is None else quantifier.interval_model()
+    return None if model is None else model.training
+
+
 def training_of(quantifier: FittedQuantifier) -> TrainingPosteriors:
     """Return the training posteriors of a fitted quantifier; raises ValueError if it has none."""
-    training = fitted_stages(quantifier).training
+    fitted_stages(quantifier)  # raises TypeError unless it works on posteriors
+    training = kept_training(quantifier)
     if training is None or training.posteriors is None:
         raise ValueError(
             f"this {type(quantifier).__name__} keeps no training posteriors: use a method that "

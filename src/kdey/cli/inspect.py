@@ -58,8 +58,10 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
 
 
 def _rows(quantifier: BaseQuantifier) -> int | None:
-    model = quantifier.interval_model()
-    return None if model is None or model.training is None else len(model.training.labels)
+    from kdey.fitted import kept_training
+
+    training = kept_training(quantifier)
+    return None if training is None else len(training.labels)
 
 
 def _classifier(quantifier: BaseQuantifier) -> str:

@@ -194,7 +194,7 @@ def _settings(model: str, table: str, left_out: int) -> dict[str, Any]:
     if left_out:
         settings["Rows left out"] = f"{left_out:,} with a missing value"
     for path in (Path(model), Path(table)):
-        if path.exists():
+        if path.is_file():  # A pipe was read already, and a device may have no end.
             settings[f"SHA-256 of {path.name}"] = _digest(path)
     return settings
 

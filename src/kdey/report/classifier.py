@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.posteriors import TrainingPosteriors
+from kdey.fitted import kept_training as kept_training  # also read from here by the report
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.vocabulary import listed, percent
 from kdey.simplex import check_posteriors
@@ -153,12 +153,6 @@ class ClassifierView:
             more = f" and {len(hard) - 5} more" if len(hard) > 5 else ""
             sentences.append(f"It misses more than half of {shown}{more}.")
         return sentences
-
-
-def kept_training(quantifier: BaseQuantifier | None) -> TrainingPosteriors | None:
-    """Return what a fitted quantifier keeps of its training data; None where it keeps nothing."""
-    model = None if quantifier is None else quantifier.interval_model()
-    return None if model is None else model.training
 
 
 def classifier_view(quantifier: BaseQuantifier, classes: Sequence[str]) -> ClassifierView | None:
