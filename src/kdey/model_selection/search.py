@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kdey._support import fingerprint as fp
 from kdey._support.frames import make_frame
@@ -153,7 +153,7 @@ class BaseSearch(BaseQuantifier):
         """
         metrics = self._metrics()
         first = make_candidates(self.quantifier, self._settings())
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))

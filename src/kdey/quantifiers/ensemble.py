@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from kdey._support.threads import run_jobs
-from kdey._support.validation import check_choice
+from kdey._support.validation import check_choice, check_weights
 from kdey.bags import Array, Bags
 from kdey.quantifiers.base import (
     BagSolver,
@@ -93,9 +93,10 @@ class Ensemble(WrapperQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the training bags and fit one clone of the quantifier on each."""
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
-        check_consistent_length(X, codes, sample_weight)
+        check_consistent_length(X, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         draws = self._draw(codes)
         X = indexable(X)[0]
         self.quantifiers_ = run_jobs(
@@ -105,7 +106,7 @@ class Ensemble(WrapperQuantifier):
                     clone(self.quantifier),
                     X,
                     self.classes_[codes],
-                    sample_weight,
+                    weights,
                     draw,
                 )
                 for draw in draws
@@ -120,9 +121,9 @@ class Ensemble(WrapperQuantifier):
     ) -> Self:
         """Draw the training bags from posteriors of shape (n, k) and fit a clone on each."""
         codes = self._start_fit(y)
-        p = check_posteriors(posteriors, len(self.classes_))
-        check_consistent_length(p, codes, sample_weight)
-        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        p = check_posteriors(posteriors, classes=self.classes_)
+        check_consistent_length(p, codes)
+        w = None if sample_weight is None else check_weights(sample_weight, len(codes))
         self.quantifiers_ = [
             clone(self.quantifier).fit_posteriors(
                 p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
@@ -198,10 +199,8 @@ def _fit_member(
     quantifier: QuantifierLike,
     X: Any,
     y: NDArray[Any],
-    sample_weight: ArrayLike | None,
+    sample_weight: Array | None,
     draw: Indices,
 ) -> Any:
-    extra = {}
-    if sample_weight is not None:
-        extra["sample_weight"] = np.asarray(sample_weight, dtype=np.float64)[draw]
+    extra = {} if sample_weight is None else {"sample_weight": sample_weight[draw]}
     return quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice
@@ -66,7 +66,7 @@ class Median(WrapperQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier per setting."""
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         self._start_fit(y)
         members = self._members()
         self.quantifiers_ = run_jobs(
@@ -142,7 +142,7 @@ class OneVsAll(WrapperQuantifier):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier (and its classifier) per class."""
         self._check_normalisation()
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         self.quantifiers_ = run_jobs(
@@ -162,7 +162,7 @@ class OneVsAll(WrapperQuantifier):
         self._check_normalisation()
         self._check_takes_posteriors()
         codes = self._start_fit(y)
-        p = check_posteriors(posteriors, len(self.classes_))
+        p = check_posteriors(posteriors, classes=self.classes_)
         check_consistent_length(p, codes)
         self.quantifiers_ = [
             clone(self.quantifier).fit_posteriors(
