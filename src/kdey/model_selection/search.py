@@ -39,7 +39,7 @@ from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, check_is_quantifier
 
 #: The version in which scores last changed their meaning; logs of older searches are refused.
 _SCORES_SINCE = "0.1.0"
@@ -105,6 +105,7 @@ class BaseSearch(BaseQuantifier):
     cache: StageCache | None
     n_jobs: int | None
     verbose: bool | Literal["auto"]
+    best_estimator_: Any
 
     def _settings(self) -> list[dict[str, Any]]:
         """Return the settings to score first."""
@@ -151,6 +152,7 @@ class BaseSearch(BaseQuantifier):
         FitFailedWarning
             If some candidates failed.
         """
+        check_is_quantifier(self.quantifier)
         metrics = self._metrics()
         first = make_candidates(self.quantifier, self._settings())
         self._check_training_points(X)
@@ -296,12 +298,13 @@ class BaseSearch(BaseQuantifier):
         """Fit the best candidate on all data, with the cached classifier stage if there is one."""
         (best,) = make_candidates(self.quantifier, [self.best_params_])
         y = everything.classes[everything.codes]
-        quantifier = as_quantifier(best.quantifier)
+        quantifier = as_quantifier(best.quantifier, everything.classes)
         stages = quantifier.stages()
         if stages is None:
             weights = everything.weights
             extra = {} if weights is None else {"sample_weight": weights}
-            self.best_estimator_ = best.quantifier.fit(everything.X, y, **extra)
+            quantifier.fit(everything.X, y, **extra)
+            self.best_estimator_ = best.quantifier  # fits of other libraries may return nothing
             return
         fitted, _ = scoring.fitted(stages.classifier, everything)
         self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
@@ -335,7 +338,7 @@ class BaseSearch(BaseQuantifier):
             raise AttributeError(
                 "this search keeps no fitted estimator to predict with: fit it with refit=True"
             )
-        return as_quantifier(best)
+        return as_quantifier(best, self.classes_)
 
     def inner_estimator(self) -> Any:
         """Return the quantifier that X is passed to."""

@@ -269,9 +269,9 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
         Parameters
         ----------
-        posteriors : array-like of shape (n, k)
+        posteriors : array-like or data frame of shape (n, k)
             Posteriors of labelled instances by a classifier that was not fitted on them, one
-            column per class in sorted order.
+            column per class in sorted order; the columns of a data frame are matched by name.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         classes : array-like of shape (k,), optional

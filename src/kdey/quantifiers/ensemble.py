@@ -19,7 +19,7 @@ from kdey.quantifiers.base import (
     PoolWork,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
+from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
 
@@ -120,6 +120,7 @@ class Ensemble(WrapperQuantifier):
         self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Draw the training bags from posteriors of shape (n, k) and fit a clone on each."""
+        self._check_takes_posteriors()
         codes = self._start_fit(y)
         p = check_posteriors(posteriors, classes=self.classes_)
         check_consistent_length(p, codes)
@@ -163,10 +164,11 @@ class Ensemble(WrapperQuantifier):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = [member.on_pool(pool) for member in self.quantifiers_]
+        solvers = [as_quantifier(q, self.classes_).on_pool(pool) for q in self.quantifiers_]
         return lambda bags: self._combine([solve(bags) for solve in solvers])
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        self._check_takes_posteriors()
         return self._combine(
             [member.solve_posteriors(posteriors, bags) for member in self.quantifiers_]
         )
@@ -203,4 +205,5 @@ def _fit_member(
     draw: Indices,
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight[draw]}
-    return quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+    quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+    return quantifier

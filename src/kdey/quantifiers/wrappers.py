@@ -23,7 +23,7 @@ from kdey.quantifiers.base import (
     PoolWork,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
+from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
@@ -79,6 +79,7 @@ class Median(WrapperQuantifier):
         self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit one clone per setting on posteriors of shape (n, k)."""
+        self._check_takes_posteriors()
         self._start_fit(y)
         self.quantifiers_ = [
             member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
@@ -92,10 +93,11 @@ class Median(WrapperQuantifier):
         return [clone(self.quantifier).set_params(**setting) for setting in settings]
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = [member.on_pool(pool) for member in self.quantifiers_]
+        solvers = [as_quantifier(q, self.classes_).on_pool(pool) for q in self.quantifiers_]
         return lambda bags: median_solution([solve(bags) for solve in solvers])
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        self._check_takes_posteriors()
         return median_solution(
             [member.solve_posteriors(posteriors, bags) for member in self.quantifiers_]
         )
@@ -182,7 +184,7 @@ class OneVsAll(WrapperQuantifier):
         )
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = [quantifier.on_pool(pool) for quantifier in self.quantifiers_]
+        solvers = [as_quantifier(q, [False, True]).on_pool(pool) for q in self.quantifiers_]
         return lambda bags: self._combine([solve(bags) for solve in solvers])
 
     def _combine(self, parts: list[Solution]) -> Solution:
@@ -205,13 +207,6 @@ class OneVsAll(WrapperQuantifier):
         converged = np.all([part.converged for part in parts], axis=0) & ~empty
         return Solution(prevalence, unknown, unknown, n_iter, converged)
 
-    def _check_takes_posteriors(self) -> None:
-        if not self.takes_posteriors:
-            raise TypeError(
-                f"quantifier={type(self.quantifier).__name__}() works on features, not on "
-                "posteriors: use fit and predict"
-            )
-
     def _check_normalisation(self) -> None:
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
 
@@ -220,7 +215,8 @@ def _fit_member(
     quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return quantifier.fit(X, y, **extra)
+    quantifier.fit(X, y, **extra)
+    return quantifier
 
 
 def _one_against_rest(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
