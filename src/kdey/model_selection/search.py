@@ -24,7 +24,7 @@ from kdey._support.frames import make_frame
 from kdey._support.progress import progress
 from kdey._support.validation import check_weights
 from kdey.bags import Array
-from kdey.metrics import Metric, get_metric
+from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model_selection.candidates import (
     Candidate,
     Score,
@@ -259,6 +259,8 @@ class BaseSearch(BaseQuantifier):
         if self.log is None:
             return nullcontext()
         validation = scoring.validation
+        # Metrics of kdey are known by their names, those of users by what they compute.
+        custom = [metric for metric in scoring.metrics if METRICS.get(metric.name) is not metric]
         return SearchLog(
             self.log,
             fp.fingerprint(
@@ -269,6 +271,7 @@ class BaseSearch(BaseQuantifier):
                 scoring.training.key,
                 validation.pool_key,
                 validation.bags_key,
+                *custom,
             ),
         )
 
