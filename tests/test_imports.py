@@ -15,6 +15,7 @@ ROOT = Path(kdey.__file__).parent
 #: Lowest first. A room may import from itself and from the layers below it; two rooms of one layer
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
+    ("class_columns", "masks"),
     ("simplex",),
     ("_support", "labels", "native"),
     ("bags", "splits"),

@@ -117,6 +117,13 @@ _HOMES = {
     "write_report": "kdey.report",
 }
 
+#: Packages that can be used after ``import kdey`` alone, imported when first asked for.
+_PACKAGES = (
+    *("bayes", "calibration", "datasets", "diagnostics", "evaluation", "groups", "interop"),
+    *("intervals", "metrics", "model_selection", "persistence", "plots", "protocols"),
+    *("quantifiers", "report", "significance", "simplex", "tuning"),
+)
+
 __all__ = [
     "ACC",
     "APP",
@@ -183,7 +190,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its home."""
+    """Import a public name from its home, or a package."""
+    if name in _PACKAGES:
+        return import_module(f"kdey.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'kdey' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
@@ -192,5 +201,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the public names."""
-    return [*__all__, "__version__"]
+    """Return the public names and packages."""
+    return [*__all__, *_PACKAGES, "__version__"]

@@ -7,7 +7,7 @@ The work per instance is therefore done once per pool, however many bags there a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,14 +15,19 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kdey._support.validation import check_weights
+from kdey.masks import refuse_masked
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Bags:
     """Many bags over one pool, in compressed form.
+
+    ``Bags(index_arrays, pool_size=n)`` takes one array of positions per bag, as
+    :meth:`from_indices` does. With ``offsets`` the arguments are the attributes below, which are
+    checked when the bags are used.
 
     Attributes
     ----------
@@ -37,7 +42,7 @@ class Bags:
     --------
     >>> import numpy as np
     >>> from kdey import Bags
-    >>> bags = Bags.from_indices([[0, 1], [1, 2, 3]], pool_size=4)
+    >>> bags = Bags([[0, 1], [1, 2, 3]], pool_size=4)
     >>> len(bags)
     2
     >>> bags.mean(np.array([[0.0], [1.0], [2.0], [3.0]]))
@@ -48,7 +53,27 @@ class Bags:
     indices: Indices
     offsets: Indices
     pool_size: int
-    weights: Array | None = field(default=None)
+    weights: Array | None
+
+    def __init__(
+        self,
+        indices: Iterable[ArrayLike] | Indices,
+        offsets: Indices | None = None,
+        pool_size: int | None = None,
+        weights: Iterable[ArrayLike] | Array | None = None,
+    ) -> None:
+        if pool_size is None:
+            raise TypeError(
+                "Bags needs pool_size, the number of instances that positions refer to: "
+                "Bags(index_arrays, pool_size=len(X)). Methods that take bags with X also take "
+                "the list of index arrays itself"
+            )
+        values: tuple[Any, ...] = (indices, offsets, pool_size, weights)
+        if offsets is None:
+            bags = Bags.from_indices(indices, pool_size, weights)
+            values = (bags.indices, bags.offsets, bags.pool_size, bags.weights)
+        for name, value in zip(("indices", "offsets", "pool_size", "weights"), values, strict=True):
+            object.__setattr__(self, name, value)  # the class is frozen
 
     @classmethod
     def whole(cls, pool_size: int, weights: ArrayLike | None = None) -> Bags:
@@ -112,7 +137,9 @@ class Bags:
         weights : array-like or sparse matrix of shape (n_bags, pool_size)
             An instance of weight zero is not in the bag.
         """
-        values: Any = weights if sp.issparse(weights) else np.asarray(weights)
+        values: Any = refuse_masked(weights, "weights")
+        if not sp.issparse(values):
+            values = np.asarray(values)
         if values.dtype.kind not in "biuf" or values.ndim != 2:
             raise ValueError(
                 "weights must be a matrix of numbers of shape (n_bags, pool_size), got "
@@ -240,7 +267,7 @@ def as_bags(bags: BagsLike, pool_size: int) -> Bags:
 
 
 def _positions(values: ArrayLike, name: str) -> Indices:
-    array = np.asarray(values)
+    array = np.asarray(refuse_masked(values, name))
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must be a vector of integers, got shape {array.shape}, dtype {array.dtype}"
@@ -249,7 +276,7 @@ def _positions(values: ArrayLike, name: str) -> Indices:
 
 
 def _check_indices(bag: ArrayLike, pool_size: int, number: int) -> Indices:
-    indices = np.asarray(bag)
+    indices = np.asarray(refuse_masked(bag, f"bag {number}"))
     if indices.ndim != 1:
         raise ValueError(f"bag {number} must be a vector of positions, got shape {indices.shape}")
     if len(indices) == 0:

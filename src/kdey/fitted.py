@@ -116,7 +116,7 @@ def bag_posteriors(quantifier: FittedQuantifier, X: Any, posteriors: ArrayLike |
     if (X is None) == (posteriors is None):
         raise ValueError("give exactly one of X and posteriors")
     if posteriors is not None:
-        return check_posteriors(posteriors, len(quantifier.classes_))
+        return check_posteriors(posteriors, classes=quantifier.classes_)
     if quantifier.fitted_classifier is None:
         raise ValueError(
             f"this {type(quantifier).__name__} was fitted on posteriors and has no classifier: "

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from kdey.masks import refuse_masked
+
 Codes = NDArray[np.int64]
 Labels = NDArray[Any]
 
@@ -33,7 +35,7 @@ def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Cod
     ValueError
         If ``y`` is empty, has missing values, one class only, or lacks one of ``classes``.
     """
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(refuse_masked(y, "y"), warn=True)
     if len(labels) == 0:
         raise ValueError("y is empty: training needs labelled instances")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -97,7 +99,7 @@ def group_codes(groups: ArrayLike) -> tuple[Labels, Codes]:
 
 
 def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:
-    array = np.asarray(values)
+    array = np.asarray(refuse_masked(values, name))
     if array.ndim != 1:
         raise ValueError(f"{name} must be a vector, got shape {array.shape}")
     if len(array) == 0:

@@ -195,6 +195,7 @@ def predict_posteriors(
 
     Columns are reordered by ``classifier.classes_`` (or taken to be those of ``classes`` if the
     classifier has no such attribute); a class that the classifier has not seen has posterior zero.
+    The columns of a classifier that returns data frames are matched by name.
 
     Parameters
     ----------
@@ -210,13 +211,13 @@ def predict_posteriors(
     posteriors : float array of shape (m, k), or such a tensor
     """
     name = "classifier.predict_proba(X)"
-    columns = column_codes(classifier, classes)
+    columns, labels = column_codes(classifier, classes), np.asarray(classes)
     raw = classifier.predict_proba(X)
     if stay and on_gpu(raw):
-        tensor: Posteriors = _aligned_tensor(raw, columns, len(np.asarray(classes)), name)
+        tensor: Posteriors = _aligned_tensor(raw, columns, labels, name)
         return tensor
-    checked = check_posteriors(raw, len(columns), name=name)
-    k = len(np.asarray(classes))
+    checked = check_posteriors(raw, name=name, classes=labels[columns])
+    k = len(labels)
     if np.array_equal(columns, np.arange(k)):
         return checked
     aligned = np.zeros((len(checked), k), dtype=checked.dtype)
@@ -260,9 +261,9 @@ def find_weight_parameter(classifier: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(classifier, "sample_weight") else None
 
 
-def _aligned_tensor(raw: Any, columns: Indices, k: int, name: str) -> Any:
+def _aligned_tensor(raw: Any, columns: Indices, labels: NDArray[Any], name: str) -> Any:
     """Return posteriors on a GPU with one column per class, on that GPU."""
-    checked = posteriors_on(raw, len(columns), raw.device, name)
+    checked, k = posteriors_on(raw, labels[columns], raw.device, name), len(labels)
     if np.array_equal(columns, np.arange(k)):
         return checked
     aligned = checked.new_zeros((len(checked), k))

@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey.class_columns import in_class_order
+from kdey.masks import refuse_masked
+
 Array = NDArray[np.float64]
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
 #: scores written with four decimals, narrow enough to refuse unnormalised scores.
@@ -18,7 +21,11 @@ NEGATIVE_TOLERANCE = 1e-8
 
 
 def check_posteriors(
-    posteriors: ArrayLike, n_classes: int | None = None, *, name: str = "posteriors"
+    posteriors: ArrayLike,
+    n_classes: int | None = None,
+    *,
+    name: str = "posteriors",
+    classes: ArrayLike | None = None,
 ) -> NDArray[np.floating]:
     """Return ``posteriors`` as a float array of shape (m, k), or raise an error that says why not.
 
@@ -26,19 +33,27 @@ def check_posteriors(
 
     Parameters
     ----------
-    posteriors : array-like of shape (m, k)
-        Rows on the simplex; the sum of a row may differ from one by ``SUM_TOLERANCE``.
+    posteriors : array-like or data frame of shape (m, k)
+        Rows on the simplex; the sum of a row may differ from one by ``SUM_TOLERANCE``. The columns
+        of a data frame are matched with the classes by their names
+        (:func:`kdey.class_columns.in_class_order`).
     n_classes : int, optional
-        Expected number of columns.
+        Expected number of columns; by default the number of ``classes``, if they are given.
     name : str
         What to call the argument in messages.
+    classes : array-like of shape (k,), optional
+        The labels in the order that the columns are to have. A data frame with named columns is
+        refused without them.
 
     Raises
     ------
     ValueError
-        If the array is empty, has another shape, or a row is not on the simplex.
+        If the array is empty, masked, has another shape or columns of other classes, or if a row
+        is not on the simplex.
     """
-    p = _as_float(posteriors, name)
+    p = _as_float(in_class_order(posteriors, classes, name), name)
+    if n_classes is None and classes is not None:
+        n_classes = len(np.asarray(classes))
     if p.ndim != 2:
         raise ValueError(f"{name} must have shape (n_instances, n_classes), got shape {p.shape}")
     if p.shape[0] == 0:
@@ -65,10 +80,20 @@ def check_posteriors(
 
 
 def check_prevalence(
-    prevalence: ArrayLike, n_classes: int | None = None, *, name: str = "prevalence"
+    prevalence: ArrayLike,
+    n_classes: int | None = None,
+    *,
+    name: str = "prevalence",
+    classes: ArrayLike | None = None,
 ) -> Array:
-    """Return ``prevalence`` as a float64 vector on the simplex, or raise."""
-    v = _as_float(prevalence, name).astype(np.float64)
+    """Return ``prevalence`` as a float64 vector on the simplex, or raise.
+
+    A series of pandas is matched with the classes by its index, as the columns of a data frame are
+    by :func:`check_posteriors`.
+    """
+    if n_classes is None and classes is not None:
+        n_classes = len(np.asarray(classes))
+    v = _as_float(in_class_order(prevalence, classes, name), name).astype(np.float64)
     if v.ndim != 1:
         raise ValueError(f"{name} must be a vector, got shape {v.shape}")
     return np.asarray(check_posteriors(v[None, :], n_classes, name=name)[0], dtype=np.float64)
@@ -112,6 +137,7 @@ def sample_uniform(n_classes: int, size: int, random_state: np.random.Generator)
 def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
     if hasattr(values, "detach"):  # a torch tensor on any device; not copied in host memory
         values = values.detach().cpu().numpy()
+    refuse_masked(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths

@@ -86,14 +86,14 @@ def test_host_tensors_are_not_copied():
     array.flags.writeable = False
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = posteriors_on(array, 3, torch.device("cpu"))
+        made = posteriors_on(array, np.arange(3), torch.device("cpu"))
     assert made.data_ptr() == array.ctypes.data
 
 
 def test_tensors_with_gradients(place):
     rows = torch.full((4, 2), 0.5, requires_grad=True, device=place)
     assert check_posteriors(rows).tolist() == [[0.5, 0.5]] * 4
-    assert not posteriors_on(rows, 2, place).requires_grad
+    assert not posteriors_on(rows, np.arange(2), place).requires_grad
 
 
 @needs_cuda
@@ -102,7 +102,7 @@ def test_gpu_tensors_stay(monkeypatch):
     fitted = kdey.KDEyML(bandwidth=0.1).fit_posteriors(P, y)
     wanted = fitted.aggregate_bags(Q, bags)
     tensor = torch.from_numpy(Q).cuda()
-    assert posteriors_on(tensor, 5, tensor.device).data_ptr() == tensor.data_ptr()
+    assert posteriors_on(tensor, np.arange(5), tensor.device).data_ptr() == tensor.data_ptr()
     np.testing.assert_allclose(fitted.aggregate_bags(tensor, bags), wanted, atol=1e-4)
 
 
@@ -130,7 +130,7 @@ def test_bad_posteriors_are_told_as_on_the_host(place):
         (good[:0], "empty"),
     ):
         with pytest.raises(ValueError, match=message):
-            posteriors_on(as_tensor(bad, place), 2, place)
+            posteriors_on(as_tensor(bad, place), np.arange(2), place)
     noisy = np.array([[1.0 + 1e-10, -1e-10]])
-    assert posteriors_on(noisy, 2, place).min() == 0
-    assert posteriors_on([[0, 1], [1, 0]], 2, place).dtype == torch.float64
+    assert posteriors_on(noisy, np.arange(2), place).min() == 0
+    assert posteriors_on([[0, 1], [1, 0]], np.arange(2), place).dtype == torch.float64

@@ -71,6 +71,42 @@ def search(log: Path, **options: Any) -> kdey.GridSearchQ:
     )
 
 
+WEIGHT = 1.0
+
+
+def weighted_error(true: Any, estimated: Any) -> Any:
+    return WEIGHT * np.abs(true - estimated).mean(axis=1)
+
+
+def test_a_log_knows_what_the_scoring_function_reads(
+    tmp_path: Path, data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"refit": False, "scoring": weighted_error}
+    first = search(tmp_path / "log", **options).fit(*data)
+    CountingClassifier.calls.clear()
+    second = search(tmp_path / "log", **options).fit(*data)
+    assert not CountingClassifier.calls
+    assert second.best_score_ == first.best_score_
+    monkeypatch.setattr(sys.modules[__name__], "WEIGHT", 2.0)
+    with pytest.raises(ValueError, match="another search"):
+        search(tmp_path / "log", **options).fit(*data)
+
+
+def test_a_log_knows_defaults_and_closures_of_the_scoring_function(
+    tmp_path: Path, data: Any
+) -> None:
+    def error(power: float, factor: float) -> Any:
+        def compute(true: Any, estimated: Any, factor: float = factor) -> Any:
+            return factor * (np.abs(true - estimated) ** power).mean(axis=1)
+
+        return compute
+
+    search(tmp_path / "log", refit=False, scoring=error(1.0, 1.0)).fit(*data)
+    for other in (error(2.0, 1.0), error(1.0, 2.0)):
+        with pytest.raises(ValueError, match="another search"):
+            search(tmp_path / "log", refit=False, scoring=other).fit(*data)
+
+
 def test_finished_work_is_not_repeated(tmp_path: Path, data: Any) -> None:
     first = search(tmp_path / "log", refit=False).fit(*data)
     CountingClassifier.calls.clear()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from kdey.bags import Bags
 from kdey.model_selection import StageCache
 from kdey.paper import tasks as lequa
-from kdey.paper.run import Run, run_cells
+from kdey.paper.results import ResultsFile, read_results
+from kdey.paper.run import Run, run, run_cells
 from kdey.paper.sensitivity import curves
 from kdey.paper.tasks import bagged_source
 from kdey.protocols import APP, GivenBags
@@ -102,7 +105,7 @@ def test_bags_in_files_give_the_cells_of_positions(monkeypatch: pytest.MonkeyPat
     for name, cell in in_memory.items():
         assert cell.errors.shape == (15,)
         np.testing.assert_allclose(in_files[name].errors, cell.errors, rtol=1e-4, atol=1e-6)
-    assert filed.reads == 16  # the first bag twice: for its shape
+    assert filed.reads == 15
 
 
 def test_curves_do_not_depend_on_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +118,42 @@ def test_curves_do_not_depend_on_the_parts(monkeypatch: pytest.MonkeyPatch) -> N
     for a, b in zip(*drawn, strict=True):
         assert (a.parameter, a.values, a.metric) == (b.parameter, b.values, b.metric)
         np.testing.assert_allclose(a.means, b.means, rtol=1e-4)
+
+
+def unequal(data: Given) -> Given:
+    """Return the same data with test bags of 10, 11, 12, ... instances."""
+    test = data.test
+    positions = [bag[: 10 + number] for number, bag in enumerate(test.bags)]
+    bags = Bags(positions, pool_size=test.bags.pool_size)
+    return replace(data, test=Indexed(test.instances, bags, test.prevalences))
+
+
+def test_the_sizes_of_the_bags_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lequa, "_PART", 4)
+    setting = replace(tiny("lequa"), bag_size=77)  # the bags have 40 instances, not 77
+    for name, data, size, sizes in (
+        ("equal", given(), 40, ()),
+        ("unequal", unequal(given()), 17, tuple(range(10, 25))),
+    ):
+        plan = Run(setting, [bagged_source(data)], ["PACC"], n_jobs=1)
+        path = tmp_path / f"{name}.jsonl"
+        with ResultsFile(path) as store:
+            assert run(plan, store, lambda line: None) == []
+        (record,) = read_results(path).bags.values()
+        assert (record.bag_size, record.bag_sizes) == (size, sizes)
+
+
+def test_bags_in_files_may_differ_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lequa, "_PART", 4)
+    data = unequal(given())
+    task = bagged_source(replace(data, test=Filed(data.test))).task(tiny("lequa"), 0)
+    assert task.sizes.tolist() == list(range(10, 25))
+    parts = list(task.tests())
+    for number, bag in enumerate(data.test.bags):
+        part, inside = parts[number // 4], number % 4
+        positions = list(part.labelled.bags)[inside]
+        expected = data.test.instances.X[bag].astype(np.float32)
+        np.testing.assert_array_equal(part.X[positions], expected)
 
 
 def test_no_more_bags_than_asked_for() -> None:

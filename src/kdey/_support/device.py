@@ -11,7 +11,10 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from kdey.class_columns import in_class_order
+from kdey.masks import refuse_masked
 from kdey.simplex import SUM_TOLERANCE, check_posteriors
 
 #: Values of ``device=``, besides a ``torch.device`` and "cuda:1", "cuda:2", ...
@@ -117,25 +120,30 @@ def as_tensor(values: Any, device: Any) -> Any:
         return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
 
-def posteriors_on(posteriors: Any, n_classes: int, device: Any, name: str = "posteriors") -> Any:
+def posteriors_on(
+    posteriors: Any, classes: ArrayLike, device: Any, name: str = "posteriors"
+) -> Any:
     """Check posteriors as :func:`kdey.simplex.check_posteriors` does, on the device of the work.
 
     Parameters
     ----------
-    posteriors : array-like or tensor of shape (m, k)
-    n_classes : int
+    posteriors : array-like, data frame or tensor of shape (m, k)
+    classes : array-like of shape (k,)
+        The labels, by which the columns of a data frame are matched.
     device : torch.device or None
         None: an array is returned. Otherwise a float tensor on it, not copied if already there.
     name : str
         What to call the argument in messages.
     """
     if device is None:
-        return check_posteriors(posteriors, n_classes, name=name)
-    values = posteriors if is_tensor(posteriors) else np.asarray(posteriors)
+        return check_posteriors(posteriors, classes=classes, name=name)
+    values = posteriors if is_tensor(posteriors) else in_class_order(posteriors, classes, name)
+    values = values if is_tensor(values) else np.asarray(refuse_masked(values, name))
+    n_classes = len(np.asarray(classes))
     if values.ndim == 2 and len(values) and str(values.dtype).rpartition(".")[2] in _FLOATS:
         p = as_tensor(values, device)
         deviation = (p.sum(dim=1, dtype=import_torch(name).float64) - 1.0).abs().amax()
         if p.shape[1] == n_classes and bool((p.amin() >= 0) & (deviation <= SUM_TOLERANCE)):
             return p
     # The check on the host reports whatever is wrong, or clips rounding noise.
-    return as_tensor(check_posteriors(posteriors, n_classes, name=name), device)
+    return as_tensor(check_posteriors(posteriors, classes=classes, name=name), device)

@@ -5,10 +5,12 @@ They tell whether a stage was already fitted, and whether a log belongs to a sea
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import pickle
 from collections.abc import Iterable, Mapping
+from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -17,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
+from kdey._support.dependencies import globals_read, is_library
 from kdey._support.names import stable_name
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
@@ -26,21 +29,32 @@ def fingerprint(*values: Any) -> str:
     """Return a digest of the values, 32 hexadecimal digits.
 
     Estimators enter by class and parameters (a ``FrozenEstimator`` by its fitted state), arrays,
-    sparse matrices and frames by their contents, functions by name, code and closure, classes by
-    name, random states by their state, and other objects by their pickle.
+    sparse matrices and frames by their contents, functions by name, code, defaults, closure and the
+    globals that they read, classes by name, random states by their state, and other objects by
+    their pickle.
 
     Raises
     ------
     TypeError
         If a value is of none of these kinds and cannot be pickled.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    digest = _Digest()
     for value in values:
         _feed(digest, value)
     return digest.hexdigest()
 
 
-def _feed(digest: Any, value: Any) -> None:
+class _Digest:
+    """A digest in the making, with the functions whose dependencies are being added."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.update = self._hash.update
+        self.hexdigest = self._hash.hexdigest
+        self.open_functions: set[int] = set()
+
+
+def _feed(digest: _Digest, value: Any) -> None:
     """Add one value, preceded by its type, so that 1, 1.0, True and "1" differ."""
     digest.update(f"<{_dotted(type(value))}>".encode())
     if isinstance(value, _PLAIN):
@@ -62,7 +76,7 @@ def _feed(digest: Any, value: Any) -> None:
     digest.update(b";")
 
 
-def _feed_object(digest: Any, value: Any) -> None:
+def _feed_object(digest: _Digest, value: Any) -> None:
     if isinstance(value, np.random.RandomState):
         _feed(digest, value.get_state(legacy=False))
     elif isinstance(value, np.random.Generator):
@@ -73,10 +87,13 @@ def _feed_object(digest: Any, value: Any) -> None:
         _feed(digest, value.get_params(deep=False))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         _feed(digest, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+        _feed_call(digest, value)
     elif isinstance(value, FunctionType):
         _feed_function(digest, value)
     elif isinstance(value, MethodType):
         _feed_all(digest, [value.__func__, value.__self__])
+    elif isinstance(value, partial):
+        _feed_all(digest, [value.func, value.args, value.keywords])
     elif isinstance(value, ModuleType):
         digest.update(value.__name__.encode())
     elif hasattr(value, "__qualname__"):  # classes, and functions that are compiled
@@ -88,14 +105,15 @@ def _feed_object(digest: Any, value: Any) -> None:
         _feed_array(digest, np.asarray(value))
     else:
         _feed_pickle(digest, value)
+        _feed_call(digest, value)
 
 
-def _feed_all(digest: Any, values: Iterable[Any]) -> None:
+def _feed_all(digest: _Digest, values: Iterable[Any]) -> None:
     for value in values:
         _feed(digest, value)
 
 
-def _feed_array(digest: Any, array: Any) -> None:
+def _feed_array(digest: _Digest, array: Any) -> None:
     digest.update(f"{array.dtype.str}{array.shape}".encode())
     if array.dtype.hasobject:
         _feed_all(digest, array.ravel().tolist())
@@ -103,33 +121,93 @@ def _feed_array(digest: Any, array: Any) -> None:
         digest.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
 
 
-def _feed_sparse(digest: Any, matrix: Any) -> None:
+def _feed_sparse(digest: _Digest, matrix: Any) -> None:
     rows = matrix.tocsr()
     _feed_all(digest, [rows.shape, rows.data, rows.indices, rows.indptr])
 
 
-def _feed_function(digest: Any, function: FunctionType) -> None:
+def _feed_function(digest: _Digest, function: FunctionType) -> None:
     """Add name, code, defaults and closure: all lambdas of one scope have the same name."""
     digest.update(_dotted(function).encode())
     _feed_code(digest, function.__code__)
     _feed_all(digest, [function.__defaults__, function.__kwdefaults__])
-    for cell in function.__closure__ or ():
-        value = cell.cell_contents
-        # A function may refer to itself, so functions in a closure enter by their code alone.
+    helpers = []
+    for value in _closure(function):
         if isinstance(value, FunctionType):
             _feed_code(digest, value.__code__)
+            helpers.append(value)
         else:
             _feed(digest, value)
+    _feed_dependencies(digest, function, helpers)
 
 
-def _feed_code(digest: Any, code: CodeType) -> None:
+def _closure(function: FunctionType) -> list[Any]:
+    """Return the values that a function reads from enclosing functions."""
+    values = []
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # the cell is empty: nothing is assigned yet
+            values.append(cell.cell_contents)
+    return values
+
+
+def _feed_call(digest: _Digest, value: Any) -> None:
+    """Add what calling an object of the user's does: its class enters by name alone."""
+    if callable(value):
+        call = type(value).__call__
+        if isinstance(call, FunctionType) and not is_library(call.__module__, call.__module__):
+            _feed_function(digest, call)
+
+
+def _feed_dependencies(
+    digest: _Digest, function: FunctionType, helpers: Iterable[FunctionType]
+) -> None:
+    """Add what a function reads beside its own code; nothing at all if there is nothing.
+
+    Fingerprints of 0.1.0 had no dependencies, and those of functions without any must not change:
+    they are in the logs of searches.
+    """
+    # A function may refer to itself, or be in a global that it reads.
+    if id(function) in digest.open_functions:
+        return
+    digest.open_functions.add(id(function))
+    for helper in helpers:
+        parts = [helper.__defaults__, helper.__kwdefaults__]
+        if any(parts):
+            _feed_all(digest, parts)
+        inner = _closure(helper)
+        _feed_all(digest, [value for value in inner if not isinstance(value, FunctionType)])
+        functions = [value for value in inner if isinstance(value, FunctionType)]
+        for value in functions:
+            if id(value) not in digest.open_functions:
+                _feed_code(digest, value.__code__)
+        _feed_dependencies(digest, helper, functions)
+    for name, value in globals_read(function):
+        digest.update(f"[{name}]".encode())
+        _feed_global(digest, value, function.__module__)
+    digest.open_functions.discard(id(function))
+
+
+def _feed_global(digest: _Digest, value: Any, home: str) -> None:
+    """Add the value of a global; functions of libraries, and what has no pickle, by name alone."""
+    if isinstance(value, FunctionType) and (
+        is_library(value.__module__, home) or id(value) in digest.open_functions
+    ):
+        digest.update(_dotted(value).encode())
+        return
+    try:
+        _feed(digest, value)
+    except TypeError:  # a lock, a connection: nothing that could be compared
+        digest.update(_dotted(type(value)).encode())
+
+
+def _feed_code(digest: _Digest, code: CodeType) -> None:
     digest.update(code.co_code)
     _feed_all(digest, code.co_names)
     for constant in code.co_consts:
         _feed_code(digest, constant) if isinstance(constant, CodeType) else _feed(digest, constant)
 
 
-def _feed_pickle(digest: Any, value: Any) -> None:
+def _feed_pickle(digest: _Digest, value: Any) -> None:
     try:
         digest.update(pickle.dumps(value))
     except Exception as error:  # __reduce__ of an object may raise anything

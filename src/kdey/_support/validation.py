@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey.masks import refuse_masked
+
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
     """Return ``value`` as an int; raises ValueError unless it is at least ``least``."""
@@ -65,6 +67,7 @@ def check_weights(
     ValueError
         If the weights are not such numbers.
     """
+    refuse_masked(weights, name)
     try:
         w = np.ascontiguousarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:

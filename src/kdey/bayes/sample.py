@@ -13,7 +13,9 @@ from kdey._support.validation import check_count, check_positive, check_weights
 from kdey.bags import Bags
 from kdey.bayes.draws import PosteriorDraws, effective_size, split_r_hat
 from kdey.bayes.gibbs import Array, Chains, gibbs_sweeps
+from kdey.class_columns import in_class_order
 from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
+from kdey.masks import refuse_masked
 from kdey.problems import MixtureLikelihood
 
 #: A larger R-hat means that the chains have not reached the same distribution.
@@ -114,7 +116,7 @@ def sample_posterior(
         problem,
         classes=quantifier.classes_,
         sample_weight=sample_weight,
-        prior=prior,
+        prior=in_class_order(prior, quantifier.classes_, "prior"),
         min_ess=min_ess,
         n_chains=n_chains,
         max_sweeps=max_sweeps,
@@ -183,7 +185,7 @@ def sample_rows(
 def check_prior(prior: ArrayLike, n_classes: int) -> Array:
     """Return the parameters of a Dirichlet prior, shape (k,), or raise ValueError."""
     try:
-        parameters = np.asarray(prior, dtype=np.float64)
+        parameters = np.asarray(refuse_masked(prior, "prior"), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"prior must be a number or a vector of numbers: {error}") from error
     if parameters.ndim > 0 and parameters.shape != (n_classes,):

@@ -106,7 +106,8 @@ def _fit_scores(
     """Fit on columns of scores, which may stand in any order."""
     import numpy as np
 
-    from kdey.groups.scoring import bad_score, match_scores
+    from kdey.class_columns import match_scores
+    from kdey.groups.scoring import bad_score
     from kdey.tables.layout import TableLayout
 
     classes = np.unique(training.y)

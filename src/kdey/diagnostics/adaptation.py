@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from kdey.class_columns import in_class_order
 from kdey.fitted import FittedQuantifier
 from kdey.labels import encode_labels
 from kdey.posteriors import predict_posteriors
@@ -18,7 +19,10 @@ Array = NDArray[np.float64]
 
 
 def adapt_posteriors(
-    posteriors: ArrayLike, training_prevalence: ArrayLike, prevalence: ArrayLike
+    posteriors: ArrayLike,
+    training_prevalence: ArrayLike,
+    prevalence: ArrayLike,
+    classes: ArrayLike | None = None,
 ) -> Array:
     r"""Return posteriors corrected from the training prevalence to another one, shape (m, k).
 
@@ -35,6 +39,9 @@ def adapt_posteriors(
         The :math:`\pi` above, all positive.
     prevalence : array-like of shape (k,)
         The :math:`\alpha` above, as estimated.
+    classes : array-like of shape (k,), optional
+        The label of each column. Data frames and series with names are matched by them, and are
+        refused without them.
 
     Returns
     -------
@@ -51,9 +58,9 @@ def adapt_posteriors(
     >>> adapt_posteriors([[0.5, 0.5]], [0.5, 0.5], [0.9, 0.1])
     array([[0.9, 0.1]])
     """
-    p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
-    target = check_prevalence(prevalence, p.shape[1])
-    ratios = importance_weights(training_prevalence, target)
+    p = np.asarray(check_posteriors(posteriors, classes=classes), dtype=np.float64)
+    target = check_prevalence(prevalence, p.shape[1], classes=classes)
+    ratios = importance_weights(training_prevalence, target, classes=classes)
     joint = p * ratios
     total = joint.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -95,18 +102,19 @@ def importance_weights(
     >>> importance_weights([0.5, 0.5], [0.9, 0.1], [0, 1, 1])
     array([1.8, 0.2, 0.2])
     """
-    before = check_prevalence(training_prevalence, name="training_prevalence")
+    codes, labels = (None, classes) if y is None else encode_labels(y, classes)
+    name = "training_prevalence"
+    before = check_prevalence(in_class_order(training_prevalence, labels, name), name=name)
     if not (before > 0).all():
         raise ValueError(
             "training_prevalence must be positive, but that of class number "
             f"{int(np.argmin(before))} is zero, which no factor can make up for"
         )
-    ratios = check_prevalence(prevalence, len(before)) / before
-    if y is None:
+    ratios = check_prevalence(in_class_order(prevalence, labels), len(before)) / before
+    if labels is not None and np.shape(labels) != before.shape:
+        raise ValueError(f"classes must have shape {before.shape}, got {np.shape(labels)}")
+    if codes is None:
         return np.asarray(ratios)
-    codes, known = encode_labels(y, classes)
-    if known.shape != before.shape:
-        raise ValueError(f"classes must have shape {before.shape}, got {known.shape}")
     return np.asarray(ratios[codes])
 
 
@@ -155,7 +163,7 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"this {type(quantifier).__name__} has no classifier to adapt")
         labels = list(quantifier.classes_)
         columns = [labels.index(label) for label in classifier.classes_]
-        target = check_prevalence(prevalence, len(labels))[columns]
+        target = check_prevalence(prevalence, classes=quantifier.classes_)[columns]
         return cls(classifier, quantifier.prevalence_[columns], target)
 
     def fit(self, X: Any = None, y: Any = None) -> Self:

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kdey.fitted import FittedQuantifier, training_of
+from kdey.masks import refuse_masked
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
 
 Floats = NDArray[np.floating]
@@ -89,7 +90,7 @@ def fold_models(quantifier: FittedQuantifier, X: Any, y: ArrayLike) -> FoldModel
             "quantifier was fitted on posteriors and has no classifier to refit; fit it on "
             "instances"
         )
-    labels = np.asarray(y)
+    labels = np.asarray(refuse_masked(y, "y"))
     _check_same_data(training, quantifier.classes_, X, labels)
     if training.folds is None or len(np.unique(training.folds)) == 1:
         return FoldModels((quantifier.fitted_classifier,), quantifier.classes_)

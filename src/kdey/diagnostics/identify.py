@@ -372,7 +372,7 @@ def identifiability(
     training = training_of(quantifier)
     classes = np.asarray(quantifier.classes_)
     alpha = check_prevalence(
-        quantifier.prevalence_ if prevalence is None else prevalence, len(classes)
+        quantifier.prevalence_ if prevalence is None else prevalence, classes=classes
     )
     kernel = _kernel(quantifier, bandwidth)
     fitted = TrainingDensities.fit(training, len(classes), kernel, thread_count(n_jobs))

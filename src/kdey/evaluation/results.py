@@ -10,9 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._support.frames import make_frame
+from kdey._support.validation import check_choice
 from kdey.bags import Array
+from kdey.metrics import MetricLike, get_metric
 from kdey.solvers.solution import Solution
 
+#: Displays by the name of the plot.
+_DISPLAYS = {
+    "diagonal": "DiagonalDisplay",
+    "bias": "BiasDisplay",
+    "shift": "ErrorByShiftDisplay",
+}
 #: Fields of a solution that are columns of the frame.
 _SOLUTION_COLUMNS = ("gap", "n_iter", "converged")
 
@@ -83,13 +91,14 @@ class Results:
         """
         return self._method(method).solution.prevalence
 
-    def errors(self, metric: str, method: str | None = None) -> Array:
+    def errors(self, metric: MetricLike, method: str | None = None) -> Array:
         """Return the errors of a method.
 
         Parameters
         ----------
-        metric : str
-            Name of the metric.
+        metric : str, callable or Metric
+            As it was passed to :func:`kdey.evaluate`, or any other name of it ("ae", "mae",
+            "absolute_error"). Errors are those of single bags, whatever the name.
         method : str, optional
             Name of the method; not needed if there is only one.
 
@@ -103,9 +112,43 @@ class Results:
             If there is no such metric or method.
         """
         errors = self._method(method).errors
-        if metric not in errors:
+        if isinstance(metric, str) and metric in errors:  # a metric of the user's, by its name
+            return errors[metric]
+        try:
+            name = get_metric(metric).name
+        except ValueError:
+            name = ""
+        if name not in errors:
             raise ValueError(f"metric must be one of {list(errors)}, got {metric!r}")
-        return errors[metric]
+        return errors[name]
+
+    def plot(self, kind: str = "diagonal", *, ax: Any = None, **options: Any) -> Any:
+        """Draw the results; needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        kind : {"diagonal", "bias", "shift"}
+            Estimated against true prevalences (:class:`kdey.plots.DiagonalDisplay`), the
+            distribution of errors (:class:`kdey.plots.BiasDisplay`), or the error by the shift of
+            the bag (:class:`kdey.plots.ErrorByShiftDisplay`, which needs
+            ``training_prevalence``).
+        ax : matplotlib axes, optional
+        **options
+            Passed to ``from_results`` of the display.
+
+        Returns
+        -------
+        The display, with ``ax_`` and ``figure_``.
+
+        Raises
+        ------
+        ValueError
+            If ``kind`` is none of these.
+        """
+        import kdey  # Displays are a layer above results, so we reach them by the public name.
+
+        check_choice(kind, "kind", _DISPLAYS)
+        return getattr(kdey.plots, _DISPLAYS[kind]).from_results(self, ax=ax, **options)
 
     def to_frame(self, backend: str | None = None, *, by_class: bool = False) -> Any:
         """Return a data frame with one row per method and bag.

@@ -92,7 +92,8 @@ def fit_many(
         method = as_quantifier(copy).stages()
         if method is None:
             extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-            fitted[name] = copy.fit(X, y, **extra)
+            copy.fit(X, y, **extra)
+            fitted[name] = copy
             continue
         key = fingerprint(method.classifier)
         if key not in stages:

@@ -10,6 +10,7 @@ from sums over their parts (``sums/``).
 
 from __future__ import annotations
 
+from kdey.class_columns import match_scores
 from kdey.groups.answers import FileGroups, GroupAnswers
 from kdey.groups.batches import BatchReader, GroupStream, ScoredBatch
 from kdey.groups.cluster import DaskSource, SparkSource, first_pass, fits_on_cluster, next_pass
@@ -18,7 +19,7 @@ from kdey.groups.keys import Grouping, GroupKeys, truncate
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
 from kdey.groups.request import GroupRequest, GroupSettings
-from kdey.groups.scoring import Instances, ScoredRows, Scorer, match_scores
+from kdey.groups.scoring import Instances, ScoredRows, Scorer
 
 __all__ = [
     "BatchReader",

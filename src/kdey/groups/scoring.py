@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
 from kdey.bags import Array, Bags, Indices
+from kdey.class_columns import match_scores
 from kdey.fitted import FittedQuantifier
 from kdey.intervals import Estimates, IntervalOptions
 from kdey.posteriors import predict_posteriors
@@ -334,38 +335,6 @@ def _for_classifier(frame: Frame) -> Any:
     return frame.to_native()
 
 
-def match_scores(columns: Sequence[str], classes: NDArray[Any]) -> list[str]:
-    """Return the score columns in the order of the classes.
-
-    Columns named after the classes, all with the same beginning and end (``p_cat``, ``p_dog``),
-    are matched by name; where none is, they keep their order.
-
-    Parameters
-    ----------
-    columns : names of k columns
-    classes : array of shape (k,)
-    """
-    labels = [str(label) for label in np.asarray(classes).tolist()]
-    names = list(columns)
-    if len(set(names)) != len(names):
-        raise ValueError(f"scores names a column twice: {', '.join(names)}")
-    if len(names) != len(labels):
-        raise ValueError(
-            f"scores needs one column per class, {len(labels)} ({_first_few(labels)}), "
-            f"got {len(names)} ({_first_few(names)})"
-        )
-    best = max(_spellings(names, labels), key=lambda spelt: len(set(spelt) & set(names)))
-    unmatched = [name for name in names if name not in best]
-    if not unmatched:
-        return best
-    if 2 * len(unmatched) <= len(names):
-        raise ValueError(
-            f"scores names columns after classes, but not {', '.join(map(repr, unmatched))}: "
-            f"training has the classes {_first_few(labels)}"
-        )
-    return names
-
-
 def usable_scores(scores: Floats) -> NDArray[np.bool_]:
     """Return which rows of scores (m, k) have no missing entry, shape (m,)."""
     return np.asarray(np.isfinite(scores).all(axis=1))
@@ -387,18 +356,3 @@ def bad_score(scores: Floats) -> tuple[int, str] | None:
     if least < -NEGATIVE_TOLERANCE:
         return row, f"has a negative score ({least:.4g})"
     return row, f"has scores that sum to {sums[row]:.6g}, not to one"
-
-
-def _spellings(columns: list[str], labels: list[str]) -> list[list[str]]:
-    """Return the names that columns of all classes would have, for each way to read one column."""
-    affixes = {("", "")}
-    for column in columns:
-        for label in labels:
-            head, match, tail = column.rpartition(label)
-            if match:
-                affixes.add((head, tail))
-    return [[head + label + tail for label in labels] for head, tail in sorted(affixes)]
-
-
-def _first_few(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")

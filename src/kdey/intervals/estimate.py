@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kdey._support.frames import make_frame
 from kdey.bags import Array, Bags
@@ -189,6 +189,25 @@ class Estimate:
         import kdey  # Reports are a layer above estimates, so we reach them by the public name.
 
         return kdey.write_report(path, self, **parts)
+
+    def plot(self, *, truth: ArrayLike | None = None, ax: Any = None) -> Any:
+        """Draw the estimate and its limits; needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        truth : array-like of shape (k,), optional
+            Known shares of the classes, for comparison.
+        ax : matplotlib axes, optional
+            By default a new figure.
+
+        Returns
+        -------
+        kdey.plots.IntervalsDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above estimates, so we reach them by the public name.
+
+        return kdey.plots.IntervalsDisplay.from_estimate(self, truth=truth, ax=ax)
 
     def __repr__(self) -> str:
         """Return a table of the limits."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
+from kdey.masks import refuse_masked
 
 Indices = NDArray[np.int64]
 
@@ -160,7 +161,7 @@ def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
 
 def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
     """Return the number of each instance's cluster, from 0, shape (pool_size,)."""
-    ids = np.asarray(clusters)
+    ids = np.asarray(refuse_masked(clusters, "clusters"))
     if ids.shape != (pool_size,):
         raise ValueError(
             f"clusters must hold one id per instance, shape ({pool_size},), got {ids.shape}"

@@ -20,6 +20,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdey.class_columns import in_order_of
+from kdey.masks import refuse_masked
 from kdey.simplex import Array, check_posteriors
 
 
@@ -175,6 +177,7 @@ def _smoothed(true: ArrayLike, estimated: ArrayLike, bag_size: ArrayLike) -> tup
 
 def _checked(true: ArrayLike, estimated: ArrayLike) -> tuple[Array, Array]:
     """Return both prevalences as arrays of the same shape (..., k), or raise ValueError."""
+    estimated = in_order_of(true, estimated, "estimated")
     a, b = _check(true, "true"), _check(estimated, "estimated")
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(
@@ -191,7 +194,7 @@ def _checked(true: ArrayLike, estimated: ArrayLike) -> tuple[Array, Array]:
 
 def _check(prevalence: ArrayLike, name: str) -> Array:
     """Return prevalences of shape (..., k) as an array, or raise ValueError."""
-    p = np.asarray(prevalence)
+    p = np.asarray(refuse_masked(prevalence, name))
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., n_classes), got shape {p.shape}")
     if p.size == 0:
@@ -201,7 +204,7 @@ def _check(prevalence: ArrayLike, name: str) -> Array:
 
 def _epsilon(bag_size: ArrayLike, prevalences: Array) -> Array:
     """Return 1 / (2 z) with a trailing axis for the classes."""
-    z = np.asarray(bag_size, dtype=np.float64)
+    z = np.asarray(refuse_masked(bag_size, "bag_size"), dtype=np.float64)
     if not (np.isfinite(z) & (z > 0)).all():
         raise ValueError(f"bag_size must be positive and finite, got {bag_size!r:.60}")
     bags = prevalences.shape[:-1]

@@ -278,11 +278,12 @@ class Scoring:
         extra = {} if training.weights is None else {"sample_weight": training.weights}
         try:
             with _mute_known_warnings():
-                candidate.quantifier.fit(training.X, training.classes[training.codes], **extra)
+                quantifier = as_quantifier(candidate.quantifier, training.classes)
+                quantifier.fit(training.X, training.classes[training.codes], **extra)
                 fit_time = time.perf_counter() - start
                 start = time.perf_counter()
                 pool = PoolWork(self.validation.X, self.n_jobs)
-                solve = as_quantifier(candidate.quantifier).on_pool(pool)
+                solve = quantifier.on_pool(pool)
                 solution = solve(self.validation.labelled.bags)
         except Exception as error:
             self._record_failure([candidate], error, record)

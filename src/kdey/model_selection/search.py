@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kdey._support import fingerprint as fp
 from kdey._support.frames import make_frame
 from kdey._support.progress import progress
 from kdey._support.validation import check_weights
 from kdey.bags import Array
-from kdey.metrics import Metric, get_metric
+from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model_selection.candidates import (
     Candidate,
     Score,
@@ -39,7 +39,7 @@ from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, check_is_quantifier
 
 #: The version in which scores last changed their meaning; logs of older searches are refused.
 _SCORES_SINCE = "0.1.0"
@@ -105,6 +105,7 @@ class BaseSearch(BaseQuantifier):
     cache: StageCache | None
     n_jobs: int | None
     verbose: bool | Literal["auto"]
+    best_estimator_: Any
 
     def _settings(self) -> list[dict[str, Any]]:
         """Return the settings to score first."""
@@ -151,9 +152,10 @@ class BaseSearch(BaseQuantifier):
         FitFailedWarning
             If some candidates failed.
         """
+        check_is_quantifier(self.quantifier)
         metrics = self._metrics()
         first = make_candidates(self.quantifier, self._settings())
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
@@ -257,6 +259,8 @@ class BaseSearch(BaseQuantifier):
         if self.log is None:
             return nullcontext()
         validation = scoring.validation
+        # Metrics of kdey are known by their names, those of users by what they compute.
+        custom = [metric for metric in scoring.metrics if METRICS.get(metric.name) is not metric]
         return SearchLog(
             self.log,
             fp.fingerprint(
@@ -267,6 +271,7 @@ class BaseSearch(BaseQuantifier):
                 scoring.training.key,
                 validation.pool_key,
                 validation.bags_key,
+                *custom,
             ),
         )
 
@@ -296,12 +301,13 @@ class BaseSearch(BaseQuantifier):
         """Fit the best candidate on all data, with the cached classifier stage if there is one."""
         (best,) = make_candidates(self.quantifier, [self.best_params_])
         y = everything.classes[everything.codes]
-        quantifier = as_quantifier(best.quantifier)
+        quantifier = as_quantifier(best.quantifier, everything.classes)
         stages = quantifier.stages()
         if stages is None:
             weights = everything.weights
             extra = {} if weights is None else {"sample_weight": weights}
-            self.best_estimator_ = best.quantifier.fit(everything.X, y, **extra)
+            quantifier.fit(everything.X, y, **extra)
+            self.best_estimator_ = best.quantifier  # fits of other libraries may return nothing
             return
         fitted, _ = scoring.fitted(stages.classifier, everything)
         self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
@@ -335,7 +341,7 @@ class BaseSearch(BaseQuantifier):
             raise AttributeError(
                 "this search keeps no fitted estimator to predict with: fit it with refit=True"
             )
-        return as_quantifier(best)
+        return as_quantifier(best, self.classes_)
 
     def inner_estimator(self) -> Any:
         """Return the quantifier that X is passed to."""

@@ -125,10 +125,14 @@ class BagsRecord:
     experiment, dataset, seed : see :class:`CellKey`
     shift : array of shape (n_bags,)
         Absolute error between the prevalence of a bag and that of the development data.
-    n_classes, n_development, bag_size : int
+    n_classes, n_development : int
+    bag_size : int
+        Number of instances of a bag; the mean, rounded, where bags differ.
     source : str
     notes : tuple of str
         What was done to the data.
+    bag_sizes : tuple of int
+        The size of every bag where they differ; otherwise empty.
     """
 
     experiment: str
@@ -140,19 +144,22 @@ class BagsRecord:
     bag_size: int
     source: str
     notes: tuple[str, ...] = ()
+    bag_sizes: tuple[int, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
         """Return it as a line of a results file."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        if not self.bag_sizes:
+            del plain["bag_sizes"]
         return {"kind": "bags", **plain, "shift": encode_array(self.shift)}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> BagsRecord:
         """Return it from a line."""
-        values = {f.name: record[f.name] for f in fields(cls)}
+        values = {f.name: record[f.name] for f in fields(cls) if f.name != "bag_sizes"}
         values["shift"] = decode_array(record["shift"])
         values["notes"] = tuple(record["notes"])
-        return cls(**values)
+        return cls(**values, bag_sizes=tuple(record.get("bag_sizes", ())))
 
 
 @dataclass(frozen=True, eq=False)

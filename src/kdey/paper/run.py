@@ -235,6 +235,8 @@ def _cell(
 def _store_bags(plan: Run, task: Task, store: ResultsFile) -> None:
     if (plan.setting.name, task.dataset, task.seed) in store.results.bags:
         return
+    sizes = task.sizes
+    same = bool((sizes == sizes[0]).all())
     store.append(
         BagsRecord(
             plan.setting.name,
@@ -243,9 +245,10 @@ def _store_bags(plan: Run, task: Task, store: ResultsFile) -> None:
             task.shift,
             len(np.unique(task.development.y)),
             len(task.development.y),
-            plan.setting.bag_size,
+            round(float(sizes.mean())),
             task.source,
             task.notes,
+            () if same else tuple(sizes.tolist()),
         )
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._support.fingerprint import fingerprint
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, offsets_of
 from kdey.labels import encode_labels
 from kdey.paper.datasets import (
     Bagged,
@@ -89,6 +89,11 @@ class Task:
         """Fingerprint of the training data and the validation bags."""
         bags = self.validation.labelled
         return fingerprint(self.train.X, self.train.y, bags.bags.indices, bags.prevalences)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of instances of each test bag, shape (n_bags,)."""
+        return np.concatenate([part.labelled.bags.sizes for part in self.tests()])
 
     @cached_property
     def shift(self) -> Array:
@@ -273,7 +278,7 @@ class _TestParts:
 
     def __init__(self, source: BagSource, classes: NDArray[Any], n_bags: int) -> None:
         self._source, self._classes, self._n_bags = source, classes, n_bags
-        self._mapped: Any = None
+        self._mapped: tuple[Any, NDArray[np.int64]] | None = None
 
     def __call__(self) -> Iterator[TaskBags]:
         """Yield the bags in parts."""
@@ -284,22 +289,25 @@ class _TestParts:
             yield self._part(start, min(start + _PART, self._n_bags))
 
     def _part(self, start: int, stop: int) -> TaskBags:
-        X = np.asarray(self._features()[start:stop])
-        size = X.shape[1]
-        offsets = np.arange(stop - start + 1, dtype=np.int64) * size
-        bags = Bags(np.arange(offsets[-1]), offsets, int(offsets[-1]))
+        features, offsets = self._features()
+        first, last = int(offsets[start]), int(offsets[stop])
+        size = last - first
+        bags = Bags(np.arange(size), offsets[start : stop + 1] - first, size)
         known = GivenBags(bags, self._source.prevalences[start:stop])
         labelled: LabelledBags = known.bags(classes=self._classes)
-        return TaskBags(X.reshape(-1, X.shape[2]), labelled)
+        return TaskBags(np.asarray(features[first:last]), labelled)
 
-    def _features(self) -> Any:
-        """Return the features of all bags, shape (n_bags, bag_size, d), on disk."""
+    def _features(self) -> tuple[Any, NDArray[np.int64]]:
+        """Return the features of all bags on disk, one bag below the other, and their offsets."""
         if self._mapped is None:
-            first = self._source.bag(0)
-            shape = (self._n_bags, *first.shape)
+            sizes = []
             with tempfile.TemporaryFile() as file:
-                features = np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
-            for number in range(self._n_bags):
-                features[number] = self._source.bag(number)
-            self._mapped = features
+                for number in range(self._n_bags):
+                    X = np.ascontiguousarray(self._source.bag(number), dtype=np.float32)
+                    file.write(X.data)
+                    sizes.append(len(X))
+                file.flush()
+                shape = (sum(sizes), X.shape[1])
+                features = np.memmap(file, dtype=np.float32, mode="r+", shape=shape)
+            self._mapped = features, offsets_of(sizes)
         return self._mapped

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array
+from kdey.class_columns import in_class_order
 from kdey.evaluation import Results
 from kdey.metrics import absolute_error, get_metric
 from kdey.plots.style import (
@@ -214,7 +215,8 @@ class ErrorByShiftDisplay:
         **options: Any,
     ) -> Self:
         """Return the display; ``training_prevalence`` is the quantifier's ``prevalence_``."""
-        prevalence = np.asarray(training_prevalence, dtype=np.float64)
+        ordered = in_class_order(training_prevalence, results.classes, "training_prevalence")
+        prevalence = np.asarray(ordered, dtype=np.float64)
         shape = results.true.shape[1:]
         if prevalence.shape != shape:
             raise ValueError(f"training_prevalence must have shape {shape}, got {prevalence.shape}")

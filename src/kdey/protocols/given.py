@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Bags, BagsLike, as_bags, offsets_of
+from kdey.class_columns import in_class_order
 from kdey.labels import Labels, check_classes, encode_labels, group_codes
 from kdey.protocols.draw import LabelledBags, realised_prevalences
 from kdey.simplex import SUM_TOLERANCE, Array, check_posteriors
@@ -72,8 +73,9 @@ class GivenBags:
     ----------
     given : Bags, sequence of index arrays, int array (n_bags, size) or sparse weight matrix
         Positions in the pool, in any form that :func:`kdey.bags.as_bags` accepts.
-    prevalences : array-like of shape (n_bags, k)
-        True prevalence of each bag, columns in the order of the classes.
+    prevalences : array-like or data frame of shape (n_bags, k)
+        True prevalence of each bag, columns in the order of the classes; the columns of a data
+        frame are matched with the classes by name.
     pool_size : int, optional
         Needed only for index arrays over a pool without labels.
     check_labels : bool
@@ -106,10 +108,15 @@ class GivenBags:
         ValueError
             If bags, prevalences, classes and labels do not fit together.
         """
-        prevalences = np.asarray(
-            check_posteriors(self.prevalences, name="prevalences"), dtype=np.float64
-        )
-        known = self._classes(y, classes, prevalences.shape[1])
+        labels = self._labels(y, classes)
+        ordered = in_class_order(self.prevalences, labels, "prevalences")
+        prevalences = np.asarray(check_posteriors(ordered, name="prevalences"), dtype=np.float64)
+        known = np.arange(prevalences.shape[1]) if labels is None else labels
+        if len(known) != prevalences.shape[1]:
+            raise ValueError(
+                f"prevalences has {prevalences.shape[1]} columns, but there are {len(known)} "
+                "classes"
+            )
         bags = as_bags(self.given, self._pool_size(y))
         if len(bags) != len(prevalences):
             raise ValueError(
@@ -119,16 +126,11 @@ class GivenBags:
             self._compare(bags, prevalences, y, known)
         return LabelledBags(bags, prevalences, known)
 
-    def _classes(self, y: ArrayLike | None, classes: ArrayLike | None, n_columns: int) -> Labels:
+    def _labels(self, y: ArrayLike | None, classes: ArrayLike | None) -> Labels | None:
+        """Return the classes; None if neither they nor labels are known."""
         if y is not None:
-            known = encode_labels(y, classes)[1]
-        else:
-            known = np.arange(n_columns) if classes is None else check_classes(classes)
-        if len(known) != n_columns:
-            raise ValueError(
-                f"prevalences has {n_columns} columns, but there are {len(known)} classes"
-            )
-        return known
+            return encode_labels(y, classes)[1]
+        return None if classes is None else check_classes(classes)
 
     def _pool_size(self, y: ArrayLike | None) -> int:
         if y is not None:

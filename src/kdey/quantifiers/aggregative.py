@@ -30,8 +30,10 @@ from kdey._support.device import choose_device, device_name, on_gpu, on_host, po
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_weights
 from kdey.bags import Array, Bags, BagsLike
+from kdey.class_columns import in_class_order
 from kdey.gpu import device_solver
 from kdey.intervals import Estimates, FittedModel, IntervalOptions, estimate_points
+from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
@@ -135,7 +137,9 @@ class RowQuantifier(BaseQuantifier):
             prevalences = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
         else:
             shape = (len(bags), len(self.classes_))
-            repeated = np.broadcast_to(np.asarray(prevalence, dtype=np.float64), shape)
+            ordered = in_class_order(prevalence, self.classes_, "prevalence")
+            values = np.asarray(refuse_masked(ordered, "prevalence"), dtype=np.float64)
+            repeated = np.broadcast_to(values, shape)
             prevalences = np.asarray(
                 check_posteriors(repeated, name="prevalence"), dtype=np.float64
             )
@@ -155,7 +159,7 @@ class FeatureQuantifier(RowQuantifier):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         """
-        points = validate_data(self, X, dtype=np.float64)
+        points = validate_data(self, refuse_masked(X, "X"), dtype=np.float64)
         codes = self._start_fit(y)
         check_consistent_length(points, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
@@ -163,7 +167,7 @@ class FeatureQuantifier(RowQuantifier):
         return self._fit_rows(self.training_)
 
     def _check_points(self, X: Any) -> None:
-        validate_data(self, X, reset=False, dtype=np.float64)
+        validate_data(self, refuse_masked(X, "X"), reset=False, dtype=np.float64)
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
         points: NDArray[Any] = check_array(pool.X, dtype=np.float64)
@@ -224,7 +228,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             Used by the classifier, if it accepts weights, and by the templates.
         """
         self.stages()  # raises for invalid parameters before any work
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         stage = self._classifier_stage()
@@ -234,7 +238,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
         self.stages()
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         self._start_fit(y)
         return self._fit_from_stage(stage)
 
@@ -265,16 +269,16 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
         Parameters
         ----------
-        posteriors : array-like of shape (n, k)
+        posteriors : array-like or data frame of shape (n, k)
             Posteriors of labelled instances by a classifier that was not fitted on them, one
-            column per class in sorted order.
+            column per class in sorted order; the columns of a data frame are matched by name.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         classes : array-like of shape (k,), optional
             The classes, sorted; by default the labels that occur in ``y``.
         """
         codes = self._start_fit(y, classes)
-        p = check_posteriors(posteriors, len(self.classes_))
+        p = check_posteriors(posteriors, classes=self.classes_)
         check_consistent_length(p, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         self._forget_classifier()
@@ -313,7 +317,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
         device = self._device(posteriors)
-        return posteriors_on(posteriors, len(self.classes_), device)
+        return posteriors_on(posteriors, self.classes_, device)
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
@@ -337,5 +341,5 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         bags : see :meth:`solve`
         """
         check_is_fitted(self, "classes_")
-        p = check_posteriors(posteriors, len(self.classes_))
+        p = check_posteriors(posteriors, classes=self.classes_)
         return self._divergence_at(p, checked_bags(bags, len(p)), prevalence)

@@ -23,6 +23,7 @@ from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.fitted import fitted_stages
 from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
+from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
 from kdey.rows.interface import RowSpec, TuningRecord
@@ -340,8 +341,12 @@ class BaseQuantifier(BaseEstimator):
         solve = self._on_pool(pool)
         return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
 
+    def _check_training_points(self, X: Any) -> None:
+        """Store the number and the names of the features, or raise if ``X`` is masked."""
+        validate_data(self, refuse_masked(X, "X"), skip_check_array=True)
+
     def _check_points(self, X: Any) -> None:
-        if _num_samples(X) == 0:
+        if _num_samples(refuse_masked(X, "X")) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
         if getattr(X, "ndim", 2) == 1 and self.n_features is not None:
             raise ValueError(
@@ -405,7 +410,7 @@ class PosteriorsMixin(BaseQuantifier):
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
         """Return posteriors in the form that is solved: an array, or a tensor on the device."""
-        return check_posteriors(posteriors, len(self.classes_))
+        return check_posteriors(posteriors, classes=self.classes_)
 
     def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """As :meth:`BaseQuantifier.predict`, from the posteriors of the bag, shape (m, k)."""
@@ -436,7 +441,7 @@ class PosteriorsMixin(BaseQuantifier):
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
         check_is_fitted(self, "classes_")
-        p = check_posteriors(posteriors, len(self.classes_))
+        p = check_posteriors(posteriors, classes=self.classes_)
         checked = checked_bags(bags, len(p), sample_weight)
         estimates = self._estimates_from(p, checked, interval_options, clusters)
         if check_fit:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from kdey._support.validation import check_weights
 from kdey.matching import Mean, exact_solution
@@ -99,7 +99,7 @@ class TrainingPrevalence(BaseQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Count the labels ``y`` of shape (n,), weighted by ``sample_weight`` if given."""
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         if sample_weight is not None:

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from kdey._support.threads import run_jobs
-from kdey._support.validation import check_choice
+from kdey._support.validation import check_choice, check_weights
 from kdey.bags import Array, Bags
 from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
+from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.simplex import check_posteriors, sample_uniform
 from kdey.solvers.solution import Solution
 
@@ -93,9 +93,10 @@ class Ensemble(WrapperQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the training bags and fit one clone of the quantifier on each."""
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
-        check_consistent_length(X, codes, sample_weight)
+        check_consistent_length(X, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         draws = self._draw(codes)
         X = indexable(X)[0]
         self.quantifiers_ = run_jobs(
@@ -105,7 +106,7 @@ class Ensemble(WrapperQuantifier):
                     clone(self.quantifier),
                     X,
                     self.classes_[codes],
-                    sample_weight,
+                    weights,
                     draw,
                 )
                 for draw in draws
@@ -119,10 +120,11 @@ class Ensemble(WrapperQuantifier):
         self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Draw the training bags from posteriors of shape (n, k) and fit a clone on each."""
+        self._check_takes_posteriors()
         codes = self._start_fit(y)
-        p = check_posteriors(posteriors, len(self.classes_))
-        check_consistent_length(p, codes, sample_weight)
-        w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        p = check_posteriors(posteriors, classes=self.classes_)
+        check_consistent_length(p, codes)
+        w = None if sample_weight is None else check_weights(sample_weight, len(codes))
         self.quantifiers_ = [
             clone(self.quantifier).fit_posteriors(
                 p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
@@ -162,10 +164,11 @@ class Ensemble(WrapperQuantifier):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = [member.on_pool(pool) for member in self.quantifiers_]
+        solvers = [as_quantifier(q, self.classes_).on_pool(pool) for q in self.quantifiers_]
         return lambda bags: self._combine([solve(bags) for solve in solvers])
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        self._check_takes_posteriors()
         return self._combine(
             [member.solve_posteriors(posteriors, bags) for member in self.quantifiers_]
         )
@@ -198,10 +201,9 @@ def _fit_member(
     quantifier: QuantifierLike,
     X: Any,
     y: NDArray[Any],
-    sample_weight: ArrayLike | None,
+    sample_weight: Array | None,
     draw: Indices,
 ) -> Any:
-    extra = {}
-    if sample_weight is not None:
-        extra["sample_weight"] = np.asarray(sample_weight, dtype=np.float64)[draw]
-    return quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+    extra = {} if sample_weight is None else {"sample_weight": sample_weight[draw]}
+    quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+    return quantifier

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from kdey.bags import Bags
+from kdey.class_columns import in_class_order
+from kdey.labels import training_labels
+from kdey.masks import refuse_masked
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, PosteriorsMixin
 from kdey.solvers.solution import Solution
 
@@ -27,44 +31,64 @@ class QuantifierLike(Protocol):
 
 
 class ForeignQuantifier(BaseQuantifier):
-    """Adapter for objects with ``classes_`` and ``predict_bags(X, bags)`` or ``predict(X)``.
+    """Adapter for objects with ``predict_bags(X, bags)`` or ``predict(X)``.
 
-    There are no certificates: gaps are NaN, and finite answers count as converged.
+    There are no certificates: gaps are NaN, and finite answers count as converged. Answers with
+    names (series of pandas, data frames) are matched with the classes by name.
 
     Parameters
     ----------
     quantifier : object
         Not cloned; ``fit`` fits it in place.
+    classes : array-like of shape (k,), optional
+        The labels of its prevalences, in their order, if it has no ``classes_``; by default the
+        sorted labels of ``fit``.
     """
 
-    def __init__(self, quantifier: Any) -> None:
+    def __init__(self, quantifier: Any, classes: ArrayLike | None = None) -> None:
         self.quantifier = quantifier
+        self.classes = classes
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the quantifier inside."""
         extra = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.quantifier.fit(X, y, **extra)
+        self._training_classes = training_labels(y, self.classes)[1]
         return self
 
     @property
     def classes_(self) -> Any:  # type: ignore[override]
-        """The classes of the quantifier inside."""
-        return self.quantifier.classes_
+        """The classes of the quantifier inside, or the labels that it was fitted on."""
+        fallback = vars(self).get("_training_classes", self.classes)
+        classes = getattr(self.quantifier, "classes_", fallback)
+        if classes is None:
+            raise AttributeError(
+                f"{type(self.quantifier).__name__} has no classes_: fit it first, and if it never "
+                "has them, set them to the sorted labels in fit"
+            )
+        return np.asarray(classes)
 
-    def on_pool(self, pool: PoolWork) -> BagSolver:
-        """Return the map from bags to solutions, which have prevalences only."""
+    def _check_points(self, X: Any) -> None:
+        """Leave the check of features to the quantifier inside, which knows its training data."""
+        refuse_masked(X, "X")
+
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
         return lambda bags: self._solve(pool.X, bags)
 
     def _solve(self, X: Any, bags: Bags) -> Solution:
-        name = type(self.quantifier).__name__
+        name, classes = type(self.quantifier).__name__, self.classes_
         if hasattr(self.quantifier, "predict_bags"):
             answers = self.quantifier.predict_bags(X, bags)
-        elif bags.weights is not None:
-            raise ValueError(f"{name} has no predict_bags for weighted bags")
+            prevalence = in_class_order(answers, classes, f"{name}.predict_bags(X, bags)")
         else:
-            answers = [self.quantifier.predict(_safe_indexing(X, bag)) for bag in bags]
-        prevalence = np.asarray(answers, dtype=np.float64)
-        expected = (len(bags), len(self.classes_))
+            prevalence = [
+                in_class_order(
+                    self.quantifier.predict(_safe_indexing(X, bag)), classes, f"{name}.predict(X)"
+                )
+                for bag in _repeated(bags, name)
+            ]
+        prevalence = np.asarray(prevalence, dtype=np.float64)
+        expected = (len(bags), len(classes))
         if prevalence.shape != expected:
             raise ValueError(
                 f"{name} must return prevalences of shape {expected}, got {prevalence.shape}"
@@ -74,9 +98,46 @@ class ForeignQuantifier(BaseQuantifier):
         return Solution(prevalence, unknown, unknown, np.zeros(len(bags), np.int64), finite)
 
 
-def as_quantifier(quantifier: QuantifierLike) -> BaseQuantifier:
-    """Return a quantifier of kdey unchanged, and any other object wrapped."""
-    return quantifier if isinstance(quantifier, BaseQuantifier) else ForeignQuantifier(quantifier)
+def _repeated(bags: Bags, name: str) -> Iterator[NDArray[np.int64]]:
+    """Yield the positions of each bag, repeated as often as their weights say."""
+    for number, bag in enumerate(bags):
+        weights = bags.bag_weights(number)
+        counts = np.rint(weights)
+        # Counts of a bootstrap have been multiplied and divided by the size of the bag.
+        if not np.allclose(weights, counts, rtol=1e-9, atol=1e-9):
+            raise ValueError(
+                f"{name} has no predict_bags for weighted bags, and weights that are no whole "
+                "numbers cannot be counts of repeated instances"
+            )
+        yield np.repeat(bag, counts.astype(np.int64))
+
+
+def as_quantifier(quantifier: QuantifierLike, classes: ArrayLike | None = None) -> BaseQuantifier:
+    """Return a quantifier of kdey unchanged, and any other object wrapped.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+    classes : array-like of shape (k,), optional
+        The labels that it was fitted on, for objects without ``classes_``.
+    """
+    if isinstance(quantifier, BaseQuantifier):
+        return quantifier
+    return ForeignQuantifier(quantifier, classes)
+
+
+def check_is_quantifier(quantifier: Any) -> None:
+    """Raise TypeError unless ``quantifier`` is an instance with ``fit`` and ``predict``."""
+    if isinstance(quantifier, type):
+        name = quantifier.__name__
+        raise TypeError(f"quantifier must be an instance, got the class {name}: pass {name}(...)")
+    needed = ("fit", "predict", "get_params", "set_params")
+    absent = [name for name in needed if not callable(getattr(quantifier, name, None))]
+    if absent:
+        raise TypeError(
+            f"quantifier must have {', '.join(needed)}, but {quantifier!r:.60} has no "
+            f"{', '.join(absent)}; get_params and set_params come with sklearn.base.BaseEstimator"
+        )
 
 
 class WrapperQuantifier(PosteriorsMixin):
@@ -87,6 +148,18 @@ class WrapperQuantifier(PosteriorsMixin):
     def inner_estimator(self) -> Any:
         """Return the quantifier that X is passed to."""
         return self.quantifier
+
+    def _check_takes_posteriors(self) -> None:
+        """Raise TypeError unless the quantifier inside works on posteriors."""
+        if not self.takes_posteriors:
+            raise TypeError(
+                f"quantifier={type(self.quantifier).__name__}() works on features, not on "
+                "posteriors: use fit and predict"
+            )
+
+    def _check_training_points(self, X: Any) -> None:
+        check_is_quantifier(self.quantifier)
+        super()._check_training_points(X)
 
     @property
     def takes_posteriors(self) -> bool:

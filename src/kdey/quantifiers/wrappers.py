@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice
@@ -23,7 +23,7 @@ from kdey.quantifiers.base import (
     PoolWork,
     unfitted_on_failure,
 )
-from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
+from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
@@ -66,7 +66,7 @@ class Median(WrapperQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier per setting."""
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         self._start_fit(y)
         members = self._members()
         self.quantifiers_ = run_jobs(
@@ -79,6 +79,7 @@ class Median(WrapperQuantifier):
         self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit one clone per setting on posteriors of shape (n, k)."""
+        self._check_takes_posteriors()
         self._start_fit(y)
         self.quantifiers_ = [
             member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
@@ -92,10 +93,11 @@ class Median(WrapperQuantifier):
         return [clone(self.quantifier).set_params(**setting) for setting in settings]
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = [member.on_pool(pool) for member in self.quantifiers_]
+        solvers = [as_quantifier(q, self.classes_).on_pool(pool) for q in self.quantifiers_]
         return lambda bags: median_solution([solve(bags) for solve in solvers])
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
+        self._check_takes_posteriors()
         return median_solution(
             [member.solve_posteriors(posteriors, bags) for member in self.quantifiers_]
         )
@@ -142,7 +144,7 @@ class OneVsAll(WrapperQuantifier):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier (and its classifier) per class."""
         self._check_normalisation()
-        validate_data(self, X, skip_check_array=True)
+        self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         self.quantifiers_ = run_jobs(
@@ -162,7 +164,7 @@ class OneVsAll(WrapperQuantifier):
         self._check_normalisation()
         self._check_takes_posteriors()
         codes = self._start_fit(y)
-        p = check_posteriors(posteriors, len(self.classes_))
+        p = check_posteriors(posteriors, classes=self.classes_)
         check_consistent_length(p, codes)
         self.quantifiers_ = [
             clone(self.quantifier).fit_posteriors(
@@ -182,7 +184,7 @@ class OneVsAll(WrapperQuantifier):
         )
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = [quantifier.on_pool(pool) for quantifier in self.quantifiers_]
+        solvers = [as_quantifier(q, [False, True]).on_pool(pool) for q in self.quantifiers_]
         return lambda bags: self._combine([solve(bags) for solve in solvers])
 
     def _combine(self, parts: list[Solution]) -> Solution:
@@ -205,13 +207,6 @@ class OneVsAll(WrapperQuantifier):
         converged = np.all([part.converged for part in parts], axis=0) & ~empty
         return Solution(prevalence, unknown, unknown, n_iter, converged)
 
-    def _check_takes_posteriors(self) -> None:
-        if not self.takes_posteriors:
-            raise TypeError(
-                f"quantifier={type(self.quantifier).__name__}() works on features, not on "
-                "posteriors: use fit and predict"
-            )
-
     def _check_normalisation(self) -> None:
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
 
@@ -220,7 +215,8 @@ def _fit_member(
     quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return quantifier.fit(X, y, **extra)
+    quantifier.fit(X, y, **extra)
+    return quantifier
 
 
 def _one_against_rest(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:

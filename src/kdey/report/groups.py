@@ -15,6 +15,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from kdey.class_columns import in_class_order
 from kdey.intervals import Estimate
 
 #: P-values up to this are called a poor fit.
@@ -80,7 +81,9 @@ def number(value: Any) -> float | None:
 def estimate_rows(estimate: Estimate, truth: ArrayLike | None = None) -> tuple[ClassRow, ...]:
     """Return the rows of an estimate, with the shares of known labels beside them if given."""
     columns = estimate.columns()
-    known: Iterable[Any] = [None] * len(estimate.classes) if truth is None else list(truth)  # type: ignore[arg-type]
+    known: Iterable[Any] = [None] * len(estimate.classes)
+    if truth is not None:
+        known = list(in_class_order(truth, estimate.classes, "truth"))
     parts = (columns[name] for name in ("estimate", "low", "high"))
     compared = (columns["classify_and_count"], columns["training_prevalence"], known)
     return tuple(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from kdey._support.files import write_whole
 from kdey.bags import Array
+from kdey.class_columns import in_class_order
 from kdey.diagnostics import FitCheck, check_fit
 from kdey.intervals import Estimate, Estimates
 from kdey.quantifiers.aggregative import RowQuantifier
@@ -144,6 +145,8 @@ def make_report(
         raise ValueError("a report needs an estimate or groups")
     shares = None
     if truth is not None:
+        if estimate is not None:
+            truth = in_class_order(truth, estimate.classes, "truth")
         try:
             shares = np.asarray(truth, dtype=np.float64)
         except (TypeError, ValueError) as error:

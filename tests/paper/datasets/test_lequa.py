@@ -110,6 +110,25 @@ def test_a_quantifier_runs_on_the_pool(tmp_path: Path) -> None:
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
+def test_bags_with_features_in_another_order_are_refused(tmp_path: Path) -> None:
+    lequa = make_lequa(d=3)
+    head, *rest = lequa.texts["dev_samples/1.txt"].splitlines()
+    assert head == "0,1,2"
+    changed(lequa, "dev_samples/1.txt", "\n".join(["2,1,0", *rest])).write(tmp_path)
+    bags = load_lequa("T1A", tmp_path).validation
+    bags.bag(0)
+    with pytest.raises(ValueError, match=r"dev_samples/1\.txt, line 1: .* another order"):
+        bags.bag(1)
+
+
+def test_bags_with_other_names_of_features_are_read(tmp_path: Path) -> None:
+    lequa = make_lequa(d=3)
+    _, *rest = lequa.texts["dev_samples/1.txt"].splitlines()
+    changed(lequa, "dev_samples/1.txt", "\n".join(["x,y,z", *rest])).write(tmp_path)
+    bag = load_lequa("T1A", tmp_path).validation.bag(1)
+    np.testing.assert_array_equal(bag, lequa.bags["dev"][1])
+
+
 def test_prevalences_may_come_in_any_order(tmp_path: Path) -> None:
     lequa = make_lequa()
     head, *rest = lequa.texts["dev_prevalences.txt"].splitlines()
@@ -119,6 +138,8 @@ def test_prevalences_may_come_in_any_order(tmp_path: Path) -> None:
 
 
 PREVALENCES = {
+    "id,1,0\n0,0.5,0.5\n1,0.5,0.5\n2,1,0\n3,1,0\n": "line 1: .* are 1, 0, expected .* 0, 1",
+    "id,1,2\n0,0.5,0.5\n1,0.5,0.5\n2,1,0\n3,1,0\n": "line 1: .* are 1, 2, expected .* 0, 1",
     "id,0,1\n0,0.5,0.5\n1,0.5,0.4\n2,1,0\n3,1,0\n": "line 3: .* do not sum to one",
     "id,0,1\n0,0.5,0.5\n1,1.5,-0.5\n2,1,0\n3,1,0\n": "line 3: the prevalences are negative",
     "id,0,1,2\n0,0.5,0.5,0\n": "line 1: 4 columns, expected 3",

@@ -67,12 +67,10 @@ def load_lequa(task: str, data_dir: PathLike | None = None) -> Bagged:
     ):
         if needed not in files.places:
             raise FileNotFoundError(missing(entry, file, directories))
-    train = _training(files)
+    train, features = _training(files)
     classes = np.unique(train.y)
     source = f"LeQua 2022, task {task}, {home(entry).page}"
-    validation, test = (
-        _bags(files, part, train.X.shape[1], len(classes)) for part in ("dev", "test")
-    )
+    validation, test = (_bags(files, part, features, classes) for part in ("dev", "test"))
     notes = (f"{len(validation)} development and {len(test)} test bags as given; not scaled",)
     return Bagged(task, train, validation, test, classes, source, notes)
 
@@ -92,21 +90,26 @@ def _archive(folder: Path, file: DataFile) -> Path:
     return folder / file.path.rpartition("/")[2]
 
 
-def _training(files: Tree) -> Part:
+def _training(files: Tree) -> tuple[Part, tuple[str, ...]]:
+    """Return the training data and the names of the features."""
     with files.open() as read:
-        rows = read_numbers(read("training_data.txt"), files.where("training_data.txt"))
+        content = read("training_data.txt")
+    rows = read_numbers(content, files.where("training_data.txt"))
     labels = rows[:, 0]
     if (labels != np.floor(labels)).any():
         line = int(np.argmax(labels != np.floor(labels))) + 2
         where = files.where("training_data.txt")
         raise ValueError(f"{where}, line {line}: the label (first column) is not an integer")
-    return Part(np.ascontiguousarray(rows[:, 1:]), labels.astype(np.int64))
+    part = Part(np.ascontiguousarray(rows[:, 1:]), labels.astype(np.int64))
+    return part, tuple(_header(content)[1:])
 
 
-def _bags(files: Tree, part: str, n_features: int, n_classes: int) -> BagFiles:
+def _bags(
+    files: Tree, part: str, features: tuple[str, ...], classes: NDArray[np.int64]
+) -> BagFiles:
     name = f"{part}_prevalences.txt"
     with files.open() as read:
-        prevalences = read_prevalences(read(name), files.where(name), n_classes)
+        prevalences = read_prevalences(read(name), files.where(name), classes)
     folder = f"{part}_samples/"
     present = {path.removeprefix(folder) for path in files.places if path.startswith(folder)}
     listed = {f"{number}.txt" for number in range(len(prevalences))}
@@ -117,7 +120,7 @@ def _bags(files: Tree, part: str, n_features: int, n_classes: int) -> BagFiles:
             f"{files.where(name)}: {len(prevalences)} lines, but {len(present)} bags in {folder}; "
             f"the file {fault} {folder}{first}"
         )
-    return BagFiles(files, folder + "{}.txt", n_features, prevalences)
+    return BagFiles(files, folder + "{}.txt", len(features), prevalences, features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +134,16 @@ class BagFiles:
         Name of a bag's file, ``"dev_samples/{}.txt"``.
     n_features : int
     prevalences : float64 array of shape (n_bags, k)
+    features : tuple of str
+        Names of the features in the training data; empty if unknown. A bag that has the same
+        names in another order is refused.
     """
 
     files: Tree
     pattern: str
     n_features: int
     prevalences: Array
+    features: tuple[str, ...] = ()
 
     @property
     def shares_pool(self) -> bool:
@@ -194,7 +201,15 @@ class BagFiles:
 
     def _read(self, read: Reader, number: int) -> Array:
         name = self.pattern.format(number)
-        return read_numbers(read(name), self.files.where(name), self.n_features)
+        content, where = read(name), self.files.where(name)
+        rows = read_numbers(content, where, self.n_features)
+        columns = _header(content)
+        if columns != list(self.features) and sorted(columns) == sorted(self.features):
+            raise ValueError(
+                f"{where}, line 1: the features have the names of those in training_data.txt, but "
+                "another order"
+            )
+        return rows
 
 
 def _make_room(rows: Any, bag: Any, filled: int, left: int) -> Any:
@@ -261,18 +276,29 @@ def _is_finite(cell: str) -> bool:
         return False
 
 
-def read_prevalences(data: bytes, where: str, n_classes: int) -> Array:
+def _header(data: bytes) -> list[str]:
+    """Return the cells of the first line of a file that has been read."""
+    return [cell.strip().strip('"') for cell in data.splitlines()[0].decode("ascii").split(",")]
+
+
+def read_prevalences(data: bytes, where: str, classes: NDArray[np.int64]) -> Array:
     """Return prevalences, shape (n_bags, k), in the order of the bags' numbers.
 
     Parameters
     ----------
     data : bytes
-        Number of the bag, then one column per class.
+        Number of the bag, then one column per class, named after the classes in their order.
     where : str
         Name of the file, for messages.
-    n_classes : int
+    classes : int64 array of shape (k,)
     """
-    rows = read_numbers(data, where, n_classes + 1)
+    rows = read_numbers(data, where, len(classes) + 1)
+    names, expected = _header(data)[1:], [str(label) for label in classes.tolist()]
+    if names != expected:
+        raise ValueError(
+            f"{where}, line 1: the columns after the first are {', '.join(names)}, expected the "
+            f"classes of the training data in their order: {', '.join(expected)}"
+        )
     numbers, prevalences = rows[:, 0], rows[:, 1:]
     _refuse(
         (prevalences < 0).any(axis=1) | (np.abs(prevalences.sum(axis=1) - 1) > SUM_TOLERANCE),
