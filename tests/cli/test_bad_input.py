@@ -124,7 +124,7 @@ def test_other_files(tmp_path: Path, model: Path) -> None:
     refused("estimate", model, cut, says=("cut.parquet: ", "Parquet"))
     latin = tmp_path / "latin.csv"
     latin.write_bytes("length,width,colour\n1,2,gr\xfcn\n".encode("latin-1"))
-    refused("estimate", model, latin, says=("latin.csv: ", "UTF8"))
+    refused("estimate", model, latin, "--encoding", "utf-8", says=("latin.csv: ", "not utf-8"))
 
 
 def test_missing_columns_are_named(estimating: Any) -> None:

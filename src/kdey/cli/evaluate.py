@@ -94,7 +94,7 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     if layout is None or not layout.features:
         raise TableError(f"{options['model']}: the model was not fitted on features of a table")
     file = TableFile.open(table)
-    frame = file.read(list(layout.texts or {}))
+    frame = file.read()
     try:
         require(frame, layout.features)
         usable = usable_rows(frame, layout.features, options["missing"])

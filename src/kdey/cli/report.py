@@ -112,11 +112,9 @@ def _read(
     from kdey import load
     from kdey.groups import BatchReader, GroupKeys, GroupSettings, Scorer
     from kdey.tables.files import TableError
-    from kdey.tables.layout import TableLayout
 
     quantifier = load(model)
-    layout = TableLayout.of(quantifier)
-    frame = file.read(() if layout is None else list(layout.texts or {}))
+    frame = file.read(grouping.names)
     score_columns = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
         scorer = Scorer.of(quantifier, score_columns, options["missing"], check_fit=True)

@@ -187,7 +187,7 @@ def estimate_file(
     scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
     _check_posteriors_alone(scorer, file)
     reader = BatchReader(scorer, grouping, label=None if layout is None else layout.label)
-    frames = file.batches(reader.columns, () if layout is None else list(layout.texts or {}))
+    frames = file.batches(reader.columns, grouping.names)
     try:
         scored = score_table(reader, frames, GroupStream(), on_batch)
     except TableError:
