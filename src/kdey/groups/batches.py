@@ -109,8 +109,8 @@ class BatchReader:
         first : int
             Number of the frame's first row, for messages.
         """
-        key_columns = self.grouping.keys(frame)
-        codes = keys.encode([key_columns[name].to_list() for name in keys.names], len(frame))
+        key_columns = self.grouping.keys(frame, first)
+        codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
         rows, usable = self.scorer.score(frame, self._no_features, first)
         if self.label is not None and self.label in frame.columns:
             labels_seen(frame, self.label, self.scorer.quantifier.classes_, first)  # or raises
@@ -293,6 +293,7 @@ def score_table(
     frames: Iterable[Frame],
     stream: GroupStream,
     on_batch: OnRows | None = None,
+    first: int = 1,
 ) -> ScoredTable:
     """Score the frames of a table one after another and collect their rows.
 
@@ -304,8 +305,10 @@ def score_table(
         Empty.
     on_batch : callable, optional
         Called after each frame with the number of its rows.
+    first : int
+        Number of the first row, for messages.
     """
-    keys, first = GroupKeys(reader.grouping.names), 1
+    keys = GroupKeys(reader.grouping.names)
     first_keys: Frame | None = None
     for frame in frames:
         batch = reader.batch(frame, keys, first)

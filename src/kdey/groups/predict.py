@@ -13,7 +13,7 @@ with group numbers become answers (``estimate.py``), and answers a table beside 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ def predict_groups(
     scores: Sequence[str] | None = None,
     time: str | None = None,
     every: str | None = None,
+    date_format: str = "auto",
+    key_types: Mapping[str, str] | None = None,
     wide: bool = False,
     missing: str = "drop",
     min_size: int = 10,
@@ -71,6 +73,11 @@ def predict_groups(
         One more key, the last.
     every : str, optional
         Period that times are cut down to: "1d", "1w" (from Monday), "1mo", "1q", "1y", "6h".
+    date_format : str
+        How dates that are written as text are read, in the notation of strftime ("%d.%m.%Y").
+        "auto": ISO 8601, or day, month and year where the column shows which comes first.
+    key_types : mapping from names of key columns to {"integer", "text"}, optional
+        Keys to turn into whole numbers, or into texts.
     wide : bool
         One row per group, with columns ``estimate[c]``, ``low[c]``, ... for every class c.
     missing : {"drop", "error"}
@@ -112,6 +119,8 @@ def predict_groups(
         scores=scores,
         time=time,
         every=every,
+        date_format=date_format,
+        key_types=key_types,
         wide=wide,
         missing=missing,
         min_size=min_size,
@@ -149,7 +158,7 @@ def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupReque
         raise ValueError("frame has no rows")
     settings = request.settings
     scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
-    reader = BatchReader(scorer, request.grouping)
+    reader = BatchReader(scorer, request.grouping.settled([table]))
     scored = score_table(reader, [table], GroupStream(memory=None))
     answers = scored.stream.answers(quantifier, len(scored.keys), settings)
     return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
@@ -184,18 +193,28 @@ def estimate_file(
     """
     request = GroupRequest(grouping, settings, scores, missing)
     layout = TableLayout.of(quantifier)
-    scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
+    scorer = Scorer.of(
+        quantifier, request.scores, request.missing, settings.check_fit, file.decimal
+    )
     _check_posteriors_alone(scorer, file)
-    reader = BatchReader(scorer, grouping, label=None if layout is None else layout.label)
-    frames = file.batches(reader.columns, grouping.names)
     try:
-        scored = score_table(reader, frames, GroupStream(), on_batch)
+        settled = _settled(grouping, file)
+        reader = BatchReader(scorer, settled, label=None if layout is None else layout.label)
+        frames = file.batches(reader.columns, grouping.by)
+        scored = score_table(reader, frames, GroupStream(), on_batch, file.first_row)
     except TableError:
         raise
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
     answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
     return FileGroups(scored.keys, answers, key_types(scored.first_keys))
+
+
+def _settled(grouping: Grouping, file: TableFile) -> Grouping:
+    """Return the grouping that knows how the file writes its times; looks at that column alone."""
+    if grouping.time is None:
+        return grouping
+    return grouping.settled(file.batches([grouping.time]), file.first_row)
 
 
 def _check_posteriors_alone(scorer: Scorer, file: TableFile) -> None:
@@ -265,7 +284,7 @@ def _predict_partitions(
     head, answers = _sum_partitions(quantifier, source, request)
     key_rows = nw.from_native(head.keys, eager_only=True)
     keys = GroupKeys(request.grouping.names)
-    keys.encode([key_rows[name].to_list() for name in keys.names], len(head.values))
+    keys.encode([key_rows[name] for name in keys.names], len(head.values))
     return answer_table(key_rows, keys.order(), answers, request.wide)
 
 
