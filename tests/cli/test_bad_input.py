@@ -133,17 +133,17 @@ def test_missing_columns_are_named(estimating: Any) -> None:
 
 def test_text_where_training_had_numbers(estimating: Any) -> None:
     table = changed(without(rows(), "kind"), 9, width="wide")
-    estimating(table, says=("'width' must hold numbers, but row 9 has 'wide'",))
+    estimating(table, says=("'width' must hold numbers, but row 10 has 'wide'",))
 
 
 def test_missing_values(estimating: Any) -> None:
     table = changed(without(rows(), "kind"), 9, colour="")
-    estimating(table, says=("'colour' has no value in row 9",))
+    estimating(table, says=("'colour' has no value in row 10",))
 
 
 def test_classes_that_training_lacks(estimating: Any, tmp_path: Path, model: Path) -> None:
     table = changed(rows(), 5, kind="ugly")
-    estimating(table, says=("'kind' has the class 'ugly' in row 5, which training lacks",))
+    estimating(table, says=("'kind' has the class 'ugly' in row 6, which training lacks",))
     path = write(tmp_path / "t.csv", table)
     rest = ("--label", "kind", "--model", model)
     refused("evaluate", path, *rest, says=("t.csv: ", "'ugly' in row 5"))
@@ -158,11 +158,11 @@ def test_keys_and_periods(estimating: Any) -> None:
 def test_scores(tmp_path: Path, model: Path) -> None:
     good = [{"bad": 0.25, "good": 0.75}] * 20
     cases = (
-        (changed(good, 3, bad="nan"), "'bad' has no value in row 3"),
-        (changed(good, 3, bad=""), "'bad' has no value in row 3"),
-        (changed(good, 3, bad=0.5), "row 3 has scores that sum to 1.25"),
-        (changed(good, 3, bad=-0.25, good=1.25), "row 3 has a negative score"),
-        (changed(good, 3, bad="many"), "'bad' must hold numbers, but row 3 has 'many'"),
+        (changed(good, 3, bad="nan"), "'bad' has no value in row 4"),
+        (changed(good, 3, bad=""), "'bad' has no value in row 4"),
+        (changed(good, 3, bad=0.5), "row 4 has scores that sum to 1.25"),
+        (changed(good, 3, bad=-0.25, good=1.25), "row 4 has a negative score"),
+        (changed(good, 3, bad="many"), "'bad' must hold numbers, but row 4 has 'many'"),
     )
     for table, message in cases:
         path = write(tmp_path / "s.csv", table)

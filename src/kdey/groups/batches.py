@@ -293,7 +293,7 @@ def score_table(
     frames: Iterable[Frame],
     stream: GroupStream,
     on_batch: OnRows | None = None,
-    first: int = 1,
+    first_row: int = 1,
 ) -> ScoredTable:
     """Score the frames of a table one after another and collect their rows.
 
@@ -305,10 +305,10 @@ def score_table(
         Empty.
     on_batch : callable, optional
         Called after each frame with the number of its rows.
-    first : int
-        Number of the first row, for messages.
+    first_row : int
+        Number of the table's first row, for messages.
     """
-    keys = GroupKeys(reader.grouping.names)
+    keys, first = GroupKeys(reader.grouping.names), first_row
     first_keys: Frame | None = None
     for frame in frames:
         batch = reader.batch(frame, keys, first)
