@@ -55,9 +55,12 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
     from kdey import load
     from kdey._support.progress import progress
     from kdey.groups import GroupSettings, estimate_file
+    from kdey.groups.answers import check_key_names
     from kdey.intervals import IntervalOptions
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
+    grouping = grouping_of(options)
+    check_key_names(grouping.names, quantifier.classes_, options["wide"])
     limits = IntervalOptions(options["confidence"], options["target"])
     check = options["check_fit"] or options["fail_on_misfit"]
     settings = GroupSettings(limits, options["min_size"], check, options["level"])
@@ -67,7 +70,7 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
         return estimate_file(
             quantifier,
             file,
-            grouping_of(options),
+            grouping,
             settings,
             scores=names(options["scores"]) or None,
             missing=options["missing"],

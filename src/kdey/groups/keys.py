@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -313,10 +314,10 @@ class GroupKeys:
             text = text_in_column(name, value)
             check_same(first.setdefault(text, value), value, name)
             text_of[token] = text
-        ranks = _category_ranks(column)
-        if ranks is not None:
+        ordered = _ordered_categories(column)
+        if ordered is not None:
             known = self._ranks.setdefault(name, {})
-            for text in ranks:
+            for text in ordered:
                 known.setdefault(text, len(known))
         return [text_of[token] for token in tokens]
 
@@ -367,22 +368,22 @@ def _values_and_tokens(column: Series | Sequence[Any], name: str) -> tuple[list[
     return values, typed_tokens(name, values)
 
 
-def _category_ranks(column: Series | Sequence[Any]) -> list[str] | None:
+def _ordered_categories(column: Series | Sequence[Any]) -> list[str] | None:
     """Return the texts of an ordered category in their order; None for other columns."""
     import narwhals as nw
 
     if not isinstance(column, nw.Series) or column.dtype not in (nw.Categorical, nw.Enum):
         return None
-    if column.dtype != nw.Enum and not _is_ordered(column):
-        return None
-    return [canonical_text(value) for value in column.cat.get_categories().to_list()]
-
-
-def _is_ordered(column: Series) -> bool:
+    # Narwhals tells neither for every library and version: the libraries are asked themselves.
     native: Any = column.to_native()
+    categories: list[Any] = []
     if column.implementation.is_pandas_like():
-        return bool(native.cat.ordered)
-    return column.implementation.is_pyarrow() and bool(native.type.ordered)
+        categories = native.cat.categories.tolist() if native.cat.ordered else []
+    elif column.implementation.is_polars():
+        categories = list(native.dtype.categories) if column.dtype == nw.Enum else []
+    elif column.implementation.is_pyarrow() and native.type.ordered and native.num_chunks:
+        categories = native.unify_dictionaries().chunk(0).dictionary.to_pylist()
+    return [canonical_text(value) for value in categories] or None
 
 
 def _ranks(values: list[Any], given: Mapping[str, int] | None) -> list[int]:
@@ -404,20 +405,11 @@ def _ranks(values: list[Any], given: Mapping[str, int] | None) -> list[int]:
 
 def _in_order(known: Mapping[str, Any]) -> list[str]:
     """Return texts in the order of their values, or as numbers where they all spell one."""
-    spelt = {text: _spelt_number(text) for text, value in known.items() if isinstance(value, str)}
+    spelt = {text: parse_number(text) for text, value in known.items() if isinstance(value, str)}
     numbers = {text: number for text, number in spelt.items() if number is not None}
-    if len(numbers) == len(known):
-        return sorted(known, key=lambda text: numbers[text])
+    if len(numbers) == len(known) and all(map(math.isfinite, numbers.values())):
+        return sorted(known, key=lambda text: (numbers[text], len(text), text))
     try:
         return sorted(known, key=lambda text: known[text])
     except TypeError:  # of several types: the texts decide
         return sorted(known, key=lambda text: (type(known[text]).__name__, text))
-
-
-def _spelt_number(text: str) -> float | int | None:
-    """Return the number of which a text is the canonical one; None: of none."""
-    number = parse_number(text)
-    if number is None or number != number:
-        return None
-    exact = int(text) if re.fullmatch(r"-?\d+", text, re.ASCII) else number
-    return exact if canonical_text(exact) == text else None

@@ -20,7 +20,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.fitted import FittedQuantifier
-from kdey.groups.answers import AnswerSheet, FileGroups, GroupAnswers, answer_table, key_types
+from kdey.groups.answers import (
+    AnswerSheet,
+    FileGroups,
+    GroupAnswers,
+    answer_table,
+    check_key_names,
+    key_types,
+)
 from kdey.groups.batches import BatchReader, GroupStream, score_table
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
 from kdey.groups.estimate import OnRows
@@ -149,13 +156,25 @@ def _is_frame_of(frame: Any, library: str) -> bool:
     return module is not None and isinstance(frame, module.DataFrame)
 
 
+def _check_names(frame: Any) -> None:
+    """Raise where the columns of a frame have names of several levels (pandas' MultiIndex)."""
+    tuples = [name for name in getattr(frame, "columns", ()) if isinstance(name, tuple)]
+    if tuples:
+        raise ValueError(
+            f"frame has columns with names of several levels, such as {tuples[0]!r}: give every "
+            "column one name, for instance '_'.join(name)"
+        )
+
+
 def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
     """Return the table of a frame in memory, the only batch."""
     import narwhals as nw
 
+    _check_names(frame)
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
+    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     settings = request.settings
     scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
     reader = BatchReader(scorer, request.grouping.settled([table]))
@@ -277,6 +296,8 @@ def _predict_partitions(
             "check_fit needs all instances of a group at once: leave it out, or take the groups "
             "in question into memory"
         )
+    _check_names(frame)
+    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     scorer = Scorer.of(quantifier, request.scores, request.missing)
     reader = PartitionReader(scorer, request.grouping, request.row_key)
     _check_columns(list(frame.columns), reader)
