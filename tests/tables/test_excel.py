@@ -157,7 +157,8 @@ def test_formulas_are_written_as_text(tmp_path: Path) -> None:
     path = tmp_path / "t.xlsx"
     path.write_bytes(table_bytes(table, "xlsx"))
     written = read(path)
-    assert written["=cmd"].to_list() == NAMES
+    # Older releases of python-calamine do not decode the escape of a carriage return.
+    assert [text.replace("_x000D_", "\r") for text in written["=cmd"].to_list()] == NAMES
     assert written["n"].to_list() == [-1.5] * len(NAMES)
     with zipfile.ZipFile(path) as archive:
         assert b"<f>" not in archive.read("xl/worksheets/sheet1.xml")
