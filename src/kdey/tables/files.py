@@ -113,6 +113,22 @@ class TableFile:
         return self.dialect.notes
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        arrow = _arrow()
+        try:
+            if self.kind == "excel":
+                names = self._sheet.table.column_names
+            elif self.kind == "parquet":
+                names = self._parquet().schema_arrow.names
+            else:
+                names = self._csv_names()
+        except (arrow.ArrowException, OSError, UnicodeError) as error:
+            raise TableError(f"{self.name}: {_one_line(error)}") from error
+        self._check(names)
+        return list(names)
+
+    @property
     def first_row(self) -> int:
         """The number of the first record, for messages.
 
