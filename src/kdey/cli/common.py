@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-OUTPUTS = ("table", "csv", "json", "parquet")
+OUTPUTS = ("table", "csv", "json", "parquet", "xlsx")
 
 
 def guarded(command: Command) -> Command:

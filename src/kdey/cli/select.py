@@ -43,8 +43,7 @@ def select(table: str, **options: Any) -> None:
     """Try settings of a method on validation bags; the best is fitted on the whole TABLE."""
     for path in (options["output"], options["model"]):
         check_output(path)
-    chosen = (options[name] for name in ("label", "features", "ignore", "missing"))
-    training = read_labelled(table, *chosen)
+    training = read_labelled(table, options)
     search = _search(training, options)
     if options["model"]:
         from kdey import save

@@ -7,8 +7,10 @@ a partition on a worker. :class:`GroupStream` collects the batches that come int
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,12 +46,15 @@ class ScoredBatch:
         Which rows have no missing score or feature.
     keys : narwhals frame of m rows
         The key columns, times cut down to their periods.
+    labels : array, or None
+        The labels of the rows that have one, where they are asked for.
     """
 
     rows: GroupRows
     codes: NDArray[np.int32]
     usable: NDArray[np.bool_]
     keys: Frame
+    labels: NDArray[Any] | None = None
 
     @property
     def usable_codes(self) -> NDArray[np.int32]:
@@ -109,12 +114,53 @@ class BatchReader:
         first : int
             Number of the frame's first row, for messages.
         """
-        key_columns = self.grouping.keys(frame)
-        codes = keys.encode([key_columns[name].to_list() for name in keys.names], len(frame))
+        key_columns = self.grouping.keys(frame, first)
+        codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
         rows, usable = self.scorer.score(frame, self._no_features, first)
+        labels = None
         if self.label is not None and self.label in frame.columns:
-            labels_seen(frame, self.label, self.scorer.quantifier.classes_, first)  # or raises
-        return ScoredBatch(rows, codes, usable, key_columns)
+            labels = labels_seen(frame, self.label, self.scorer.quantifier.classes_, first)
+        return ScoredBatch(rows, codes, usable, key_columns, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedRows:
+    """All rows of a table in this process.
+
+    Attributes
+    ----------
+    rows : ScoredRows or Instances
+        The usable rows.
+    codes : int32 array of shape (m,)
+        Number of the group of each usable row.
+    missing : int64 array of shape (n_groups,)
+        Rows of each group that are not usable.
+    """
+
+    rows: GroupRows
+    codes: NDArray[np.int32]
+    missing: Indices
+
+    def answers(
+        self,
+        quantifier: FittedQuantifier,
+        n_groups: int,
+        settings: GroupSettings,
+        on_run: OnRows | None = None,
+    ) -> GroupAnswers:
+        """Return the answers of all groups.
+
+        Parameters as in :func:`~kdey.groups.estimate.estimate_groups`.
+        """
+        return estimate_groups(
+            quantifier,
+            self.rows,
+            self.codes,
+            n_groups,
+            settings,
+            missing=self.missing,
+            on_run=on_run,
+        )
 
 
 class GroupStream:
@@ -188,17 +234,20 @@ class GroupStream:
 
         Parameters as in :func:`~kdey.groups.estimate.estimate_groups`.
         """
+        with self.collected(quantifier, n_groups) as collected:
+            return collected.answers(quantifier, n_groups, settings, on_run)
+
+    @contextmanager
+    def collected(self, quantifier: FittedQuantifier, n_groups: int) -> Iterator[CollectedRows]:
+        """Give all rows for the time of a block, and let go of them at its end."""
         nothing = np.empty(0, np.int32)
         left_out = np.bincount(
             np.concatenate([*self._codes_left_out, nothing]), minlength=n_groups
         ).astype(np.int64)
         codes = np.concatenate([*self._codes, nothing])
         self._codes.clear()
-        rows = self._rows(len(quantifier.classes_))
         try:
-            return estimate_groups(
-                quantifier, rows, codes, n_groups, settings, missing=left_out, on_run=on_run
-            )
+            yield CollectedRows(self._rows(len(quantifier.classes_)), codes, left_out)
         finally:
             self._posteriors.close()
             self._fold_posteriors.close()
@@ -281,11 +330,14 @@ class ScoredTable:
     stream : GroupStream
     first_keys : narwhals frame
         Keys of the groups of the first batch, one row each, with the types of the table.
+    label_counts : dict from labels to their numbers of rows
+        Of the rows that have a label, where labels are asked for.
     """
 
     keys: GroupKeys
     stream: GroupStream
     first_keys: Frame
+    label_counts: Mapping[Any, int] = field(default_factory=dict)
 
 
 def score_table(
@@ -293,6 +345,7 @@ def score_table(
     frames: Iterable[Frame],
     stream: GroupStream,
     on_batch: OnRows | None = None,
+    first_row: int = 1,
 ) -> ScoredTable:
     """Score the frames of a table one after another and collect their rows.
 
@@ -304,11 +357,15 @@ def score_table(
         Empty.
     on_batch : callable, optional
         Called after each frame with the number of its rows.
+    first_row : int
+        Number of the table's first row, for messages.
     """
-    keys, first = GroupKeys(reader.grouping.names), 1
+    keys, first = GroupKeys(reader.grouping.names), first_row
     first_keys: Frame | None = None
+    label_counts: Counter[Any] = Counter()
     for frame in frames:
         batch = reader.batch(frame, keys, first)
+        label_counts.update(() if batch.labels is None else batch.labels.tolist())
         stream.add(batch.rows, batch.codes, batch.usable)
         first_keys = batch.keys_of_groups() if first_keys is None else first_keys
         first += len(frame)
@@ -316,4 +373,4 @@ def score_table(
             on_batch(len(frame))
     if first_keys is None:
         raise ValueError("the table has no rows")
-    return ScoredTable(keys, stream, first_keys)
+    return ScoredTable(keys, stream, first_keys, label_counts)

@@ -13,15 +13,22 @@ with group numbers become answers (``estimate.py``), and answers a table beside 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.fitted import FittedQuantifier
-from kdey.groups.answers import AnswerSheet, FileGroups, GroupAnswers, answer_table, key_types
-from kdey.groups.batches import BatchReader, GroupStream, score_table
+from kdey.groups.answers import (
+    AnswerSheet,
+    FileGroups,
+    GroupAnswers,
+    answer_table,
+    check_key_names,
+    key_types,
+)
+from kdey.groups.batches import BatchReader, GroupStream, ScoredTable, score_table
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
 from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
@@ -41,6 +48,8 @@ def predict_groups(
     scores: Sequence[str] | None = None,
     time: str | None = None,
     every: str | None = None,
+    date_format: str = "auto",
+    key_types: Mapping[str, str] | None = None,
     wide: bool = False,
     missing: str = "drop",
     min_size: int = 10,
@@ -71,6 +80,11 @@ def predict_groups(
         One more key, the last.
     every : str, optional
         Period that times are cut down to: "1d", "1w" (from Monday), "1mo", "1q", "1y", "6h".
+    date_format : str
+        How dates that are written as text are read, in the notation of strftime ("%d.%m.%Y").
+        "auto": ISO 8601, or day, month and year where the column shows which comes first.
+    key_types : mapping from names of key columns to {"integer", "text"}, optional
+        Keys to turn into whole numbers, or into texts.
     wide : bool
         One row per group, with columns ``estimate[c]``, ``low[c]``, ... for every class c.
     missing : {"drop", "error"}
@@ -112,6 +126,8 @@ def predict_groups(
         scores=scores,
         time=time,
         every=every,
+        date_format=date_format,
+        key_types=key_types,
         wide=wide,
         missing=missing,
         min_size=min_size,
@@ -140,16 +156,28 @@ def _is_frame_of(frame: Any, library: str) -> bool:
     return module is not None and isinstance(frame, module.DataFrame)
 
 
+def _check_names(frame: Any) -> None:
+    """Raise where the columns of a frame have names of several levels (pandas' MultiIndex)."""
+    tuples = [name for name in getattr(frame, "columns", ()) if isinstance(name, tuple)]
+    if tuples:
+        raise ValueError(
+            f"frame has columns with names of several levels, such as {tuples[0]!r}: give every "
+            "column one name, for instance '_'.join(name)"
+        )
+
+
 def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
     """Return the table of a frame in memory, the only batch."""
     import narwhals as nw
 
+    _check_names(frame)
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
+    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     settings = request.settings
     scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
-    reader = BatchReader(scorer, request.grouping)
+    reader = BatchReader(scorer, request.grouping.settled([table]))
     scored = score_table(reader, [table], GroupStream(memory=None))
     answers = scored.stream.answers(quantifier, len(scored.keys), settings)
     return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
@@ -182,34 +210,72 @@ def estimate_file(
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
     """
-    request = GroupRequest(grouping, settings, scores, missing)
     layout = TableLayout.of(quantifier)
-    scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
-    _check_posteriors_alone(scorer, file)
-    reader = BatchReader(scorer, grouping, label=None if layout is None else layout.label)
-    frames = file.batches(reader.columns, () if layout is None else list(layout.texts or {}))
-    try:
-        scored = score_table(reader, frames, GroupStream(), on_batch)
-    except TableError:
-        raise
-    except ValueError as error:
-        raise TableError(f"{file.name}: {error}") from error
+    label = None if layout is None else layout.label
+    scored = score_file(
+        quantifier,
+        file,
+        GroupRequest(grouping, settings, scores, missing),
+        label=label,
+        on_batch=on_batch,
+    )
     answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
     return FileGroups(scored.keys, answers, key_types(scored.first_keys))
 
 
-def _check_posteriors_alone(scorer: Scorer, file: TableFile) -> None:
-    """Raise unless rows become posteriors: nothing else of a file is kept."""
-    if scorer.on_posteriors:
-        return
-    if scorer.quantifier.takes_posteriors:
+def score_file(
+    quantifier: FittedQuantifier,
+    file: TableFile,
+    request: GroupRequest,
+    *,
+    label: str | None = None,
+    on_batch: OnRows | None = None,
+) -> ScoredTable:
+    """Return the rows of a file, scored and numbered by group; errors name the file.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    file : TableFile
+    request : GroupRequest
+    label : name of a column of known labels, optional
+        They are counted, and must be among the classes.
+    on_batch : callable, optional
+        Called after each batch with the number of its rows.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read or used; the message begins with its name.
+    """
+    scorer = Scorer.of(
+        quantifier, request.scores, request.missing, request.settings.check_fit, file.decimal
+    )
+    if scorer.quantifier.takes_posteriors and not scorer.on_posteriors:
         raise TableError(
             f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
         )
-    raise TableError(
-        f"{file.name}: a {type(scorer.quantifier).__name__} cannot be used on files, as it has no "
-        "single classifier: use KDEyML or another method on posteriors"
-    )
+    grouping = request.grouping
+    try:
+        reader = BatchReader(scorer, _settled(grouping, file), label=label)
+        # Only posteriors are collected from several batches; other methods need the whole table.
+        frames = (
+            file.batches(reader.columns, grouping.by)
+            if scorer.on_posteriors
+            else [file.read(grouping.by)]
+        )
+        return score_table(reader, frames, GroupStream(), on_batch, file.first_row)
+    except TableError:
+        raise
+    except ValueError as error:
+        raise TableError(f"{file.name}: {error}") from error
+
+
+def _settled(grouping: Grouping, file: TableFile) -> Grouping:
+    """Return the grouping that knows how the file writes its times; looks at that column alone."""
+    if grouping.time is None:
+        return grouping
+    return grouping.settled(file.batches([grouping.time]), file.first_row)
 
 
 def predict_partitioned(
@@ -258,6 +324,8 @@ def _predict_partitions(
             "check_fit needs all instances of a group at once: leave it out, or take the groups "
             "in question into memory"
         )
+    _check_names(frame)
+    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     scorer = Scorer.of(quantifier, request.scores, request.missing)
     reader = PartitionReader(scorer, request.grouping, request.row_key)
     _check_columns(list(frame.columns), reader)
@@ -265,7 +333,7 @@ def _predict_partitions(
     head, answers = _sum_partitions(quantifier, source, request)
     key_rows = nw.from_native(head.keys, eager_only=True)
     keys = GroupKeys(request.grouping.names)
-    keys.encode([key_rows[name].to_list() for name in keys.names], len(head.values))
+    keys.encode([key_rows[name] for name in keys.names], len(head.values))
     return answer_table(key_rows, keys.order(), answers, request.wide)
 
 

@@ -151,12 +151,15 @@ class Scorer:
         What becomes of rows with a missing score or feature.
     folds : bool
         Whether the fold models that the quantifier holds score the rows too, for the fit check.
+    decimal : {".", ","}
+        Decimal mark of numbers that are written as text.
     """
 
     quantifier: FittedQuantifier
     scores: tuple[str, ...] = ()
     missing: str = "drop"
     folds: bool = False
+    decimal: str = "."
 
     @classmethod
     def of(
@@ -165,6 +168,7 @@ class Scorer:
         scores: Sequence[str] | None = None,
         missing: str = "drop",
         check_fit: bool = False,
+        decimal: str = ".",
     ) -> Scorer:
         """Return the scorer of a quantifier; ``scores`` by default those it was fitted on.
 
@@ -176,16 +180,16 @@ class Scorer:
             raise ValueError("scores must be a list of columns, one per class")
         layout = TableLayout.of(quantifier)
         if scores is None and layout is not None and layout.scores:
-            return cls(quantifier, layout.scores, missing)
+            return cls(quantifier, layout.scores, missing, decimal=decimal)
         if not scores:
-            return cls(
-                quantifier, (), missing, check_fit and quantifier.fold_classifiers is not None
-            )
+            folds = check_fit and quantifier.fold_classifiers is not None
+            return cls(quantifier, (), missing, folds, decimal)
         if not quantifier.takes_posteriors:
             raise ValueError(
                 f"{type(quantifier).__name__} works on features, not on scores: leave scores out"
             )
-        return cls(quantifier, tuple(match_scores(scores, quantifier.classes_)), missing)
+        matched = tuple(match_scores(scores, quantifier.classes_))
+        return cls(quantifier, matched, missing, decimal=decimal)
 
     @property
     def on_posteriors(self) -> bool:
@@ -264,7 +268,7 @@ class Scorer:
         dtype = np.float32 if single else np.float64
         scores: Floats = np.empty((len(frame), len(columns)), dtype=dtype)
         for i, column in enumerate(columns):
-            scores[:, i] = numbers(column, dtype, first)
+            scores[:, i] = numbers(column, dtype, first, self.decimal)
         fault = bad_score(scores)
         if fault is not None:
             raise ValueError(
@@ -291,7 +295,7 @@ class Scorer:
         self._check_missing(frame, names, usable, first)
         kept = frame if usable.all() else frame.filter(usable.tolist())
         if layout is not None:
-            return layout.matrix(kept, first), usable
+            return layout.matrix(kept, first, self.decimal), usable
         if self.columns() is None:
             return kept.select(names).to_numpy(), usable
         return _for_classifier(kept.select(names)), usable

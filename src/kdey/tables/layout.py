@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kdey.fitted import FittedQuantifier
+from kdey.tables.cells import parse_number
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -67,11 +68,12 @@ class TableLayout:
         """Columns of X that hold numbers of texts."""
         return [i for i, name in enumerate(self.features) if name in (self.texts or {})]
 
-    def matrix(self, frame: Frame, first: int = 1) -> NDArray[np.float64]:
+    def matrix(self, frame: Frame, first: int = 1, decimal: str = ".") -> NDArray[np.float64]:
         """Return the features of a frame as numbers, shape (m, d).
 
         NaN where a value is missing; a text is the number that it has among those of training,
-        -1 where training lacks it. ``first`` is the number of the frame's first row, for messages.
+        -1 where training lacks it. ``first`` is the number of the frame's first row, for messages,
+        and ``decimal`` the decimal mark of numbers that are written as text.
         """
         require(frame, self.features)
         out = np.empty((len(frame), len(self.features)))
@@ -79,7 +81,7 @@ class TableLayout:
             texts = (self.texts or {}).get(name)
             column = frame[name]
             if texts is None:
-                out[:, i] = numbers(column, first=first)
+                out[:, i] = numbers(column, first=first, decimal=decimal)
             else:
                 out[:, i] = _text_numbers(column, texts)
         return out
@@ -106,7 +108,7 @@ def _different_texts(column: Series) -> tuple[str, ...] | None:
             f"--ignore {name}"
         )
     values = [value for value in column.to_list() if not _is_missing(value)]
-    share = np.mean([_is_float(value) for value in values]) if values else 0.0
+    share = np.mean([_number(value) is not None for value in values]) if values else 0.0
     if share == 1.0:  # numbers that came as texts
         return None
     if share > 0.5:
@@ -138,22 +140,30 @@ def require(frame: Frame, names: Sequence[str], what: str = "column") -> None:
         )
 
 
-def numbers(column: Series, dtype: DTypeLike = np.float64, first: int = 1) -> NDArray[np.floating]:
+def numbers(
+    column: Series, dtype: DTypeLike = np.float64, first: int = 1, decimal: str = "."
+) -> NDArray[np.floating]:
     """Return a column as floats, NaN where missing; raise naming the row of a text.
 
-    ``first`` is the number of the column's first row.
+    Parameters
+    ----------
+    column : narwhals series
+    dtype : floating type of the result
+    first : int
+        Number of the column's first row, for messages.
+    decimal : {".", ","}
+        Decimal mark of numbers that are written as text.
     """
     if is_number(column):
         return _floats(column, dtype)
     if not is_text(column):
         raise ValueError(f"column {column.name!r} must hold numbers, but holds {_kind(column)}")
-    values = column.to_list()
-    try:
-        return np.array([np.nan if _is_missing(v) else float(v) for v in values], dtype=dtype)
-    except ValueError:
+    values = [_number(value, decimal) for value in column.to_list()]
+    if any(value is None for value in values):
         raise ValueError(
-            f"column {column.name!r} must hold numbers, but {_first_text(column, first)}"
-        ) from None
+            f"column {column.name!r} must hold numbers, but {_first_text(column, first, decimal)}"
+        )
+    return np.array(values, dtype=dtype)
 
 
 def is_number(column: Series) -> bool:
@@ -202,20 +212,24 @@ def _is_missing(value: Any) -> bool:
     return bool(value is None or value == "" or value != value)
 
 
-def _first_text(column: Series, first: int = 1) -> str:
+def _first_text(column: Series, first: int = 1, decimal: str = ".") -> str:
     """Return where a column first holds a text that is no number."""
     for row, value in enumerate(column.to_list(), start=first):
-        if not _is_missing(value) and not _is_float(value):
-            return f"row {row} has {str(value)[:40]!r}"
+        if _number(value, decimal) is None:
+            other = "," if decimal == "." else "."
+            hint = "" if _number(value, other) is None else f" (decimal mark {other!r}: --decimal)"
+            return f"row {row} has {str(value)[:40]!r}{hint}"
     return "all of them look like numbers"
 
 
-def _is_float(value: Any) -> bool:
+def _number(value: Any, decimal: str = ".") -> float | None:
+    """Return the number that a value is or spells; NaN where it is missing, None: it is none."""
+    if isinstance(value, str):
+        return parse_number(value, decimal)
     try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+        return float("nan") if _is_missing(value) else float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _kind(column: Series) -> str:
