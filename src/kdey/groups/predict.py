@@ -30,7 +30,6 @@ from kdey.groups.request import GroupRequest, GroupSettings
 from kdey.groups.scoring import Scorer
 from kdey.groups.sums import estimate_sums
 from kdey.tables.files import TableError, TableFile
-from kdey.tables.layout import TableLayout
 
 
 def predict_groups(
@@ -42,7 +41,7 @@ def predict_groups(
     time: str | None = None,
     every: str | None = None,
     wide: bool = False,
-    missing: str = "drop",
+    missing: str = "auto",
     min_size: int = 10,
     check_fit: bool = False,
     level: float = 0.01,
@@ -73,8 +72,11 @@ def predict_groups(
         Period that times are cut down to: "1d", "1w" (from Monday), "1mo", "1q", "1y", "6h".
     wide : bool
         One row per group, with columns ``estimate[c]``, ``low[c]``, ... for every class c.
-    missing : {"drop", "error"}
-        Rows with a missing score or feature are left out and counted in ``n_missing``, or raise.
+    missing : {"auto", "drop", "error"}
+        Rows with a missing score or feature are left out and counted in ``n_missing`` ("drop"), or
+        raise ("error"). With "auto" they are used where the classifier takes missing values and,
+        for a model fitted on a table, has learnt from rows that lack the same value; otherwise
+        they are left out and counted.
     min_size, check_fit, level
         See :class:`~kdey.groups.GroupSettings`.
     confidence, target, method, **options
@@ -162,7 +164,7 @@ def estimate_file(
     settings: GroupSettings,
     *,
     scores: Sequence[str] | None = None,
-    missing: str = "error",
+    missing: str = "auto",
     on_batch: OnRows | None = None,
     on_run: OnRows | None = None,
 ) -> FileGroups:
@@ -183,13 +185,15 @@ def estimate_file(
         groups.
     """
     request = GroupRequest(grouping, settings, scores, missing)
-    layout = TableLayout.of(quantifier)
-    scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
+    schema = quantifier.table_schema
+    scorer = Scorer.of(
+        quantifier, request.scores, request.missing, settings.check_fit, file.decimal
+    )
     _check_posteriors_alone(scorer, file)
-    reader = BatchReader(scorer, grouping, label=None if layout is None else layout.label)
+    reader = BatchReader(scorer, grouping, label=None if schema is None else schema.label)
     frames = file.batches(reader.columns, grouping.names)
     try:
-        scored = score_table(reader, frames, GroupStream(), on_batch)
+        scored = score_table(reader, frames, GroupStream(), on_batch, file.first_row)
     except TableError:
         raise
     except ValueError as error:
@@ -288,7 +292,7 @@ def _sum_partitions(
     sizes[summed.groups] = summed.sizes
     sheet = AnswerSheet(quantifier, len(sizes))
     sheet.fill_from_sums(summed.groups, summed)
-    return head, sheet.answers(sizes, head.missing, settings)
+    return head, sheet.answers(sizes, head.missing, settings, head.unseen)
 
 
 def _check_columns(present: list[str], reader: PartitionReader) -> None:
