@@ -19,6 +19,7 @@ from kdey.cli.options import (
     read_labelled,
     table_options,
 )
+from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +88,7 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey import load
     from kdey.groups import Scorer
     from kdey.tables.features import warn_of_unseen_values
-    from kdey.tables.files import TableError, TableFile
+    from kdey.tables.files import TableError
     from kdey.tables.labels import match_labels
     from kdey.tables.training import labelled_rows
 
@@ -95,7 +96,7 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     schema = quantifier.table_schema
     if schema is None or not schema.feature_names:
         raise TableError(f"{options['model']}: the model was not fitted on features of a table")
-    file = TableFile.open(table)
+    file = open_table(table, options)
     frame = file.read()
     try:
         labelled, rows = labelled_rows(frame, table_options(options, file), file.first_row)

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 def fit(table: str, label: str, output: str, **options: Any) -> None:
     """Fit on a labelled TABLE and write a model file.
 
-    TABLE is CSV (also gzipped) or Parquet, - for standard input. Columns of texts become
+    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input. Columns of texts become
     one-hot; all columns but the label are features unless said otherwise. With --scores the
     columns are the posteriors of a classifier of your own, on rows it was not fitted on.
     """
     check_output(output)
-    training = read_labelled(table, options | {"label": label})
+    training = read_labelled(table, {**options, "label": label})
     quantifier = _fit(training, names(options["scores"]), table, options)
     from kdey import save
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdey.cli.common import Command, names, say
+from kdey.cli.reading import open_table, reading_options
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -99,6 +100,7 @@ def label_options(command: Command) -> Command:
             show_default=True,
             help="Rows with a missing value: learn from them, leave them out, refuse them.",
         ),
+        reading_options,
     )
 
 
@@ -134,10 +136,10 @@ def _column_types(texts: tuple[str, ...]) -> dict[str, Any]:
 
 def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
     """Return the training data of a table; errors name the file."""
-    from kdey.tables.files import TableError, TableFile
+    from kdey.tables.files import TableError
     from kdey.tables.training import training_table
 
-    file = TableFile.open(table)
+    file = open_table(table, options)
     frame = file.read()
     try:
         training = training_table(frame, table_options(options, file), file.first_row)
@@ -179,6 +181,14 @@ def group_options(command: Command) -> Command:
             help="Rows with a missing value: used if learnt from, else left out and counted; or "
             "all left out; or refused.",
         ),
+        click.option(
+            "--key-type",
+            "key_types",
+            multiple=True,
+            help="NAME=integer or NAME=text: what a key is turned into; repeat. Keys of text "
+            "files are text.",
+        ),
+        reading_options,
     )
 
 
@@ -186,7 +196,24 @@ def grouping_of(options: dict[str, Any]) -> Grouping:
     """Return the grouping that the options ask for."""
     from kdey.groups import Grouping
 
-    return Grouping(tuple(names(options["by"])), options["time"], options["every"])
+    return Grouping(
+        tuple(names(options["by"])),
+        options["time"],
+        options["every"],
+        options["date_format"],
+        _key_types(options["key_types"]),
+    )
+
+
+def _key_types(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the types of keys in ``NAME=TYPE`` options; a name may contain "="."""
+    types = {}
+    for text in texts:
+        name, equals, kind = text.rpartition("=")
+        if not equals or kind not in ("integer", "text"):
+            raise click.UsageError(f"--key-type takes NAME=integer or NAME=text, got {text!r}")
+        types[name] = kind
+    return types
 
 
 def protocol_options(command: Command) -> Command:

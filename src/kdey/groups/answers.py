@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -99,9 +100,11 @@ class GroupAnswers:
         labels = self.classes.tolist()
         columns: dict[str, Any] = self._sizes(rows)
         for name, values in self._per_class().items():
-            columns |= {f"{name}[{c}]": values[rows][:, i] for i, c in enumerate(labels)}
+            columns |= {_wide_name(name, c): values[rows][:, i] for i, c in enumerate(labels)}
         for i, c in enumerate(labels):
-            columns[f"training_prevalence[{c}]"] = np.full(len(rows), self.training_prevalence[i])
+            columns[_wide_name("training_prevalence", c)] = np.full(
+                len(rows), self.training_prevalence[i]
+            )
         return columns | {"fit_p_value": self.fit_p_value[rows], "status": self._status(rows)}
 
     def _per_class(self) -> dict[str, Array]:
@@ -205,6 +208,31 @@ class AnswerSheet:
         ]
 
 
+def check_key_names(names: Sequence[str], classes: NDArray[Any], wide: bool) -> None:
+    """Raise where a key has the name of a column of the result.
+
+    Parameters
+    ----------
+    names : names of the key columns
+    classes : array of shape (k,)
+    wide : bool
+        Whether the table has one row per group, with ``estimate[c]`` and others for every class c.
+    """
+    taken = set(COLUMNS)
+    if wide:
+        per_class = (*_PER_CLASS, "training_prevalence")
+        taken |= {_wide_name(name, c) for name in per_class for c in np.asarray(classes).tolist()}
+    for name in names:
+        if name in taken:
+            raise ValueError(
+                f"key column {name!r} has the name of a column of the result: rename it"
+            )
+
+
+def _wide_name(name: str, label: Any) -> str:
+    return f"{name}[{label}]"
+
+
 def answer_table(keys: Frame, order: Indices, answers: GroupAnswers, wide: bool) -> Any:
     """Return the answers beside the keys, as a data frame of the keys' library.
 
@@ -224,6 +252,7 @@ def answer_table(keys: Frame, order: Indices, answers: GroupAnswers, wide: bool)
     numbers = nw.from_dict(columns, backend=keys.implementation)
     if not keys.columns:
         return numbers.to_native()
+    check_key_names(keys.columns, answers.classes, wide)
     rows = np.repeat(order, 1 if wide else len(answers.classes))
     repeated = nw.maybe_reset_index(keys[rows.tolist()])
     return nw.concat([repeated, numbers], how="horizontal").to_native()
@@ -248,6 +277,7 @@ class FileGroups:
         """Return a pyarrow table, ordered by the keys; columns as ``predict_groups`` has them."""
         import pyarrow as pa
 
+        check_key_names(self.keys.names, self.answers.classes, wide)
         order = self.keys.order()
         values = self.keys.values
         rows = np.repeat(order, 1 if wide else len(self.answers.classes))

@@ -118,8 +118,8 @@ class BatchReader:
         first : int
             Number of the frame's first row, for messages.
         """
-        key_columns = self.grouping.keys(frame)
-        codes = keys.encode([key_columns[name].to_list() for name in keys.names], len(frame))
+        key_columns = self.grouping.keys(frame, first)
+        codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
         rows, usable = self.scorer.score(frame, self._no_features, first)
         if self.label is not None and self.label in frame.columns:
             self._check_labels(frame, self.label, first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -91,6 +91,8 @@ class GroupRequest:
         scores: Sequence[str] | None = None,
         time: str | None = None,
         every: str | None = None,
+        date_format: str = "auto",
+        key_types: Mapping[str, str] | None = None,
         wide: bool = False,
         missing: str = "auto",
         min_size: int = 10,
@@ -103,7 +105,7 @@ class GroupRequest:
         """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
         return cls(
             settings=GroupSettings(IntervalOptions(**options), min_size, check_fit, level),
-            grouping=Grouping.of(by, time, every),
+            grouping=Grouping.of(by, time, every, date_format, key_types),
             scores=scores,
             missing=missing,
             wide=wide,

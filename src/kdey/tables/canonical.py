@@ -133,13 +133,18 @@ def value_tokens(column: Series, values: list[Any]) -> list[Any]:
     import narwhals as nw
 
     typed = column.dtype not in (nw.Object, nw.Unknown, nw.List, nw.Array, nw.Struct)
-    tokens = values if typed else [(type(value), value) for value in values]
+    return values if typed else typed_tokens(str(column.name), values)
+
+
+def typed_tokens(name: str, values: list[Any]) -> list[Any]:
+    """As :func:`value_tokens` for values of any types."""
+    tokens = [(type(value), value) for value in values]
     try:
         set(tokens)
     except TypeError:
         for value in values:
-            _text_in(str(column.name), value)
-        raise ValueError(f"column {column.name!r} holds values that cannot be compared") from None
+            text_in_column(name, value)
+        raise ValueError(f"column {name!r} holds values that cannot be compared") from None
     return tokens
 
 
@@ -151,7 +156,7 @@ def distinct_texts(values: Iterable[Any], name: str) -> list[str]:
     first: dict[str, Any] = {}
     texts = []
     for value in values:
-        text = _text_in(name, value)
+        text = text_in_column(name, value)
         check_same(first.setdefault(text, value), value, name)
         texts.append(text)
     return texts
@@ -170,7 +175,8 @@ def check_same(first: Any, second: Any, name: str) -> None:
     )
 
 
-def _text_in(name: str, value: Any) -> str:
+def text_in_column(name: str, value: Any) -> str:
+    """Return the canonical text of a value; errors name its column."""
     try:
         return canonical_text(value)
     except ValueError as error:
