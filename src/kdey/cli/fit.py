@@ -56,6 +56,7 @@ def fit(table: str, label: str, output: str, **options: Any) -> None:
     save(quantifier, output)
     n_rows, n_classes = len(training.y), len(quantifier.classes_)
     say(f"{type(quantifier).__name__} on {n_rows:,} rows, {n_classes} classes; wrote {output}")
+    _say_essentials(quantifier, options["seed"])
 
 
 def _fit(
@@ -80,6 +81,17 @@ def _fit(
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
     return quantifier
+
+
+def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
+    """Say how well the model does on its training data, and what to do about it."""
+    import textwrap
+
+    from kdey.evaluation.training_summary import TrainingSummary
+
+    for sentence in TrainingSummary.of(quantifier, seed).sentences():
+        for line in textwrap.wrap(sentence, 80, initial_indent="- ", subsequent_indent="  "):
+            say(line)
 
 
 def _keep_fold_models(quantifier: AggregativeQuantifier, training: TrainingTable) -> None:

@@ -492,6 +492,33 @@ def learn_schema(
     return schema
 
 
+def learn_column(
+    frame: Any,
+    *,
+    kind: Kind | None = None,
+    asked: bool = False,
+    decimal: str = ".",
+    first: RowNumbers = 1,
+) -> Column:
+    """Decide what the only column of a frame is taken for.
+
+    Parameters
+    ----------
+    frame : data frame of one column
+    kind : str, optional
+        The kind that the user says it has.
+    asked : bool
+        Whether the user asked for it as a feature.
+    decimal, first
+        As for :func:`learn_schema`.
+    """
+    table = as_frame(frame)
+    name = table.columns[0]
+    kinds: dict[str, Kind] = {} if kind is None else {name: kind}
+    choices = SchemaChoices((name,) if asked else (), {}, kinds, decimal)
+    return _decide(table[name], None, choices, first)
+
+
 def _check_choices(table: Frame, label: str | None, choices: SchemaChoices) -> None:
     require(table, [*choices.features, *choices.roles, *choices.kinds])
     wrong = [str(role) for role in choices.roles.values() if role not in ROLES]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kdey.tables.columns import Frame, RowNumbers, numbers, require, row_number
 from kdey.tables.labels import LabelType, is_unlabelled, match_labels, read_labels
-from kdey.tables.schema import Column, Kind, Role, TableSchema, learn_schema
+from kdey.tables.schema import Column, Kind, Role, TableSchema, learn_column, learn_schema
 
 Missing: TypeAlias = Literal["auto", "drop", "error"]
 
@@ -191,6 +191,55 @@ def _matrix(frame: Frame, schema: TableSchema, rows: RowNumbers) -> NDArray[Any]
         return schema.encode(frame, rows).X
     columns = [numbers(frame[name], first=rows, decimal=schema.decimal) for name in schema.scores]
     return np.column_stack(columns)
+
+
+def survey_columns(
+    frame: Frame, options: TableOptions, first: int = 1
+) -> tuple[tuple[Column, ...], list[str]]:
+    """Return what each column would be taken for, and why some cannot be used; raises nothing.
+
+    Parameters
+    ----------
+    frame : narwhals frame
+    options : TableOptions
+    first : int
+        Number of the first row, for messages.
+
+    Returns
+    -------
+    columns : tuple of Column
+        In the order of the table. Columns that cannot be used have the role "ignored".
+    problems : list of str
+        What :func:`training_table` would refuse, one message per column.
+    """
+    columns: list[Column] = []
+    problems: list[str] = []
+    for name in frame.columns:
+        if name == options.label:
+            columns.append(Column(name, "label", "category", reason="the label"))
+            continue
+        try:
+            columns.append(_survey_column(frame.select(name), options, first))
+        except ValueError as error:
+            columns.append(Column(name, "ignored", "category", reason="cannot be used: see below"))
+            problems.append(str(error))
+    return tuple(columns), problems
+
+
+def _survey_column(frame: Frame, options: TableOptions, first: int) -> Column:
+    name = frame.columns[0]
+    if options.scores:
+        role: Role = "feature" if name in options.scores else "ignored"
+        return Column(name, role, "score", reason="as asked")
+    if name in options.ignore or (options.features and name not in options.features):
+        return Column(name, "ignored", "category", reason="as asked")
+    return learn_column(
+        frame,
+        kind=options.types.get(name),
+        asked=name in options.features,
+        decimal=options.decimal,
+        first=first,
+    )
 
 
 def labels_seen(
