@@ -57,6 +57,9 @@ CLASSIFIERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 
+#: Columns that are named one by one where they are not used.
+_MOST_NAMED = 8
+
 method_option = click.option(
     "--method", type=click.Choice(list(METHODS)), default="kdey-ml", show_default=True
 )
@@ -154,9 +157,11 @@ def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
         say(f"{name}: {training.unlabelled:,} rows without a label left out")
     if training.dropped:
         say(f"{name}: {training.dropped:,} rows with missing values left out")
-    for column in training.schema.with_role("id", "ignored"):
-        if not column.chosen:
-            say(f"{name}: column {column.name!r} is not used: {column.reason}")
+    unused = [c for c in training.schema.with_role("id", "ignored") if not c.chosen]
+    for column in unused[:_MOST_NAMED]:
+        say(f"{name}: column {column.name!r} is not used: {column.reason}")
+    if len(unused) > _MOST_NAMED:
+        say(f"{name}: {len(unused) - _MOST_NAMED} more columns are not used; kdey check shows them")
 
 
 def group_options(command: Command) -> Command:

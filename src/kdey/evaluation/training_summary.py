@@ -25,7 +25,8 @@ FEW_LABELS = 20
 MOST_ROWS = 3000
 #: Bags that are tried, and their size.
 N_BAGS, BAG_SIZE = 100, 100
-#: An error above this share of that of equal shares says that little can be learnt.
+#: An error above this share of that of equal shares says that little can be learnt, unless
+#: decisions, most of which are on frequent classes, close more than the rest of the gap.
 POOR = 0.7
 
 
@@ -112,12 +113,21 @@ class TrainingSummary:
                 f"mean error of a share {self.error:.3f} in held-out bags of {BAG_SIZE} (all "
                 f"classes alike: {self.error_of_equal_shares:.3f})"
             )
-            if self.error > POOR * self.error_of_equal_shares:
+            if self._says_little:
                 lines.append(
                     "the columns say little about the classes: estimates will be vague; add "
                     "features, or labels"
                 )
         return lines + self._rare_sentences() + self._pair_sentences()
+
+    @property
+    def _says_little(self) -> bool:
+        """Whether neither decisions nor estimates gain much from the features."""
+        if self.accuracy is None or self.error is None or self.error_of_equal_shares is None:
+            return False
+        gain = self.accuracy - self.majority
+        poor_decisions = gain < (1.0 - POOR) * (1.0 - self.majority)
+        return poor_decisions and self.error > POOR * self.error_of_equal_shares
 
     def _rare_sentences(self) -> list[str]:
         if not self.rare:

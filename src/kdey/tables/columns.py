@@ -165,7 +165,7 @@ def numbers(
         return _floats(column, dtype)
     if not is_text(column):
         raise ValueError(f"column {column.name!r} must hold numbers, but holds {type_of(column)}")
-    cast = _cast_texts(column) if decimal == "." else None
+    cast = plain_numbers(column) if decimal == "." else None
     if cast is not None:
         return np.asarray(cast, dtype=dtype)
     known = {value: _number(value, decimal) for value in _hashable(column)}
@@ -211,10 +211,11 @@ def _number(value: Any, decimal: str) -> float | None:
         return None
 
 
-def _cast_texts(column: Series) -> NDArray[np.float64] | None:
+def plain_numbers(column: Series) -> NDArray[np.float64] | None:
     """Return texts as floats by the frame's own library, which is quicker; None if it cannot.
 
-    Only plain numbers pass: polars and pyarrow read fewer spellings than :func:`numbers` does.
+    Only plain numbers pass: polars and pyarrow read fewer spellings than :func:`numbers` does, and
+    pandas reads more, so that it is not asked.
     """
     import narwhals as nw
 

@@ -27,6 +27,7 @@ from kdey.tables.columns import (
     is_text,
     is_truth,
     missing_in,
+    plain_numbers,
     row_number,
     type_of,
 )
@@ -43,6 +44,9 @@ ID_SHARE, ID_ROWS = 0.99, 20
 MOST = 0.9
 #: Texts with this many words on average are sentences.
 WORDS = 4.0
+
+#: Whole numbers between these may be dates such as 20240131.
+FIRST_DATE, LAST_DATE = 19000101, 20991231
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
@@ -147,7 +151,8 @@ def _typed_numbers(column: Series, first: RowNumbers) -> ColumnGuess:
     values = finite_numbers(column, first)
     integers = bool(column.dtype.is_integer())
     known = values[~np.isnan(values)]
-    if integers and _are_compact_dates([str(int(value)) for value in np.unique(known)]):
+    between = len(known) > 0 and known.min() >= FIRST_DATE and known.max() <= LAST_DATE
+    if integers and between and _are_compact_dates([f"{v:.0f}" for v in np.unique(known)]):
         return ColumnGuess("ignored", "date", reason="holds dates written as whole numbers")
     n_distinct = int(column.drop_nulls().n_unique()) if integers else len(np.unique(known))
     return _number_guess(values, n_distinct, integers)
@@ -167,6 +172,9 @@ def _id_reason(what: str, n_distinct: int, known: NDArray[np.floating] | list[st
 
 
 def _guess_texts(column: Series, decimal: str, first: RowNumbers) -> ColumnGuess:
+    quick = plain_numbers(column) if decimal == "." else None
+    if quick is not None and not _contain(column, r"^[+-]?0\d"):
+        return _plain_numbers(column, quick)
     texts = category_texts(column).tolist()
     present = [text for text in texts if not is_missing_text(text)]
     distinct = sorted(set(present))
@@ -185,6 +193,22 @@ def _guess_texts(column: Series, decimal: str, first: RowNumbers) -> ColumnGuess
                 f"{column.name}=category"
             )
     return _guess_words(column, [text for text in texts if text])
+
+
+def _contain(column: Series, pattern: str) -> bool:
+    return bool(column.drop_nulls().str.contains(pattern).any())
+
+
+def _plain_numbers(column: Series, values: NDArray[np.float64]) -> ColumnGuess:
+    """Return what texts look like that the frame's own library reads as numbers."""
+    known = values[~np.isnan(values)]
+    integers = not _contain(column, r"[.eE]")
+    if integers and known.min() >= FIRST_DATE and known.max() <= LAST_DATE:
+        distinct = sorted(set(column.drop_nulls().to_list()))
+        if _are_compact_dates(distinct):
+            return ColumnGuess("ignored", "date", reason="holds dates written as whole numbers")
+    n_distinct = int(column.drop_nulls().n_unique()) if integers else len(np.unique(known))
+    return _number_guess(values, n_distinct, integers)
 
 
 def _spelt_numbers(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -569,7 +570,7 @@ def _without_copy(
     if column.kind not in ("number", "category"):
         return column
     encoded = _encode_column(column, values, first, choices.decimal).values
-    content = np.ascontiguousarray(encoded, dtype=np.float64).tobytes()
+    content = sha256(np.asarray(encoded, dtype=np.float64).tobytes()).digest()
     original = copies.setdefault(content, column.name)
     asked = column.name in choices.features or column.name in choices.roles
     if original == column.name or asked:
