@@ -85,7 +85,7 @@ def test_every_door_gives_the_same_answer(messy_model: Path, tmp_path: Path) -> 
     assert [row["n"] for row in answers] == ["150", "150"]
     frame = pd.read_csv(text)
     typed = tmp_path / "n.parquet"
-    shuffled = pl.from_pandas(frame).select(sorted(frame.columns), pl.lit("x").alias("extra"))
+    shuffled = pl.from_pandas(frame).select(*sorted(frame.columns), pl.lit("x").alias("extra"))
     shuffled.write_parquet(typed)
     again = parsed(run("estimate", messy_model, typed, "--format", "csv").stdout)
     assert_allclose([float(row["estimate"]) for row in again], expected, atol=1e-12)
