@@ -83,8 +83,8 @@ def test_scores_in_answer_out(folder: Path, tmp_path: Path) -> None:
     ("change", "message"),
     [
         (["--by", "region"], "no key column 'region'"),
-        (["--label", "site"], "in row 1, which training lacks"),
-        (["--scores", "a,site,b"], "column 'site' must hold numbers, but row 1"),
+        (["--label", "site"], "in row 2, which training lacks"),
+        (["--scores", "a,site,b"], "column 'site' must hold numbers, but row 2"),
         (["--confidence", "2"], "confidence"),
         (["-o", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html"),
     ],

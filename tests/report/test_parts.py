@@ -97,6 +97,21 @@ def test_groups_come_from_rows_and_from_frames(library: str) -> None:
     assert table.classes == tuple(names(3))
 
 
+def test_series_with_commas_in_their_keys_stay_apart() -> None:
+    keys = [("x, y", "z", 1), ("x", "y, z", 1), ("x, y", "z", 2), ("x", "y, z", 2)]
+    rows = group_rows(["a", "b", "t"], keys, ["c", "d"])
+    table = group_table(rows, ["a", "b"], "t")
+    series = {label: [g.keys for g in groups] for label, groups in table.series.items()}
+    assert series == {'"x, y", z': keys[0::2], 'x, "y, z"': keys[1::2]}
+
+
+def test_keys_that_are_shown_alike_stay_apart() -> None:
+    keys = [(None, 1), ("(missing)", 1), (True, 1), (1, 1), ("1", 1)]
+    table = group_table(group_rows(["a", "t"], keys, ["c", "d"]), ["a"], "t")
+    assert list(table.series) == ["(missing)", "(missing) (2)", "True", "1", "1 (2)"]
+    assert [group.keys for groups in table.series.values() for group in groups] == keys
+
+
 def test_groups_take_the_names_of_estimates() -> None:
     row = {"k": 1, "class": "a", "n": 5, "estimate": 0.1, "low": 0, "high": 1}
     also = {"classify_and_count": 0.2, "training_prevalence": 0.3, "fit_p_value": 0.4}

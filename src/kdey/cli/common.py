@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-OUTPUTS = ("table", "csv", "json", "parquet")
+OUTPUTS = ("table", "csv", "json", "parquet", "xlsx")
 
 
 class InputError(click.ClickException):

@@ -7,8 +7,10 @@ a partition on a worker. :class:`GroupStream` collects the batches that come int
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
 from kdey.tables.features import warn_of_unseen_values
-from kdey.tables.schema import Finding
+from kdey.tables.schema import Finding, merge_findings
 from kdey.tables.training import labels_seen
 
 if TYPE_CHECKING:
@@ -46,12 +48,15 @@ class ScoredBatch:
         Which rows have no missing score or feature.
     keys : narwhals frame of m rows
         The key columns, times cut down to their periods.
+    labels : array, or None
+        The labels of the rows that have one, where they are asked for.
     """
 
     rows: GroupRows
     codes: NDArray[np.int32]
     usable: NDArray[np.bool_]
     keys: Frame
+    labels: NDArray[Any] | None = None
 
     @property
     def usable_codes(self) -> NDArray[np.int32]:
@@ -121,15 +126,63 @@ class BatchReader:
         key_columns = self.grouping.keys(frame, first)
         codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
         rows, usable = self.scorer.score(frame, self._no_features, first)
+        labels = None
         if self.label is not None and self.label in frame.columns:
-            self._check_labels(frame, self.label, first)
-        return ScoredBatch(rows, codes, usable, key_columns)
+            labels = self._labels(frame, self.label, first)
+        return ScoredBatch(rows, codes, usable, key_columns, labels)
 
-    def _check_labels(self, frame: Frame, label: str, first: int) -> None:
-        """Raise ValueError where a label is not among the classes of the model."""
+    def _labels(self, frame: Frame, label: str, first: int) -> NDArray[Any]:
+        """Return the known labels of a frame; raises ValueError where one is no class."""
         schema = self.scorer.quantifier.table_schema
         label_type = "auto" if schema is None else schema.label_type
-        labels_seen(frame, label, self.scorer.quantifier.classes_, first, label_type)
+        return labels_seen(frame, label, self.scorer.quantifier.classes_, first, label_type)
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedRows:
+    """All rows of a table in this process.
+
+    Attributes
+    ----------
+    rows : ScoredRows or Instances
+        The usable rows.
+    codes : int32 array of shape (m,)
+        Number of the group of each usable row.
+    missing : int64 array of shape (n_groups,)
+        Rows of each group that are not usable.
+    unseen : int64 array of shape (n_groups,)
+        Usable rows of each group with a value that training lacks.
+    findings : tuple of Finding
+        Those values, by column.
+    """
+
+    rows: GroupRows
+    codes: NDArray[np.int32]
+    missing: Indices
+    unseen: Indices
+    findings: tuple[Finding, ...] = ()
+
+    def answers(
+        self,
+        quantifier: FittedQuantifier,
+        n_groups: int,
+        settings: GroupSettings,
+        on_run: OnRows | None = None,
+    ) -> GroupAnswers:
+        """Return the answers of all groups.
+
+        Parameters as in :func:`~kdey.groups.estimate.estimate_groups`.
+        """
+        return estimate_groups(
+            quantifier,
+            self.rows,
+            self.codes,
+            n_groups,
+            settings,
+            missing=self.missing,
+            unseen=self.unseen,
+            on_run=on_run,
+        )
 
 
 class GroupStream:
@@ -208,26 +261,25 @@ class GroupStream:
 
         Parameters as in :func:`~kdey.groups.estimate.estimate_groups`.
         """
+        with self.collected(quantifier, n_groups) as collected:
+            return collected.answers(quantifier, n_groups, settings, on_run)
+
+    @contextmanager
+    def collected(self, quantifier: FittedQuantifier, n_groups: int) -> Iterator[CollectedRows]:
+        """Give all rows for the time of a block, and let go of them at its end."""
         nothing = np.empty(0, np.int32)
-        warn_of_unseen_values(self._findings, len(self) + sum(map(len, self._codes_left_out)))
+        n_rows = len(self) + sum(map(len, self._codes_left_out))
+        findings = merge_findings(self._findings, n_rows)
+        warn_of_unseen_values(findings)
         left_out, unseen = (
             np.bincount(np.concatenate([*parts, nothing]), minlength=n_groups).astype(np.int64)
             for parts in (self._codes_left_out, self._codes_unseen)
         )
         codes = np.concatenate([*self._codes, nothing])
         self._codes.clear()
-        rows = self._rows(len(quantifier.classes_))
         try:
-            return estimate_groups(
-                quantifier,
-                rows,
-                codes,
-                n_groups,
-                settings,
-                missing=left_out,
-                unseen=unseen,
-                on_run=on_run,
-            )
+            rows = self._rows(len(quantifier.classes_))
+            yield CollectedRows(rows, codes, left_out, unseen, findings)
         finally:
             self._posteriors.close()
             self._fold_posteriors.close()
@@ -310,11 +362,14 @@ class ScoredTable:
     stream : GroupStream
     first_keys : narwhals frame
         Keys of the groups of the first batch, one row each, with the types of the table.
+    label_counts : dict from labels to their numbers of rows
+        Of the rows that have a label, where labels are asked for.
     """
 
     keys: GroupKeys
     stream: GroupStream
     first_keys: Frame
+    label_counts: Mapping[Any, int] = field(default_factory=dict)
 
 
 def score_table(
@@ -339,8 +394,10 @@ def score_table(
     """
     keys, first = GroupKeys(reader.grouping.names), first_row
     first_keys: Frame | None = None
+    label_counts: Counter[Any] = Counter()
     for frame in frames:
         batch = reader.batch(frame, keys, first)
+        label_counts.update(() if batch.labels is None else batch.labels.tolist())
         stream.add(batch.rows, batch.codes, batch.usable)
         first_keys = batch.keys_of_groups() if first_keys is None else first_keys
         first += len(frame)
@@ -348,4 +405,4 @@ def score_table(
             on_batch(len(frame))
     if first_keys is None:
         raise ValueError("the table has no rows")
-    return ScoredTable(keys, stream, first_keys)
+    return ScoredTable(keys, stream, first_keys, label_counts)

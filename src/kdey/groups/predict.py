@@ -28,7 +28,7 @@ from kdey.groups.answers import (
     check_key_names,
     key_types,
 )
-from kdey.groups.batches import BatchReader, GroupStream, score_table
+from kdey.groups.batches import BatchReader, GroupStream, ScoredTable, score_table
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
 from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
@@ -212,23 +212,64 @@ def estimate_file(
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
     """
-    request = GroupRequest(grouping, settings, scores, missing)
     schema = quantifier.table_schema
-    scorer = Scorer.of(
-        quantifier, request.scores, request.missing, settings.check_fit, file.decimal
+    scored = score_file(
+        quantifier,
+        file,
+        GroupRequest(grouping, settings, scores, missing),
+        label=None if schema is None else schema.label,
+        on_batch=on_batch,
     )
-    _check_posteriors_alone(scorer, file)
+    answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
+    return FileGroups(scored.keys, answers, key_types(scored.first_keys))
+
+
+def score_file(
+    quantifier: FittedQuantifier,
+    file: TableFile,
+    request: GroupRequest,
+    *,
+    label: str | None = None,
+    on_batch: OnRows | None = None,
+) -> ScoredTable:
+    """Return the rows of a file, scored and numbered by group; errors name the file.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    file : TableFile
+    request : GroupRequest
+    label : name of a column of known labels, optional
+        They are counted, and must be among the classes.
+    on_batch : callable, optional
+        Called after each batch with the number of its rows.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read or used; the message begins with its name.
+    """
+    scorer = Scorer.of(
+        quantifier, request.scores, request.missing, request.settings.check_fit, file.decimal
+    )
+    if scorer.quantifier.takes_posteriors and not scorer.on_posteriors:
+        raise TableError(
+            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
+        )
+    grouping = request.grouping
     try:
-        settled = _settled(grouping, file)
-        reader = BatchReader(scorer, settled, label=None if schema is None else schema.label)
-        frames = file.batches(reader.columns, grouping.by)
-        scored = score_table(reader, frames, GroupStream(), on_batch, file.first_row)
+        reader = BatchReader(scorer, _settled(grouping, file), label=label)
+        # Only posteriors are collected from several batches; other methods need the whole table.
+        frames = (
+            file.batches(reader.columns, grouping.by)
+            if scorer.on_posteriors
+            else [file.read(grouping.by)]
+        )
+        return score_table(reader, frames, GroupStream(), on_batch, file.first_row)
     except TableError:
         raise
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
-    answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
-    return FileGroups(scored.keys, answers, key_types(scored.first_keys))
 
 
 def _settled(grouping: Grouping, file: TableFile) -> Grouping:
@@ -236,20 +277,6 @@ def _settled(grouping: Grouping, file: TableFile) -> Grouping:
     if grouping.time is None:
         return grouping
     return grouping.settled(file.batches([grouping.time]), file.first_row)
-
-
-def _check_posteriors_alone(scorer: Scorer, file: TableFile) -> None:
-    """Raise unless rows become posteriors: nothing else of a file is kept."""
-    if scorer.on_posteriors:
-        return
-    if scorer.quantifier.takes_posteriors:
-        raise TableError(
-            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
-        )
-    raise TableError(
-        f"{file.name}: a {type(scorer.quantifier).__name__} cannot be used on files, as it has no "
-        "single classifier: use KDEyML or another method on posteriors"
-    )
 
 
 def predict_partitioned(

@@ -7,7 +7,7 @@ dictionaries with one row per group and class.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -148,13 +148,19 @@ class GroupTable:
         return tuple(dict.fromkeys(row.name for group in self.groups for row in group.rows))
 
     def label(self, group: Group, without_time: bool = False) -> str:
-        """Return the keys of a group as one text."""
-        kept = [
-            key_text(value)
+        """Return the keys of a group as one text; keys that hold a comma are quoted."""
+        kept = [key_text(value) for value in self._keys(group, without_time)]
+        if len(kept) == 1:
+            return kept[0]
+        return ", ".join(f'"{text}"' if "," in text else text for text in kept)
+
+    def _keys(self, group: Group, without_time: bool) -> tuple[Any, ...]:
+        """Return the keys of a group."""
+        return tuple(
+            value
             for name, value in zip(self.by, group.keys, strict=True)
             if not (without_time and name == self.time)
-        ]
-        return ", ".join(kept)
+        )
 
     def moment(self, group: Group) -> Any:
         """Return the time of a group."""
@@ -162,10 +168,13 @@ class GroupTable:
 
     @cached_property
     def series(self) -> dict[str, list[Group]]:
-        """Groups that share all keys but the time, each in the order of time."""
-        by_label: dict[str, list[Group]] = {}
+        """Groups that share all keys but the time, by a text, each in the order of time."""
+        by_keys: dict[Any, list[Group]] = {}
         for group in self.groups:
-            by_label.setdefault(self.label(group, without_time=True), []).append(group)
+            by_keys.setdefault(_identity(self._keys(group, True)), []).append(group)
+        by_label: dict[str, list[Group]] = {}
+        for groups in by_keys.values():
+            by_label[_unused(self.label(groups[0], without_time=True), by_label)] = groups
         return by_label
 
 
@@ -185,19 +194,35 @@ def group_table(table: Any, by: Sequence[str], time: str | None = None) -> Group
     names = tuple(dict.fromkeys([*by, *([] if time is None else [time])]))
     if not names:
         raise ValueError("groups need keys: name their columns in by or time")
-    parts: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    parts: dict[Any, list[Mapping[str, Any]]] = {}
+    keys_of: dict[Any, tuple[Any, ...]] = {}
     for row in _dictionaries(table):
         missing = [name for name in (*names, *REQUIRED) if name not in row]
         if missing:
             raise ValueError(f"groups lack the columns {', '.join(missing)}")
-        parts.setdefault(tuple(_plain(row[name]) for name in names), []).append(row)
+        keys = tuple(_plain(row[name]) for name in names)
+        keys_of.setdefault(_identity(keys), keys)
+        parts.setdefault(_identity(keys), []).append(row)
     if not parts:
         raise ValueError("groups has no rows: there is nothing to report")
-    groups = [_group(keys, rows) for keys, rows in parts.items()]
+    groups = [_group(keys_of[identity], rows) for identity, rows in parts.items()]
     if time is not None:
         place = names.index(time)
         groups = sorted(groups, key=lambda group: sort_key(group.keys[place]))
     return GroupTable(names, time, tuple(groups))
+
+
+def _unused(label: str, taken: Collection[str]) -> str:
+    """Return a label, with a number behind it where it is taken."""
+    number, free = 2, label
+    while free in taken:
+        number, free = number + 1, f"{label} ({number})"
+    return free
+
+
+def _identity(keys: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
+    """Return what tells keys apart: for Python alone True, 1 and 1.0 would be the same."""
+    return tuple((type(value), value) for value in keys)
 
 
 def _dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:

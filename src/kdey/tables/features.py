@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -164,32 +163,12 @@ def _refuse_missing(encoded: EncodedTable) -> None:
             )
 
 
-def warn_of_unseen_values(
-    findings: Iterable[Finding], total: int | None = None, stacklevel: int = 2
-) -> None:
-    """Warn of values that training lacks, once for all columns.
-
-    Parameters
-    ----------
-    findings : iterable of Finding
-        Counts of the same column in several batches add up.
-    total : int, optional
-        Rows of all batches, among them those without a finding.
-    stacklevel : int
-        As for :func:`warnings.warn`, from the caller's point of view.
-    """
-    merged: dict[str, Finding] = {}
-    for finding in findings:
-        if finding.what == UNSEEN:
-            other = merged.get(finding.column)
-            merged[finding.column] = finding if other is None else other.plus(finding)
-    if merged:
-        found = [
-            finding if total is None else replace(finding, total=total)
-            for finding in merged.values()
-        ]
+def warn_of_unseen_values(findings: Iterable[Finding], stacklevel: int = 2) -> None:
+    """Warn of values that training lacks, once for all columns."""
+    unseen = [str(finding) for finding in findings if finding.what == UNSEEN]
+    if unseen:
         warnings.warn(
-            f"values that training lacks are read as missing ones: {'; '.join(map(str, found))}",
+            f"values that training lacks are read as missing ones: {'; '.join(unseen)}",
             TableWarning,
             stacklevel=stacklevel + 1,
         )

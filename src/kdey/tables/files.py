@@ -13,17 +13,19 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdey.tables.dialect import Dialect, ReadOptions, find_dialect, wide_encoding
+from kdey.tables.excel import Sheet, is_excel, read_sheet, sheet_bytes
 from kdey.tables.formats import csv_text
 
 if TYPE_CHECKING:
     from kdey.tables.layout import Frame
 
 #: Formats that tables are written in.
-FORMATS = ("csv", "json", "parquet")
+FORMATS = ("csv", "json", "parquet", "xlsx")
 #: Rows of a batch of a Parquet file.
 BATCH = 1 << 17
 #: Bytes of a batch of a text file; no record may be longer.
@@ -44,7 +46,7 @@ class TableFile:
     ----------
     name : what messages call it
     source : path, or the bytes of standard input or a pipe
-    kind : {"csv", "gzip", "parquet"}
+    kind : {"csv", "gzip", "parquet", "excel"}
     options : ReadOptions
     dialect : Dialect
         How a text file is written.
@@ -102,7 +104,8 @@ class TableFile:
     @property
     def decimal(self) -> str:
         """The decimal mark of numbers that are written as text: "." or ","."""
-        return self.dialect.decimal
+        is_asked = self.kind == "excel" and self.options.decimal != "auto"
+        return self.options.decimal if is_asked else self.dialect.decimal
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -110,8 +113,29 @@ class TableFile:
         return self.dialect.notes
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        arrow = _arrow()
+        try:
+            if self.kind == "excel":
+                names = self._sheet.table.column_names
+            elif self.kind == "parquet":
+                names = self._parquet().schema_arrow.names
+            else:
+                names = self._csv_names()
+        except (arrow.ArrowException, OSError, UnicodeError) as error:
+            raise TableError(f"{self.name}: {_one_line(error)}") from error
+        self._check(names)
+        return list(names)
+
+    @property
     def first_row(self) -> int:
-        """The number of the first record, for messages: the header of a text file is row 1."""
+        """The number of the first record, for messages.
+
+        The header of a text file is row 1; a sheet of Excel numbers its rows itself.
+        """
+        if self.kind == "excel":
+            return self._sheet.first_row
         return 1 if self.kind == "parquet" else 2 + self.dialect.skipped_lines
 
     def read(self, keys: Sequence[str] = ()) -> Frame:
@@ -125,7 +149,7 @@ class TableFile:
 
         arrow = _arrow()
         try:
-            table = self._parquet().read() if self.kind == "parquet" else self._csv()
+            table = self._table(keys)
             names = table.column_names  # decoded here: arrow itself takes any bytes for a name
         except (arrow.ArrowException, OSError, UnicodeError) as error:
             raise TableError(f"{self.name}: {_one_line(error)}") from error
@@ -150,7 +174,7 @@ class TableFile:
 
         arrow, rows = _arrow(), 0
         try:
-            for batch in self._batches(columns):
+            for batch in self._batches(columns, keys):
                 if batch.num_rows:
                     rows += batch.num_rows
                     table = arrow.Table.from_batches([batch])
@@ -160,9 +184,31 @@ class TableFile:
         if rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
 
-    def _batches(self, columns: Sequence[str] | None) -> Iterator[Any]:
+    def _table(self, keys: Sequence[str]) -> Any:
+        """Return the whole table as one of pyarrow."""
+        if self.kind == "excel":
+            try:
+                self._sheet.check_keys(keys)
+            except ValueError as error:
+                raise TableError(f"{self.name}: {error}") from error
+            return self._sheet.table
+        return self._parquet().read() if self.kind == "parquet" else self._csv()
+
+    @cached_property
+    def _sheet(self) -> Sheet:
+        try:
+            return read_sheet(self.source, self.options.sheet, self.decimal)
+        except ValueError as error:
+            raise TableError(f"{self.name}: {error}") from error
+
+    def _batches(self, columns: Sequence[str] | None, keys: Sequence[str]) -> Iterator[Any]:
         """Yield record batches of pyarrow."""
-        if self.kind == "parquet":
+        if self.kind == "excel":
+            table = self._table(keys)
+            self._check(table.column_names)
+            read = _known(columns, table.column_names)
+            yield from (table if read is None else table.select(read)).to_batches(BATCH)
+        elif self.kind == "parquet":
             file = self._parquet()
             names = file.schema_arrow.names
             self._check(names)
@@ -300,9 +346,11 @@ def _kind(name: str, head: bytes) -> str:
         return "gzip"
     if not head.strip():
         raise TableError(f"{name}: the file is empty; a CSV table with a header line is needed")
+    if is_excel(head):
+        return "excel"
     zeros = b"\0" in head and not head.startswith(_WIDE_MARKS) and wide_encoding(head) is None
     if zeros or head[:2] == b"PK":
-        raise TableError(f"{name}: neither CSV nor Parquet; export the table as one of them")
+        raise TableError(f"{name}: neither CSV nor Parquet nor Excel; export it as one of them")
     return "csv"
 
 
@@ -323,8 +371,8 @@ def format_of(path: str | None, default: str = "csv") -> str:
     suffix = "" if path is None else Path(path).suffix.lower().removeprefix(".")
     if suffix and suffix not in FORMATS and suffix != "txt":
         raise ValueError(
-            f"{path}: no format is known by the ending .{suffix}: use .csv, .json or .parquet, or "
-            "name one with --format"
+            f"{path}: no format is known by the ending .{suffix}: use .csv, .json, .parquet or "
+            ".xlsx, or name one with --format"
         )
     return suffix if suffix in FORMATS else default
 
@@ -337,6 +385,8 @@ def table_bytes(table: Any, format: str) -> bytes:
         stream = io.BytesIO()
         pq.write_table(table, stream)
         return stream.getvalue()
+    if format == "xlsx":
+        return sheet_bytes(table.column_names, [column.to_pylist() for column in table.columns])
     columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
     rows = zip(*columns, strict=True)
     if format == "json":

@@ -7,11 +7,11 @@ The writers take the tables of :mod:`kdey.tables.display` and return text; only
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from kdey.tables.cells import parse_number
 from kdey.tables.display import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
@@ -37,13 +37,40 @@ def _csv_records(table: Table) -> Iterator[tuple[Any, ...]]:
                 yield row.name, column.name, value, cell.text, int(cell.best), cell.mark, shade
 
 
+#: Signs with which a spreadsheet takes a cell of a CSV file for a formula.
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
 def csv_text(columns: Sequence[str], records: Iterable[Sequence[Any]], line_end: str = "\n") -> str:
-    """Return records as CSV; None is an empty field."""
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator=line_end)
-    writer.writerow(columns)
-    writer.writerows(records)
-    return stream.getvalue()
+    """Return records as CSV; None is an empty field.
+
+    Texts that a spreadsheet would take for a formula begin with an apostrophe; numbers stay what
+    they are, also where they are written as text.
+    """
+    # A cell is quoted where it holds a character of the line's end: both must be in it.
+    lines = _Lines()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    writer.writerow(map(_guarded, columns))
+    writer.writerows([_guarded(cell) for cell in record] for record in records)
+    return line_end.join([*lines.texts, ""])
+
+
+class _Lines:
+    """A stream that keeps the lines of a CSV writer without their ends."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Keep a line."""
+        self.texts.append(line.removesuffix("\r\n"))
+
+
+def _guarded(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA_SIGNS):
+        return cell
+    number = parse_number(cell)
+    return cell if number is not None and number == number else f"'{cell}"
 
 
 # HTML

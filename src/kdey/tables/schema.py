@@ -107,16 +107,34 @@ class Finding:
     total: int
     detail: str = ""
 
-    def plus(self, other: Finding) -> Finding:
-        """Return this finding with the counts of the same one in another part of the table."""
-        return replace(self, count=self.count + other.count, total=self.total + other.total)
-
     def __str__(self) -> str:
         """Return one sentence without a full stop."""
         shown = f" ({self.detail})" if self.detail else ""
         return (
             f"column {self.column!r}: {self.what} in {self.count:,} of {self.total:,} rows{shown}"
         )
+
+
+def merge_findings(findings: Iterable[Finding], total: int) -> tuple[Finding, ...]:
+    """Return the findings of a table from those of its batches.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    total : int
+        Rows of all batches, among them those without a finding.
+
+    Returns
+    -------
+    tuple of Finding
+        One for each column and kind of finding, with the counts of all batches.
+    """
+    merged: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        key = (finding.column, finding.what)
+        first = merged.get(key, replace(finding, count=0, total=total))
+        merged[key] = replace(first, count=first.count + finding.count)
+    return tuple(merged.values())
 
 
 @dataclass(frozen=True, eq=False)
