@@ -117,3 +117,11 @@ def test_approximate_tweets_run_under_their_own_names(
     result = invoke("tweets", "--methods", "ACC", "--jobs", 1, "--results", tmp_path)
     assert result.exit_code == 0, result.output
     assert "Running on tweets-approx instead" in result.stderr
+
+
+def test_an_option_without_its_values_is_refused(tmp_path: Path) -> None:
+    """It was dropped, and all data sets ran in the place of those that were forgotten."""
+    for rest in (("--datasets",), ("--datasets", "--quick"), ("--seeds", "--quick")):
+        done = invoke("multi", "--results", tmp_path / "r.jsonl", *rest)
+        assert done.exit_code == 2
+        assert f"'{rest[0]}' requires an argument" in done.stderr

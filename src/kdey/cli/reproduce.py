@@ -48,11 +48,13 @@ class SpacedCommand(click.Command):
         }
         spread: list[str] = []
         current = None
-        for arg in args:
+        for arg, following in zip(args, [*args[1:], "-"], strict=True):
             if arg.startswith("-"):
                 current = arg if arg in several else None
                 if current is None:
                     spread.append(arg)
+                elif following.startswith("-"):  # or all data sets would run instead of none
+                    raise click.BadOptionUsage(arg, f"Option {arg!r} requires an argument.", ctx)
             elif current is not None:
                 spread += [current, arg]
             else:

@@ -180,13 +180,15 @@ def _decode_dataclass(node: Node, parts: Parts) -> Any:
 
 def types_outside(node: Node) -> set[str]:
     """Return the names of the types outside kdey that a tree contains."""
-    if isinstance(node, list):
-        return set().union(*map(types_outside, node))
-    if not isinstance(node, dict):
-        return set()
-    names = {str(node[key]) for key in ("estimator", "dataclass") if key in node}
-    inside = set().union(*map(types_outside, node.values())) if node else set()
-    return {name for name in names if not name.startswith("kdey.")} | inside
+    names, waiting = set[str](), [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting.extend(part)
+        elif isinstance(part, dict):
+            names |= {str(part[key]) for key in ("estimator", "dataclass") if key in part}
+            waiting.extend(part.values())
+    return {name for name in names if not name.startswith("kdey.")}
 
 
 def _class_of(name: str, parts: Parts) -> Any:
