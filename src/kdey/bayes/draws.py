@@ -120,7 +120,10 @@ Target = Literal["population", "bag"]
 Kind = Literal["equal-tailed", "hpd"]
 
 
-@dataclass(frozen=True, eq=False)
+_TARGETS: tuple[Target, ...] = ("population", "bag")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws:
     """Draws of two prevalences: that of the population, and that of this bag.
 
@@ -145,6 +148,8 @@ class PosteriorDraws:
         Parameters of the Dirichlet prior.
     converged : bool
         Whether effective size and R-hat reached their targets.
+    template_noise : bool
+        Whether the draws include the uncertainty of the templates; False for all samplers so far.
     """
 
     classes: NDArray[Any]
@@ -156,6 +161,39 @@ class PosteriorDraws:
     n_sweeps: int
     prior: Array
     converged: bool
+    template_noise: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the draws must know, in sentences."""
+        notes = []
+        if not self.template_noise:
+            notes.append(
+                "the draws are conditional on the templates: they leave out the uncertainty of a "
+                "limited training set, and intervals are too narrow where training instances are "
+                "few"
+            )
+        if not self.converged:
+            notes.append(
+                f"the chains did not converge: the largest R-hat is {self.r_hat.max():.3f}, the "
+                f"smallest effective size {self.ess.min():.0f}"
+            )
+        return tuple(notes)
+
+    def __repr__(self) -> str:
+        """Return a table of means and 95 % intervals of both targets, and the notes."""
+        names = [str(label) for label in self.classes]
+        width = max(5, *(len(name) for name in names))
+        head = f"{len(self):,} draws of {self.n_chains} chains, 95 % intervals"
+        lines = [head, f"{'class':<{width}}{'population':>26}{'this bag':>26}"]
+        parts = [(self.mean(target), *self.interval(0.95, target)) for target in _TARGETS]
+        for number, name in enumerate(names):
+            cells = [
+                f"{mean[number]:.4f} [{low[number]:.4f}, {high[number]:.4f}]"
+                for mean, low, high in parts
+            ]
+            lines.append(f"{name:<{width}}" + "".join(f"{cell:>26}" for cell in cells))
+        return "\n".join([*lines, *(f"({note})" for note in self.notes)])
 
     def __len__(self) -> int:
         """Return the number of draws."""

@@ -39,6 +39,8 @@ class Difference:
     shared : bool
         Whether both estimates come from the same fitted quantifier, so that template
         uncertainty is shared.
+    template_noise : bool
+        Whether the limits of both estimates include the uncertainty of the templates.
     """
 
     classes: NDArray[Any]
@@ -48,6 +50,7 @@ class Difference:
     confidence: float
     target: str
     shared: bool
+    template_noise: bool = True
 
     def __repr__(self) -> str:
         """Return a text table with one line per class."""
@@ -58,6 +61,8 @@ class Difference:
         lines = [head, "class".ljust(width) + f"{'difference':>12}{'low':>10}{'high':>10}"]
         for name, d, low, high in zip(names, *columns, strict=True):
             lines.append(f"{name.ljust(width)}{d:>+12.4f}{low:>+10.4f}{high:>+10.4f}")
+        if not self.template_noise:
+            lines.append("(the limits leave out the uncertainty of the templates)")
         return "\n".join(lines)
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -130,7 +135,8 @@ def difference(first: Estimate, second: Estimate) -> Difference:
         low, high = _limits_by_zou_donner(first, second, rho)
     d = first.estimate - second.estimate
     low, high = np.clip(np.minimum(low, d), -1.0, 1.0), np.clip(np.maximum(high, d), -1.0, 1.0)
-    return Difference(first.classes, d, low, high, first.confidence, first.target, shared)
+    noise = first.template_noise and second.template_noise
+    return Difference(first.classes, d, low, high, first.confidence, first.target, shared, noise)
 
 
 def _check_comparable(first: Estimate, second: Estimate) -> None:

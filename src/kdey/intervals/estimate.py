@@ -107,6 +107,11 @@ class Estimate:
         return self.uncertainty.method
 
     @property
+    def template_noise(self) -> bool:
+        """Whether the limits include the uncertainty of the templates from limited training."""
+        return self.uncertainty.template_noise
+
+    @property
     def draws(self) -> Array | None:
         """Bootstrap draws of the target, shape (n_replicates, k); None without a bootstrap."""
         return self.uncertainty.bootstrap_draws()

@@ -181,6 +181,11 @@ class Uncertainty:
     method: ClassVar[str] = "none"
 
     @property
+    def template_noise(self) -> bool:
+        """Whether the limits include the uncertainty that a limited training set leaves."""
+        return self.shared_model is not None and self.shared_model.is_learnt
+
+    @property
     def shared_model(self) -> FittedModel | None:
         """The fitted model whose template errors the limits include, or None.
 

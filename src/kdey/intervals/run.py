@@ -9,6 +9,7 @@ quantifiers that only return answers: it always bootstraps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,11 @@ from kdey.matching.interface import LimitsSource
 from kdey.rows.interface import ArrayRows, Rows
 from kdey.solvers.solution import Solution
 
+#: The note of estimates whose bootstrap did not resample the training data.
+BAG_ONLY = (
+    "the bootstrap resampled the bag only: the limits leave out the uncertainty of the templates, "
+    "and are too narrow where training instances are few"
+)
 #: Lower limits, upper limits (n_bags, k), and a function from a bag's number to its uncertainty.
 Limits = tuple[Array, Array, Callable[[int], Uncertainty]]
 
@@ -77,6 +83,7 @@ def estimate_points(
     drawn = sampled_bags(bags, clusters)
     rows = model.row_map(points, model.n_threads)
     limits: Limits | None = None
+    resampled = True
     if source == "moments":
         solution, limits = _analytic(model, rows, bags, drawn, options)
     else:
@@ -85,10 +92,12 @@ def estimate_points(
         limits = _by_derivatives(model, rows, drawn, solution.prevalence, options)
     if limits is None:
         limits = _bootstrap(model, points, drawn, solution.prevalence, options)
+        resampled = options.resample_templates and model.is_learnt
     decisions = Decisions(points, bags) if model.on_posteriors else None
-    return _assemble(
+    estimates = _assemble(
         model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
     )
+    return estimates if resampled else _without_templates(estimates)
 
 
 def estimate_solver(
@@ -150,7 +159,14 @@ def estimate_solver(
 
     limits = _limits_from_draws(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
-    return _assemble(classes, prevalence, rare, solution, drawn, limits, options, None)
+    return _without_templates(
+        _assemble(classes, prevalence, rare, solution, drawn, limits, options, None)
+    )
+
+
+def _without_templates(estimates: Estimates) -> Estimates:
+    """Return bootstrap estimates with a note that only the bags were resampled."""
+    return replace(estimates, notes=[[*texts, BAG_ONLY] for texts in estimates.notes])
 
 
 def _limits_source(model: FittedModel, options: IntervalOptions) -> LimitsSource:

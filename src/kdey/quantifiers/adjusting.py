@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array
+from kdey.class_columns import in_class_order
 from kdey.matching import MatchMeans
 from kdey.problems.least_squares import LeastSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
@@ -83,7 +84,9 @@ class _Adjusting(AggregativeQuantifier):
         """
         shares = np.asarray(observed, dtype=np.float64)
         k = len(self.row_map_.templates)
-        checked = check_posteriors(np.atleast_2d(shares), k, name="observed").astype(np.float64)
+        checked = check_posteriors(
+            np.atleast_2d(in_class_order(shares, self.classes_, "observed")), k, name="observed"
+        ).astype(np.float64)
         prevalence = self.matching_.solve(LeastSquares(self.row_map_.templates, checked)).prevalence
         return prevalence if shares.ndim == 2 else np.asarray(prevalence[0])
 

@@ -134,11 +134,28 @@ class Server:
             start = int(requested.removeprefix("bytes=").removesuffix("-"))
         if start >= len(body):
             return self._send(request, 416, b"", headers, requested)
+        if fault == "shifted":  # other bytes than those asked for, as the header says
+            start = max(start - 7, 0)
         data = body[start:]
         if fault == "corrupt":
             data = data[:-1] + bytes([data[-1] ^ 1])
-        sent = data[: len(data) // 2] if fault == "truncate" else data
-        return self._send(request, 206 if start else 200, sent, headers, requested, len(data))
+        if start or fault == "unprompted":
+            headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+        if fault == "no range":
+            del headers["Content-Range"]
+        if fault == "shorter":  # less than the rest of the file
+            headers["Content-Range"] = f"bytes {start}-{len(body) - 11}/{len(body)}"
+            data = data[:-10]
+        if fault == "changed":
+            headers["ETag"] = '"another"'
+        sent = data[: len(data) // 2] if fault in ("truncate", "unannounced") else data
+        length: int | None = len(data)
+        if fault == "empty":
+            sent, length = b"", 0
+        if fault in ("unannounced", "unannounced whole"):
+            length = -1
+        status = 206 if start or fault == "unprompted" else 200
+        return self._send(request, status, sent, headers, requested, length)
 
     def _send(
         self,
@@ -153,7 +170,8 @@ class Server:
         request.send_response(status)
         for key, value in headers.items():
             request.send_header(key, value)
-        request.send_header("Content-Length", str(len(data) if length is None else length))
+        if length != -1:  # the end of the connection is the end of the file
+            request.send_header("Content-Length", str(len(data) if length is None else length))
         request.end_headers()
         request.wfile.write(data)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,59 @@ def test_a_file_that_changed_meanwhile_is_begun_again(
     assert (tmp_path / "a.zip").read_bytes() == DATA
 
 
+def without_waiting(url: str, target: Path, retries: int) -> str:
+    return download(url, target, retries=retries, sleep=lambda seconds: None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("shifted", "was asked for the bytes from .* and sent 'bytes "),
+        ("no range", "was asked for the bytes from .* and sent ''"),
+        ("changed", "has changed at its home since the download began"),
+        ("shorter", "is not the rest of the file"),
+    ],
+)
+def test_a_part_that_does_not_fit_is_begun_again(
+    url: str, server: Server, tmp_path: Path, fault: str, message: str
+) -> None:
+    server.faults[:] = ["truncate", fault]
+    with pytest.raises(OSError, match=message):
+        without_waiting(url, tmp_path / "a.zip", retries=1)
+    assert [status for _, status, _ in server.log] == [200, 206]
+    assert not (tmp_path / "a.zip").exists()
+    assert not list(tmp_path.glob("*.part*"))
+    assert without_waiting(url, tmp_path / "a.zip", retries=0) == KNOWN
+    assert server.log[-1][1] == 200
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("unprompted", "sent a part of the file, but was asked for all of it"),
+        ("empty", "sent an empty file"),
+        ("unannounced", "does not say how long the file is"),
+        ("unannounced whole", "does not say how long the file is"),
+    ],
+)
+def test_answers_that_cannot_be_known_to_be_whole(
+    url: str, server: Server, tmp_path: Path, fault: str, message: str
+) -> None:
+    server.faults[:] = [fault]
+    with pytest.raises(OSError, match=message):
+        without_waiting(url, tmp_path / "a.zip", retries=0)
+    assert not (tmp_path / "a.zip").exists()
+    assert without_waiting(url, tmp_path / "a.zip", retries=0) == KNOWN
+
+
+def test_an_error_of_the_server_does_not_cost_the_part(
+    url: str, server: Server, tmp_path: Path
+) -> None:
+    server.faults[:] = ["truncate", "error"]
+    assert without_waiting(url, tmp_path / "a.zip", retries=2) == KNOWN
+    assert [status for _, status, _ in server.log] == [200, 503, 206]
+
+
 @pytest.mark.parametrize("tag", ["", 'W/"weak"'])
 def test_without_a_strong_tag_nothing_is_resumed(
     url: str, server: Server, tmp_path: Path, tag: str
@@ -154,3 +209,33 @@ def test_checksums_are_kept_and_damage_is_named(tmp_path: Path) -> None:
     (tmp_path / "checksums.json").write_text('{"a": ')
     with pytest.raises(ValueError, match=r"checksums\.json: damaged"):
         Checksums(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["5", "[]", "null", '"text"', '{"a": 5}', '[["a", "b"]]', "{"])
+def test_a_record_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "checksums.json").write_text(content)
+    with pytest.raises(ValueError, match=r"checksums\.json: damaged .*; remove it"):
+        Checksums(tmp_path)
+
+
+def test_two_records_of_one_cache_lose_nothing(tmp_path: Path) -> None:
+    first, second = Checksums(tmp_path), Checksums(tmp_path)
+    first.record("a", "12")
+    second.record("b", "34")
+    assert Checksums(tmp_path).known == {"a": "12", "b": "34"}
+    assert second.known == {"a": "12", "b": "34"}
+
+
+def test_processes_that_record_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; "
+        "from kdey.paper.datasets.download import Checksums; "
+        "record = Checksums(Path(sys.argv[1])); "
+        "[record.record(f'{sys.argv[2]}-{i}', str(i)) for i in range(40)]"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path), name]) for name in "abc"
+    ]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    expected = {f"{name}-{i}": str(i) for name in "abc" for i in range(40)}
+    assert Checksums(tmp_path).known == expected

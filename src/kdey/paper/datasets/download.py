@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from kdey._support.files import write_whole
+from kdey._support.locks import locked
 from kdey.paper.datasets.files import Root, cache_dir, locate, missing, sha256
 from kdey.paper.datasets.registry import Entry, Home, find, home
 from kdey.paper.datasets.uci import convert
@@ -233,11 +235,17 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
         logger.setLevel(level)
 
 
+class _PartMismatch(OSError):
+    """The part on disk cannot be continued by what the server sends."""
+
+
 def resume(url: str, part: Path) -> None:
     """Download into ``part``, resuming if the server still has the same file.
 
     The server's tag of the file (ETag or date) is kept beside the part; without one, or where it
-    has changed, the download starts again.
+    has changed, the download starts again. An answer that cannot be known to be whole, or that is
+    not the part that was asked for, is an OSError: the sha256 of a first download is recorded, so
+    that a wrong one would stay for good.
     """
     import requests
 
@@ -247,18 +255,68 @@ def resume(url: str, part: Path) -> None:
     if n_present:
         headers |= {"Range": f"bytes={n_present}-", "If-Range": tag.read_text()}
     with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
-        if response.status_code == 416:  # the part is as long as the file, or longer: start again
-            tag.unlink()
-            part.unlink()
-        response.raise_for_status()
+        try:
+            size = _answered_size(response, n_present, tag)
+        except _PartMismatch:
+            tag.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
+            raise
         if response.status_code != 206:
             n_present = 0
-            _remember(tag, response.headers.get("ETag") or response.headers.get("Last-Modified"))
+            _remember(tag, _tag_of(response.headers))
         with part.open("ab" if n_present else "wb") as stream:
             for chunk in response.iter_content(_CHUNK):
                 stream.write(chunk)
-        _check_length(part.stat().st_size - n_present, response.headers.get("Content-Length"))
+    _check_size(part, size)
     tag.unlink(missing_ok=True)
+
+
+def _answered_size(response: Any, n_present: int, tag: Path) -> int | None:
+    """Return how long the whole file is by the headers of an answer.
+
+    None if the answer comes in chunks, the last of which says that it is the last. Raises OSError
+    for an answer that is no file, or not the part that was asked for.
+    """
+    headers = response.headers
+    if response.status_code == 416:  # the part is as long as the file, or longer: start again
+        raise _PartMismatch("the part on disk does not fit the file: start again")
+    response.raise_for_status()
+    if response.status_code == 206:
+        if not n_present:
+            raise OSError("the server sent a part of the file, but was asked for all of it")
+        return _size_by_range(headers, n_present, tag.read_text())
+    if response.status_code != 200:
+        raise OSError(f"the server answered {response.status_code} in the place of the file")
+    size = _number(headers.get("Content-Length"))
+    if size is None and "chunked" not in headers.get("Transfer-Encoding", "").lower():
+        raise OSError("the server does not say how long the file is: it may have broken off")
+    return size
+
+
+def _size_by_range(headers: Mapping[str, str], n_present: int, tag: str) -> int:
+    """Return the length of the whole file from the headers of a part that was asked for."""
+    content = headers.get("Content-Range", "")
+    match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", content.strip())
+    if match is None or int(match[1]) != n_present:
+        raise _PartMismatch(
+            f"the server was asked for the bytes from {n_present} and sent {content!r}: start again"
+        )
+    if _tag_of(headers) not in (None, tag):
+        raise _PartMismatch(
+            "the file has changed at its home since the download began: start again"
+        )
+    size = int(match[2]) + 1
+    if match[3] not in ("*", str(size)):
+        raise _PartMismatch(f"the server sent {content!r}, which is not the rest of the file")
+    return size
+
+
+def _tag_of(headers: Mapping[str, str]) -> str | None:
+    return headers.get("ETag") or headers.get("Last-Modified")
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.strip().isdecimal() else None
 
 
 def _remember(tag: Path, value: str | None) -> None:
@@ -268,9 +326,16 @@ def _remember(tag: Path, value: str | None) -> None:
         tag.write_text(value)
 
 
-def _check_length(n_received: int, announced: str | None) -> None:
-    if announced is not None and n_received != int(announced):
-        raise OSError(f"broke off after {n_received} of {announced} bytes")
+def _check_size(part: Path, announced: int | None) -> None:
+    received = part.stat().st_size
+    if received == 0:
+        part.unlink()
+        raise OSError("the server sent an empty file")
+    if announced is not None and received > announced:
+        part.unlink()
+        raise OSError(f"the server sent {received} bytes of a file of {announced}: start again")
+    if announced is not None and received < announced:
+        raise OSError(f"broke off after {received} of {announced} bytes")
 
 
 class Checksums:
@@ -280,19 +345,35 @@ class Checksums:
     ----------
     cache : Path
         The record is ``checksums.json`` in it.
+
+    Raises
+    ------
+    ValueError
+        If the record is damaged.
     """
 
     def __init__(self, cache: Path) -> None:
         self.path = cache / "checksums.json"
-        self.known: dict[str, str] = {}
-        if self.path.exists():
-            try:
-                self.known = dict(json.loads(self.path.read_text(encoding="utf-8")))
-            except ValueError as error:
-                raise ValueError(f"{self.path}: damaged ({error}); remove it") from error
+        self.known = self._read()
 
     def record(self, name: str, checksum: str) -> None:
-        """Keep the checksum of a file, named by its place in the cache."""
-        self.known[name] = checksum
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path, json.dumps(self.known, indent=1, sort_keys=True).encode())
+        """Keep the checksum of a file, named by its place in the cache.
+
+        What other processes have recorded meanwhile is kept too.
+        """
+        with locked(self.path):
+            self.known = {**self._read(), name: checksum}
+            write_whole(self.path, json.dumps(self.known, indent=1, sort_keys=True).encode())
+
+    def _read(self) -> dict[str, str]:
+        if not self.path.exists():
+            return {}
+        try:
+            known = json.loads(self.path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{self.path}: damaged ({error}); remove it") from error
+        if not isinstance(known, dict) or not all(isinstance(v, str) for v in known.values()):
+            raise ValueError(
+                f"{self.path}: damaged (it must map names of files to checksums); remove it"
+            )
+        return known
