@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import narwhals as nw
@@ -15,9 +13,6 @@ import pytest
 
 from kdey.tables.labels import match_labels, read_labels
 from kdey.tables.training import labels_seen
-
-#: The command has the name of its module.
-report = import_module("kdey.cli.report")
 
 
 def column(values: list[Any], **options: Any) -> Any:
@@ -110,8 +105,6 @@ def test_known_labels_are_told_as_training_wrote_them(values: list, classes: lis
     frame = nw.from_native(pa.table({"y": pa.array(values)}), eager_only=True)
     seen = labels_seen(frame, "y", np.array(classes))
     assert seen.tolist() == [classes[1], classes[0], classes[1], classes[1]]
-    model = SimpleNamespace(classes_=np.array(classes), table_schema=None)
-    assert report._truth(model, frame, "y") == [0.25, 0.75]
 
 
 def test_labels_that_training_lacks_are_named() -> None:
@@ -120,9 +113,6 @@ def test_labels_that_training_lacks_are_named() -> None:
         labels_seen(frame, "y", np.array([0, 1]))
     empty = nw.from_native(pa.table({"y": pa.array([None, None])}), eager_only=True)
     assert len(labels_seen(empty, "y", np.array([0, 1]))) == 0
-    model = SimpleNamespace(classes_=np.array([0, 1]), table_schema=None)
-    with pytest.raises(ValueError, match="holds no labels"):
-        report._truth(model, empty, "y")
 
 
 @pytest.mark.parametrize("classes", [["false", "true"], [False, True]])
