@@ -20,7 +20,7 @@ with atheris.instrument_imports(include=["kdey.paper.datasets", "kdey.tables"]):
     from kdey.paper.datasets.lequa import read_numbers, read_prevalences
     from kdey.paper.datasets.tables import read_sparse, read_table
     from kdey.tables.files import TableFile
-    from kdey.tables.layout import learn_layout
+    from kdey.tables.schema import learn_schema
 
 Reader = Callable[[Path], Any]
 
@@ -28,7 +28,7 @@ Reader = Callable[[Path], Any]
 def _cli_table(path: Path) -> Any:
     frame = TableFile.open(str(path)).read()
     try:
-        return learn_layout(frame, frame.columns[-1], tuple(frame.columns[:-1]))
+        return learn_schema(frame, frame.columns[-1])
     except ValueError:
         return None  # of the columns, which it names; the command line adds the file
 

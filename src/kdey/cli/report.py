@@ -74,7 +74,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
             time=grouping.time,
             truth=_truth(quantifier, scored, options["label"]),
             title=options["title"] or f"Class prevalences in {Path(table).name}",
-            settings=_settings(model, table, int(collected.missing.sum())),
+            settings=_settings(model, table, collected),
         )
 
 
@@ -156,14 +156,17 @@ def _keeps_posteriors(quantifier: AggregativeQuantifier) -> bool:
     return training is not None and training.posteriors is not None
 
 
-def _settings(model: str, table: str, left_out: int) -> dict[str, Any]:
+def _settings(model: str, table: str, collected: CollectedRows) -> dict[str, Any]:
     """Return what a reader needs to make the page again."""
     import shlex
     import sys
 
     settings: dict[str, Any] = {"Command": shlex.join(["kdey", *sys.argv[1:]])}
+    left_out = int(collected.missing.sum())
     if left_out:
         settings["Rows left out"] = f"{left_out:,} with a missing value"
+    if collected.findings:
+        settings["Values that training lacks"] = "; ".join(map(str, collected.findings))
     for path in (Path(model), Path(table)):
         if path.exists():
             settings[f"SHA-256 of {path.name}"] = _digest(path)

@@ -48,9 +48,7 @@ def select(table: str, **options: Any) -> None:
     if options["model"]:
         from kdey import save
 
-        best = search.best_estimator_
-        best.table_ = training.layout.to_dict()
-        save(best, options["model"])
+        save(search.best_estimator_, options["model"])
         say(f"wrote {options['model']}")
     deliver(search.to_frame("pyarrow"), options["format"], options["output"])
     best_params = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
@@ -63,7 +61,7 @@ def _search(training: TrainingTable, options: dict[str, Any]) -> GridSearchQ:
 
     classifier_settings = settings(options["classifier_options"], "--classifier-option")
     classifier = make_classifier(
-        options["classifier"], classifier_settings, options["seed"], training.layout
+        options["classifier"], classifier_settings, options["seed"], training.schema
     )
     method = make_method(options["method"], classifier, {}, options["seed"], options["jobs"])
     search = GridSearchQ(

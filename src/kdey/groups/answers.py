@@ -17,13 +17,16 @@ from kdey.groups.keys import GroupKeys
 if TYPE_CHECKING:
     from kdey.groups.request import GroupSettings
     from kdey.groups.sums import SummedEstimates
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
 
 #: Names of the columns beside the keys; a key must have another name.
 COLUMNS = (
     *("class", "n", "n_missing", "estimate", "low", "high", "classify_and_count"),
     *("training_prevalence", "fit_p_value", "status"),
 )
+#: Share of instances with a value that training lacks above which the status says so: an estimate
+#: may be wrong by about this share (docs/decisions/0016-tables.md).
+MOST_UNSEEN = 0.05
 _PER_CLASS = ("estimate", "low", "high", "classify_and_count")
 
 
@@ -47,7 +50,7 @@ class GroupAnswers:
         NaN where no fit check was asked for, or a group is too small for one.
     status : list of G texts
         "ok", or what is the matter, separated by "; ": "empty", "too small", "poor fit",
-        "missing values", "not converged".
+        "missing values", "unseen values" (in more than one of twenty instances), "not converged".
     """
 
     classes: NDArray[Any]
@@ -159,7 +162,13 @@ class AnswerSheet:
             classify_and_count=summed.decisions,
         )
 
-    def answers(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> GroupAnswers:
+    def answers(
+        self,
+        sizes: Indices,
+        missing: Indices,
+        settings: GroupSettings,
+        unseen: Indices | None = None,
+    ) -> GroupAnswers:
         """Return the answers, with the status of every group.
 
         Parameters
@@ -167,7 +176,10 @@ class AnswerSheet:
         sizes, missing : int64 arrays of shape (n_groups,)
             Instances of each group that were used, and that were left out.
         settings : GroupSettings
+        unseen : int64 array of shape (n_groups,), optional
+            Instances of each group with a value that training lacks.
         """
+        strange = np.zeros_like(sizes) if unseen is None else unseen
         return GroupAnswers(
             classes=np.asarray(self.quantifier.classes_),
             sizes=sizes,
@@ -175,16 +187,19 @@ class AnswerSheet:
             **self._shares,
             training_prevalence=np.asarray(self.quantifier.prevalence_),
             fit_p_value=self.fit_p_values,
-            status=self._status(sizes, missing, settings),
+            status=self._status(sizes, missing, strange, settings),
         )
 
-    def _status(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> list[str]:
+    def _status(
+        self, sizes: Indices, missing: Indices, unseen: Indices, settings: GroupSettings
+    ) -> list[str]:
         with np.errstate(invalid="ignore"):
             applies = {
                 "empty": sizes == 0,
                 "too small": (sizes > 0) & (sizes < settings.min_size),
                 "poor fit": self.fit_p_values <= settings.level,
                 "missing values": missing > 0,
+                "unseen values": unseen > MOST_UNSEEN * sizes,
                 "not converged": ~self._converged,
             }
         return [

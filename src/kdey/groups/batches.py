@@ -23,10 +23,12 @@ from kdey.groups.estimate import OnRows, estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
+from kdey.tables.features import warn_of_unseen_values
+from kdey.tables.schema import Finding, merge_findings
 from kdey.tables.training import labels_seen
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
 
 #: Bytes of posteriors that are kept in memory; what comes after them goes to temporary files.
 MEMORY = 1 << 30
@@ -64,6 +66,13 @@ class ScoredBatch:
     def missing(self, n_groups: int) -> Indices:
         """Return how many rows of each group are not usable, shape (n_groups,)."""
         return np.bincount(self.codes[~self.usable], minlength=n_groups).astype(np.int64)
+
+    def unseen(self, n_groups: int) -> Indices:
+        """Return how many usable rows of each group hold a value that training lacks."""
+        unseen = self.rows.unseen
+        if unseen is None:
+            return np.zeros(n_groups, dtype=np.int64)
+        return np.bincount(self.usable_codes[unseen.rows], minlength=n_groups).astype(np.int64)
 
     def keys_of_groups(self) -> Frame:
         """Return the keys of the groups that the batch has, one row each, by their numbers."""
@@ -119,8 +128,14 @@ class BatchReader:
         rows, usable = self.scorer.score(frame, self._no_features, first)
         labels = None
         if self.label is not None and self.label in frame.columns:
-            labels = labels_seen(frame, self.label, self.scorer.quantifier.classes_, first)
+            labels = self._labels(frame, self.label, first)
         return ScoredBatch(rows, codes, usable, key_columns, labels)
+
+    def _labels(self, frame: Frame, label: str, first: int) -> NDArray[Any]:
+        """Return the known labels of a frame; raises ValueError where one is no class."""
+        schema = self.scorer.quantifier.table_schema
+        label_type = "auto" if schema is None else schema.label_type
+        return labels_seen(frame, label, self.scorer.quantifier.classes_, first, label_type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +150,17 @@ class CollectedRows:
         Number of the group of each usable row.
     missing : int64 array of shape (n_groups,)
         Rows of each group that are not usable.
+    unseen : int64 array of shape (n_groups,)
+        Usable rows of each group with a value that training lacks.
+    findings : tuple of Finding
+        Those values, by column.
     """
 
     rows: GroupRows
     codes: NDArray[np.int32]
     missing: Indices
+    unseen: Indices
+    findings: tuple[Finding, ...] = ()
 
     def answers(
         self,
@@ -159,6 +180,7 @@ class CollectedRows:
             n_groups,
             settings,
             missing=self.missing,
+            unseen=self.unseen,
             on_run=on_run,
         )
 
@@ -180,6 +202,8 @@ class GroupStream:
         self._memory = memory
         self._codes: list[NDArray[np.int32]] = []
         self._codes_left_out: list[NDArray[np.int32]] = []
+        self._codes_unseen: list[NDArray[np.int32]] = []
+        self._findings: list[Finding] = []
         self._posteriors, self._fold_posteriors = _GrowingArray(), _GrowingArray()
         self._instances: Instances | None = None
 
@@ -207,6 +231,9 @@ class GroupStream:
         if self._instances is not None or (isinstance(points, Instances) and len(self)):
             raise ValueError("instances cannot be collected from several batches")
         self._codes.append(codes)
+        if not isinstance(points, np.ndarray) and points.unseen is not None:
+            self._codes_unseen.append(codes[points.unseen.rows])
+            self._findings += points.unseen.findings
         if isinstance(points, Instances):
             self._instances = points
         else:
@@ -241,13 +268,18 @@ class GroupStream:
     def collected(self, quantifier: FittedQuantifier, n_groups: int) -> Iterator[CollectedRows]:
         """Give all rows for the time of a block, and let go of them at its end."""
         nothing = np.empty(0, np.int32)
-        left_out = np.bincount(
-            np.concatenate([*self._codes_left_out, nothing]), minlength=n_groups
-        ).astype(np.int64)
+        n_rows = len(self) + sum(map(len, self._codes_left_out))
+        findings = merge_findings(self._findings, n_rows)
+        warn_of_unseen_values(findings)
+        left_out, unseen = (
+            np.bincount(np.concatenate([*parts, nothing]), minlength=n_groups).astype(np.int64)
+            for parts in (self._codes_left_out, self._codes_unseen)
+        )
         codes = np.concatenate([*self._codes, nothing])
         self._codes.clear()
         try:
-            yield CollectedRows(self._rows(len(quantifier.classes_)), codes, left_out)
+            rows = self._rows(len(quantifier.classes_))
+            yield CollectedRows(rows, codes, left_out, unseen, findings)
         finally:
             self._posteriors.close()
             self._fold_posteriors.close()

@@ -21,7 +21,7 @@ from kdey.groups.sums.group_sums import Hashes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
 
 
 #: The number of each group, by the canonical texts of its keys.
@@ -42,6 +42,8 @@ class PartitionSums:
     missing : int64 array of shape (g,)
         Rows of each group left out for a missing score or feature.
     n_rows : int
+    unseen : int64 array of shape (g,)
+        Rows of each group with a value that training lacks.
     """
 
     values: list[tuple[Any, ...]]
@@ -49,6 +51,7 @@ class PartitionSums:
     sums: GroupSums
     missing: Indices
     n_rows: int
+    unseen: Indices
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,7 +138,14 @@ class PartitionReader(BatchReader):
             hold=hold,
         )
         key_rows = batch.keys_of_groups().to_native().reset_index(drop=True)
-        head = PartitionSums(keys.values, key_rows, sums, batch.missing(len(keys)), len(table))
+        head = PartitionSums(
+            keys.values,
+            key_rows,
+            sums,
+            batch.missing(len(keys)),
+            len(table),
+            batch.unseen(len(keys)),
+        )
         return Partition(head, rows)
 
     def _hashes(self, table: Frame) -> Hashes | None:
@@ -163,9 +173,10 @@ def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
         if new:
             key_rows.append(part.keys.iloc[new] if len(part.keys.columns) else part.keys)
         numberings.append(common)
-    missing = np.zeros(len(groups), dtype=np.int64)
+    missing, unseen = np.zeros((2, len(groups)), dtype=np.int64)
     for common, part in zip(numberings, parts, strict=True):
         missing[common] += part.missing
+        unseen[common] += part.unseen
     keys = pd.concat(key_rows, ignore_index=True) if len(key_rows[0].columns) else key_rows[0]
     n_rows = sum(part.n_rows for part in parts)
-    return PartitionSums(groups.values, keys, merge(sums), missing, n_rows)
+    return PartitionSums(groups.values, keys, merge(sums), missing, n_rows, unseen)

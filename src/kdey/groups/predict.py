@@ -37,7 +37,6 @@ from kdey.groups.request import GroupRequest, GroupSettings
 from kdey.groups.scoring import Scorer
 from kdey.groups.sums import estimate_sums
 from kdey.tables.files import TableError, TableFile
-from kdey.tables.layout import TableLayout
 
 
 def predict_groups(
@@ -51,7 +50,7 @@ def predict_groups(
     date_format: str = "auto",
     key_types: Mapping[str, str] | None = None,
     wide: bool = False,
-    missing: str = "drop",
+    missing: str = "auto",
     min_size: int = 10,
     check_fit: bool = False,
     level: float = 0.01,
@@ -87,8 +86,11 @@ def predict_groups(
         Keys to turn into whole numbers, or into texts.
     wide : bool
         One row per group, with columns ``estimate[c]``, ``low[c]``, ... for every class c.
-    missing : {"drop", "error"}
-        Rows with a missing score or feature are left out and counted in ``n_missing``, or raise.
+    missing : {"auto", "drop", "error"}
+        Rows with a missing score or feature are left out and counted in ``n_missing`` ("drop"), or
+        raise ("error"). With "auto" they are used where the classifier takes missing values and,
+        for a model fitted on a table, has learnt from rows that lack the same value; otherwise
+        they are left out and counted.
     min_size, check_fit, level
         See :class:`~kdey.groups.GroupSettings`.
     confidence, target, method, **options
@@ -190,7 +192,7 @@ def estimate_file(
     settings: GroupSettings,
     *,
     scores: Sequence[str] | None = None,
-    missing: str = "error",
+    missing: str = "auto",
     on_batch: OnRows | None = None,
     on_run: OnRows | None = None,
 ) -> FileGroups:
@@ -210,13 +212,12 @@ def estimate_file(
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
     """
-    layout = TableLayout.of(quantifier)
-    label = None if layout is None else layout.label
+    schema = quantifier.table_schema
     scored = score_file(
         quantifier,
         file,
         GroupRequest(grouping, settings, scores, missing),
-        label=label,
+        label=None if schema is None else schema.label,
         on_batch=on_batch,
     )
     answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
@@ -356,7 +357,7 @@ def _sum_partitions(
     sizes[summed.groups] = summed.sizes
     sheet = AnswerSheet(quantifier, len(sizes))
     sheet.fill_from_sums(summed.groups, summed)
-    return head, sheet.answers(sizes, head.missing, settings)
+    return head, sheet.answers(sizes, head.missing, settings, head.unseen)
 
 
 def _check_columns(present: list[str], reader: PartitionReader) -> None:

@@ -58,7 +58,7 @@ class GroupRequest:
     settings : GroupSettings
     scores : names of score columns, or None
         None: the features, or the score columns that the quantifier was fitted on.
-    missing : {"drop", "error"}
+    missing : {"auto", "drop", "error"}
         What becomes of rows with a missing score or feature.
     wide : bool
         Whether the table has one row per group instead of one per group and class.
@@ -71,7 +71,7 @@ class GroupRequest:
     grouping: Grouping = field(default_factory=Grouping)
     settings: GroupSettings = field(default_factory=GroupSettings)
     scores: Sequence[str] | None = None
-    missing: str = "drop"
+    missing: str = "auto"
     wide: bool = False
     row_key: str | None = None
     keep: bool = True
@@ -94,7 +94,7 @@ class GroupRequest:
         date_format: str = "auto",
         key_types: Mapping[str, str] | None = None,
         wide: bool = False,
-        missing: str = "drop",
+        missing: str = "auto",
         min_size: int = 10,
         check_fit: bool = False,
         level: float = 0.01,
