@@ -35,7 +35,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz.campaigns", description=__doc__)
-    parser.add_argument("campaign", choices=["solvers", "estimators", "features"])
+    parser.add_argument("campaign", choices=["solvers", "estimators", "features", "tables"])
     parser.add_argument("--problems", type=int, default=1_000_000, help="total to reach")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
     parser.add_argument("--seed", type=int, default=0)

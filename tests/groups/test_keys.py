@@ -189,6 +189,13 @@ def test_a_wide_table_overwrites_no_key(name: str, tmp_path: Path) -> None:
         done.table(wide=True)
 
 
+@pytest.mark.parametrize("days", [[None, "2024-01-31"], ["2024-01-31", None]])
+def test_missing_times_of_pandas(days: list[Any]) -> None:
+    frame = pd.DataFrame(table_of(pd.to_datetime(pd.Series(days * 15)), "day"))
+    done = predict_groups(Q, frame, scores=SCORES, time="day", every="1mo")
+    assert [str(day) for day in done["day"].unique()] == ["2024-01-01 00:00:00", "NaT"]
+
+
 def test_missing_keys_are_one_group() -> None:
     keys = GroupKeys(("k",))
     values = [None, float("nan"), "", pd.NaT, pd.NA, np.float64("nan")]

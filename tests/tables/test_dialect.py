@@ -92,8 +92,12 @@ def test_the_line_by_which_excel_announces_a_separator(tmp_path: Path) -> None:
         ("a\tb\n-0,25\t2\n1,234\t3\n", ",", "decimal commas"),
         ("a;b\n1.5;2\n", ".", None),
         ("a;b\n1.5;2,5\n", ".", "others have a decimal point"),
+        ("k;a;b\n7.0;1,5;2,5\n", ",", "decimal commas, as in '1,5'"),  # most columns decide
+        ("k;a\n1.5 or so;2,5\n", ",", "decimal commas, as in '2,5'"),  # a text has no vote
+        ("k;a\n1,5 or so;2.5\n", ".", None),
+        ("k;a\n;2,5\nNA;3\n", ",", "decimal commas, as in '2,5'"),
         ("a;b\n1,234;2\n", ".", "stand between thousands"),
-        ("a;b\n1,234,567;2\n", ".", None),  # no number with a decimal comma at all
+        ("a;b\n1,234,567;2\n", ".", "stand between thousands"),
         ('a,b\n"1,5",2\n', ".", None),
     ],
 )

@@ -252,8 +252,9 @@ def _cut_down(times: Series, every: str) -> Series:
         )
     if times.dtype == nw.Datetime:
         times = times.dt.replace_time_zone(None)  # periods are those of the local clock
-    # pandas gives datetime64 by itself, the others lists of instants.
-    starts = truncate(np.array(times.to_list(), dtype="datetime64[us]"), every)
+    # NumPy takes None for a missing instant, but not every NaT of pandas.
+    instants = [None if is_missing_value(value) else value for value in times.to_list()]
+    starts = truncate(np.array(instants, dtype="datetime64[us]"), every)
     column: Series = nw.new_series(times.name, starts, backend=times.implementation)
     return column.cast(nw.Date) if times.dtype == nw.Date else column
 

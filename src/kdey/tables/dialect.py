@@ -11,9 +11,12 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import BinaryIO
+
+from kdey.tables.cells import is_missing_text, parse_number
 
 #: What may separate columns. A tie goes to the earlier one.
 SEPARATORS = (",", ";", "\t", "|")
@@ -260,26 +263,50 @@ def _records(sample: str, separator: str) -> list[list[str]]:
 def _find_decimal(sample: str, separator: str) -> tuple[str, list[str]]:
     """Return the decimal mark of a sample, and what was assumed.
 
-    Beside commas that separate columns only a point can be one.
+    Every column of numbers has a vote; one whose commas may stand between thousands has none.
+    Beside commas that separate columns only a point can be the mark. Where the votes differ,
+    numbers with the other mark are refused later, never misread.
     """
     if separator == ",":
         return ".", []
-    cells = {cell.strip() for record in _records(sample, separator)[1:] for cell in record}
-    commas = _first_few(cell for cell in cells if _WITH_COMMA.fullmatch(cell))
-    if not commas:
-        return ".", []
-    if any(_WITH_POINT.fullmatch(cell) for cell in cells):
+    columns = zip_longest(*_records(sample, separator)[1:], fillvalue="")
+    numeric = [cells for column in columns if (cells := _numeric_cells(column))]
+    with_comma = [_first(cells, _WITH_COMMA) for cells in numeric]
+    unclear = [_first(cells, _THOUSANDS) for cells in numeric if _are_thousands(cells)]
+    commas = [
+        cell
+        for cells, cell in zip(numeric, with_comma, strict=True)
+        if cell and not _are_thousands(cells)
+    ]
+    points = [cell for cells in numeric if (cell := _first(cells, _WITH_POINT))]
+    if len(commas) > len(points):
+        return ",", [f"decimal commas, as in {commas[0]!r} (another mark: --decimal)"]
+    if commas:
         return ".", [
             f"cells such as {commas[0]!r} are not taken for numbers, as others have a decimal "
             "point (--decimal)"
         ]
-    if all(_THOUSANDS.fullmatch(cell) for cell in cells if _WITH_COMMA.fullmatch(cell)):
+    if unclear:
         return ".", [
-            f"cells such as {commas[0]!r} are not taken for numbers: the comma may be a decimal "
+            f"cells such as {unclear[0]!r} are not taken for numbers: the comma may be a decimal "
             "mark (--decimal ,) or stand between thousands (remove it)"
         ]
-    return ",", [f"decimal commas, as in {commas[0]!r} (another mark: --decimal)"]
+    return ".", []
 
 
-def _first_few(cells: Iterable[str]) -> Sequence[str]:
-    return sorted(cells)[:3]
+def _numeric_cells(column: Sequence[str]) -> list[str]:
+    """Return the cells of a column if all spell numbers with some decimal mark, else nothing."""
+    cells = [cell.strip() for cell in column if not is_missing_text(cell)]
+    spells = all(any(parse_number(cell, mark) is not None for mark in DECIMALS) for cell in cells)
+    return cells if spells or all(_THOUSANDS.fullmatch(cell) for cell in cells) else []
+
+
+def _are_thousands(cells: Sequence[str]) -> bool:
+    """Return whether all commas of a column may stand between thousands."""
+    commas = [cell for cell in cells if "," in cell]
+    return bool(commas) and all(_THOUSANDS.fullmatch(cell) for cell in commas)
+
+
+def _first(cells: Sequence[str], form: re.Pattern[str]) -> str:
+    """Return the first cell of a form; an empty text: there is none."""
+    return next((cell for cell in cells if form.fullmatch(cell)), "")

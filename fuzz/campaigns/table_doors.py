@@ -1,0 +1,218 @@
+"""The doors by which a random table enters: text files of many dialects, other files, frames.
+
+A door takes a table and gives one row per group and class, as pyarrow's rows. Writers of files are
+plain and know nothing of the readers that are tried.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import gzip
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzz.campaigns.table_rows import SCORES, RandomTable
+from kdey.groups import Grouping, GroupSettings, estimate_file, predict_groups
+from kdey.tables.dialect import ReadOptions
+from kdey.tables.files import TableFile
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class TextDialect:
+    """How a table is written as text, and what the reader is told of it.
+
+    Attributes
+    ----------
+    separator, decimal, encoding, line_end : str
+    quoting : a constant of the module csv
+    packed : bool
+        Whether the file is gzipped.
+    date_format : str
+        How dates are written.
+    options : ReadOptions
+        What the user says; all else is to be found.
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    line_end: str = "\n"
+    quoting: int = csv.QUOTE_MINIMAL
+    packed: bool = False
+    date_format: str = "%Y-%m-%d"
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+
+GERMAN = "%d.%m.%Y"
+#: Ten dialects, as programs and countries write them.
+DIALECTS = {
+    "plain": TextDialect(),
+    "windows": TextDialect(line_end="\r\n", encoding="utf-8-sig"),
+    "quoted": TextDialect(quoting=csv.QUOTE_ALL),
+    "german": TextDialect(";", ",", "cp1252", "\r\n", date_format=GERMAN),
+    "german said": TextDialect(
+        *(";", ",", "cp1252", "\r\n"),
+        date_format=GERMAN,
+        options=ReadOptions("cp1252", ";", ",", GERMAN),
+    ),
+    "tabs": TextDialect("\t"),
+    "pipes": TextDialect("|", quoting=csv.QUOTE_ALL),
+    "excel text": TextDialect("\t", encoding="utf-16", line_end="\r\n"),
+    "packed": TextDialect(";", packed=True),
+    "american": TextDialect(
+        date_format="%m/%d/%Y", options=ReadOptions(date_format="%m/%d/%Y"), line_end="\r\n"
+    ),
+}
+
+
+def cell_text(value: Any, dialect: TextDialect) -> str:
+    """Return a cell as text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        plain = repr(int(value)) if value == int(value) else repr(value)
+        return plain.replace(".", dialect.decimal)
+    return value.strftime(dialect.date_format) if isinstance(value, dt.date) else str(value)
+
+
+def text_file(table: RandomTable, dialect: TextDialect) -> bytes | None:
+    """Return a table as a text file; None where the encoding lacks a letter of it."""
+    columns = table.columns
+    stream = io.StringIO(newline="")
+    writer = csv.writer(
+        stream,
+        delimiter=dialect.separator,
+        lineterminator=dialect.line_end,
+        quoting=dialect.quoting,
+    )
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([cell_text(value, dialect) for value in row])
+    try:
+        data = stream.getvalue().encode(dialect.encoding)
+    except UnicodeEncodeError:
+        return None
+    return gzip.compress(data) if dialect.packed else data
+
+
+def parquet_file(table: RandomTable) -> bytes:
+    """Return a table as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stream = io.BytesIO()
+    pq.write_table(pa.table(table.columns), stream)
+    return stream.getvalue()
+
+
+def excel_file(table: RandomTable) -> bytes:
+    """Return a table as an Excel file, numbers and dates in cells of their types."""
+    import xlsxwriter
+
+    stream = io.BytesIO()
+    with xlsxwriter.Workbook(stream, {"in_memory": True}) as book:
+        sheet, dates = book.add_worksheet(), book.add_format({"num_format": "yyyy-mm-dd"})
+        for place, (name, column) in enumerate(table.columns.items()):
+            sheet.write_string(0, place, name)
+            for row, value in enumerate(column, start=1):
+                if isinstance(value, str):
+                    sheet.write_string(row, place, value)
+                elif isinstance(value, bool):
+                    sheet.write_boolean(row, place, value)
+                elif isinstance(value, dt.date):
+                    sheet.write_datetime(row, place, value, dates)
+                elif value is not None:
+                    sheet.write_number(row, place, value)
+    return stream.getvalue()
+
+
+def by_file(
+    quantifier: Any, table: RandomTable, data: bytes, folder: Path, options: ReadOptions
+) -> Rows:
+    """Return the groups of a file."""
+    path = folder / "table"
+    path.write_bytes(data)
+    by = tuple(name for name in table.keys if name != table.time)
+    every = None if table.time is None else "1mo"
+    grouping = Grouping(by, table.time, every, options.date_format)
+    file = TableFile.open(str(path), options)
+    settings = GroupSettings(check_fit=False)
+    done = estimate_file(quantifier, file, grouping, settings, scores=SCORES, missing="drop")
+    rows: Rows = done.table().to_pylist()
+    return rows
+
+
+def by_frame(quantifier: Any, table: RandomTable, frame: Any) -> Rows:
+    """Return the groups of a data frame."""
+    import narwhals as nw
+
+    by = [name for name in table.keys if name != table.time]
+    every = None if table.time is None else "1mo"
+    done = predict_groups(
+        quantifier,
+        frame,
+        by,
+        scores=SCORES,
+        time=table.time,
+        every=every,
+        missing="drop",
+        check_fit=False,
+    )
+    rows: Rows = nw.from_native(done, eager_only=True).rows(named=True)
+    return rows
+
+
+def pandas_frame(table: RandomTable) -> Any:
+    """Return a frame of pandas; columns of several types hold objects."""
+    import pandas as pd
+
+    frame = {}
+    for name, values in table.columns.items():
+        kinds = {type(value) for value in values if value is not None}
+        if kinds == {dt.date}:
+            frame[name] = pd.to_datetime(pd.Series(values))
+        elif len(kinds) > 1:
+            frame[name] = pd.Series(values, dtype=object)
+        else:
+            frame[name] = pd.Series(values)
+    return pd.DataFrame(frame)
+
+
+def polars_frame(table: RandomTable) -> Any:
+    """Return a frame of polars."""
+    import polars as pl
+
+    return pl.DataFrame(table.columns)
+
+
+def arrow_table(table: RandomTable) -> Any:
+    """Return a table of pyarrow."""
+    import pyarrow as pa
+
+    return pa.table(table.columns)
+
+
+def dask_frame(table: RandomTable, rng: np.random.Generator) -> Any:
+    """Return a frame of Dask in one to four partitions."""
+    import dask
+    import dask.dataframe as dd
+
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dd.from_pandas(pandas_frame(table), npartitions=int(rng.integers(1, 5)))
+
+
+#: Doors that columns of one type pass; those of Python objects enter by pandas and Dask alone.
+TYPED_FRAMES: dict[str, Callable[[RandomTable], Any]] = {
+    "polars": polars_frame,
+    "arrow": arrow_table,
+}

@@ -1,0 +1,162 @@
+"""The campaign over tables: the same rows through every door give the same groups.
+
+A case is a random table. It is written as text in ten dialects, as Parquet and as Excel, and made a
+frame of pandas, polars, pyarrow and Dask. Each door must give the groups that are known from the
+making of the table, with the counts and prevalences that plain loops give, or refuse the table with
+a message that names the column; only tables that are ambiguous may be refused.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzz.campaigns import table_doors as doors
+from fuzz.campaigns.table_rows import CLASSES, KINDS, OF_OBJECTS, RandomTable, random_table
+from fuzz.campaigns.tally import Tally
+from kdey import PACC
+from kdey.tables.canonical import canonical_text
+
+SHARES = dict.fromkeys(KINDS, 1 / len(KINDS))
+#: Doors whose files hold scores with fewer digits.
+_ROUNDED = ("excel",)
+
+Answer = dict[tuple[str, ...], tuple[int, int, list[float]]]
+
+
+def run_case(kind: str, seed: int, number: int, tally: Tally) -> None:
+    """Send a random table with a key of ``kind`` through every door; count what came of it."""
+    rng = np.random.default_rng([seed, 2000 + list(KINDS).index(kind), number])
+    table, quantifier = random_table(kind, rng), _fitted()
+    expected = _expected(quantifier, table)
+    tally.cases += 1
+    with tempfile.TemporaryDirectory() as folder:
+        for name, enter in _doors(kind, table, quantifier, Path(folder), rng):
+            tally.problems += 1
+            _try(name, enter, table, expected, tally, number, may_refuse=_ambiguous(kind, name))
+
+
+def _ambiguous(kind: str, door: str) -> bool:
+    """Return whether a door may refuse a table: values that clash, days that may be months."""
+    return kind == "clashing" or (kind == "days" and door == "german")
+
+
+def _fitted() -> Any:
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), 30)
+    p = rng.gamma(np.eye(3)[labels] * 3 + 0.7)
+    return PACC().fit_posteriors(p / p.sum(axis=1, keepdims=True), CLASSES[labels])
+
+
+def _expected(quantifier: Any, table: RandomTable) -> Answer:
+    """Return the answer by plain loops over groups that are known from the table's making."""
+    answer: Answer = {}
+    for key, rows in table.groups.items():
+        points = table.posteriors[rows]
+        usable = points[~np.isnan(points).any(axis=1)]
+        shares = quantifier.aggregate(usable).tolist() if len(usable) else [float("nan")] * 3
+        answer[key] = (len(usable), len(points) - len(usable), shares)
+    return answer
+
+
+def _doors(
+    kind: str, table: RandomTable, quantifier: Any, folder: Path, rng: np.random.Generator
+) -> Iterator[tuple[str, Callable[[], doors.Rows]]]:
+    """Yield the name of each door that the table fits through, and what sends it there."""
+    yield "pandas", lambda: doors.by_frame(quantifier, table, doors.pandas_frame(table))
+    yield "dask", lambda: doors.by_frame(quantifier, table, doors.dask_frame(table, rng))
+    if kind in OF_OBJECTS:
+        return
+    for name, frame in doors.TYPED_FRAMES.items():
+        yield name, lambda frame=frame: doors.by_frame(quantifier, table, frame(table))
+    files = {"parquet": doors.parquet_file, "excel": doors.excel_file}
+    for name, write in files.items():
+        yield (
+            name,
+            lambda write=write: doors.by_file(
+                quantifier, table, write(table), folder, doors.ReadOptions()
+            ),
+        )
+    for name, dialect in doors.DIALECTS.items():
+        data = doors.text_file(table, dialect)
+        if data is not None:
+            yield (
+                name,
+                lambda data=data, dialect=dialect: doors.by_file(
+                    quantifier, table, data, folder, dialect.options
+                ),
+            )
+
+
+def _try(
+    door: str,
+    enter: Callable[[], doors.Rows],
+    table: RandomTable,
+    expected: Answer,
+    tally: Tally,
+    number: int,
+    *,
+    may_refuse: bool,
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            rows = enter()
+        except (ValueError, TypeError) as error:
+            names_column = any(repr(name) in str(error) for name in table.keys)
+            if may_refuse and names_column:
+                tally.refuse(str(error))
+            else:
+                tally.fault(number, f"{door}: refused: {error}")
+            return
+        except Exception:
+            tally.fault(number, f"{door}: {traceback.format_exc(limit=-3)}")
+            return
+    for what in _differences(rows, table, expected, 1e-6 if door in _ROUNDED else 1e-9):
+        tally.fault(number, f"{door}: {what}")
+        break
+    tally.twins += 1
+
+
+def _differences(
+    rows: doors.Rows, table: RandomTable, expected: Answer, tolerance: float
+) -> Iterator[str]:
+    """Yield how an answer differs from the one expected."""
+    answer: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        answer.setdefault(tuple(_text(row[name]) for name in table.keys), []).append(row)
+    known = {tuple(map(_comparable, key)): value for key, value in expected.items()}
+    if set(answer) != set(known):
+        odd = sorted(set(answer) ^ set(known))
+        yield f"groups {odd[:4]} are not on both sides"
+        return
+    for key, classes in answer.items():
+        n, missing, shares = known[key]
+        if [row["class"] for row in classes] != CLASSES.tolist():
+            yield f"group {key} has the classes {[row['class'] for row in classes]}"
+        elif {(row["n"], row["n_missing"]) for row in classes} != {(n, missing)}:
+            counts = (classes[0]["n"], classes[0]["n_missing"])
+            yield f"group {key} has {counts} rows used and left out, not {(n, missing)}"
+        elif not np.allclose(
+            [np.nan if row["estimate"] is None else row["estimate"] for row in classes],
+            shares,
+            atol=tolerance,
+            rtol=0,
+            equal_nan=True,
+        ):
+            yield f"group {key} has other prevalences"
+
+
+def _text(value: Any) -> str:
+    return _comparable(canonical_text(value))
+
+
+def _comparable(text: str) -> str:
+    """Return a key without its decimal mark, which a text file may write as a comma."""
+    return text.replace(",", ".")
