@@ -8,8 +8,8 @@ tests it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from kdey.rows.interface import TuningRecord
 from kdey.simplex import check_posteriors
 
 Floats = NDArray[np.floating]
+T = TypeVar("T")
 
 
 class FittedQuantifier(Protocol):
@@ -54,10 +55,13 @@ class FittedQuantifier(Protocol):
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds if they were kept (``hold_fold_models``), otherwise None."""
+        """The classifiers of the folds if they were kept (``keep_fold_models``), otherwise None."""
 
     def keep_fold_classifiers(self, classifiers: Sequence[Any]) -> None:
         """Store the classifiers of the folds in addition to the one fitted on all instances."""
+
+    def once_per_fit(self, key: str, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` returns, computed once per fit under this key."""
 
     @property
     def table_layout(self) -> Mapping[str, Any] | None:

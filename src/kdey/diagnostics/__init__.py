@@ -7,7 +7,9 @@ prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
-from kdey.diagnostics.fit_check import FitCheck, FitChecker, check_fit, with_fit_checks
+from kdey.diagnostics.default_check import unchecked_reason, with_fit_checks
+from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
+from kdey.diagnostics.fit_checker import FitChecker, check_fit
 from kdey.diagnostics.fold_models import FoldModels, fold_models, hold_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
 from kdey.diagnostics.planning import BagPlan, LabelPlan, plan_bag_size, plan_labels
@@ -17,9 +19,11 @@ __all__ = [
     "BagPlan",
     "FitCheck",
     "FitChecker",
+    "FitVerdict",
     "FoldModels",
     "Identifiability",
     "LabelPlan",
+    "NotChecked",
     "adapt_posteriors",
     "check_fit",
     "fold_models",
@@ -28,5 +32,6 @@ __all__ = [
     "importance_weights",
     "plan_bag_size",
     "plan_labels",
+    "unchecked_reason",
     "with_fit_checks",
 ]
