@@ -23,6 +23,8 @@ from kdey.solvers import solve_mixture
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+#: Bandwidth of the Gaussian kernel on posteriors.
+DEFAULT_BANDWIDTH = 0.1
 #: Densities are mean kernels in [0, 1]. We add this floor before taking logarithms, so that a
 #: single point far from everything cannot dominate a mean of logarithms.
 FLOOR = 1e-3
@@ -147,8 +149,11 @@ class TrainingDensities:
 
     def class_means(self, values: Array) -> Array:
         """Return the class means, shape (k, ...), of values of the references, (n, ...)."""
-        weighted = values * self.class_weights.reshape(-1, *[1] * (values.ndim - 1))
-        return np.asarray(np.add.reduceat(weighted, self.references.offsets[:-1], axis=0))
+        starts = self.references.offsets[:-1]
+        shape = (-1, *[1] * (values.ndim - 1))
+        if self.references.weights is None:
+            return np.asarray(np.add.reduceat(values, starts) / self.counts.reshape(shape))
+        return np.asarray(np.add.reduceat(values * self.class_weights.reshape(shape), starts))
 
     def expected_log(self, prevalences: Array) -> Array:
         """Return the mean of log(p_alpha + floor) over points drawn from p_alpha.

@@ -7,11 +7,11 @@ bags at bounded cost, as ``estimate``, groups and reports need them:
   without replacement. Under label shift a random part of a bag is a bag, so the check stays exact;
   it has the power of a bag of that size. At most 10,000 training posteriors serve as references, for
   the same reason. Both numbers shrink beyond 100 classes, to 1,000,000 / k.
-* **Early stop.** A bag that obviously fits does not need 300 null bags. After 9, 19, 49 and 119 of
-  them we stop if the p-value so far is at least 0.5, 0.3, 0.15 and 0.08 (:data:`LOOKS`). A p-value
-  below 0.08 therefore always rests on all null bags, so that the size of the test cannot grow. Of
-  the bags whose p-value would have been 0.01, fewer than one in 10,000 stops early; at a level above
-  0.02 all null bags are drawn.
+* **Early stop.** A bag that obviously fits does not need 300 null bags. We look at the p-value after
+  9, 14, 21, ... of them (:data:`LOOKS`) and stop once six bags, this one among them, fit no better
+  than it. With 300 null bags its p-value would then have been about 6 / 301 or more: a p-value below
+  0.02 always rests on all null bags and is the one that the full check gives. At a level above 0.02
+  all null bags are drawn (Besag and Clifford, 1991, on sequential Monte Carlo tests).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from kdey._support.validation import check_count, check_share, check_weights
 from kdey._support.warnings import muted
 from kdey.bags import Bags, offsets_of
 from kdey.diagnostics.densities import (
+    DEFAULT_BANDWIDTH,
     Array,
     Densities,
     Indices,
@@ -49,13 +50,14 @@ from kdey.diagnostics.fold_models import FoldModels, fold_models, held_fold_mode
 from kdey.diagnostics.null_bags import NullBags
 from kdey.fitted import FittedQuantifier, bag_posteriors, training_of
 
-DEFAULT_BANDWIDTH = 0.1
 N_NULL, LEVEL = 300, 0.05
 #: Level of the checks that ``estimate``, groups and reports make without being asked: one false
 #: alarm in a hundred.
 DEFAULT_CHECK_LEVEL = 0.01
-#: Numbers of null bags after which a check may stop, and the p-value from which it does.
-LOOKS = ((9, 0.5), (19, 0.3), (49, 0.15), (119, 0.08))
+#: Numbers of null bags after which a check may stop.
+LOOKS = (9, 14, 21, 31, 47, 70, 105, 158, 237)
+#: Exceeding null bags at which a check stops: the final p-value is then above 0.02.
+ENOUGH = 6
 #: The largest level at which a check may stop early.
 _MOST_LEVEL = 0.02
 #: Instances of a bag that are checked, and training posteriors that serve as references.
@@ -203,7 +205,7 @@ class FitChecker:
         if models is None and held:
             models = held_fold_models(quantifier)
         same_models = models is not None or known.folds is None or len(np.unique(known.folds)) == 1
-        embedding = Embedding.fit(densities, n_threads) if same_models else None
+        embedding = Embedding.fit(densities) if same_models else None
         return cls(quantifier, densities, embedding, models, n_threads)
 
     @property
@@ -413,8 +415,8 @@ class _Comparison:
         densities = checker.densities.at(points, checker.n_threads)
         embedding = checker.embedding
         prevalences = fit_prevalences(densities, bags, checker.n_threads)
-        kernels = None if embedding is None else embedding.at(points, checker.n_threads)
-        observed = _statistics(checker, densities, kernels, bags, prevalences)
+        features = None if embedding is None else embedding.at(points)
+        observed = _statistics(checker, densities, features, bags, prevalences)
         null = NullBags(checker.densities, seed, int(bags.sizes.max()))
         return cls(
             checker, densities, bags, null, prevalences, [value[:, None] for value in observed]
@@ -431,12 +433,12 @@ class _Comparison:
         """
         active = np.arange(len(self.bags))
         p_values, used = np.ones(len(active)), np.zeros(len(active), dtype=np.int64)
-        limits = dict(LOOKS) if level <= _MOST_LEVEL else {}
+        enough = ENOUGH if level <= _MOST_LEVEL else np.inf
         for numbers in _looks(n_null):
             self.add_null_bags(numbers, active)
             current = self.p_values(active)[0]
             p_values[active], used[active] = current, numbers.stop
-            active = active[current < limits.get(numbers.stop, np.inf)]
+            active = active[np.rint(current * (numbers.stop + 1)) < enough]
             if not len(active):
                 break
         return p_values, used
@@ -445,12 +447,12 @@ class _Comparison:
         """Draw some null bags of the ``active`` bags, and add their statistics."""
         added = [np.full((len(self.bags), len(numbers)), np.nan) for _ in range(2)]
         checker, training = self.checker, self.checker.densities
-        kernels = None if checker.embedding is None else checker.embedding.kernels
+        features = None if checker.embedding is None else checker.embedding.features
         for part in self._runs(active, len(numbers)):
             null = self._draw(part, numbers)
             start = np.repeat(self.prevalences[part], len(numbers), axis=0)
             fitted = fit_prevalences(training.held_out, null, checker.n_threads, start)
-            values = _statistics(checker, training.held_out, kernels, null, fitted)
+            values = _statistics(checker, training.held_out, features, null, fitted)
             for column, value in zip(added, values, strict=True):
                 column[part] = value.reshape(len(part), -1)
         for i in range(2):
@@ -494,7 +496,7 @@ class _Comparison:
 def _statistics(
     checker: FitChecker,
     densities: Densities,
-    kernels: Array | None,
+    features: Array | None,
     bags: Bags,
     prevalences: Array,
 ) -> tuple[Array, Array]:
@@ -503,14 +505,14 @@ def _statistics(
     The distances are NaN if the check is one-sided.
     """
     t = densities.mean_floored_log(prevalences, bags) - checker.densities.expected_log(prevalences)
-    if checker.embedding is None or kernels is None:
+    if checker.embedding is None or features is None:
         return t, np.full(len(bags), np.nan)
-    return t, checker.embedding.distance(kernels, bags, prevalences)
+    return t, checker.embedding.distance(features, bags, prevalences)
 
 
 def _looks(n_null: int) -> list[range]:
     """Return the numbers of null bags between one look at the p-value and the next."""
-    ends = [*(look for look, _ in LOOKS if look < n_null), n_null]
+    ends = [*(look for look in LOOKS if look < n_null), n_null]
     return [range(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
 
 

@@ -20,7 +20,7 @@ so that (F(t) - t) / (1 - t) <= s for every t: the largest excess is a lower bou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from kdey.bags import Bags
 from kdey.diagnostics.densities import Array, Densities, Indices, TrainingDensities
-from kdey.kernels import class_log_sums
 from kdey.rows.references import ClassReferences
 
 #: Approximate number of landmarks in all, and smallest number for each class; the smallest number
@@ -38,50 +37,74 @@ MIN_PER_CLASS = 8
 MOST_LANDMARKS = 800
 #: Width of the kernel of the distance, in bandwidths of the densities.
 RELATIVE_WIDTH = 2.0
+#: Directions in which the kernels of landmarks vary less than this, relative to the largest, are left
+#: out: they hold less than rounding of the distances could show.
+SMALLEST_DIRECTION = 1e-6
+#: Numbers of a temporary array (16 MB).
+_CHUNK = 2_000_000
 #: Local p-values at which we look for an excess of outlying points.
 THRESHOLDS = np.array([0.01, 0.02, 0.05, 0.1, 0.2])
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Kernels between training points and landmarks.
+    """Features of points whose differences have the length of kernel distances.
+
+    The features are the kernels to the landmarks in an orthonormal basis of the directions in which
+    the kernels of landmarks vary. There are fewer of them than landmarks, because kernels to
+    neighbouring landmarks are nearly the same.
 
     Attributes
     ----------
     references : ClassReferences
-    landmarks : array of shape (n_landmarks, k)
+    landmarks : array of shape (n_landmarks, d)
         Evenly spaced training points of every class.
-    kernels : array of shape (n, n_landmarks)
-        Kernels between the training points and the landmarks.
-    class_means : array of shape (k, n_landmarks)
-        Mean kernels of each class.
+    basis : array of shape (n_landmarks, r)
+    features : array of shape (n, r)
+        Features of the training points.
+    class_means : array of shape (k, r)
+        Mean features of each class.
     """
 
     references: ClassReferences
-    landmarks: NDArray[np.floating]
-    kernels: Array
+    landmarks: Array
+    basis: Array
+    features: Array
     class_means: Array
 
     @classmethod
-    def fit(cls, training: TrainingDensities, n_threads: int = 1) -> Embedding:
+    def fit(cls, training: TrainingDensities) -> Embedding:
         """Return the embedding of the training points."""
         refs = training.references
-        landmarks = np.ascontiguousarray(refs.points[_landmark_positions(training)])
-        kernels = _kernels(refs, refs.points, landmarks, n_threads)
-        return cls(refs, landmarks, kernels, training.class_means(kernels))
+        landmarks = refs.points[_landmark_positions(training)].astype(np.float64)
+        width = RELATIVE_WIDTH * refs.bandwidth
+        values, vectors = np.linalg.eigh(_kernels(landmarks, landmarks, width))
+        basis = vectors[:, values > SMALLEST_DIRECTION * values[-1]]
+        empty = np.empty((0, basis.shape[1]))
+        unfitted = cls(refs, landmarks, np.ascontiguousarray(basis), empty, empty)
+        features = unfitted._features(refs.points)
+        return replace(unfitted, features=features, class_means=training.class_means(features))
 
-    def at(self, posteriors: NDArray[Any], n_threads: int = 1) -> Array:
-        """Return the kernels of new points, posteriors of shape (m, k)."""
-        points = self.references.coordinates(posteriors)
-        return _kernels(self.references, points, self.landmarks, n_threads)
+    def at(self, posteriors: NDArray[Any]) -> Array:
+        """Return the features of new points, posteriors of shape (m, k)."""
+        return self._features(self.references.coordinates(posteriors))
 
-    def distance(self, kernels: Array, bags: Bags, prevalences: Array) -> Array:
+    def _features(self, points: NDArray[np.floating]) -> Array:
+        width = RELATIVE_WIDTH * self.references.bandwidth
+        out = np.empty((len(points), self.basis.shape[1]))
+        step = max(1, _CHUNK // len(self.landmarks))
+        for start in range(0, len(points), step):
+            part = points[start : start + step]
+            out[start : start + step] = _kernels(part, self.landmarks, width) @ self.basis
+        return out
+
+    def distance(self, features: Array, bags: Bags, prevalences: Array) -> Array:
         """Return the squared distances of bags from their mixtures, shape (n_bags,).
 
         Parameters
         ----------
-        kernels : array of shape (n_points, n_landmarks)
-            Kernels between the points that bags are made of and the landmarks.
+        features : array of shape (n_points, r)
+            Features of the points that bags are made of.
         bags : Bags
             Over these points.
         prevalences : array of shape (n_bags, k)
@@ -91,7 +114,7 @@ class Embedding:
         -------
         array of shape (n_bags,)
         """
-        gaps = bags.mean(kernels) - prevalences @ self.class_means
+        gaps = bags.mean(features) - prevalences @ self.class_means
         return np.asarray((gaps**2).sum(axis=1))
 
 
@@ -107,18 +130,14 @@ def _landmark_positions(training: TrainingDensities) -> Indices:
     return np.concatenate(positions)
 
 
-def _kernels(
-    refs: ClassReferences,
-    points: NDArray[np.floating],
-    landmarks: NDArray[np.floating],
-    n_threads: int,
-) -> Array:
-    """Return the kernels between points (m, d) and landmarks, shape (m, n_landmarks)."""
-    # We treat every landmark as a class by itself: log-sums of one term are log-kernels.
-    offsets = np.arange(len(landmarks) + 1)
-    width = RELATIVE_WIDTH * refs.bandwidth
-    logs = class_log_sums(points, landmarks, offsets, width, n_threads=n_threads)[0]
-    return np.asarray(np.exp(logs, out=logs))
+def _kernels(points: NDArray[np.floating], landmarks: Array, width: float) -> Array:
+    """Return Gaussian kernels between points (m, d) and landmarks, shape (m, n_landmarks)."""
+    x = np.asarray(points, dtype=np.float64)
+    squares = (x**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1)
+    squares -= 2.0 * (x @ landmarks.T)
+    np.maximum(squares, 0.0, out=squares)
+    squares *= -0.5 / width**2
+    return np.asarray(np.exp(squares, out=squares))
 
 
 def local_p_values(

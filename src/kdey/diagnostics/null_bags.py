@@ -5,10 +5,9 @@ training points. The training points, with which the check compares a bag, are t
 We therefore draw each null bag from a bootstrap sample of the training classes, so that the null
 distribution reflects both the size of the bag and that of the training set.
 
-Null bag number b uses the same random numbers whatever the prevalence and size: one number chooses
-the class of an instance, one its place in the class, and b has one bootstrap sample of the
-training set. The null bags of a thousand checked bags are then a few array operations, and those
-of a bag do not depend on which other bags are checked with it.
+Null bag number b uses the same random numbers whatever the prevalence and size: one number per
+instance chooses its class and its place in the class, and b has one bootstrap sample of the
+training set. The null bags of a bag therefore do not depend on which other bags are checked with it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from numpy.typing import NDArray
 from kdey.bags import Bags, offsets_of
 from kdey.diagnostics.densities import Array, Indices, TrainingDensities
 
-_Singles = NDArray[np.float32]
+#: Up to this number of classes, comparing with each class in turn is faster than a search.
+_FEW_CLASSES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +30,13 @@ class _Draws:
 
     Attributes
     ----------
-    classes, places : float32 arrays of shape (size, n_null)
-        Uniform numbers that choose the class of each instance, and its place in the class.
+    uniform : array of shape (n_null, size)
+        Uniform numbers that choose the class of each instance and its place in the class.
     resampled : int32 array of shape (n_null, n)
         A bootstrap sample of the training points of each class, as positions of references.
     """
 
-    classes: _Singles
-    places: _Singles
+    uniform: Array
     resampled: NDArray[np.int32]
 
 
@@ -84,27 +83,38 @@ class NullBags:
             that are larger than the training set are given by the number of times that each
             training point was drawn.
         """
-        draws = self._random_numbers(numbers)
+        draws, n = self._random_numbers(numbers), len(self.training.labels)
+        parts = [
+            self._positions(draws, prevalence, int(size)).ravel()
+            for prevalence, size in zip(prevalences, sizes, strict=True)
+        ]
+        indices = np.concatenate(parts).astype(np.int64)
         n_null = len(numbers)
         null_sizes = np.repeat(sizes, n_null)
         offsets = offsets_of(null_sizes)
-        row = np.repeat(np.tile(np.arange(n_null), len(sizes)), null_sizes)
-        column = np.arange(offsets[-1]) - np.repeat(offsets[:-1], null_sizes)
-        bag = np.repeat(np.arange(len(sizes)), sizes * n_null)
-        code = _choose_classes(prevalences, bag, draws.classes[column, row])
-        refs = self.training
-        place = (draws.places[column, row] * refs.counts[code]).astype(np.int64)
-        place = np.minimum(place, refs.counts[code] - 1)  # single precision may round up
-        indices = draws.resampled[row, refs.references.offsets[code] + place].astype(np.int64)
-        n = len(refs.labels)
         if weights is None:
             bags = Bags(indices, offsets, n)
             return _counted(bags) if offsets[-1] > n * len(null_sizes) else bags
-        orders = self._stream(numbers, 3).random((self.largest, n_null), dtype=np.float32).T
+        orders = self._stream(numbers, 2).random((self.largest, n_null), dtype=np.float32).T
         shuffled = [
             w[np.argsort(order[: len(w)], kind="stable")] for w in weights for order in orders
         ]
         return Bags(indices, offsets, n, np.concatenate(shuffled))
+
+    def _positions(self, draws: _Draws, prevalence: Array, size: int) -> NDArray[np.int32]:
+        """Return the instances of the null bags of one bag, shape (n_null, size)."""
+        refs, uniform = self.training, draws.uniform[:, :size]
+        edges = np.cumsum(prevalence / prevalence.sum())
+        code = _choose_classes(edges, prevalence, uniform)
+        # Within the interval of its class a number is uniform again, and chooses the place.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = refs.counts / np.diff(edges, prepend=0.0)
+            starts = refs.references.offsets[:-1]
+            shifts = starts - slopes * np.concatenate([[0.0], edges[:-1]])
+        place = (slopes[code] * uniform + shifts[code]).astype(np.int64)
+        np.clip(place, starts[code], (starts + refs.counts - 1)[code], out=place)  # rounding
+        place += (np.arange(len(uniform)) * len(refs.labels))[:, None]
+        return draws.resampled.ravel()[place]
 
     def _random_numbers(self, numbers: range) -> _Draws:
         """Return the random numbers of some null bags, which are drawn once."""
@@ -112,12 +122,9 @@ class NullBags:
         if key not in self._draws:
             # Instances come first in the shape, so that small bags use the first numbers of large
             # ones: the null bags of a bag do not depend on the largest.
-            shape = (self.largest, len(numbers))
-            classes, places = (
-                self._stream(numbers, i).random(shape, dtype=np.float32) for i in range(2)
-            )
-            resampled = self._resample(self._stream(numbers, 2), len(numbers))
-            self._draws[key] = _Draws(classes, places, resampled)
+            uniform = self._stream(numbers, 0).random((self.largest, len(numbers)))
+            resampled = self._resample(self._stream(numbers, 1), len(numbers))
+            self._draws[key] = _Draws(np.ascontiguousarray(uniform.T), resampled)
         return self._draws[key]
 
     def _stream(self, numbers: range, purpose: int) -> np.random.Generator:
@@ -143,16 +150,15 @@ class NullBags:
         return np.asarray(np.clip(drawn, starts[labels], last), dtype=np.int32)
 
 
-def _choose_classes(prevalences: Array, bag: Indices, uniform: _Singles) -> Indices:
-    """Return the class of each instance; ``bag`` is the row of ``prevalences`` that it follows."""
-    n_bags, k = prevalences.shape
-    edges = np.cumsum(prevalences, axis=1)
-    edges /= edges[:, -1:]
-    # One search for all bags: the classes of bag b fill the interval from b to b + 1.
-    flat = (edges + np.arange(n_bags)[:, None]).ravel()
-    code = np.searchsorted(flat, bag + uniform.astype(np.float64), side="right") - k * bag
-    last = k - 1 - np.argmax(prevalences[:, ::-1] > 0, axis=1)  # rounding never adds a class
-    return np.asarray(np.clip(code, 0, last[bag]))
+def _choose_classes(edges: Array, prevalence: Array, uniform: Array) -> Indices:
+    """Return the class of each number: the first whose edge is above it."""
+    last = int(np.flatnonzero(prevalence > 0)[-1])  # rounding of the edges never adds a class
+    if last >= _FEW_CLASSES:
+        return np.asarray(np.minimum(np.searchsorted(edges, uniform, side="right"), last))
+    code = np.zeros(uniform.shape, dtype=np.int64)
+    for edge in edges[:last]:
+        code += uniform >= edge
+    return code
 
 
 def _counted(bags: Bags) -> Bags:
