@@ -16,7 +16,7 @@ ROOT = Path(kdey.__file__).parent
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
     ("simplex",),
-    ("_support", "labels", "native"),
+    ("_support", "labels", "native", "status"),
     ("bags", "splits"),
     ("calibration", "kernels", "posteriors"),
     ("problems", "rows"),

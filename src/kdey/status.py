@@ -21,7 +21,7 @@ ONE_SIDED = "checked one-sided"
 NOT_CHECKED = "not checked"
 
 #: The reason where the caller turned the check off.
-TURNED_OFF = "turned off"
+TURNED_OFF = "the check was turned off"
 _SEPARATOR = "; "
 
 

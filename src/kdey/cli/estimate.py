@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     help="Limits for the population behind a group, or for this very group.",
 )
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
-@click.option("--check-fit", is_flag=True, help="Ask if groups look like mixtures of training.")
 @click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
 @click.option(
-    "--fail-on-misfit", is_flag=True, help="Check the fit; exit with code 1 where it is poor."
+    "--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit."
 )
 @click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 @output_options
@@ -41,6 +40,8 @@ def estimate(model: str, table: str, **options: Any) -> None:
     may be larger than memory. Columns are found by name.
     """
     check_table_output(options)
+    if options["fail_on_misfit"] and not options["check_fit"]:
+        raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
     groups = _estimate_groups(model, table, options)
     deliver(groups.table(options["wide"]), options["format"], options["output"])
     answers = groups.answers
@@ -59,8 +60,9 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     limits = IntervalOptions(options["confidence"], options["target"])
-    check = options["check_fit"] or options["fail_on_misfit"]
-    settings = GroupSettings(limits, options["min_size"], check, options["level"])
+    settings = GroupSettings(
+        limits, options["min_size"], options["check_fit"], options["level"]
+    )
     file = TableFile.open(table)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
@@ -77,10 +79,12 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
 
 
 def _report_problems(answers: GroupAnswers) -> None:
-    """Say how many groups have a problem, and which."""
+    """Say how many groups have a problem or were not checked in full."""
     from collections import Counter
 
-    counts = Counter(part for status in answers.status for part in status.split("; "))
-    problems = [f"{n} {part}" for part, n in counts.items() if part != "ok"]
-    if problems:
-        say(f"{len(answers)} groups: {', '.join(problems)}")
+    from kdey.status import OK, status_parts
+
+    counts = Counter(part for status in answers.status for part in status_parts(status))
+    remarks = [f"{n} {part}" for part, n in counts.items() if part != OK]
+    if remarks:
+        say(f"{len(answers)} groups: {', '.join(remarks)}")

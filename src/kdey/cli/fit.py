@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 @config_option
 @click.option(
     "--fold-models/--no-fold-models",
-    default=True,
-    show_default=True,
-    help="Keep the models of the folds in the file: fit checks are sharper, the file larger.",
+    default=None,
+    help="Keep the models of the folds in the file: fit checks are sharper, the file larger. "
+    "Default: up to 200 MB.",
 )
 @click.option("-o", "--output", required=True, help="Model file to write.")
 @guarded
@@ -81,23 +81,12 @@ def _fit(
             options["classifier"], classifier_settings, seed, training.layout
         )
         quantifier = make_method(name, classifier, method_settings, seed, jobs)
-        quantifier.fit(training.X, training.y)
+        keep = "auto" if options["fold_models"] is None else options["fold_models"]
+        quantifier.fit(training.X, training.y, keep_fold_models=keep)
         quantifier.table_ = training.layout.to_dict()
-        if options["fold_models"]:
-            _keep_fold_models(quantifier, training)
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
     return quantifier
-
-
-def _keep_fold_models(quantifier: AggregativeQuantifier, training: TrainingTable) -> None:
-    """Keep the models of the folds in the model, for sharper fit checks."""
-    from kdey.diagnostics import hold_fold_models
-    from kdey.report.classifier import kept_training
-
-    kept = kept_training(quantifier)
-    if kept is not None and kept.posteriors is not None:
-        hold_fold_models(quantifier, training.X, training.y)
 
 
 def _fit_scores(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +12,13 @@ from kdey.cli.common import check_output, guarded, names, say
 from kdey.cli.options import group_options, grouping_of
 
 if TYPE_CHECKING:
-    from kdey.diagnostics import FitCheck
+    from kdey.diagnostics import FitCheck, NotChecked
     from kdey.groups import Grouping, GroupKeys, GroupSettings, ScoredBatch
     from kdey.intervals import Estimate, IntervalOptions
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
     from kdey.tables.files import TableFile
     from kdey.tables.layout import Frame
-
-#: Groups beyond this number are not checked for fit one by one.
-_MOST_CHECKED = 50
 
 
 @click.command()
@@ -56,7 +53,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     return make_report(
         scored.estimate(limits),
         quantifier=scored.quantifier,
-        check=scored.check(),
+        check=scored.check(options["check_fit"]),
         groups=groups,
         by=grouping.by,
         time=grouping.time,
@@ -84,21 +81,18 @@ class _Scored:
         whole = as_bags([np.arange(n_rows)], n_rows)
         return self.batch.rows.estimates(self.quantifier, whole, limits)[0]
 
-    def check(self) -> FitCheck | bool:
-        """Return the fit check by the fold models, if the quantifier has them.
-
-        Otherwise return True, which asks the report to check the posteriors themselves.
-        """
-        import numpy as np
-
-        from kdey.diagnostics import FitChecker
+    def check(self, wanted: bool) -> FitCheck | NotChecked:
+        """Return the fit check of the whole table, or why there is none."""
+        from kdey.diagnostics import NotChecked, full_check, unchecked_reason
         from kdey.groups import ScoredRows
+        from kdey.status import TURNED_OFF
 
+        reason = unchecked_reason(self.quantifier) if wanted else TURNED_OFF
         rows = self.batch.rows
-        if not isinstance(rows, ScoredRows) or rows.fold_posteriors is None:
-            return True
-        checker = FitChecker.fit(self.quantifier, held=True)
-        return checker.check_points(rows.fold_posteriors, None, np.random.default_rng(0))
+        if reason is not None or not isinstance(rows, ScoredRows):
+            return NotChecked(reason or "the rows have no posteriors")
+        by_folds = rows.fold_posteriors is not None
+        return full_check(self.quantifier, rows.checked_posteriors, by_folds=by_folds)
 
 
 def _read(
@@ -119,12 +113,13 @@ def _read(
     frame = file.read(() if layout is None else list(layout.texts or {}))
     score_columns = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
-        scorer = Scorer.of(quantifier, score_columns, options["missing"], check_fit=True)
+        check = options["check_fit"]
+        scorer = Scorer.of(quantifier, score_columns, options["missing"], check)
         keys = GroupKeys(grouping.names)
         batch = BatchReader(scorer, grouping, label=options["label"]).batch(frame, keys)
         scored = _Scored(quantifier, keys, batch)
         truth = _truth(quantifier, frame, options["label"])
-        groups = _groups(scored, GroupSettings(limits, options["min_size"]))
+        groups = _groups(scored, GroupSettings(limits, options["min_size"], check))
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
     return scored, truth, groups
@@ -155,34 +150,22 @@ def _truth(
 
 def _groups(scored: _Scored, settings: GroupSettings) -> list[dict[str, Any]] | None:
     """Return the table of groups as the report takes it; None without keys."""
-    from kdey.groups import FileGroups, ScoredRows, estimate_groups
+    from kdey.groups import FileGroups, estimate_groups
     from kdey.groups.answers import key_types
 
     keys, batch = scored.keys, scored.batch
     if not keys.names:
         return None
-    check = (
-        isinstance(batch.rows, ScoredRows)
-        and len(keys) <= _MOST_CHECKED
-        and _keeps_posteriors(scored.quantifier)
-    )
     answers = estimate_groups(
         scored.quantifier,
         batch.rows,
         batch.usable_codes,
         len(keys),
-        replace(settings, check_fit=check),
+        settings,
         missing=batch.missing(len(keys)),
     )
     groups = FileGroups(keys, answers, key_types(batch.keys)).table()
     return [row for row in groups.to_pylist() if row["n"]]
-
-
-def _keeps_posteriors(quantifier: AggregativeQuantifier) -> bool:
-    from kdey.report.classifier import kept_training
-
-    training = kept_training(quantifier)
-    return training is not None and training.posteriors is not None
 
 
 def _settings(model: str, table: str, left_out: int) -> dict[str, Any]:

@@ -7,8 +7,8 @@ prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
-from kdey.diagnostics.default_check import unchecked_reason, with_fit_checks
-from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
+from kdey.diagnostics.default_check import full_check, unchecked_reason, with_fit_checks
+from kdey.diagnostics.fit_check import FitCheck, FitResult, FitVerdict, NotChecked
 from kdey.diagnostics.fit_checker import FitChecker, check_fit
 from kdey.diagnostics.fold_models import FoldModels, fold_models, hold_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
@@ -19,6 +19,7 @@ __all__ = [
     "BagPlan",
     "FitCheck",
     "FitChecker",
+    "FitResult",
     "FitVerdict",
     "FoldModels",
     "Identifiability",
@@ -27,6 +28,7 @@ __all__ = [
     "adapt_posteriors",
     "check_fit",
     "fold_models",
+    "full_check",
     "hold_fold_models",
     "identifiability",
     "importance_weights",

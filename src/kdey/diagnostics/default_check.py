@@ -16,9 +16,9 @@ from sklearn.utils import _safe_indexing
 from kdey._support.device import on_host
 from kdey._support.threads import thread_count
 from kdey._support.warnings import muted
-from kdey.bags import Bags
-from kdey.diagnostics.fit_check import FitVerdict, NotChecked
-from kdey.diagnostics.fit_checker import FitChecker, sample_bags
+from kdey.bags import Array, Bags
+from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
+from kdey.diagnostics.fit_checker import DEFAULT_CHECK_LEVEL, FitChecker, sample_bags
 from kdey.fitted import FittedQuantifier
 from kdey.intervals import Estimates
 
@@ -56,6 +56,34 @@ def default_checker(quantifier: FittedQuantifier, held: bool) -> FitChecker:
 
     key = f"fit checker, {thread_count(quantifier.n_jobs)} threads, folds: {by_folds}"
     return quantifier.once_per_fit(key, compute)
+
+
+def full_check(
+    quantifier: FittedQuantifier,
+    posteriors: NDArray[np.floating],
+    weights: Array | None = None,
+    *,
+    by_folds: bool = False,
+    seed: int = 0,
+) -> FitCheck:
+    """Return the full check of a bag at the level of default checks, as reports show it.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier that can be checked
+    posteriors : array of shape (m, k)
+    weights : array of shape (m,), optional
+    by_folds : bool
+        Whether fold models that the quantifier keeps gave the posteriors.
+    seed : int
+
+    Returns
+    -------
+    FitCheck
+    """
+    checker = default_checker(quantifier, held=by_folds)
+    rng = np.random.default_rng(seed)
+    return checker.check_points(posteriors, weights, rng, level=DEFAULT_CHECK_LEVEL)
 
 
 def with_fit_checks(

@@ -17,7 +17,8 @@ points at alpha and fitted in the same way (:mod:`kdey.diagnostics.null_bags`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,30 @@ from kdey.diagnostics.densities import Array, Indices
 from kdey.status import OK, ONE_SIDED, POOR_FIT, not_checked
 
 
+class FitResult:
+    """What is known of the fit of a bag: a verdict, or why there is none."""
+
+    @property
+    def status(self) -> str:
+        """The result in the words of :mod:`kdey.status`."""
+        raise NotImplementedError
+
+    @property
+    def verdict(self) -> str:
+        """The meaning of the result, in a sentence or two."""
+        raise NotImplementedError
+
+    def summary(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        return self.verdict
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FitVerdict:
+class FitVerdict(FitResult):
     """The verdict of a fit check on one bag.
 
     Attributes
@@ -108,15 +131,17 @@ class FitVerdict:
 
     def summary(self) -> dict[str, Any]:
         """Return the results for the whole bag and the verdict, as plain values."""
-        names = (
-            *("p_value", "unknown_share", "unknown_class", "rejected", "cross_fitted"),
-            *("n_checked", "n_null", "status", "verdict"),
-        )
+        names = (*_VERDICT, "rejected", "status", "verdict")
         return {name: getattr(self, name) for name in names}
 
-    def __str__(self) -> str:
-        """Return the verdict."""
-        return self.verdict
+    @classmethod
+    def from_summary(cls, summary: Mapping[str, Any]) -> FitVerdict:
+        """Return the verdict that gave a :meth:`summary`."""
+        return FitVerdict(**{name: summary[name] for name in _VERDICT})
+
+
+#: Names of the fields of a verdict.
+_VERDICT = tuple(item.name for item in fields(FitVerdict))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -186,7 +211,7 @@ class FitCheck(FitVerdict):
 
 
 @dataclass(frozen=True)
-class NotChecked:
+class NotChecked(FitResult):
     """What stands in place of a verdict where the fit was not checked.
 
     Attributes
@@ -202,7 +227,11 @@ class NotChecked:
         """That the fit was not checked and why, in the words of :mod:`kdey.status`."""
         return not_checked(self.reason)
 
+    @property
+    def verdict(self) -> str:
+        """That the fit was not checked and why, in a sentence."""
+        return f"The fit was not checked: {self.reason}."
+
     def summary(self) -> dict[str, Any]:
         """Return status, reason and a sentence, as plain values."""
-        verdict = f"The fit was not checked: {self.reason}."
-        return {"status": self.status, "reason": self.reason, "verdict": verdict}
+        return {"status": self.status, "reason": self.reason, "verdict": self.verdict}

@@ -14,7 +14,9 @@ import numpy as np
 
 from kdey.bags import Indices
 from kdey.groups.batches import BatchReader
+from kdey.groups.checks import GroupSample
 from kdey.groups.keys import GroupKeys
+from kdey.groups.scoring import ScoredRows
 from kdey.groups.sums import GroupedRows, GroupSums, Plan, Source, key_hashes, make_batch, merge
 from kdey.groups.sums.group_sums import Hashes
 
@@ -38,6 +40,8 @@ class PartitionSums:
     missing : int64 array of shape (g,)
         Rows of each group left out for a missing score or feature.
     n_rows : int
+    sample : GroupSample or None
+        Instances on which the fit of the groups is checked; None if it is not.
     """
 
     values: list[tuple[Any, ...]]
@@ -45,6 +49,7 @@ class PartitionSums:
     sums: GroupSums
     missing: Indices
     n_rows: int
+    sample: GroupSample | None = None
 
     @property
     def numbers(self) -> dict[tuple[Any, ...], int]:
@@ -93,7 +98,11 @@ class PartitionReader(BatchReader):
     scorer : Scorer
     grouping : Grouping
     key : name of the column of row keys; None: no bootstrap
+    sampled : bool
+        Whether a sample of the rows is sent with the sums, for the fit check.
     """
+
+    sampled: bool = False
 
     def read(self, frame: pd.DataFrame, plan: Plan, hold: bool, number: int = 0) -> Partition:
         """Return the first sums of a partition; errors name its ``number``.
@@ -126,7 +135,11 @@ class PartitionReader(BatchReader):
             hold=hold,
         )
         key_rows = batch.keys_of_groups().to_native().reset_index(drop=True)
-        head = PartitionSums(keys.values, key_rows, sums, batch.missing(len(keys)), len(table))
+        sample = None
+        if self.sampled and isinstance(batch.rows, ScoredRows):
+            sample = GroupSample.draw(batch.rows, batch.usable_codes, len(keys))
+        missing = batch.missing(len(keys))
+        head = PartitionSums(keys.values, key_rows, sums, missing, len(table), sample)
         return Partition(head, rows)
 
     def _hashes(self, table: Frame) -> Hashes | None:
@@ -160,4 +173,10 @@ def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
         missing[common] += part.missing
     keys = pd.concat(key_rows, ignore_index=True) if len(key_rows[0].columns) else key_rows[0]
     n_rows = sum(part.n_rows for part in parts)
-    return PartitionSums(list(numbers), keys, merge(sums), missing, n_rows)
+    samples = [
+        part.sample.renumbered(common)
+        for common, part in zip(numberings, parts, strict=True)
+        if part.sample is not None
+    ]
+    sample = GroupSample.merge(samples, len(numbers)) if samples else None
+    return PartitionSums(list(numbers), keys, merge(sums), missing, n_rows, sample)

@@ -38,6 +38,7 @@ from kdey.model_selection.log import SearchLog
 from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
+from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
 from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 
@@ -303,7 +304,7 @@ class BaseSearch(BaseQuantifier):
             extra = {} if weights is None else {"sample_weight": weights}
             self.best_estimator_ = best.quantifier.fit(everything.X, y, **extra)
             return
-        fitted, _ = scoring.fitted(stages.classifier, everything)
+        fitted, _ = scoring.fitted(stages.classifier, everything, FOLD_MODELS_BYTES)
         self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
 
     @property

@@ -81,6 +81,7 @@ class MethodStages:
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 T = TypeVar("T")
+FittedT = TypeVar("FittedT")
 
 
 def unfitted_on_failure(fit: Fit) -> Fit:
@@ -476,6 +477,12 @@ class PosteriorsMixin(BaseQuantifier):
     ) -> Estimates:
         solve = partial(self._solve_posteriors, posteriors)
         return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
+
+
+def without_fold_models(fitted: FittedT) -> FittedT:
+    """Return a fitted member of a wrapper without the models of its folds, which nobody uses."""
+    vars(fitted).pop("fold_classifiers_", None)
+    return fitted
 
 
 def checked_bags(

@@ -18,6 +18,7 @@ from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
     unfitted_on_failure,
+    without_fold_models,
 )
 from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
 from kdey.simplex import check_posteriors, sample_uniform
@@ -204,4 +205,4 @@ def _fit_member(
     extra = {}
     if sample_weight is not None:
         extra["sample_weight"] = np.asarray(sample_weight, dtype=np.float64)[draw]
-    return quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+    return without_fold_models(quantifier.fit(_safe_indexing(X, draw), y[draw], **extra))

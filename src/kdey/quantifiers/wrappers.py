@@ -22,6 +22,7 @@ from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
     unfitted_on_failure,
+    without_fold_models,
 )
 from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier
 from kdey.simplex import check_posteriors
@@ -220,7 +221,7 @@ def _fit_member(
     quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return quantifier.fit(X, y, **extra)
+    return without_fold_models(quantifier.fit(X, y, **extra))
 
 
 def _one_against_rest(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
