@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
 @click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
-@click.option(
-    "--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit."
-)
+@click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
 @click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 @output_options
 @guarded
@@ -60,9 +58,7 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     limits = IntervalOptions(options["confidence"], options["target"])
-    settings = GroupSettings(
-        limits, options["min_size"], options["check_fit"], options["level"]
-    )
+    settings = GroupSettings(limits, options["min_size"], options["check_fit"], options["level"])
     file = TableFile.open(table)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -81,7 +81,8 @@ def _fit(
             options["classifier"], classifier_settings, seed, training.layout
         )
         quantifier = make_method(name, classifier, method_settings, seed, jobs)
-        keep = "auto" if options["fold_models"] is None else options["fold_models"]
+        asked: bool | None = options["fold_models"]
+        keep: bool | Literal["auto"] = "auto" if asked is None else asked
         quantifier.fit(training.X, training.y, keep_fold_models=keep)
         quantifier.table_ = training.layout.to_dict()
     except ValueError as error:

@@ -114,7 +114,7 @@ class NullBags:
         place = (slopes[code] * uniform + shifts[code]).astype(np.int64)
         np.clip(place, starts[code], (starts + refs.counts - 1)[code], out=place)  # rounding
         place += (np.arange(len(uniform)) * len(refs.labels))[:, None]
-        return draws.resampled.ravel()[place]
+        return np.asarray(draws.resampled.ravel()[place])
 
     def _random_numbers(self, numbers: range) -> _Draws:
         """Return the random numbers of some null bags, which are drawn once."""

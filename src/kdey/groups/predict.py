@@ -302,9 +302,7 @@ def _check_sample(
 ) -> None:
     """Check the groups on the sample that the partitions sent, where they sent one."""
     sample = head.sample
-    checks = GroupChecks.start(
-        quantifier, settings, sheet, sample is not None and sample.by_folds
-    )
+    checks = GroupChecks.start(quantifier, settings, sheet, sample is not None and sample.by_folds)
     if sample is None:
         return
     groups, bags = sample.bags(len(sizes))

@@ -69,9 +69,8 @@ class ScoredRows:
     ) -> Estimates:
         """Return the estimates of bags of these instances."""
         return cast(
-            Estimates, quantifier.estimate_posteriors(
-                self.posteriors, bags, check_fit=False, **vars(options)
-            ),
+            Estimates,
+            quantifier.estimate_posteriors(self.posteriors, bags, check_fit=False, **vars(options)),
         )
 
     def decision_shares(self, bags: Bags) -> Array:

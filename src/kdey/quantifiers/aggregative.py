@@ -47,7 +47,6 @@ from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
 
-
 #: Size up to which the models of the folds are kept without being asked for, in bytes.
 FOLD_MODELS_BYTES = 200_000_000
 

@@ -156,13 +156,13 @@ class BaseQuantifier(BaseEstimator):
 
         It is neither saved nor pickled.
         """
-        computed: dict[str, Any] = vars(self).setdefault("_computed", {})
+        computed: dict[str, Any] = self.__dict__.setdefault("_computed", {})
         if key not in computed:
             computed[key] = compute()
         return cast(T, computed[key])
 
     def _forget_computed(self) -> None:
-        vars(self).pop("_computed", None)
+        self.__dict__.pop("_computed", None)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle, without what can be computed again."""
@@ -481,7 +481,7 @@ class PosteriorsMixin(BaseQuantifier):
 
 def without_fold_models(fitted: FittedT) -> FittedT:
     """Return a fitted member of a wrapper without the models of its folds, which nobody uses."""
-    vars(fitted).pop("fold_classifiers_", None)
+    fitted.__dict__.pop("fold_classifiers_", None)
     return fitted
 
 
