@@ -3,15 +3,15 @@
 :meth:`FitChecker.check` looks at one bag in full. :meth:`FitChecker.screen` gives verdicts on many
 bags at bounded cost, as ``estimate``, groups and reports need them:
 
-* **Sample.** A bag with more than 10,000 instances is represented by 10,000 of them, drawn at random
-  without replacement. Under label shift a random part of a bag is a bag, so the check stays exact;
-  it has the power of a bag of that size. At most 10,000 training posteriors serve as references, for
-  the same reason. Both numbers shrink beyond 100 classes, to 1,000,000 / k.
-* **Early stop.** A bag that obviously fits does not need 300 null bags. We look at the p-value after
-  9, 14, 21, ... of them (:data:`LOOKS`) and stop once six bags, this one among them, fit no better
-  than it. With 300 null bags its p-value would then have been about 6 / 301 or more: a p-value below
-  0.02 always rests on all null bags and is the one that the full check gives. At a level above 0.02
-  all null bags are drawn (Besag and Clifford, 1991, on sequential Monte Carlo tests).
+* **Sample.** A bag with more than 10,000 instances is represented by 10,000 of them, drawn at
+  random without replacement. Under label shift a random part of a bag is a bag, so the check stays
+  exact; it has the power of a bag of that size. At most 10,000 training posteriors serve as
+  references, for the same reason. Both numbers shrink beyond 100 classes, to 1,000,000 / k.
+* **Early stop.** A bag that obviously fits does not need 300 null bags. We look at the p-value
+  after 9, 14, 21, ... of them (:data:`LOOKS`) and stop once six bags, this one among them, fit no
+  better than it (Besag and Clifford, 1991). With 300 null bags its p-value would then have been
+  about 6 / 301 or more: a p-value below 0.02 always rests on all null bags and is the one that the
+  full check gives. At a level above 0.02 all null bags are drawn.
 """
 
 from __future__ import annotations
@@ -521,7 +521,8 @@ def p_values(densities: Array, distances: Array | None) -> tuple[Array, Array, A
 
     The other bags of a row are the null. Each statistic is converted into p-values among all bags.
     The smaller of a bag's two p-values is a new statistic, converted into a p-value in the same
-    way.
+    way; of bags with the same smaller p-value, the one with the smaller other p-value fits worse,
+    because few null bags would otherwise have many ties.
 
     Parameters
     ----------
@@ -539,7 +540,9 @@ def p_values(densities: Array, distances: Array | None) -> tuple[Array, Array, A
     if distances is None:
         return low[:, 0], low[:, 0], np.full(len(low), np.nan)
     far = _shares(-distances)
-    return _shares(np.minimum(low, far))[:, 0], low[:, 0], far[:, 0]
+    # Shares are multiples of 1 / n, so that the second term decides among ties only.
+    both = np.minimum(low, far) + np.maximum(low, far) / (low.shape[1] + 1)
+    return _shares(both)[:, 0], low[:, 0], far[:, 0]
 
 
 def _shares(values: Array) -> Array:

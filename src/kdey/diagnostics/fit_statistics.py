@@ -37,8 +37,8 @@ MIN_PER_CLASS = 8
 MOST_LANDMARKS = 800
 #: Width of the kernel of the distance, in bandwidths of the densities.
 RELATIVE_WIDTH = 2.0
-#: Directions in which the kernels of landmarks vary less than this, relative to the largest, are left
-#: out: they hold less than rounding of the distances could show.
+#: Directions in which the kernels of landmarks vary less than this, relative to the largest, are
+#: left out: they hold less than the distances of null bags differ by.
 SMALLEST_DIRECTION = 1e-6
 #: Numbers of a temporary array (16 MB).
 _CHUNK = 2_000_000

@@ -7,7 +7,7 @@ distribution reflects both the size of the bag and that of the training set.
 
 Null bag number b uses the same random numbers whatever the prevalence and size: one number per
 instance chooses its class and its place in the class, and b has one bootstrap sample of the
-training set. The null bags of a bag therefore do not depend on which other bags are checked with it.
+training set. The null bags of a bag therefore do not depend on the other bags that are checked.
 """
 
 from __future__ import annotations
