@@ -148,12 +148,12 @@ def test_refusals_before_any_work() -> None:
 
 def test_the_fit_is_checked_on_samples_that_partitions_send(monkeypatch) -> None:
     q, odd = fitted(KDEyML(bandwidth=0.1)), FRAME.copy()
-    far = odd["group"] == "c"
+    far = odd["group"] == "g"
     odd.loc[far, SCORES] = np.random.default_rng(0).dirichlet([60, 60, 60], int(far.sum()))
     table = dd.from_pandas(odd, npartitions=5)
     made = q.predict_groups(table, "group", scores=SCORES)
     assert_same(made, q.predict_groups(odd, "group", scores=SCORES))
-    assert (made["status"].str.contains("poor fit") == (made["group"] == "c")).all()
+    assert (made["status"].str.contains("poor fit") == (made["group"] == "g")).all()
     monkeypatch.setattr("kdey.groups.checks._MOST_SENT", 8 * 3 * 60)
     small = q.predict_groups(table, "group", scores=SCORES)
     assert (small["status"] == made["status"]).all()
