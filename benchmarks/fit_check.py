@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kdey import KDEyML
+from kdey import Bags, KDEyML
 from kdey.diagnostics import FitChecker
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 
@@ -141,12 +141,14 @@ def run_split(job: tuple[int, int]) -> list[dict[str, Any]]:
     with threadpool_limits(1):
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         fitted = KDEyML(classifier, cv=5, random_state=seed).fit(X, y)
-        crossed, plain = FitChecker.fit(fitted, (X, y)), FitChecker.fit(fitted)
+        crossed, plain = FitChecker.fit(fitted), FitChecker.fit(fitted, held=False)
         out = []
         for number in range(BAGS_PER_SPLIT):
             bag = draw_bag(y_pool, prevalence_of(case, k, unknown, rng), case.size, rng)
             X_bag = X_pool[bag] if case.change is None else case.change(X_pool[bag], rng)
             found = crossed.check(X_bag, random_state=seed + number)
+            points = crossed.models.posteriors(X_bag, seed + number)
+            (screened,) = crossed.screen(points, Bags.whole(len(bag)), seed=seed + number)
             true = np.bincount(y_pool[bag], minlength=k)[fitted.classes_] / len(bag)
             out.append(
                 {
@@ -157,6 +159,8 @@ def run_split(job: tuple[int, int]) -> list[dict[str, Any]]:
                     "bag": number,
                     "p": found.p_value,
                     "p_plain": plain.check(X_bag, random_state=seed + number).p_value,
+                    "p_default": screened.p_value,
+                    "n_null": screened.n_null,
                     "unknown": found.unknown_class,
                     "share": found.unknown_share,
                     "error": float(np.abs(fitted.predict(X_bag) - true).mean()),
@@ -212,6 +216,10 @@ def summary_of(rows: list[dict[str, Any]]) -> dict[str, float]:
         "own uniform": float(kstest(own, "uniform").pvalue),
         "own mean": float(own.mean()),
         "own rejected": float((own <= 0.05).mean()),
+        "rejected at 0.01": float((p <= 0.01).mean()),
+        "default mean": float(column["p_default"].mean()),
+        "default rejected at 0.01": float((column["p_default"] <= 0.01).mean()),
+        "default null bags": float(column["n_null"].mean()),
         "called unknown": float(column["unknown"].mean()),
         "share": float(np.median(column["share"])),
         "error": float(column["error"].mean()),

@@ -17,7 +17,7 @@ ROOT = Path(kdey.__file__).parent
 LAYERS = (
     ("class_columns", "masks"),
     ("simplex",),
-    ("_support", "labels", "native"),
+    ("_support", "labels", "native", "status"),
     ("bags", "splits"),
     ("calibration", "kernels", "posteriors"),
     ("problems", "rows"),

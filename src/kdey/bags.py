@@ -193,6 +193,15 @@ class Bags:
             and bool((self.indices == np.arange(self.pool_size)).all())
         )
 
+    def runs(self, most: int) -> Iterator[slice]:
+        """Cut the bags into runs of at most ``most`` instances, of at least one bag each."""
+        start = 0
+        while start < len(self):
+            reach = self.offsets[start] + most
+            stop = max(start + 1, int(np.searchsorted(self.offsets, reach, side="right")) - 1)
+            yield slice(start, stop)
+            start = stop
+
     def bag_weights(self, bag: int) -> Array:
         """Return the weights of one bag's instances, ones where none were given."""
         part = slice(int(self.offsets[bag]), int(self.offsets[bag + 1]))

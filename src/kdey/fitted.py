@@ -8,8 +8,8 @@ tests it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from kdey.simplex import check_posteriors
 from kdey.tables.schema import TableSchema
 
 Floats = NDArray[np.floating]
+T = TypeVar("T")
 
 
 class FittedQuantifier(Protocol):
@@ -55,10 +56,13 @@ class FittedQuantifier(Protocol):
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds if they were kept (``hold_fold_models``), otherwise None."""
+        """The classifiers of the folds if they were kept (``keep_fold_models``), otherwise None."""
 
     def keep_fold_classifiers(self, classifiers: Sequence[Any]) -> None:
         """Store the classifiers of the folds in addition to the one fitted on all instances."""
+
+    def once_per_fit(self, key: str, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` returns, computed once per fit under this key."""
 
     @property
     def table_schema(self) -> TableSchema | None:

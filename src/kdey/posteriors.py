@@ -12,6 +12,7 @@ The stage depends on a classifier, on ``cv`` and on a seed alone. As a value
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -68,10 +69,20 @@ class TrainingPosteriors:
 
 @dataclass(frozen=True, eq=False)
 class FittedStage:
-    """A fitted classifier and the training posteriors from which templates are made."""
+    """A fitted classifier and the training posteriors from which templates are made.
+
+    Attributes
+    ----------
+    classifier : fitted classifier
+    training : TrainingPosteriors
+    fold_classifiers : tuple of fitted classifiers, or None
+        The models of the splits, by their numbers in ``training.folds``; None if they were not
+        kept, or if ``classifier`` is the only model.
+    """
 
     classifier: Any
     training: TrainingPosteriors
+    fold_classifiers: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +107,13 @@ class ClassifierStage:
         classes: NDArray[Any],
         sample_weight: ArrayLike | None = None,
         n_jobs: int | None = None,
+        keep_bytes: float = 0,
     ) -> FittedStage:
-        """Return the stage fitted on instances ``X`` with labels ``classes[codes]``."""
-        fitted, training = training_posteriors(
+        """Return the stage fitted on instances ``X`` with labels ``classes[codes]``.
+
+        The models of the splits are kept if they are not larger than ``keep_bytes`` together.
+        """
+        return _fit_stage(
             self.classifier,
             X,
             codes,
@@ -107,8 +122,8 @@ class ClassifierStage:
             sample_weight=sample_weight,
             n_jobs=n_jobs,
             random_state=self.random_state,
+            keep_bytes=keep_bytes,
         )
-        return FittedStage(fitted, training)
 
 
 def training_posteriors(
@@ -166,13 +181,39 @@ def training_posteriors(
     ValueError
         If lengths differ, ``cv`` is invalid, or there is only one class to fit on.
     """
+    stage = _fit_stage(
+        classifier,
+        X,
+        codes,
+        classes,
+        cv=cv,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+    return stage.classifier, stage.training
+
+
+def _fit_stage(
+    classifier: Any,
+    X: Any,
+    codes: ArrayLike,
+    classes: ArrayLike,
+    *,
+    cv: Any,
+    sample_weight: ArrayLike | None,
+    n_jobs: int | None,
+    random_state: RandomState,
+    keep_bytes: float = 0,
+) -> FittedStage:
+    """Do the work of :func:`training_posteriors`, and keep the models of the splits if asked to."""
     _check_classifier(classifier)
     classes = np.asarray(classes)
     X, codes = _check_rows(X, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
     if isinstance(classifier, FrozenEstimator):
         rows = None if cv is None else predict_posteriors(classifier, X, classes)
-        return classifier, TrainingPosteriors(rows, codes, weights)
+        return FittedStage(classifier, TrainingPosteriors(rows, codes, weights))
     weight_parameter = _weight_parameter(classifier, weights)
     # The last bits of matrix products depend on the number of BLAS threads, and worker processes
     # have fewer of them than this one.
@@ -181,11 +222,13 @@ def training_posteriors(
     )
     if cv is None:
         _check_two_classes(codes, "y")
-        return fits.fit(), TrainingPosteriors(None, codes, weights)
+        return FittedStage(fits.fit(), TrainingPosteriors(None, codes, weights))
     splits = make_splits(cv, X, codes, classes, random_state=random_state)
-    fitted, parts = _fit_splits(fits, splits, n_jobs)
+    fitted, folds = _fit_splits(fits, splits, n_jobs, keep_bytes)
     _warn_about_rare_classes(cv, fits, splits)
-    return fitted, _assemble(fits, splits, parts)
+    training = _assemble(fits, splits, [fold.posteriors for fold in folds])
+    models = tuple(fold.model for fold in folds)
+    return FittedStage(fitted, training, None if None in models else models)
 
 
 def predict_posteriors(
@@ -334,6 +377,12 @@ class _ClassifierFits:
         with self._blas_threads():
             return clone(self.classifier).fit(X, self.classes[codes], **extra)
 
+    def fit_constant(self, rows: Indices) -> Any:
+        """Return a classifier for rows of a single class, which gets posterior one."""
+        from sklearn.dummy import DummyClassifier
+
+        return DummyClassifier().fit(_safe_indexing(self.X, rows), self.classes[self.codes[rows]])
+
     def _blas_threads(self) -> AbstractContextManager[None]:
         return one_blas_thread() if self.single_blas_thread else nullcontext()
 
@@ -343,28 +392,67 @@ class _ClassifierFits:
             return predict_posteriors(fitted, _safe_indexing(self.X, rows), self.classes)
 
 
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """Posteriors of a split's test part, and the model that gave them (None: not kept)."""
+
+    posteriors: Posteriors
+    model: Any | None = None
+
+
 def _fit_splits(
-    fits: _ClassifierFits, splits: list[Split], n_jobs: int | None
-) -> tuple[Any, list[Posteriors]]:
-    """Return the classifier to keep and the posteriors of each split's test part."""
+    fits: _ClassifierFits, splits: list[Split], n_jobs: int | None, keep_bytes: float
+) -> tuple[Any, list[_Fold]]:
+    """Return the classifier to keep and the result of each split."""
     if len(splits) == 1:
         train, test = splits[0]
         _check_two_classes(fits.codes[train], "cv: the training part of the only split")
         fitted = fits.fit(train)
-        return fitted, [fits.posteriors(fitted, test)]
+        return fitted, [_Fold(fits.posteriors(fitted, test))]
     _check_two_classes(fits.codes, "y")
-    folds = [partial(_fold_posteriors, fits, train, test) for train, test in splits]
+    # A limit for each split, so that a worker need not send back a model that is not kept.
+    share = keep_bytes / len(splits)
+    folds = [partial(_fit_fold, fits, train, test, share) for train, test in splits]
     # The refit is one more job of the same batch, so that it does not wait for the folds.
     jobs: list[Callable[[], Any]] = [fits.fit, *folds]
     fitted, *parts = run_jobs(jobs, n_jobs)
     return fitted, parts
 
 
-def _fold_posteriors(fits: _ClassifierFits, train: Indices, test: Indices) -> Posteriors:
+def _fit_fold(fits: _ClassifierFits, train: Indices, test: Indices, keep_bytes: float) -> _Fold:
     trained = np.unique(fits.codes[train])
     if len(trained) == 1:  # many classifiers refuse to be fitted on one class
-        return np.tile(np.eye(len(fits.classes))[trained[0]], (len(test), 1))
-    return fits.posteriors(fits.fit(train), test)
+        posteriors = np.tile(np.eye(len(fits.classes))[trained[0]], (len(test), 1))
+        return _Fold(posteriors, fits.fit_constant(train) if keep_bytes else None)
+    model = fits.fit(train)
+    posteriors = fits.posteriors(model, test)
+    return _Fold(posteriors, model if fits_into(model, keep_bytes) else None)
+
+
+def fits_into(model: Any, most_bytes: float) -> bool:
+    """Return whether a model is not larger than ``most_bytes`` when pickled."""
+    if most_bytes in (0, np.inf):
+        return most_bytes > 0
+    try:
+        pickle.Pickler(_LimitedSize(most_bytes), protocol=5).dump(model)
+    except Exception:  # too large, or a model of the user's that cannot be pickled
+        return False
+    return True
+
+
+class _LimitedSize:
+    """A file that forgets what is written to it, and refuses more than some bytes."""
+
+    def __init__(self, most_bytes: float) -> None:
+        self._left = most_bytes
+
+    def write(self, data: Any) -> int:
+        """Count the bytes."""
+        size = memoryview(data).nbytes
+        self._left -= size
+        if self._left < 0:
+            raise OverflowError("the model is larger than the limit")
+        return size
 
 
 def _check_two_classes(codes: Indices, name: str) -> None:

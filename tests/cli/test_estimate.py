@@ -65,7 +65,12 @@ def test_formats(model: Path, tmp_path: Path) -> None:
     rest = ("estimate", model, table, "--by", "shop", "--wide")
     records = json.loads(run(*rest, "--format", "json").stdout)
     assert [row["shop"] for row in records] == ["A", "B"]
-    assert records[0]["fit_p_value"] is None
+    assert 0 < records[0]["fit_p_value"] <= 1
+    unchecked = json.loads(run(*rest, "--no-check-fit", "--format", "json").stdout)
+    assert unchecked[0]["fit_p_value"] is None
+    assert unchecked[0]["status"] == "not checked (the check was turned off)"
+    assert [row["estimate[bad]"] for row in unchecked] == [row["estimate[bad]"] for row in records]
+    assert run(*rest, "--no-check-fit", "--fail-on-misfit").exit_code == 2
     result = run(*rest, "-o", tmp_path / "out.parquet")
     assert result.stdout == ""
     kept = pq.read_table(tmp_path / "out.parquet").to_pylist()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import kdey
-from kdey import PACC, Bags, HDx, KDEyML, check_fit
-from kdey.diagnostics import hold_fold_models
+from kdey import EMQ, PACC, Bags, FitChecker, HDx, KDEyML, OneVsAll, check_fit
+from kdey.diagnostics import FitVerdict, hold_fold_models
 
 from .cases import draw, outsiders
 
@@ -28,18 +29,23 @@ def test_estimate_holds_the_check_of_each_bag(fitted) -> None:
     bags = Bags.from_indices([np.arange(120), np.arange(60, 180)], len(pool))
     found = fitted.estimate_posteriors(pool, bags, check_fit=True)
     for one, where in zip(found, bags, strict=True):
-        alone = check_fit(fitted, posteriors=pool[where], random_state=0)
-        assert one.diagnostics["fit"] == alone.summary()
-        assert alone.verdict in repr(one)
-        assert json.loads(one.to_json())["diagnostics"]["fit"]["p_value"] == alone.p_value
+        alone = fitted.estimate_posteriors(pool[where])
+        fit = one.diagnostics["fit"]
+        assert fit == alone.diagnostics["fit"]  # it does not depend on the other bag
+        assert FitVerdict.from_summary(fit).summary() == fit
+        assert fit["verdict"] in repr(one)
+        assert json.loads(one.to_json())["diagnostics"]["fit"]["p_value"] == fit["p_value"]
+    assert (found[0].status, found[1].status) == ("ok", "poor fit")
     assert not found[0].diagnostics["fit"]["rejected"]
     assert found[1].diagnostics["fit"]["rejected"]
     assert found[1:][0].diagnostics["fit"] == found[1].diagnostics["fit"]
 
 
-def test_not_asked_for_not_there(fitted) -> None:
+def test_turned_off_is_not_ok(fitted) -> None:
     points = draw([60, 20, 40], np.random.default_rng(1))[0]
-    assert "fit" not in fitted.estimate_posteriors(points).diagnostics
+    estimate = fitted.estimate_posteriors(points, check_fit=False)
+    assert "fit" not in estimate.diagnostics
+    assert estimate.status == "not checked (the check was turned off)"
 
 
 def test_instances_are_scored_once_and_weights_are_used() -> None:
@@ -47,18 +53,42 @@ def test_instances_are_scored_once_and_weights_are_used() -> None:
     X, y = rng.normal(size=(200, 2)), np.arange(200) % 2
     X[:, 0] += 2 * y
     w = rng.integers(1, 3, size=200).astype(float)
-    made = PACC(random_state=0).fit(X, y).estimate(X, w, check_fit=True)
-    same = PACC(random_state=0).fit(X, y)
-    wanted = check_fit(same, X, sample_weight=w, random_state=0)
-    assert made.diagnostics["fit"]["p_value"] == wanted.p_value
+    fitted = PACC(random_state=0).fit(X, y)
+    made = fitted.estimate(X, w)
+    checker = FitChecker.fit(fitted)
+    points = checker.models.posteriors(X, 0)
+    (wanted,) = checker.screen(points, Bags.whole(200, w))
+    assert made.diagnostics["fit"] == wanted.summary()
+    # Half of the bag has no weight, and is not there.
+    odd = np.concatenate([points, outsiders(200, rng)[:, :2]])
+    odd = odd / odd.sum(axis=1, keepdims=True)
+    absent = Bags.whole(400, np.repeat([1.0, 0.0], 200))
+    weighted, whole = (checker.screen(odd, bags)[0] for bags in (absent, Bags.whole(400)))
+    assert not weighted.rejected
+    assert whole.rejected
 
 
-def test_methods_without_posteriors_say_so() -> None:
+@pytest.mark.parametrize(
+    ("quantifier", "reason"),
+    [
+        (HDx(), "the method works on features"),
+        (EMQ(), "the method keeps no training posteriors"),
+        (OneVsAll(PACC()), "the method combines several quantifiers"),
+    ],
+    ids=["features", "no posteriors", "wrapper"],
+)
+def test_methods_that_cannot_be_checked_say_why(quantifier, reason) -> None:
     rng = np.random.default_rng(3)
     X, y = (rng.random((100, 6)) < 0.5).astype(float), np.arange(100) % 2
-    fitted = HDx().fit(X, y)
-    with pytest.raises(TypeError, match="must work on posteriors"):
-        fitted.estimate(X, check_fit=True, n_replicates=20)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(g=0)
+    estimate = quantifier.fit(frame[list("abcdef")], y).estimate(
+        frame[list("abcdef")], n_replicates=20
+    )
+    assert estimate.status == f"not checked ({reason})"
+    assert f"The fit was not checked: {reason}." in repr(estimate)
+    table = quantifier.predict_groups(frame, "g", n_replicates=20)
+    assert set(table["status"]) == {estimate.status}
+    assert table["fit_p_value"].isna().all()
 
 
 def test_held_fold_models_are_those_of_training(tmp_path) -> None:
@@ -66,7 +96,7 @@ def test_held_fold_models_are_those_of_training(tmp_path) -> None:
     X, y = rng.normal(size=(300, 3)), np.arange(300) % 3
     X[np.arange(300), y] += 1.5
     bag = rng.normal(size=(80, 3)) + 1.5 * np.eye(3)[rng.integers(0, 3, 80)]
-    fitted = PACC(random_state=0).fit(X, y)
+    fitted = PACC(random_state=0).fit(X, y, keep_fold_models=False)
     blunt = check_fit(fitted, bag, random_state=0)
     wanted = check_fit(fitted, bag, training=(X, y), random_state=0)
     hold_fold_models(fitted, X, y)
@@ -76,8 +106,10 @@ def test_held_fold_models_are_those_of_training(tmp_path) -> None:
     # Posteriors that are given come from the classifier itself: the fold models cannot help.
     given = check_fit(fitted, posteriors=fitted.classifier_.predict_proba(bag), random_state=0)
     assert given.p_value == blunt.p_value
-    assert fitted.estimate(bag, check_fit=True).diagnostics["fit"]["cross_fitted"]
-    assert not hasattr(fitted.fit(X, y), "fold_classifiers_")
+    assert fitted.estimate(bag).diagnostics["fit"]["cross_fitted"]
+    fitted.fit(X, y, keep_fold_models=False)
+    assert not hasattr(fitted, "fold_classifiers_")
+    assert fitted.estimate(bag).status == "checked one-sided"
 
 
 def test_held_fold_models_are_saved(tmp_path) -> None:

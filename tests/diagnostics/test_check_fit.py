@@ -11,10 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdey import EMQ, PACC, FitChecker, HDx, KDEyML, check_fit
+from kdey.bags import Bags
 from kdey.diagnostics.densities import FLOOR, TrainingDensities, default_kernel
-from kdey.diagnostics.fit_check import p_values
-from kdey.diagnostics.fit_statistics import Embedding, null_positions
+from kdey.diagnostics.fit_checker import p_values
+from kdey.diagnostics.fit_statistics import Embedding
 from kdey.diagnostics.fold_models import fold_models
+from kdey.diagnostics.null_bags import NullBags
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 
 from .cases import draw, outsiders
@@ -88,11 +90,14 @@ def test_p_values_are_uniform_under_label_shift() -> None:
 def test_smallest_p_value_is_calibrated() -> None:
     rng = np.random.default_rng(0)
     levels, distances = rng.normal(size=(2, 400, 100))
-    found = [p_values(a, b) for a, b in zip(levels, distances, strict=True)]
-    assert kstest([f[0] for f in found], "uniform").pvalue > 0.01
-    for both, density, distance in found:
-        assert min(density, distance) <= both <= 2.5 * min(density, distance)
-    assert p_values(levels[0], None)[0] == (levels[0] <= levels[0, 0]).mean()
+    for n in (100, 10):  # few null bags, too: ties must not make p-values large
+        found = np.stack(p_values(levels[:, :n], distances[:, :n]), axis=1)
+        steps = found[:, 0] - np.random.default_rng(1).random(400) / n
+        assert kstest(steps, "uniform").pvalue > 0.01
+        least = found[:, 1:].min(axis=1)
+        assert (least <= found[:, 0]).all()
+        assert (found[:, 0] <= 2.5 * least).all()
+    assert p_values(levels, None)[0][0] == (levels[0] <= levels[0, 0]).mean()
 
 
 def test_distance_is_what_it_says() -> None:
@@ -107,7 +112,7 @@ def test_distance_is_what_it_says() -> None:
         return np.exp(-gaps / (2 * 0.2**2)).mean(axis=0)
 
     expected = mean_kernels(q) - sum(alpha[0, i] * mean_kernels(p[y == i]) for i in range(3))
-    found = embedding.distance(embedding.at(q), np.arange(40)[None], None, alpha)
+    found = embedding.distance(embedding.at(q), Bags.whole(40), alpha)
     assert found[0] == pytest.approx((expected**2).sum(), rel=1e-4)
 
 
@@ -161,8 +166,9 @@ def test_null_bags_have_the_prevalence_and_the_weights() -> None:
     p, y = draw((50, 60, 70), np.random.default_rng(0))
     w = np.where(np.arange(len(y)) % 2, 0.0, 1.0)
     made = TrainingDensities.fit(TrainingPosteriors(p, y, w), 3, default_kernel(0.1))
-    positions = null_positions(made, np.array([0.5, 0.0, 0.5]), 80, 200, np.random.default_rng(0))
-    shares = np.bincount(made.labels[positions].ravel(), minlength=3) / positions.size
+    prevalence, sizes = np.array([[0.5, 0.0, 0.5]]), np.array([80])
+    positions = NullBags(made, 0, 80).draw(prevalence, sizes, range(200)).indices
+    shares = np.bincount(made.labels[positions], minlength=3) / positions.size
     np.testing.assert_allclose(shares, [0.5, 0.0, 0.5], atol=0.02)
     assert len(made.labels) == np.count_nonzero(w)  # the absent ones are nowhere to be drawn
 
@@ -171,7 +177,9 @@ def test_heavy_references_are_drawn_more_often() -> None:
     p, y = draw((50, 50), np.random.default_rng(0))
     w = np.where(np.arange(100) % 50 == 0, 49.0, 1.0)
     made = TrainingDensities.fit(TrainingPosteriors(p, y, w), 2, default_kernel(0.1))
-    drawn = null_positions(made, np.array([0.5, 0.5]), 100, 300, np.random.default_rng(0))
+    prevalence, sizes = np.array([[0.5, 0.5]]), np.array([100])
+    bags = NullBags(made, 0, 100).draw(prevalence, sizes, range(300))
+    drawn = np.repeat(bags.indices, 1 if bags.weights is None else bags.weights.astype(int))
     assert np.isin(drawn, [0, 50]).mean() == pytest.approx(0.5, abs=0.05)
 
 
@@ -196,7 +204,7 @@ def test_fold_models_are_those_of_training(data, classifier, weighted) -> None:
     checker = FitChecker.fit(made, (X, y))
     assert checker.models is not None
     training = made.training_
-    for fold, model in enumerate(checker.models.models):
+    for fold, model in [*enumerate(checker.models.models), *enumerate(made.fold_classifiers_)]:
         own = training.folds == fold
         again = model.predict_proba(X[training.instances[own]])
         np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)
@@ -209,7 +217,8 @@ def test_a_fold_that_leaves_one_class_has_a_model_too() -> None:
     with pytest.warns(UserWarning, match="posterior zero"):
         made = PACC(LogisticRegression(), cv=4).fit(X, y)
     training = made.training_
-    for fold, model in enumerate(fold_models(made, X, y).models):
+    refitted = fold_models(made, X, y).models
+    for fold, model in [*enumerate(refitted), *enumerate(made.fold_classifiers_)]:
         own = training.folds == fold
         again = predict_posteriors(model, X[training.instances[own]], made.classes_)
         np.testing.assert_allclose(again, training.posteriors[own], atol=1e-8)
@@ -227,8 +236,10 @@ def test_cross_fitting_scores_each_instance_once(data) -> None:
     found = check_fit(made, X_bag, training=(X, y), random_state=0)
     assert found.cross_fitted
     assert found.p_value == check_fit(made, X_bag, training=(X, y), random_state=0).p_value
-    plain = check_fit(made, X_bag, random_state=0)
+    plain = check_fit(made.fit(X, y, keep_fold_models=False), X_bag, random_state=0)
     assert not plain.cross_fitted
+    assert plain.status == "checked one-sided"
+    assert "one-sided" in plain.verdict
     assert np.isnan(plain.p_distance)
     assert plain.p_value == plain.p_density
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kdey import PACC
+from kdey import PACC, Bags
 from kdey.diagnostics import FitChecker, hold_fold_models
 from kdey.groups import (
     Grouping,
@@ -32,7 +32,7 @@ def data(n: int, seed: int) -> tuple[pl.DataFrame, np.ndarray]:
 
 def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() -> None:
     X, y = data(300, 0)
-    fitted = PACC(random_state=0).fit(X, y)
+    fitted = PACC(random_state=0).fit(X, y, keep_fold_models=False)
     table = data(200, 1)[0].with_columns(site=pl.Series(["a", "b"] * 100))
     plain = fitted.predict_groups(table, "site", check_fit=True)
     hold_fold_models(fitted, X, y)
@@ -43,10 +43,12 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     assert checker.models is not None
     seen = checker.models.posteriors(table.drop("site"), 1)
     for number, site in enumerate(("a", "b")):
-        expected = checker.check_points(seen[number::2], None, np.random.default_rng(0), 300, 0.01)
+        (expected,) = checker.screen(seen[number::2], Bags.whole(100))
         p_values = sharp.filter(pl.col("site") == site)["fit_p_value"]
         assert set(p_values) == {expected.p_value}
     assert set(sharp["fit_p_value"]) != set(plain["fit_p_value"])
+    assert set(sharp["status"]) == {"ok"}
+    assert set(plain["status"]) == {"checked one-sided"}
 
 
 def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from kdey import ACC, EMQ, PCC, KDEyML
+from kdey.bags import as_bags
 from kdey.groups import GroupSettings, GroupStream, estimate_groups
 from kdey.groups import estimate as module
+from kdey.groups.answers import AnswerSheet
+from kdey.groups.checks import GroupChecks
 from kdey.intervals import IntervalOptions
 from tests.groups.sums.cases import make_case
 
@@ -48,6 +51,9 @@ def test_large_groups_by_sums(
     np.testing.assert_allclose(made.high, expected.high, atol=1e-6)
     np.testing.assert_array_equal(made.sizes, sizes)
     assert np.isfinite(made.classify_and_count).all()
+    whole = GroupChecks.start(q, GroupSettings(), sheet := AnswerSheet(q, CASE.n_groups), False)
+    whole.check(np.arange(CASE.n_groups), CASE.points, as_bags(CASE.bags, len(CASE.points)), sizes)
+    np.testing.assert_array_equal(made.fit_p_value, sheet.fit_p_values)
 
 
 def test_a_stream_on_disk_goes_the_same_way(small_memory: list[int]) -> None:
@@ -73,9 +79,8 @@ def test_a_stream_on_disk_goes_the_same_way(small_memory: list[int]) -> None:
             KDEyML(bandwidth=0.1),
             GroupSettings(IntervalOptions(method="bootstrap", n_replicates=20)),
         ),
-        (KDEyML(bandwidth=0.1), GroupSettings(check_fit=True, n_null=20)),
     ],
-    ids=["no analytic limits", "bootstrap", "fit check"],
+    ids=["no analytic limits", "bootstrap"],
 )
 def test_what_needs_the_whole_group_gets_it(q, settings, small_memory: list[int]) -> None:
     q.fit_posteriors(CASE.training, CASE.labels)

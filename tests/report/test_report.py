@@ -67,7 +67,7 @@ def test_an_estimate_alone_is_enough(tmp_path: Path) -> None:
     )
     path = bag.report(tmp_path / "small.html", title="Small")
     page = path.read_text(encoding="utf-8")
-    assert sections(page) == ["classes", "simplex", "settings", "files"]
+    assert sections(page) == ["classes", "fit", "simplex", "settings", "files"]
     assert "<title>Small</title>" in page
 
 

@@ -31,11 +31,8 @@ _MOST_NAMED = 5
     help="Limits for the population behind a group, or for this very group.",
 )
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
-@click.option("--check-fit", is_flag=True, help="Ask if groups look like mixtures of training.")
 @click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
-@click.option(
-    "--fail-on-misfit", is_flag=True, help="Check the fit; exit with code 1 where it is poor."
-)
+@click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
 @click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 @output_options
 @guarded
@@ -46,6 +43,8 @@ def estimate(model: str, table: str, **options: Any) -> None:
     batches and may be larger than memory. Columns are found by name.
     """
     check_table_output(options)
+    if options["fail_on_misfit"] and not options["check_fit"]:
+        raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
     groups = _estimate_groups(model, table, options)
     deliver(groups.table(options["wide"]), options["format"], options["output"])
     answers = groups.answers
@@ -66,8 +65,7 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
     grouping = grouping_of(options)
     check_key_names(grouping.names, quantifier.classes_, options["wide"])
     limits = IntervalOptions(options["confidence"], options["target"])
-    check = options["check_fit"] or options["fail_on_misfit"]
-    settings = GroupSettings(limits, options["min_size"], check, options["level"])
+    settings = GroupSettings(limits, options["min_size"], options["check_fit"], options["level"])
     file = open_table(table, options)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
@@ -85,11 +83,13 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
 
 def _report_problems(groups: FileGroups) -> None:
     """Say for every problem how many groups have it, and which."""
+    from kdey.status import OK, status_parts
+
     affected: dict[str, list[int]] = {}
     for number in groups.keys.order().tolist():
-        for part in groups.answers.status[number].split("; "):
+        for part in status_parts(groups.answers.status[number]):
             affected.setdefault(part, []).append(number)
-    affected.pop("ok", None)
+    affected.pop(OK, None)
     values = groups.keys.values if affected else []
     for problem, numbers in affected.items():
         if not groups.keys.names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 @config_option
 @click.option(
     "--fold-models/--no-fold-models",
-    default=True,
-    show_default=True,
-    help="Keep the models of the folds in the file: fit checks are sharper, the file larger.",
+    default=None,
+    help="Keep the models of the folds in the file: fit checks are sharper, the file larger. "
+    "Default: up to 200 MB.",
 )
 @click.option("-o", "--output", required=True, help="Model file to write.")
 @guarded
@@ -75,9 +75,9 @@ def _fit(
             options["classifier"], classifier_settings, seed, training.schema
         )
         quantifier = make_method(name, classifier, method_settings, seed, jobs)
-        quantifier.fit(training.X, training.y)
-        if options["fold_models"]:
-            _keep_fold_models(quantifier, training)
+        asked: bool | None = options["fold_models"]
+        keep: bool | Literal["auto"] = "auto" if asked is None else asked
+        quantifier.fit(training.X, training.y, keep_fold_models=keep)
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
     return quantifier
@@ -92,16 +92,6 @@ def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
     for sentence in TrainingSummary.of(quantifier, seed).sentences():
         for line in textwrap.wrap(sentence, 80, initial_indent="- ", subsequent_indent="  "):
             say(line)
-
-
-def _keep_fold_models(quantifier: AggregativeQuantifier, training: TrainingTable) -> None:
-    """Keep the models of the folds in the model, for sharper fit checks."""
-    from kdey.diagnostics import hold_fold_models
-    from kdey.report.classifier import kept_training
-
-    kept = kept_training(quantifier)
-    if kept is not None and kept.posteriors is not None:
-        hold_fold_models(quantifier, training.X, training.y)
 
 
 def _fit_scores(

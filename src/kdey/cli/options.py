@@ -178,6 +178,12 @@ def group_options(command: Command) -> Command:
         click.option("--confidence", default=0.95, show_default=True),
         click.option("--min-size", default=10, show_default=True, help="Below it: 'too small'."),
         click.option(
+            "--check-fit/--no-check-fit",
+            default=True,
+            show_default=True,
+            help="Ask if groups look like mixtures of the training classes.",
+        ),
+        click.option(
             "--missing",
             type=click.Choice(["auto", "drop", "error"]),
             default="auto",

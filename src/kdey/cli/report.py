@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from kdey.cli.options import group_options, grouping_of
 from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
-    from kdey.diagnostics import FitCheck
+    from kdey.diagnostics import FitCheck, NotChecked
     from kdey.groups import GroupSettings
     from kdey.groups.batches import CollectedRows, ScoredTable
     from kdey.groups.scoring import GroupRows
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
     from kdey.tables.files import TableFile
-
-#: Groups beyond this number are not checked for fit one by one.
-_MOST_CHECKED = 50
 
 
 @click.command()
@@ -57,7 +53,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     quantifier, file = load(model), open_table(table, options)
     grouping, limits = grouping_of(options), IntervalOptions(options["confidence"])
     scores = names(options["scores"]) or _named_after_classes(quantifier, file)
-    settings = GroupSettings(limits, options["min_size"], check_fit=True)
+    settings = GroupSettings(limits, options["min_size"], options["check_fit"])
     request = GroupRequest(grouping, settings, scores, options["missing"])
     if options["label"] is not None and options["label"] not in file.columns:
         raise TableError(f"{file.name}: no label column {options['label']!r}")
@@ -68,7 +64,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
         return make_report(
             _whole_estimate(quantifier, collected.rows, limits),
             quantifier=quantifier,
-            check=_check(quantifier, collected.rows),
+            check=_check(quantifier, collected.rows, options["check_fit"]),
             groups=_groups(quantifier, scored, collected, settings),
             by=grouping.by,
             time=grouping.time,
@@ -97,20 +93,19 @@ def _whole_estimate(
     return rows.estimates(quantifier, whole, limits)[0]
 
 
-def _check(quantifier: AggregativeQuantifier, rows: GroupRows) -> FitCheck | bool:
-    """Return the fit check by the fold models, if the quantifier has them.
-
-    Otherwise return True, which asks the report to check the posteriors themselves.
-    """
-    import numpy as np
-
-    from kdey.diagnostics import FitChecker
+def _check(
+    quantifier: AggregativeQuantifier, rows: GroupRows, wanted: bool
+) -> FitCheck | NotChecked:
+    """Return the fit check of the whole table, or why there is none."""
+    from kdey.diagnostics import NotChecked, full_check, unchecked_reason
     from kdey.groups import ScoredRows
+    from kdey.status import TURNED_OFF
 
-    if not isinstance(rows, ScoredRows) or rows.fold_posteriors is None:
-        return True
-    checker = FitChecker.fit(quantifier, held=True)
-    return checker.check_points(rows.fold_posteriors, None, np.random.default_rng(0))
+    reason = unchecked_reason(quantifier) if wanted else TURNED_OFF
+    if reason is not None or not isinstance(rows, ScoredRows):
+        return NotChecked(reason or "the rows have no posteriors")
+    by_folds = rows.fold_posteriors is not None
+    return full_check(quantifier, rows.checked_posteriors, by_folds=by_folds)
 
 
 def _truth(
@@ -133,27 +128,15 @@ def _groups(
     settings: GroupSettings,
 ) -> list[dict[str, Any]] | None:
     """Return the table of groups as the report takes it; None without keys."""
-    from kdey.groups import FileGroups, ScoredRows
+    from kdey.groups import FileGroups
     from kdey.groups.answers import key_types
 
     n_groups = len(scored.keys)
     if not scored.keys.names:
         return None
-    check = (
-        isinstance(collected.rows, ScoredRows)
-        and n_groups <= _MOST_CHECKED
-        and _keeps_posteriors(quantifier)
-    )
-    answers = collected.answers(quantifier, n_groups, replace(settings, check_fit=check))
+    answers = collected.answers(quantifier, n_groups, settings)
     groups = FileGroups(scored.keys, answers, key_types(scored.first_keys)).table()
     return [row for row in groups.to_pylist() if row["n"]]
-
-
-def _keeps_posteriors(quantifier: AggregativeQuantifier) -> bool:
-    from kdey.report.classifier import kept_training
-
-    training = kept_training(quantifier)
-    return training is not None and training.posteriors is not None
 
 
 def _settings(model: str, table: str, collected: CollectedRows) -> dict[str, Any]:

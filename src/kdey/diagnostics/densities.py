@@ -6,7 +6,6 @@ bag. With that kernel left out, densities of training points and of a bag's poin
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.warnings import warn
 from kdey.bags import Bags
 from kdey.kernels import DEFAULT_SHRINKAGE, class_log_sums
 from kdey.posteriors import TrainingPosteriors
@@ -23,11 +23,13 @@ from kdey.solvers import solve_mixture
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+#: Bandwidth of the Gaussian kernel on posteriors.
+DEFAULT_BANDWIDTH = 0.1
 #: Densities are mean kernels in [0, 1]. We add this floor before taking logarithms, so that a
 #: single point far from everything cannot dominate a mean of logarithms.
 FLOOR = 1e-3
-#: Mixture weights times training points evaluated at once.
-_CHUNK = 4_000_000
+#: Numbers of a temporary array (16 MB).
+_CHUNK = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -52,25 +54,45 @@ class Densities:
         scales = np.where(np.isneginf(largest), 0.0, largest)
         return cls(np.exp(logs - scales[:, None]), scales)
 
-    def floored_log(self, prevalences: Array, positions: Indices | None = None) -> Array:
-        r"""Return log(p_alpha + floor) for prevalences of shape (n_prevalences, k).
+    def floored_log(self, prevalences: Array) -> Array:
+        r"""Return log(p_alpha + floor) at all points for several mixtures.
 
         Parameters
         ----------
         prevalences : array of shape (n_prevalences, k)
-        positions : int64 array of shape (n_prevalences, size), optional
-            The points at which each prevalence is evaluated; by default all m points.
 
         Returns
         -------
-        array of shape (m, n_prevalences), or (n_prevalences, size) with ``positions``
+        array of shape (m, n_prevalences)
         """
-        if positions is None:
-            mixed = (self.rows @ prevalences.T) * np.exp(self.scales)[:, None]
-        else:
-            mixed = np.einsum("bsk,bk->bs", self.rows[positions], prevalences)
-            mixed *= np.exp(self.scales)[positions]
-        return np.asarray(np.log(mixed + FLOOR))
+        mixed = (self.rows @ prevalences.T) * np.exp(self.scales)[:, None]
+        return np.asarray(np.log(np.add(mixed, FLOOR, out=mixed), out=mixed))
+
+    def mean_floored_log(self, prevalences: Array, bags: Bags) -> Array:
+        """Return the mean of log(p_alpha + floor) over each bag under its own mixture.
+
+        Parameters
+        ----------
+        prevalences : array of shape (n_bags, k)
+        bags : Bags
+            Over these m points.
+
+        Returns
+        -------
+        array of shape (n_bags,)
+        """
+        scales = np.exp(self.scales)
+        out = np.empty(len(bags))
+        for part in bags.runs(_CHUNK // self.rows.shape[1]):
+            sub = bags[part]
+            mixed = np.einsum(
+                "sk,sk->s", self.rows[sub.indices], np.repeat(prevalences[part], sub.sizes, axis=0)
+            )
+            logs = np.log(mixed * scales[sub.indices] + FLOOR)
+            weights = np.ones(len(logs)) if sub.weights is None else sub.weights
+            sums = np.add.reduceat(weights * logs, sub.offsets[:-1])
+            out[part] = sums / np.add.reduceat(weights, sub.offsets[:-1])
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +131,12 @@ class TrainingDensities:
         w = np.ones(len(self.references.points)) if weights is None else weights
         return np.asarray(w / np.repeat(np.exp(self.references.log_mass), self.counts))
 
-    @property
+    @cached_property
     def counts(self) -> Indices:
         """Number of references of each class, shape (k,)."""
         return np.diff(self.references.offsets)
 
-    @property
+    @cached_property
     def labels(self) -> Indices:
         """Class of each reference, shape (n,)."""
         return np.repeat(np.arange(self.n_classes), self.counts)
@@ -127,8 +149,11 @@ class TrainingDensities:
 
     def class_means(self, values: Array) -> Array:
         """Return the class means, shape (k, ...), of values of the references, (n, ...)."""
-        weighted = values * self.class_weights.reshape(-1, *[1] * (values.ndim - 1))
-        return np.asarray(np.add.reduceat(weighted, self.references.offsets[:-1], axis=0))
+        starts = self.references.offsets[:-1]
+        shape = (-1, *[1] * (values.ndim - 1))
+        if self.references.weights is None:
+            return np.asarray(np.add.reduceat(values, starts) / self.counts.reshape(shape))
+        return np.asarray(np.add.reduceat(values * self.class_weights.reshape(shape), starts))
 
     def expected_log(self, prevalences: Array) -> Array:
         """Return the mean of log(p_alpha + floor) over points drawn from p_alpha.
@@ -154,7 +179,7 @@ def warn_single(training: TrainingDensities, classes: NDArray[Any]) -> None:
     """Warn if a class has one training instance, from which its spread cannot be estimated."""
     single = np.asarray(classes)[training.counts == 1].tolist()
     if single:
-        warnings.warn(
+        warn(
             f"class {', '.join(map(repr, single[:5]))} has one training instance, which does not "
             "show how its instances vary: statements about this class are guesses. Add labelled "
             "instances of it",
@@ -169,7 +194,7 @@ def default_kernel(bandwidth: float | str) -> KernelSpec:
 
 
 def fit_prevalences(
-    densities: Densities, positions: Indices, weights: Array | None, n_threads: int = 1
+    densities: Densities, bags: Bags, n_threads: int = 1, start: Array | None = None
 ) -> Array:
     """Return the maximum likelihood prevalences of bags, shape (n_bags, k).
 
@@ -177,21 +202,65 @@ def fit_prevalences(
     ----------
     densities : Densities
         Of m points.
-    positions : int64 array of shape (n_bags, size)
-        The points of each bag.
-    weights : array of shape (n_bags, size) or None
+    bags : Bags
+        Over these points.
     n_threads : int
+    start : array of shape (n_bags, k), optional
+        Where the solver starts.
 
     Returns
     -------
     array of shape (n_bags, k)
     """
-    n_bags, size = positions.shape
-    offsets = np.arange(n_bags + 1, dtype=np.int64) * size
-    flat = None if weights is None else np.ascontiguousarray(weights).ravel()
-    bags = Bags(np.ascontiguousarray(positions).ravel(), offsets, len(densities.rows), flat)
     problem = MixtureLikelihood(densities.rows, bags)
-    return solve_mixture(problem, tol=1e-7, n_threads=n_threads).prevalence
+    return solve_mixture(problem, tol=1e-7, start=start, n_threads=n_threads).prevalence
+
+
+def few_per_class(training: TrainingPosteriors, n_classes: int, most: int) -> TrainingPosteriors:
+    """Return at most about ``most`` training posteriors, the same number of each large class.
+
+    A class loses instances only if it has more than its even share of ``most``, in which case we
+    draw from it at random, always with the same seed.
+
+    Parameters
+    ----------
+    training : TrainingPosteriors
+    n_classes : int
+    most : int
+
+    Returns
+    -------
+    TrainingPosteriors
+    """
+    labels = training.labels
+    if len(labels) <= most:
+        return training
+    usable = labels >= 0 if training.weights is None else training.weights > 0
+    counts = np.bincount(labels[usable], minlength=n_classes)
+    limit = _even_share(counts, most)
+    rng = np.random.default_rng(0)
+    drawn = [
+        rng.choice(np.flatnonzero((labels == i) & usable), min(n, limit), replace=False)
+        for i, n in enumerate(counts)
+    ]
+    rows = np.sort(np.concatenate(drawn))
+    return TrainingPosteriors(
+        training.required()[rows],
+        labels[rows],
+        None if training.weights is None else training.weights[rows],
+        None if training.folds is None else training.folds[rows],
+        rows if training.instances is None else training.instances[rows],
+    )
+
+
+def _even_share(counts: Indices, most: int) -> int:
+    """Return the largest n, at least two, for which sum(min(counts, n)) <= most."""
+    ascending = np.sort(counts)
+    below = np.concatenate([[0], np.cumsum(ascending)[:-1]])
+    shares = (most - below) // np.arange(len(counts), 0, -1)
+    # The classes that are smaller than an even share of the rest are kept whole.
+    cut = np.flatnonzero(shares < ascending)
+    return max(2, int(shares[cut[0]])) if len(cut) else int(ascending[-1])
 
 
 def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:

@@ -1,4 +1,4 @@
-r"""Statistics of the fit check: kernel distance, local p-values, and null bags.
+r"""Statistics of the fit check: kernel distance, and local p-values of instances.
 
 **Kernel distance** between a bag and its fitted mixture. With mean kernels
 :math:`\mu(l) = E\, K(X, l)` at landmarks l, the statistic is
@@ -16,13 +16,11 @@ does not.
 which is uniform for points of the mixture. If a share s of the bag comes from elsewhere, where
 densities are low, then the distribution F of the bag's local p-values is F(t) = (1 - s) t + s G(t),
 so that (F(t) - t) / (1 - t) <= s for every t: the largest excess is a lower bound on s.
-
-**Null bags** are drawn as if nothing but the prevalence had changed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,63 +28,85 @@ from numpy.typing import NDArray
 
 from kdey.bags import Bags
 from kdey.diagnostics.densities import Array, Densities, Indices, TrainingDensities
-from kdey.kernels import class_log_sums
 from kdey.rows.references import ClassReferences
 
-#: Approximate number of landmarks in all, and smallest number for each class.
+#: Approximate number of landmarks in all, and smallest number for each class; the smallest number
+#: gives way where there are so many classes that it would make more than ``MOST_LANDMARKS``.
 N_LANDMARKS = 200
 MIN_PER_CLASS = 8
+MOST_LANDMARKS = 800
 #: Width of the kernel of the distance, in bandwidths of the densities.
 RELATIVE_WIDTH = 2.0
+#: Directions in which the kernels of landmarks vary less than this, relative to the largest, are
+#: left out: they hold less than the distances of null bags differ by.
+SMALLEST_DIRECTION = 1e-6
+#: Numbers of a temporary array (16 MB).
+_CHUNK = 2_000_000
 #: Local p-values at which we look for an excess of outlying points.
 THRESHOLDS = np.array([0.01, 0.02, 0.05, 0.1, 0.2])
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Kernels between training points and landmarks.
+    """Features of points whose differences have the length of kernel distances.
+
+    The features are the kernels to the landmarks in an orthonormal basis of the directions in which
+    the kernels of landmarks vary. There are fewer of them than landmarks, because kernels to
+    neighbouring landmarks are nearly the same.
 
     Attributes
     ----------
     references : ClassReferences
-    landmarks : array of shape (n_landmarks, k)
+    landmarks : array of shape (n_landmarks, d)
         Evenly spaced training points of every class.
-    kernels : array of shape (n, n_landmarks)
-        Kernels between the training points and the landmarks.
-    class_means : array of shape (k, n_landmarks)
-        Mean kernels of each class.
+    basis : array of shape (n_landmarks, r)
+    features : array of shape (n, r)
+        Features of the training points.
+    class_means : array of shape (k, r)
+        Mean features of each class.
     """
 
     references: ClassReferences
-    landmarks: NDArray[np.floating]
-    kernels: Array
+    landmarks: Array
+    basis: Array
+    features: Array
     class_means: Array
 
     @classmethod
-    def fit(cls, training: TrainingDensities, n_threads: int = 1) -> Embedding:
+    def fit(cls, training: TrainingDensities) -> Embedding:
         """Return the embedding of the training points."""
         refs = training.references
-        landmarks = np.ascontiguousarray(refs.points[_landmark_positions(training)])
-        kernels = _kernels(refs, refs.points, landmarks, n_threads)
-        return cls(refs, landmarks, kernels, training.class_means(kernels))
+        landmarks = refs.points[_landmark_positions(training)].astype(np.float64)
+        width = RELATIVE_WIDTH * refs.bandwidth
+        values, vectors = np.linalg.eigh(_kernels(landmarks, landmarks, width))
+        basis = vectors[:, values > SMALLEST_DIRECTION * values[-1]]
+        empty = np.empty((0, basis.shape[1]))
+        unfitted = cls(refs, landmarks, np.ascontiguousarray(basis), empty, empty)
+        features = unfitted._features(refs.points)
+        return replace(unfitted, features=features, class_means=training.class_means(features))
 
-    def at(self, posteriors: NDArray[Any], n_threads: int = 1) -> Array:
-        """Return the kernels of new points, posteriors of shape (m, k)."""
-        points = self.references.coordinates(posteriors)
-        return _kernels(self.references, points, self.landmarks, n_threads)
+    def at(self, posteriors: NDArray[Any]) -> Array:
+        """Return the features of new points, posteriors of shape (m, k)."""
+        return self._features(self.references.coordinates(posteriors))
 
-    def distance(
-        self, kernels: Array, positions: Indices, weights: Array | None, prevalences: Array
-    ) -> Array:
+    def _features(self, points: NDArray[np.floating]) -> Array:
+        width = RELATIVE_WIDTH * self.references.bandwidth
+        out = np.empty((len(points), self.basis.shape[1]))
+        step = max(1, _CHUNK // len(self.landmarks))
+        for start in range(0, len(points), step):
+            part = points[start : start + step]
+            out[start : start + step] = _kernels(part, self.landmarks, width) @ self.basis
+        return out
+
+    def distance(self, features: Array, bags: Bags, prevalences: Array) -> Array:
         """Return the squared distances of bags from their mixtures, shape (n_bags,).
 
         Parameters
         ----------
-        kernels : array of shape (n_points, n_landmarks)
-            Kernels between the points that bags are made of and the landmarks.
-        positions : int64 array of shape (n_bags, size)
-            The points of each bag.
-        weights : array of shape (n_bags, size) or None
+        features : array of shape (n_points, r)
+            Features of the points that bags are made of.
+        bags : Bags
+            Over these points.
         prevalences : array of shape (n_bags, k)
             The mixture that each bag is compared with.
 
@@ -94,17 +114,14 @@ class Embedding:
         -------
         array of shape (n_bags,)
         """
-        n_bags, size = positions.shape
-        offsets = np.arange(n_bags + 1, dtype=np.int64) * size
-        flat = None if weights is None else np.ascontiguousarray(weights).ravel()
-        bags = Bags(np.ascontiguousarray(positions).ravel(), offsets, len(kernels), flat)
-        gaps = bags.mean(kernels) - prevalences @ self.class_means
+        gaps = bags.mean(features) - prevalences @ self.class_means
         return np.asarray((gaps**2).sum(axis=1))
 
 
 def _landmark_positions(training: TrainingDensities) -> Indices:
     """Return the positions of evenly spaced references of every class."""
-    per_class = max(MIN_PER_CLASS, N_LANDMARKS // training.n_classes)
+    k = training.n_classes
+    per_class = max(1, min(max(MIN_PER_CLASS, N_LANDMARKS // k), MOST_LANDMARKS // k))
     starts, counts = training.references.offsets[:-1], training.counts
     positions = [
         start + np.unique(np.linspace(0, n - 1, min(per_class, n)).astype(np.int64))
@@ -113,18 +130,14 @@ def _landmark_positions(training: TrainingDensities) -> Indices:
     return np.concatenate(positions)
 
 
-def _kernels(
-    refs: ClassReferences,
-    points: NDArray[np.floating],
-    landmarks: NDArray[np.floating],
-    n_threads: int,
-) -> Array:
-    """Return the kernels between points (m, d) and landmarks, shape (m, n_landmarks)."""
-    # We treat every landmark as a class by itself: log-sums of one term are log-kernels.
-    offsets = np.arange(len(landmarks) + 1)
-    width = RELATIVE_WIDTH * refs.bandwidth
-    logs = class_log_sums(points, landmarks, offsets, width, n_threads=n_threads)[0]
-    return np.asarray(np.exp(logs, out=logs))
+def _kernels(points: NDArray[np.floating], landmarks: Array, width: float) -> Array:
+    """Return Gaussian kernels between points (m, d) and landmarks, shape (m, n_landmarks)."""
+    x = np.asarray(points, dtype=np.float64)
+    squares = (x**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1)
+    squares -= 2.0 * (x @ landmarks.T)
+    np.maximum(squares, 0.0, out=squares)
+    squares *= -0.5 / width**2
+    return np.asarray(np.exp(squares, out=squares))
 
 
 def local_p_values(
@@ -159,19 +172,29 @@ def local_p_values(
     return share(bag.floored_log(alpha)[:, 0]), share(reference)
 
 
-def unknown_share(
-    local: Array, weights: Array | None, null: Array, null_weights: Array | None, level: float
-) -> tuple[float, bool]:
+def outlying_excess(local: Array, bags: Bags) -> Array:
+    """Return (F(t) - t) / (1 - t) of bags at each threshold t, shape (n_bags, n_thresholds).
+
+    Parameters
+    ----------
+    local : array of shape (n_points,)
+        Local p-values, of which F is the distribution function in a bag.
+    bags : Bags
+        Over these points.
+    """
+    below = bags.mean((local[:, None] <= THRESHOLDS).astype(np.float64))
+    return np.asarray((below - THRESHOLDS) / (1.0 - THRESHOLDS))
+
+
+def unknown_share(observed: Array, null: Array, level: float) -> tuple[float, bool]:
     """Return the excess share of outlying points, and whether it exceeds what chance gives.
 
     Parameters
     ----------
-    local : array of shape (m,)
-        Local p-values of the bag.
-    weights : array of shape (m,) or None
-    null : array of shape (n_null, m)
-        Local p-values of null bags, whose median excess is subtracted at each threshold.
-    null_weights : array of shape (n_null, m) or None
+    observed : array of shape (1, n_thresholds)
+        The excess of the bag (:func:`outlying_excess`).
+    null : array of shape (n_null, n_thresholds)
+        The excess of null bags, whose median is subtracted at each threshold.
     level : float
         Significance level.
 
@@ -181,67 +204,7 @@ def unknown_share(
         At least zero.
     significant : bool
     """
-    observed, by_chance = _excess(local[None], weights), _excess(null, null_weights)
-    middle = np.median(by_chance, axis=0)
+    middle = np.median(null, axis=0)
     share = float((observed - middle).max())
-    largest = (by_chance - middle).max(axis=1)
+    largest = (null - middle).max(axis=1)
     return max(share, 0.0), bool(share > np.quantile(largest, 1.0 - level))
-
-
-def _excess(local: Array, weights: Array | None) -> Array:
-    """Return (F(t) - t) / (1 - t) of each bag at each threshold, (n_bags, n_thresholds)."""
-    w = None if weights is None else np.broadcast_to(weights, local.shape)
-    below = [np.average(local <= t, axis=1, weights=w) for t in THRESHOLDS]
-    return np.asarray((np.stack(below, axis=1) - THRESHOLDS) / (1.0 - THRESHOLDS))
-
-
-def null_positions(
-    training: TrainingDensities,
-    prevalence: Array,
-    size: int,
-    n_bags: int,
-    rng: np.random.Generator,
-) -> Indices:
-    """Return null bags: bags drawn from the training points at a prevalence.
-
-    The training points, with which the check compares a bag, are themselves a sample. We therefore
-    draw each null bag from a bootstrap sample of the training classes, so that the null
-    distribution reflects both the size of the bag and that of the training set.
-
-    Parameters
-    ----------
-    training : TrainingDensities
-    prevalence : array of shape (k,)
-    size : int
-        Instances per bag.
-    n_bags : int
-    rng : Generator
-
-    Returns
-    -------
-    int64 array of shape (n_bags, size)
-        Positions of references.
-    """
-    k = training.n_classes
-    counts = rng.multinomial(size, prevalence / prevalence.sum(), size=n_bags)
-    classes = np.repeat(np.tile(np.arange(k), n_bags), counts.ravel()).reshape(n_bags, size)
-    positions = np.empty((n_bags, size), dtype=np.int64)
-    for i in np.flatnonzero(counts.any(axis=0)):
-        of_class = classes == i
-        resampled = _resample_class(training, int(i), n_bags, rng)
-        slots = rng.integers(resampled.shape[1], size=np.count_nonzero(of_class))
-        positions[of_class] = resampled[np.nonzero(of_class)[0], slots]
-    return positions
-
-
-def _resample_class(
-    training: TrainingDensities, i: int, n_bags: int, rng: np.random.Generator
-) -> NDArray[np.int32]:
-    """Return a bootstrap sample of the references of class i for every bag, (n_bags, n_i)."""
-    first, last = (int(end) for end in training.references.offsets[i : i + 2])
-    shape = (n_bags, last - first)
-    if training.references.weights is None:
-        return rng.integers(first, last, size=shape, dtype=np.int32)
-    edges = np.cumsum(training.class_weights[first:last])
-    drawn = np.searchsorted(edges / edges[-1], rng.random(shape), side="right")
-    return np.asarray(first + np.minimum(drawn, shape[1] - 1), dtype=np.int32)

@@ -32,8 +32,13 @@ from scipy.special import ndtri
 from kdey._support.frames import make_frame
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_count, check_share
-from kdey.diagnostics.densities import Array, TrainingDensities, default_kernel, warn_single
-from kdey.diagnostics.fit_check import DEFAULT_BANDWIDTH
+from kdey.diagnostics.densities import (
+    DEFAULT_BANDWIDTH,
+    Array,
+    TrainingDensities,
+    default_kernel,
+    warn_single,
+)
 from kdey.fitted import FittedQuantifier, fitted_stages, training_of
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap

@@ -13,6 +13,18 @@ from kdey._support.frames import as_column
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.keys import GroupKeys
+from kdey.status import (
+    EMPTY,
+    MISSING_VALUES,
+    NOT_CONVERGED,
+    POOR_FIT,
+    TOO_SMALL,
+    TURNED_OFF,
+    UNSEEN_VALUES,
+    join_status,
+    not_checked,
+    status_parts,
+)
 
 if TYPE_CHECKING:
     from kdey.groups.request import GroupSettings
@@ -47,10 +59,12 @@ class GroupAnswers:
         Share of the classifier's decisions, the naive answer; NaN where there is no classifier.
     training_prevalence : array of shape (k,)
     fit_p_value : array of shape (G,)
-        NaN where no fit check was asked for, or a group is too small for one.
+        NaN where the fit was not checked.
     status : list of G texts
-        "ok", or what is the matter, separated by "; ": "empty", "too small", "poor fit",
-        "missing values", "unseen values" (in more than one of twenty instances), "not converged".
+        "ok", or parts separated by "; ", in the words of :mod:`kdey.status`: "empty", "too small"
+        (and therefore not checked), "poor fit", "missing values", "unseen values" (in more than
+        one of twenty instances), "not converged", "checked one-sided", "not checked (why)". "ok" is
+        said only of groups that were checked in full.
     """
 
     classes: NDArray[Any]
@@ -71,7 +85,7 @@ class GroupAnswers:
     @property
     def misfits(self) -> int:
         """Number of groups that the training classes do not fit."""
-        return sum("poor fit" in status for status in self.status)
+        return sum(POOR_FIT in status_parts(status) for status in self.status)
 
     def columns(self, order: Indices | None = None, *, wide: bool = False) -> dict[str, Any]:
         """Return named columns: one row per group and class, or per group where ``wide``.
@@ -132,8 +146,13 @@ class AnswerSheet:
         self.quantifier = quantifier
         self._shares = {name: np.full(shape, np.nan) for name in _PER_CLASS}
         self._converged = np.ones(n_groups, dtype=np.bool_)
-        #: P-values of the fit check, shape (n_groups,).
+        #: P-values of the fit check, shape (n_groups,), and what it says in the words of a status.
         self.fit_p_values = np.full(n_groups, np.nan)
+        self.fit_status = np.full(n_groups, not_checked(TURNED_OFF), dtype=object)
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self._converged)
 
     def fill(
         self, groups: Indices, *, converged: NDArray[np.bool_], **shares: Array | float
@@ -193,17 +212,21 @@ class AnswerSheet:
     def _status(
         self, sizes: Indices, missing: Indices, unseen: Indices, settings: GroupSettings
     ) -> list[str]:
-        with np.errstate(invalid="ignore"):
-            applies = {
-                "empty": sizes == 0,
-                "too small": (sizes > 0) & (sizes < settings.min_size),
-                "poor fit": self.fit_p_values <= settings.level,
-                "missing values": missing > 0,
-                "unseen values": unseen > MOST_UNSEEN * sizes,
-                "not converged": ~self._converged,
-            }
+        applies = {
+            EMPTY: sizes == 0,
+            TOO_SMALL: (sizes > 0) & (sizes < settings.min_size),
+            MISSING_VALUES: missing > 0,
+            UNSEEN_VALUES: unseen > MOST_UNSEEN * sizes,
+            NOT_CONVERGED: ~self._converged,
+        }
         return [
-            "; ".join(name for name, where in applies.items() if where[g]) or "ok"
+            join_status(
+                [
+                    *(name for name, where in applies.items() if where[g]),
+                    # A group that is empty or too small is not checked, as these words say.
+                    *([self.fit_status[g]] if sizes[g] >= settings.min_size else []),
+                ]
+            )
             for g in range(len(sizes))
         ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import AnswerSheet, GroupAnswers
+from kdey.groups.checks import GroupChecks
 from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import Floats, GroupRows, ScoredRows, as_rows
 from kdey.groups.sums import LocalSource, SummedEstimates, estimate_sums
 from kdey.intervals import IntervalWarning
-
-if TYPE_CHECKING:
-    from kdey.diagnostics import FitChecker
 
 #: Called with a number of rows each time that so many more are done.
 OnRows: TypeAlias = Callable[[int], object]
@@ -76,7 +74,8 @@ def estimate_groups(
     rows = as_rows(points, len(quantifier.classes_), on_posteriors)
     sizes = np.bincount(codes, minlength=n_groups).astype(np.int64)
     sheet = AnswerSheet(quantifier, n_groups)
-    checker = _fit_checker(quantifier, rows) if settings.check_fit else None
+    by_folds = isinstance(rows, ScoredRows) and rows.fold_posteriors is not None
+    checks = GroupChecks.start(quantifier, settings, sheet, by_folds)
     order, ends = np.argsort(codes, kind="stable"), np.cumsum(sizes)
     for groups in _runs(sizes, len(quantifier.classes_)):
         positions = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
@@ -87,8 +86,9 @@ def estimate_groups(
         else:
             run, bags = rows.take(positions), _consecutive_bags(sizes[groups])
             _fill_from_run(sheet, groups, run, bags, settings)
-            if checker is not None and isinstance(run, ScoredRows):
-                sheet.fit_p_values[groups] = _fit_p_values(checker, run, bags, settings)
+        if isinstance(rows, ScoredRows):
+            instances = Bags(positions, offsets_of(sizes[groups]), len(rows))
+            checks.check(groups, rows.checked_posteriors, instances, sizes[groups])
         if on_run is not None:
             on_run(len(positions))
     left_out = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
@@ -136,38 +136,12 @@ def _fill_from_run(
     )
 
 
-def _fit_checker(quantifier: FittedQuantifier, rows: GroupRows) -> FitChecker:
-    from kdey.diagnostics import FitChecker  # slow to import
-
-    by_folds = isinstance(rows, ScoredRows) and rows.fold_posteriors is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return FitChecker.fit(quantifier, n_jobs=quantifier.n_jobs, held=by_folds)
-
-
-def _fit_p_values(
-    checker: FitChecker, rows: ScoredRows, bags: Bags, settings: GroupSettings
-) -> Array:
-    """Return the p-value of each bag, shape (n_bags,); NaN for bags that are too small."""
-    p_values = np.full(len(bags), np.nan)
-    posteriors = rows.checked_posteriors
-    for number, positions in enumerate(bags):
-        if len(positions) >= settings.min_size:
-            rng = np.random.default_rng(settings.seed)
-            check = checker.check_points(
-                posteriors[positions], None, rng, settings.n_null, settings.level
-            )
-            p_values[number] = check.p_value
-    return p_values
-
-
 def goes_by_sums(quantifier: FittedQuantifier, size: int, settings: GroupSettings) -> bool:
     """Whether a group of ``size`` instances is estimated piece by piece.
 
-    The numbers are the same. Limits that only a bootstrap gives, and the fit check, need the whole
-    group.
+    The numbers are the same. Limits that only a bootstrap gives need the whole group.
     """
-    if size <= LARGE or settings.check_fit or settings.options.method == "bootstrap":
+    if size <= LARGE or settings.options.method == "bootstrap":
         return False
     model = quantifier.interval_model()
     return model is not None and model.is_analytic

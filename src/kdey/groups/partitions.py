@@ -14,7 +14,9 @@ import numpy as np
 
 from kdey.bags import Indices
 from kdey.groups.batches import BatchReader
+from kdey.groups.checks import GroupSample
 from kdey.groups.keys import GroupKeys, key_texts
+from kdey.groups.scoring import ScoredRows
 from kdey.groups.sums import GroupedRows, GroupSums, Plan, Source, key_hashes, make_batch, merge
 from kdey.groups.sums.group_sums import Hashes
 
@@ -44,6 +46,8 @@ class PartitionSums:
     n_rows : int
     unseen : int64 array of shape (g,)
         Rows of each group with a value that training lacks.
+    sample : GroupSample or None
+        Instances on which the fit of the groups is checked; None if it is not.
     """
 
     values: list[tuple[Any, ...]]
@@ -52,6 +56,7 @@ class PartitionSums:
     missing: Indices
     n_rows: int
     unseen: Indices
+    sample: GroupSample | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,7 +110,11 @@ class PartitionReader(BatchReader):
     scorer : Scorer
     grouping : Grouping
     key : name of the column of row keys; None: no bootstrap
+    sampled : bool
+        Whether a sample of the rows is sent with the sums, for the fit check.
     """
+
+    sampled: bool = False
 
     def read(self, frame: pd.DataFrame, plan: Plan, hold: bool, number: int = 0) -> Partition:
         """Return the first sums of a partition; errors name its ``number``.
@@ -138,6 +147,9 @@ class PartitionReader(BatchReader):
             hold=hold,
         )
         key_rows = batch.keys_of_groups().to_native().reset_index(drop=True)
+        sample = None
+        if self.sampled and isinstance(batch.rows, ScoredRows):
+            sample = GroupSample.draw(batch.rows, batch.usable_codes, len(keys))
         head = PartitionSums(
             keys.values,
             key_rows,
@@ -145,6 +157,7 @@ class PartitionReader(BatchReader):
             batch.missing(len(keys)),
             len(table),
             batch.unseen(len(keys)),
+            sample,
         )
         return Partition(head, rows)
 
@@ -179,4 +192,10 @@ def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
         unseen[common] += part.unseen
     keys = pd.concat(key_rows, ignore_index=True) if len(key_rows[0].columns) else key_rows[0]
     n_rows = sum(part.n_rows for part in parts)
-    return PartitionSums(groups.values, keys, merge(sums), missing, n_rows, unseen)
+    samples = [
+        part.sample.renumbered(common)
+        for common, part in zip(numberings, parts, strict=True)
+        if part.sample is not None
+    ]
+    sample = GroupSample.merge(samples, len(groups)) if samples else None
+    return PartitionSums(groups.values, keys, merge(sums), missing, n_rows, unseen, sample)

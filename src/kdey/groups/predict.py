@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kdey.bags import Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import (
     AnswerSheet,
@@ -29,6 +30,7 @@ from kdey.groups.answers import (
     key_types,
 )
 from kdey.groups.batches import BatchReader, GroupStream, ScoredTable, score_table
+from kdey.groups.checks import GroupChecks
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
 from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
@@ -36,6 +38,7 @@ from kdey.groups.partitions import PartitionedSource, PartitionReader, Partition
 from kdey.groups.request import GroupRequest, GroupSettings
 from kdey.groups.scoring import Scorer
 from kdey.groups.sums import estimate_sums
+from kdey.status import not_checked
 from kdey.tables.files import TableError, TableFile
 
 
@@ -52,7 +55,7 @@ def predict_groups(
     wide: bool = False,
     missing: str = "auto",
     min_size: int = 10,
-    check_fit: bool = False,
+    check_fit: bool = True,
     level: float = 0.01,
     confidence: float = 0.95,
     target: str = "population",
@@ -102,7 +105,7 @@ def predict_groups(
     table : data frame of the type of ``frame``
         One row per group and class: the keys, ``class``, ``n``, ``n_missing``, ``estimate``,
         ``low``, ``high``, ``classify_and_count`` (the naive answer), ``training_prevalence``,
-        ``fit_p_value`` (NaN unless ``check_fit``) and ``status``.
+        ``fit_p_value`` (NaN where the fit was not checked) and ``status`` (:mod:`kdey.status`).
 
     Examples
     --------
@@ -306,8 +309,8 @@ def predict_partitioned(
         Whether rows stay with the workers between passes (4 bytes per class and instance), or are
         made again in each. True by default.
     **options
-        As for :func:`kdey.groups.predict_groups`. ``check_fit`` is refused: it needs all instances
-        of a group at once.
+        As for :func:`kdey.groups.predict_groups`. The fit is checked on a random sample of each
+        group, of at most 8,000,000 posteriors in all, which the partitions send with their sums.
     """
     check_is_fitted(quantifier, "classes_")
     request = GroupRequest.of(by, **options)
@@ -320,15 +323,13 @@ def _predict_partitions(
     """Return the table of a frame in partitions, which give sums."""
     import narwhals as nw
 
-    if request.settings.check_fit:
-        raise ValueError(
-            "check_fit needs all instances of a group at once: leave it out, or take the groups "
-            "in question into memory"
-        )
+    from kdey.diagnostics import unchecked_reason  # slow to import
+
     _check_names(frame)
     check_key_names(request.grouping.names, quantifier.classes_, request.wide)
-    scorer = Scorer.of(quantifier, request.scores, request.missing)
-    reader = PartitionReader(scorer, request.grouping, request.row_key)
+    check = request.settings.check_fit and unchecked_reason(quantifier) is None
+    scorer = Scorer.of(quantifier, request.scores, request.missing, check)
+    reader = PartitionReader(scorer, request.grouping, request.row_key, sampled=check)
     _check_columns(list(frame.columns), reader)
     source = source_of(frame, reader, request.keep)
     head, answers = _sum_partitions(quantifier, source, request)
@@ -357,7 +358,27 @@ def _sum_partitions(
     sizes[summed.groups] = summed.sizes
     sheet = AnswerSheet(quantifier, len(sizes))
     sheet.fill_from_sums(summed.groups, summed)
+    _check_sample(quantifier, settings, sheet, head, sizes)
     return head, sheet.answers(sizes, head.missing, settings, head.unseen)
+
+
+def _check_sample(
+    quantifier: FittedQuantifier,
+    settings: GroupSettings,
+    sheet: AnswerSheet,
+    head: PartitionSums,
+    sizes: Indices,
+) -> None:
+    """Check the groups on the sample that the partitions sent, where they sent one."""
+    sample = head.sample
+    checks = GroupChecks.start(quantifier, settings, sheet, sample is not None and sample.by_folds)
+    if sample is None:
+        return
+    groups, bags = sample.bags(len(sizes))
+    if bags is None:
+        sheet.fit_status[:] = not_checked("too many groups")
+    else:
+        checks.check(groups, sample.posteriors, bags, sizes[groups])
 
 
 def _check_columns(present: list[str], reader: PartitionReader) -> None:

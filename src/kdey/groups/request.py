@@ -23,7 +23,7 @@ class GroupSettings:
         Groups with fewer usable instances are estimated too, but their status is "too small".
     check_fit : bool
         Whether to check of every group that it looks like a mixture of the training classes
-        (:func:`kdey.check_fit`); takes about 0.15 s for a group of 1,000.
+        (:func:`kdey.check_fit`), on a sample of large groups (:mod:`kdey.groups.checks`).
     level : float in (0, 1)
         Fit p-values up to it make the status "poor fit".
     n_null : int
@@ -34,7 +34,7 @@ class GroupSettings:
 
     options: IntervalOptions = field(default_factory=IntervalOptions)
     min_size: int = 10
-    check_fit: bool = False
+    check_fit: bool = True
     level: float = 0.01
     n_null: int = 300
     seed: int = 0
@@ -96,7 +96,7 @@ class GroupRequest:
         wide: bool = False,
         missing: str = "auto",
         min_size: int = 10,
-        check_fit: bool = False,
+        check_fit: bool = True,
         level: float = 0.01,
         key: str | None = None,
         keep: bool = True,

@@ -90,7 +90,8 @@ class ScoredRows:
     ) -> Estimates:
         """Return the estimates of bags of these instances."""
         return cast(
-            Estimates, quantifier.estimate_posteriors(self.posteriors, bags, **vars(options))
+            Estimates,
+            quantifier.estimate_posteriors(self.posteriors, bags, check_fit=False, **vars(options)),
         )
 
     def decision_shares(self, bags: Bags) -> Array:
@@ -136,7 +137,7 @@ class Instances:
         self, quantifier: FittedQuantifier, bags: Bags, options: IntervalOptions
     ) -> Estimates:
         """Return the estimates of bags of these instances."""
-        return quantifier.estimate_bags(self.X, bags, **vars(options))
+        return quantifier.estimate_bags(self.X, bags, check_fit=False, **vars(options))
 
 
 #: What is known of the rows of a table once they are scored.

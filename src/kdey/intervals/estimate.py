@@ -25,6 +25,7 @@ from kdey.bags import Array, Bags
 from kdey.intervals.options import IntervalOptions
 from kdey.intervals.region import Region, Uncertainty
 from kdey.rows.posterior import one_hot_argmax
+from kdey.status import NOT_CONVERGED, TURNED_OFF, join_status, not_checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,8 @@ class Estimate:
     number : int
         Position of the bag among the bags that were estimated together.
     diagnostics : dict
-        ``effective_size``, ``notes``, and ``fit`` if the fit was checked.
+        ``effective_size``, ``notes``, and ``fit``: the verdict of the fit check, or why there is
+        none; absent if the check was turned off.
     """
 
     classes: NDArray[Any]
@@ -110,6 +112,13 @@ class Estimate:
     def template_noise(self) -> bool:
         """Whether the limits include the uncertainty of the templates from limited training."""
         return self.uncertainty.template_noise
+
+    @property
+    def status(self) -> str:
+        """What is the matter, if anything, and how far the fit was checked (:mod:`kdey.status`)."""
+        parts = [] if self.converged else [NOT_CONVERGED]
+        fit = self.diagnostics.get("fit")
+        return join_status([*parts, not_checked(TURNED_OFF) if fit is None else fit["status"]])
 
     @property
     def draws(self) -> Array | None:
@@ -161,7 +170,10 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as plain Python values; NaN becomes None."""
         columns = {name: _plain(values) for name, values in self.columns().items()}
-        scalars = ("confidence", "target", "method", "simultaneous", "size", "gap", "converged")
+        scalars = (
+            *("confidence", "target", "method", "simultaneous", "size", "gap", "converged"),
+            "status",
+        )
         return {
             **{name: _plain(getattr(self, name)) for name in scalars},
             "classes": columns.pop("class"),

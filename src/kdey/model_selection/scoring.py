@@ -167,13 +167,23 @@ class Scoring:
             if candidate.key not in done:
                 self._run_plain(candidate, record)
 
-    def fitted(self, stage: ClassifierStage, training: Training) -> tuple[FittedStage, str]:
-        """Return a classifier stage, from the cache or fitted on ``training``, and its key."""
+    def fitted(
+        self, stage: ClassifierStage, training: Training, keep_bytes: float = 0
+    ) -> tuple[FittedStage, str]:
+        """Return a classifier stage, from the cache or fitted on ``training``, and its key.
+
+        A stage that is fitted keeps the models of its folds up to ``keep_bytes``.
+        """
         key = fingerprint(stage, training.key)
         return self.cache.stage(
             key,
             lambda: stage.fit(
-                training.X, training.codes, training.classes, training.weights, self.n_jobs
+                training.X,
+                training.codes,
+                training.classes,
+                training.weights,
+                self.n_jobs,
+                keep_bytes,
             ),
         ), key
 

@@ -38,6 +38,7 @@ from kdey.model_selection.log import SearchLog
 from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
+from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
 from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, check_is_quantifier
 
@@ -309,7 +310,7 @@ class BaseSearch(BaseQuantifier):
             quantifier.fit(everything.X, y, **extra)
             self.best_estimator_ = best.quantifier  # fits of other libraries may return nothing
             return
-        fitted, _ = scoring.fitted(stages.classifier, everything)
+        fitted, _ = scoring.fitted(stages.classifier, everything, FOLD_MODELS_BYTES)
         self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
 
     @property

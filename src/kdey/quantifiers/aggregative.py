@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,18 @@ from kdey.quantifiers.base import (
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
+
+#: Size up to which the models of the folds are kept without being asked for, in bytes.
+FOLD_MODELS_BYTES = 200_000_000
+
+
+def _kept_bytes(keep_fold_models: bool | str) -> float:
+    """Return the size up to which the models of the folds are kept; ValueError if not allowed."""
+    if isinstance(keep_fold_models, str) and keep_fold_models == "auto":
+        return FOLD_MODELS_BYTES
+    if isinstance(keep_fold_models, bool):
+        return np.inf if keep_fold_models else 0
+    raise ValueError(f"keep_fold_models must be True, False or 'auto', got {keep_fold_models!r}")
 
 
 class RowQuantifier(BaseQuantifier):
@@ -194,6 +206,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     Attributes
     ----------
     classifier_ : the fitted classifier; absent after ``fit_posteriors``.
+    fold_classifiers_ : the models of the folds; absent if they were not kept (see :meth:`fit`).
     training_ : :class:`~kdey.posteriors.TrainingPosteriors` from which templates were made.
     row_map_ : the fitted row map, with its ``templates``.
     """
@@ -217,7 +230,14 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         return True
 
     @unfitted_on_failure
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        keep_fold_models: bool | Literal["auto"] = "auto",
+    ) -> Self:
         """Fit the classifier and make the class templates from its training posteriors.
 
         Parameters
@@ -227,14 +247,22 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
             Used by the classifier, if it accepts weights, and by the templates.
+        keep_fold_models : bool or "auto"
+            Whether to keep the models of the folds (``fold_classifiers_``), with which fit checks
+            are sharper; they are part of the model file, too. "auto" keeps them up to 200 MB. It
+            changes no estimate, hence it is not a parameter of the quantifier: clones, searches
+            and wrappers do not need it.
         """
+        keep_bytes = _kept_bytes(keep_fold_models)
         self.stages()  # raises for invalid parameters before any work
         classifier, X = self._settled_classifier(X)
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         stage = replace(self._classifier_stage(), classifier=classifier)
-        return self._fit_from_stage(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
+        return self._fit_from_stage(
+            stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs, keep_bytes)
+        )
 
     @unfitted_on_failure
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
@@ -262,6 +290,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training
         self._forget("fold_classifiers_", "table_")  # of an earlier fit
+        if stage.fold_classifiers is not None:
+            self.keep_fold_classifiers(stage.fold_classifiers)
         return self._fit_rows(self.training_)
 
     @unfitted_on_failure

@@ -20,7 +20,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from kdey._support.threads import thread_count
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.fitted import fitted_stages
 from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
 from kdey.labels import training_labels
 from kdey.masks import refuse_masked
@@ -83,6 +82,8 @@ class MethodStages:
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+T = TypeVar("T")
+FittedT = TypeVar("FittedT")
 
 
 def unfitted_on_failure(fit: Fit) -> Fit:
@@ -144,12 +145,31 @@ class BaseQuantifier(BaseEstimator):
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds if they were kept (``hold_fold_models``), otherwise None."""
+        """The classifiers of the folds if they were kept (``keep_fold_models``), otherwise None."""
         return vars(self).get("fold_classifiers_")
 
     def keep_fold_classifiers(self, classifiers: Sequence[Any]) -> None:
         """Store the classifiers of the folds in addition to the one fitted on all instances."""
         self.fold_classifiers_ = list(classifiers)
+        self._forget_computed()
+
+    def once_per_fit(self, key: str, compute: Callable[[], T]) -> T:
+        """Return what ``compute`` returns, computed once per fit under this key.
+
+        It is neither saved nor pickled.
+        """
+        computed: dict[str, Any] = self.__dict__.setdefault("_computed", {})
+        if key not in computed:
+            computed[key] = compute()
+        return cast(T, computed[key])
+
+    def _forget_computed(self) -> None:
+        self.__dict__.pop("_computed", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state to pickle, without what can be computed again."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_computed"}
 
     def replace_classifiers(self, replaced: Callable[[Any], Any]) -> None:
         """Replace the fitted classifier, and those of the folds, by what a function returns.
@@ -272,7 +292,7 @@ class BaseQuantifier(BaseEstimator):
         confidence: float = 0.95,
         target: str = "population",
         method: str = "auto",
-        check_fit: bool = False,
+        check_fit: bool = True,
         **options: Any,
     ) -> Estimate:
         """Return the prevalences of the bag of all instances of ``X`` with their limits.
@@ -288,8 +308,9 @@ class BaseQuantifier(BaseEstimator):
         confidence, target, method, **options
             See :class:`~kdey.intervals.IntervalOptions`.
         check_fit : bool
-            Whether to check that the bag looks like a mixture of the training classes; see
-            :func:`kdey.check_fit`, which is more sensitive if the training data are available.
+            Whether to check that the bag looks like a mixture of the training classes, at level
+            0.01; the verdict is ``diagnostics["fit"]`` and enters ``status``. A method that cannot
+            be checked says so there. See :func:`kdey.check_fit` for more detail.
 
         Returns
         -------
@@ -307,7 +328,7 @@ class BaseQuantifier(BaseEstimator):
         confidence: float = 0.95,
         target: str = "population",
         method: str = "auto",
-        check_fit: bool = False,
+        check_fit: bool = True,
         **options: Any,
     ) -> Estimates:
         """As :meth:`estimate` for many bags over the pool ``X``.
@@ -344,10 +365,11 @@ class BaseQuantifier(BaseEstimator):
         estimates = self._estimates_on(pool, checked, options, clusters)
         if not check_fit:
             return estimates
-        fitted_stages(self)  # raises if there are no posteriors to check
-        from kdey.diagnostics import with_fit_checks  # slow to import
+        from kdey.diagnostics import unchecked_reason, with_fit_checks  # slow to import
 
-        return with_fit_checks(self, estimates, self._pool_points(pool), checked, X)
+        may_check = unchecked_reason(self) is None
+        posteriors = self._pool_points(pool) if may_check else np.empty((0, len(self.classes_)))
+        return with_fit_checks(self, estimates, posteriors, checked, X)
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
         """Return the input of the method for a pool: features, or posteriors."""
@@ -384,6 +406,7 @@ class BaseQuantifier(BaseEstimator):
 
     def _start_fit(self, y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[np.int64]:
         """Set ``classes_`` and ``prevalence_``; return the labels as codes."""
+        self._forget_computed()
         codes, self.classes_ = training_labels(y, classes)
         k = len(self.classes_)
         self.check_n_classes(k)
@@ -458,7 +481,7 @@ class PosteriorsMixin(BaseQuantifier):
         confidence: float = 0.95,
         target: str = "population",
         method: str = "auto",
-        check_fit: bool = False,
+        check_fit: bool = True,
         **options: Any,
     ) -> Estimate | Estimates:
         """As :meth:`BaseQuantifier.estimate`, from posteriors of shape (m, k).
@@ -486,6 +509,12 @@ class PosteriorsMixin(BaseQuantifier):
     ) -> Estimates:
         solve = partial(self._solve_posteriors, posteriors)
         return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
+
+
+def without_fold_models(fitted: FittedT) -> FittedT:
+    """Return a fitted member of a wrapper without the models of its folds, which nobody uses."""
+    fitted.__dict__.pop("fold_classifiers_", None)
+    return fitted
 
 
 def checked_bags(

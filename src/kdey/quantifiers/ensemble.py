@@ -18,6 +18,7 @@ from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
     unfitted_on_failure,
+    without_fold_models,
 )
 from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.simplex import check_posteriors, sample_uniform
@@ -206,4 +207,4 @@ def _fit_member(
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight[draw]}
     quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
-    return quantifier
+    return without_fold_models(quantifier)

@@ -22,6 +22,7 @@ from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
     unfitted_on_failure,
+    without_fold_models,
 )
 from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.simplex import check_posteriors
@@ -216,7 +217,7 @@ def _fit_member(
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
     quantifier.fit(X, y, **extra)
-    return quantifier
+    return without_fold_models(quantifier)
 
 
 def _one_against_rest(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:

@@ -16,10 +16,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from kdey.class_columns import in_class_order
+from kdey.diagnostics.fit_checker import DEFAULT_CHECK_LEVEL
 from kdey.intervals import Estimate
-
-#: P-values up to this are called a poor fit.
-POOR_FIT = 0.05
+from kdey.status import NOT_CHECKED, OK, POOR_FIT, TOO_SMALL
 
 #: Columns that a row must have beside the group's keys; the others may be missing.
 REQUIRED = ("class", "n", "estimate", "low", "high")
@@ -113,14 +112,14 @@ class Group:
     p_value : float or None
         Of the fit check.
     status : str
-        "ok", or what is wrong.
+        In the words of :mod:`kdey.status`.
     """
 
     keys: tuple[Any, ...]
     n: int
     rows: tuple[ClassRow, ...]
     p_value: float | None = None
-    status: str = "ok"
+    status: str = NOT_CHECKED
 
     @cached_property
     def by_class(self) -> dict[str, ClassRow]:
@@ -257,7 +256,7 @@ def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
         0 if size is None else int(size),
         class_rows,
         _optional(first, "p_value"),
-        "ok" if status is None else str(status),
+        NOT_CHECKED if status is None else str(status),
     )
 
 
@@ -278,15 +277,19 @@ def estimates_table(
     estimates : Estimate of each group
     keys : mapping from the names of the keys to their values, for each group
     p_values : of the fit check of each group, optional
+        By default those of the estimates.
     fewest : int
         Groups with fewer instances have the status "too small".
     """
     listed = list(estimates)
-    checked = [None] * len(listed) if p_values is None else p_values
+    checked = [_fit_p_value(estimate) for estimate in listed] if p_values is None else p_values
     rows = []
     for estimate, names, p_value in zip(listed, keys, checked, strict=True):
-        poor = p_value is not None and p_value <= POOR_FIT
-        status = "too small" if estimate.size < fewest else ("poor fit" if poor else "ok")
+        status = estimate.status
+        if p_values is not None and p_value is not None:
+            status = POOR_FIT if p_value <= DEFAULT_CHECK_LEVEL else OK
+        if estimate.size < fewest:
+            status = TOO_SMALL
         shared = {"n": estimate.size, "p_value": p_value, "status": status}
         columns = estimate.columns()
         rows += [
@@ -294,6 +297,11 @@ def estimates_table(
             for code in range(len(estimate.classes))
         ]
     return rows
+
+
+def _fit_p_value(estimate: Estimate) -> float | None:
+    fit = estimate.diagnostics.get("fit", {})
+    return number(fit.get("p_value"))
 
 
 def _plain(value: Any) -> Any:

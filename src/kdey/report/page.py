@@ -18,12 +18,19 @@ from numpy.typing import ArrayLike
 from kdey._support.files import write_whole
 from kdey.bags import Array
 from kdey.class_columns import in_class_order
-from kdey.diagnostics import FitCheck, check_fit
+from kdey.diagnostics import (
+    FitResult,
+    FitVerdict,
+    NotChecked,
+    full_check,
+    unchecked_reason,
+)
+from kdey.diagnostics.default_check import default_checker
 from kdey.intervals import Estimate, Estimates
-from kdey.quantifiers.aggregative import RowQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.classifier import kept_training
 from kdey.report.groups import GroupTable, estimates_table, group_table
+from kdey.status import TURNED_OFF
 
 #: Longest text of one setting.
 _LONGEST = 400
@@ -39,8 +46,8 @@ class Report:
     estimate : Estimate or None
         Of the whole bag.
     groups : GroupTable or None
-    check : FitCheck or None
-        Of the whole bag.
+    check : FitResult or None
+        Of the whole bag; None if there is no such bag.
     quantifier : fitted quantifier or None
         Its classifier, automatic choices and settings are reported.
     truth : array of shape (k,) or None
@@ -53,7 +60,7 @@ class Report:
     title: str
     estimate: Estimate | None
     groups: GroupTable | None = None
-    check: FitCheck | None = None
+    check: FitResult | None = None
     quantifier: BaseQuantifier | None = None
     truth: Array | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -91,7 +98,7 @@ def make_report(
     estimate: Estimate | Estimates | None = None,
     *,
     quantifier: BaseQuantifier | None = None,
-    check: FitCheck | bool = True,
+    check: FitResult | bool = True,
     groups: Any = None,
     by: Sequence[str] = (),
     time: str | None = None,
@@ -109,8 +116,8 @@ def make_report(
         The one that made it: adds the classifier's calibration and confusion, the automatic
         choices, the settings and, for three classes, the training posteriors.
     check : FitCheck or bool
-        A fit check of the bag, best made with ``training=(X, y)``. True: made here from the
-        bag's posteriors where the quantifier allows it. False: none.
+        A fit check of the bag. True: that of the estimate, or one that is made here from the bag's
+        posteriors where the quantifier allows it. False: none.
     groups : frame or list of dicts, optional
         One row per group and class: the keys of the group, ``class``, ``n``, ``estimate``, ``low``,
         ``high`` and, where known, ``naive``, ``training``, ``p_value``, ``status``.
@@ -157,7 +164,7 @@ def make_report(
         title or "Class prevalences",
         estimate,
         None if groups is None else group_table(groups, by, time),
-        _checked(estimate, quantifier) if check is True else (check or None),
+        _result(estimate, quantifier, check),
         quantifier,
         shares,
         settings or {},
@@ -194,19 +201,39 @@ def bag_weights(estimate: Estimate) -> Array | None:
     return estimate.decisions.bags.bag_weights(estimate.number)
 
 
-def _checked(estimate: Estimate | None, quantifier: BaseQuantifier | None) -> FitCheck | None:
-    """Return the fit check of a bag from its posteriors; None where it cannot be made."""
-    training = kept_training(quantifier)
-    if (
-        estimate is None
-        or estimate.decisions is None
-        or training is None
-        or training.posteriors is None
-        or not isinstance(quantifier, RowQuantifier)
-    ):
+def _result(
+    estimate: Estimate | None, quantifier: BaseQuantifier | None, check: FitResult | bool
+) -> FitResult | None:
+    """Return what the report says of the fit of the whole bag; None if there is no such bag."""
+    if isinstance(check, FitResult):
+        return check
+    if estimate is None:
         return None
-    points, weights = bag_posteriors(estimate), bag_weights(estimate)
-    return check_fit(quantifier, posteriors=points, sample_weight=weights, random_state=0)
+    if not check:
+        return NotChecked(TURNED_OFF)
+    known = estimate.diagnostics.get("fit", {})
+    verdict = FitVerdict.from_summary(known) if "p_value" in known else None
+    return _check_posteriors(estimate, quantifier, verdict)
+
+
+def _check_posteriors(
+    estimate: Estimate, quantifier: BaseQuantifier | None, verdict: FitVerdict | None
+) -> FitResult:
+    """Return the check of a bag by its posteriors, unless the estimate's own sees more."""
+    points = bag_posteriors(estimate)
+    if quantifier is None or points is None:
+        return verdict or NotChecked(
+            "the report was made without the quantifier"
+            if quantifier is None
+            else "the method works on features"
+        )
+    reason = unchecked_reason(quantifier.answering)
+    if reason is not None:
+        return NotChecked(reason)
+    by_posteriors = default_checker(quantifier.answering, held=False)
+    if verdict is not None and verdict.cross_fitted and not by_posteriors.cross_fitted:
+        return verdict
+    return full_check(quantifier.answering, points, bag_weights(estimate))
 
 
 def settings_of(report: Report) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from kdey.diagnostics import FitCheck
+from kdey.diagnostics import FitCheck, FitResult, FitVerdict
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.classifier import ClassifierView, classifier_view, kept_training
 from kdey.report.figures.fit import fit_figure, reliability_figure
@@ -35,7 +35,7 @@ from kdey.report.tables import (
     prevalence_table,
 )
 from kdey.report.vocabulary import page_colours, percent
-from kdey.report.words import answer, fit_meaning, groups_answer
+from kdey.report.words import answer, fit_headline, fit_meaning, groups_answer
 from kdey.tables.display import Table
 from kdey.tables.formats import csv_text, sortable_html
 
@@ -107,6 +107,7 @@ def render(report: Report) -> str:
         report=report,
         lead=_lead(report, rows),
         sections=[part for part in _sections(report, rows) if part is not None],
+        fit=None if report.check is None else fit_headline(report.check),
         tuning=_tuning(report.quantifier),
         settings=settings_of(report),
         downloads=_downloads(report, rows),
@@ -217,15 +218,18 @@ def _time_caption(table: GroupTable) -> str:
     return caption
 
 
-def _fit_section(check: FitCheck) -> Section:
-    caption = (
-        f"How well this bag fits, among {len(check.null)} bags of the same size that were drawn "
-        "from the training data at the estimated shares."
-    )
-    words = [check.verdict, *fit_meaning(check)]
-    tone = "bad" if check.rejected else "good"
-    title = "Does the bag fit?"
-    return Section("fit", title, words, [Figure(fit_figure(check), caption)], verdict=tone)
+def _fit_section(result: FitResult) -> Section:
+    words, figures = [result.verdict], []
+    if isinstance(result, FitVerdict):
+        words += fit_meaning(result)
+    if isinstance(result, FitCheck):
+        caption = (
+            f"How well this bag fits, among {len(result.null)} bags of the same size that were "
+            "drawn from the training data at the estimated shares."
+        )
+        figures = [Figure(fit_figure(result), caption)]
+    tone = fit_headline(result)[0]
+    return Section("fit", "Does the bag fit?", words, figures, verdict=tone)
 
 
 def _simplex_section(report: Report, rows: Sequence[ClassRow] | None) -> Section | None:
@@ -297,7 +301,7 @@ def _downloads(report: Report, rows: Sequence[ClassRow] | None) -> list[Download
             zip(columns, map(list, zip(*records, strict=True)), strict=True)
         )
     if report.check is not None:
-        everything["fit"] = {"p_value": report.check.p_value, "verdict": report.check.verdict}
+        everything["fit"] = report.check.summary()
     everything["settings"] = dict(settings_of(report))
     return [*downloads, _json_file("report.json", everything)]
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from kdey.diagnostics import FitCheck
+from kdey.diagnostics import FitResult, FitVerdict
 from kdey.intervals import Estimate
 from kdey.report.groups import ClassRow, Group, GroupTable, by_size
 from kdey.report.vocabulary import listed, percent
+from kdey.status import (
+    OK,
+    ONE_SIDED,
+    POOR_FIT,
+    is_about_checking,
+    problems,
+    status_parts,
+)
 
 #: Classes that are named; the others are summed.
 _NAMED = 3
@@ -92,12 +101,23 @@ def groups_answer(table: GroupTable) -> list[str]:
         sentences += _change(table, usable)
     elif len(usable) > 1:
         sentences += _spread(table, usable)
-    flagged = [group for group in table.groups if group.status != "ok"]
+    flagged = [group for group in table.groups if problems(group.status)]
     if flagged:
-        kinds = listed(sorted({part for group in flagged for part in group.status.split("; ")}))
+        kinds = listed(sorted({part for group in flagged for part in problems(group.status)}))
         verb = "needs" if len(flagged) == 1 else "need"
         sentences.append(f"{len(flagged):,} of them {verb} another look ({kinds}).")
-    return sentences
+    return [*sentences, *_checking(table.groups)]
+
+
+def _checking(groups: Sequence[Group]) -> list[str]:
+    """Return how far the fit of groups was checked, where it was not in full."""
+    parts = Counter(
+        part for group in groups for part in status_parts(group.status) if is_about_checking(part)
+    )
+    return [
+        f"The fit of {'all' if n == len(groups) else f'{n:,} of the'} groups was {part}."
+        for part, n in parts.items()
+    ]
 
 
 def _sizes(groups: Sequence[Group]) -> str:
@@ -164,7 +184,20 @@ def _overlap(a: ClassRow, b: ClassRow) -> bool:
     return (a.low or 0.0) <= (b.high or 0.0) and (b.low or 0.0) <= (a.high or 0.0)
 
 
-def fit_meaning(check: FitCheck) -> list[str]:
+#: Tone and headline of the status of a fit check; other statuses say that there was none.
+_HEADLINES = {
+    OK: ("good", "Fit check passed."),
+    POOR_FIT: ("bad", "Careful."),
+    ONE_SIDED: ("", "Checked one-sided."),
+}
+
+
+def fit_headline(result: FitResult) -> tuple[str, str]:
+    """Return the tone ("good", "bad" or "") and the headline of what is known of the fit."""
+    return _HEADLINES.get(result.status, ("", "Not checked."))
+
+
+def fit_meaning(check: FitVerdict) -> list[str]:
     """Return what the fit check asks and what follows from it."""
     question = (
         "The estimate rests on one assumption: each class looks in this bag as it looked in "
@@ -177,6 +210,8 @@ def fit_meaning(check: FitCheck) -> list[str]:
             "Take the estimate with care: look at the instances that fit worst, and label some "
             "of this bag's instances to train on if you can."
         )
+    elif not check.cross_fitted:
+        conclusion = "The check found no contradiction to the assumption where it looked."
     else:
         conclusion = (
             "Nothing contradicts the assumption. This is no proof: a small bag shows little, "
@@ -185,8 +220,9 @@ def fit_meaning(check: FitCheck) -> list[str]:
     if check.cross_fitted:
         return [question, conclusion]
     caution = (
-        "The bag was scored by another model than the training data (cross-validation), which "
-        "makes the p-value larger than it should be: there are "
-        "fewer alarms than there should be, never too many."
+        "The check was one-sided: the bag was scored by another model than the training data "
+        "(cross-validation), which makes the p-value larger than it should be. There are fewer "
+        "alarms than there should be, never too many, and classes that moved to where others are "
+        "go unnoticed. Fit with keep_fold_models=True for the full check."
     )
     return [question, conclusion, caution]

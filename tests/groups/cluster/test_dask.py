@@ -70,7 +70,11 @@ def test_features_by_name_and_a_classifier() -> None:
             warnings.simplefilter("ignore", IntervalWarning)
             made = q.predict_groups(dd.from_pandas(table, npartitions=3), "site")
         analytic = isinstance(q, KDEyML)
-        assert_same(made, q.predict_groups(table, "site"), limits=analytic)
+        expected = q.predict_groups(table, "site")
+        # Which fold model scores a row depends on the partitions, and with it the p-values.
+        assert (made["fit_p_value"].isna() == expected["fit_p_value"].isna()).all()
+        others = [name for name in expected.columns if name != "fit_p_value"]
+        assert_same(made[others], expected[others], limits=analytic)
 
 
 def test_bootstrap_limits_do_not_depend_on_the_partitions() -> None:
@@ -140,5 +144,22 @@ def test_refusals_before_any_work() -> None:
         q.predict_groups(table, "group", scores=SCORES, key="id")
     with pytest.raises(ValueError, match="key and keep are for"):
         q.predict_groups(FRAME, "group", scores=SCORES, key="row")
-    with pytest.raises(ValueError, match="check_fit needs all instances"):
-        q.predict_groups(table, "group", scores=SCORES, check_fit=True)
+
+
+def test_the_fit_is_checked_on_samples_that_partitions_send(monkeypatch) -> None:
+    q, odd = fitted(KDEyML(bandwidth=0.1)), FRAME.copy()
+    far = odd["group"] == "g"
+    odd.loc[far, SCORES] = np.random.default_rng(0).dirichlet([60, 60, 60], int(far.sum()))
+    table = dd.from_pandas(odd, npartitions=5)
+    made = q.predict_groups(table, "group", scores=SCORES)
+    assert_same(made, q.predict_groups(odd, "group", scores=SCORES))
+    assert (made["status"].str.contains("poor fit") == (made["group"] == "g")).all()
+    monkeypatch.setattr("kdey.groups.checks._MOST_SENT", 8 * 3 * 60)
+    small = q.predict_groups(table, "group", scores=SCORES)
+    assert (small["status"] == made["status"]).all()
+    assert (small["fit_p_value"] != made["fit_p_value"]).any()  # from at most 60 instances
+    monkeypatch.setattr("kdey.groups.checks._MOST_SENT", 8 * 3 * 10)
+    none = q.predict_groups(table, "group", scores=SCORES)
+    assert none["status"].str.contains(r"not checked \(too many groups\)").all()
+    off = q.predict_groups(table, "group", scores=SCORES, check_fit=False)
+    assert off["status"].str.contains("turned off").all()

@@ -1,0 +1,557 @@
+"""The fit checker: what the fit check computes once per training set, and the check of bags.
+
+:meth:`FitChecker.check` looks at one bag in full. :meth:`FitChecker.screen` gives verdicts on many
+bags at bounded cost, as ``estimate``, groups and reports need them:
+
+* **Sample.** A bag with more than 10,000 instances is represented by 10,000 of them, drawn at
+  random without replacement. Under label shift a random part of a bag is a bag, so the check stays
+  exact; it has the power of a bag of that size. At most 10,000 training posteriors serve as
+  references, for the same reason. Both numbers shrink beyond 100 classes, to 1,000,000 / k.
+* **Early stop.** A bag that obviously fits does not need 300 null bags. We look at the p-value
+  after 9, 14, 21, ... of them (:data:`LOOKS`) and stop once six bags, this one among them, fit no
+  better than it (Besag and Clifford, 1991). With 300 null bags its p-value would then have been
+  about 6 / 301 or more: a p-value below 0.02 always rests on all null bags and is the one that the
+  full check gives. At a level above 0.02 all null bags are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from kdey._support.threads import thread_count
+from kdey._support.validation import check_count, check_share, check_weights
+from kdey._support.warnings import muted
+from kdey.bags import Bags, offsets_of
+from kdey.diagnostics.densities import (
+    DEFAULT_BANDWIDTH,
+    Array,
+    Densities,
+    Indices,
+    TrainingDensities,
+    default_kernel,
+    few_per_class,
+    fit_prevalences,
+    warn_single,
+)
+from kdey.diagnostics.fit_check import FitCheck, FitVerdict
+from kdey.diagnostics.fit_statistics import (
+    Embedding,
+    local_p_values,
+    outlying_excess,
+    unknown_share,
+)
+from kdey.diagnostics.fold_models import FoldModels, fold_models, held_fold_models
+from kdey.diagnostics.null_bags import NullBags
+from kdey.fitted import FittedQuantifier, bag_posteriors, training_of
+
+N_NULL, LEVEL = 300, 0.05
+#: Level of the checks that ``estimate``, groups and reports make without being asked: one false
+#: alarm in a hundred.
+DEFAULT_CHECK_LEVEL = 0.01
+#: Numbers of null bags after which a check may stop.
+LOOKS = (9, 14, 21, 31, 47, 70, 105, 158, 237)
+#: Exceeding null bags at which a check stops: the final p-value is then above 0.02.
+ENOUGH = 6
+#: The largest level at which a check may stop early.
+_MOST_LEVEL = 0.02
+#: Instances of a bag that are checked, and training posteriors that serve as references.
+MOST_INSTANCES = 10_000
+#: Bound on that number times the number of classes.
+_MOST_CELLS = 1_000_000
+#: Numbers of a temporary array (32 MB).
+_CHUNK = 4_000_000
+
+
+def most_instances(n_classes: int) -> int:
+    """Return the number of instances of a bag that are checked, and of references."""
+    return max(2 * n_classes, min(MOST_INSTANCES, _MOST_CELLS // n_classes))
+
+
+def check_fit(
+    quantifier: FittedQuantifier,
+    X: Any = None,
+    *,
+    posteriors: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    training: tuple[Any, ArrayLike] | None = None,
+    bandwidth: float | str = DEFAULT_BANDWIDTH,
+    n_null: int = N_NULL,
+    level: float = LEVEL,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> FitCheck:
+    """Check whether a bag looks like a mixture of the training classes.
+
+    This works for every quantifier on posteriors that keeps its training posteriors, because the
+    check computes its own kernel densities whatever the method. For many bags create one
+    :class:`FitChecker`. Of a bag with more than 10,000 instances a random sample of that size is
+    checked.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier on posteriors
+    X : instances of the bag, optional
+    posteriors : array-like of shape (m, k), optional
+        Posteriors of the bag, instead of X.
+    sample_weight : array-like of shape (m,), optional
+    training : (X, y), optional
+        The data that the quantifier was fitted on. The models of its folds are then refitted and
+        score the bag, which makes p-values exact if ``cv`` has several folds. This requires X. It
+        is not necessary if the quantifier keeps these models (``keep_fold_models``,
+        :func:`hold_fold_models`).
+    bandwidth : float or {"scott", "silverman"}
+        Bandwidth of the check's Gaussian kernel on the posteriors.
+    n_null : int
+        Number of null bags, at least 19.
+    level : float in (0, 1)
+        Significance level.
+    random_state : int, Generator or None
+        Source of the null bags, and of the fold model that scores each instance.
+    n_jobs : int, optional
+        Number of native threads.
+
+    Returns
+    -------
+    FitCheck
+
+    Raises
+    ------
+    ValueError
+        If the quantifier keeps no training posteriors, or a parameter is not allowed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] > 0]
+    >>> bool(kdey.check_fit(q, X_bag, random_state=0).rejected)
+    False
+    >>> bool(kdey.check_fit(q, X_bag - 1, random_state=0).rejected)
+    True
+    """
+    checker = FitChecker.fit(
+        quantifier, training, bandwidth=bandwidth, n_jobs=n_jobs, held=X is not None
+    )
+    return checker.check(
+        X,
+        posteriors=posteriors,
+        sample_weight=sample_weight,
+        n_null=n_null,
+        level=level,
+        random_state=random_state,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FitChecker:
+    """The part of :func:`check_fit` that depends only on training, computed once for many bags.
+
+    Attributes
+    ----------
+    quantifier : fitted quantifier
+    densities : TrainingDensities
+    embedding : Embedding or None
+        None if different models score training set and bag, because it would detect the difference
+        between the models.
+    models : FoldModels or None
+        None if the quantifier's classifier scores the bag.
+    n_threads : int
+    """
+
+    quantifier: FittedQuantifier
+    densities: TrainingDensities
+    embedding: Embedding | None
+    models: FoldModels | None
+    n_threads: int
+
+    @classmethod
+    def fit(
+        cls,
+        quantifier: FittedQuantifier,
+        training: tuple[Any, ArrayLike] | None = None,
+        *,
+        bandwidth: float | str = DEFAULT_BANDWIDTH,
+        n_jobs: int | None = None,
+        held: bool = True,
+    ) -> FitChecker:
+        """Return the checker of a fitted quantifier.
+
+        Parameters
+        ----------
+        quantifier, training, bandwidth, n_jobs
+            As for :func:`check_fit`.
+        held : bool
+            Whether to use fold models that the quantifier keeps. Bags must then be passed as X.
+
+        Returns
+        -------
+        FitChecker
+        """
+        known = training_of(quantifier)
+        k = len(quantifier.classes_)
+        kernel, n_threads = default_kernel(bandwidth), thread_count(n_jobs)
+        references = few_per_class(known, k, most_instances(k))
+        densities = TrainingDensities.fit(references, k, kernel, n_threads)
+        warn_single(densities, quantifier.classes_)
+        models = fold_models(quantifier, *training) if training is not None else None
+        if models is None and held:
+            models = held_fold_models(quantifier)
+        same_models = models is not None or known.folds is None or len(np.unique(known.folds)) == 1
+        embedding = Embedding.fit(densities) if same_models else None
+        return cls(quantifier, densities, embedding, models, n_threads)
+
+    @property
+    def cross_fitted(self) -> bool:
+        """Whether the same models score training set and bag; otherwise checks are one-sided."""
+        return self.embedding is not None
+
+    @property
+    def most_instances(self) -> int:
+        """Number of instances of a bag that are checked."""
+        return most_instances(self.densities.n_classes)
+
+    def check(
+        self,
+        X: Any = None,
+        *,
+        posteriors: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        n_null: int = N_NULL,
+        level: float = LEVEL,
+        random_state: Any = None,
+    ) -> FitCheck:
+        """Check one bag; parameters as for :func:`check_fit`."""
+        _check_effort(n_null, level)
+        rng = np.random.default_rng(random_state)
+        if self.models is not None and X is None:
+            raise ValueError(
+                "the fold models must score the bag, which needs its instances: pass X"
+            )
+        if self.models is None or posteriors is not None:
+            points = bag_posteriors(self.quantifier, X, posteriors)
+        else:
+            points = self.models.posteriors(X, rng)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(points))
+        return self.check_points(points, weights, rng, n_null, level)
+
+    def check_points(
+        self,
+        points: NDArray[np.floating],
+        weights: Array | None,
+        rng: np.random.Generator,
+        n_null: int = N_NULL,
+        level: float = LEVEL,
+    ) -> FitCheck:
+        """Check a bag by its posteriors.
+
+        Parameters
+        ----------
+        points : array of shape (m, k)
+            Posteriors by ``models``, or by the quantifier's classifier if ``models`` is None.
+        weights : array of shape (m,) or None
+        rng : Generator
+        n_null, level
+            As for :func:`check_fit`.
+
+        Returns
+        -------
+        FitCheck
+        """
+        seed = int(rng.integers(2**63))
+        size, instances = len(points), sample_positions(len(points), self.most_instances, seed)
+        bag = Bags(
+            np.arange(len(instances), dtype=np.int64),
+            np.array([0, len(instances)], dtype=np.int64),
+            len(instances),
+            None if weights is None else weights[instances],
+        )
+        check = _Comparison.start(self, points[instances], bag, seed)
+        for numbers in _looks(n_null):
+            check.add_null_bags(numbers, np.zeros(1, dtype=np.int64))
+        p_value, p_density, p_distance = (float(p[0]) for p in check.p_values(np.zeros(1, int)))
+        share, excessive = check.unknown_share(0, level)
+        return FitCheck(
+            p_value=p_value,
+            p_density=p_density,
+            p_distance=p_distance,
+            statistic=float(check.statistics[0][0, 0]),
+            null=check.statistics[0][0, 1:],
+            prevalence=check.prevalences[0],
+            log_densities=check.densities.floored_log(check.prevalences[:1])[:, 0],
+            local_p_values=check.local_p_values(0)[0],
+            instances=instances,
+            unknown_share=share,
+            unknown_class=p_value <= level and excessive,
+            level=level,
+            cross_fitted=self.cross_fitted,
+            size=size,
+            n_checked=len(instances),
+            n_null=n_null,
+        )
+
+    def screen(
+        self,
+        points: NDArray[np.floating],
+        bags: Bags,
+        *,
+        sizes: Indices | None = None,
+        seed: int = 0,
+        n_null: int = N_NULL,
+        level: float = DEFAULT_CHECK_LEVEL,
+    ) -> list[FitVerdict]:
+        """Return verdicts on many bags, each at bounded cost (see the module's text).
+
+        The verdict on a bag does not depend on the other bags.
+
+        Parameters
+        ----------
+        points : array of shape (pool_size, k), in memory or on disk
+            Posteriors by ``models``, or by the quantifier's classifier if ``models`` is None.
+        bags : Bags
+            A sample is drawn of those with more than ``most_instances`` instances.
+        sizes : int64 array of shape (n_bags,), optional
+            Sizes of the bags before a sample was drawn by the caller; by default those of ``bags``.
+        seed : int
+        n_null, level
+            As for :func:`check_fit`.
+
+        Returns
+        -------
+        list of n_bags verdicts
+        """
+        _check_effort(n_null, level)
+        whole = bags.sizes if sizes is None else sizes
+        sampled = sample_bags(bags, self.most_instances, seed)
+        width = self.densities.n_classes
+        width += 0 if self.embedding is None else len(self.embedding.landmarks)
+        verdicts: list[FitVerdict] = []
+        for part in sampled.runs(max(1, 2 * _CHUNK // width)):
+            run = sampled[part]
+            own = np.asarray(points[run.indices])
+            local = Bags(np.arange(len(own), dtype=np.int64), run.offsets, len(own), run.weights)
+            with muted(ConvergenceWarning):  # a null bag is nothing that the caller knows of
+                comparison = _Comparison.start(self, own, local, seed)
+                p_values, used = comparison.draw_null_bags(n_null, level)
+            for number, size in enumerate(whole[part]):
+                p_value = float(p_values[number])
+                share, excessive = None, False
+                if p_value <= level:
+                    share, excessive = comparison.unknown_share(number, level)
+                verdicts.append(
+                    FitVerdict(
+                        p_value=p_value,
+                        unknown_share=share,
+                        unknown_class=excessive,
+                        level=level,
+                        cross_fitted=self.cross_fitted,
+                        size=int(size),
+                        n_checked=int(run.sizes[number]),
+                        n_null=int(used[number]),
+                    )
+                )
+        return verdicts
+
+
+def sample_positions(size: int, most: int, seed: int) -> Indices:
+    """Return ascending positions of a random sample of ``most`` of ``size`` instances, or all."""
+    if size <= most:
+        return np.arange(size, dtype=np.int64)
+    drawn = np.random.default_rng(seed).choice(size, most, replace=False, shuffle=False)
+    return np.sort(drawn.astype(np.int64))
+
+
+def sample_bags(bags: Bags, most: int, seed: int) -> Bags:
+    """Return bags of at most ``most`` instances: random samples of those that are larger."""
+    if bags.sizes.max() <= most:
+        return bags
+    kept = [
+        start + sample_positions(int(size), most, seed)
+        for start, size in zip(bags.offsets[:-1], bags.sizes, strict=True)
+    ]
+    flat = np.concatenate(kept)
+    weights = None if bags.weights is None else bags.weights[flat]
+    offsets = offsets_of([len(positions) for positions in kept])
+    return Bags(bags.indices[flat], offsets, bags.pool_size, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """Some bags, compared with null bags of their own.
+
+    Attributes
+    ----------
+    checker : FitChecker
+    densities : Densities
+        Of the points of all bags.
+    bags : Bags
+        Over these points.
+    null : NullBags
+    prevalences : array of shape (n_bags, k)
+    statistics : two arrays of shape (n_bags, 1 + n_null_so_far)
+        The statistics T and the distances, first of the bags and then of their null bags; NaN
+        where a null bag was not drawn, and for all distances if the check is one-sided.
+    """
+
+    checker: FitChecker
+    densities: Densities
+    bags: Bags
+    null: NullBags
+    prevalences: Array
+    statistics: list[Array]
+
+    @classmethod
+    def start(
+        cls, checker: FitChecker, points: NDArray[np.floating], bags: Bags, seed: int
+    ) -> _Comparison:
+        """Return the comparison of bags, before any null bag was drawn."""
+        densities = checker.densities.at(points, checker.n_threads)
+        embedding = checker.embedding
+        prevalences = fit_prevalences(densities, bags, checker.n_threads)
+        features = None if embedding is None else embedding.at(points)
+        observed = _statistics(checker, densities, features, bags, prevalences)
+        null = NullBags(checker.densities, seed, int(bags.sizes.max()))
+        return cls(
+            checker, densities, bags, null, prevalences, [value[:, None] for value in observed]
+        )
+
+    def draw_null_bags(self, n_null: int, level: float) -> tuple[Array, Indices]:
+        """Draw null bags until each bag has enough of them for a decision at a level.
+
+        Returns
+        -------
+        p_values : array of shape (n_bags,)
+        used : int64 array of shape (n_bags,)
+            Number of null bags of each bag.
+        """
+        active = np.arange(len(self.bags))
+        p_values, used = np.ones(len(active)), np.zeros(len(active), dtype=np.int64)
+        enough = ENOUGH if level <= _MOST_LEVEL else np.inf
+        for numbers in _looks(n_null):
+            self.add_null_bags(numbers, active)
+            current = self.p_values(active)[0]
+            p_values[active], used[active] = current, numbers.stop
+            active = active[np.rint(current * (numbers.stop + 1)) < enough]
+            if not len(active):
+                break
+        return p_values, used
+
+    def add_null_bags(self, numbers: range, active: Indices) -> None:
+        """Draw some null bags of the ``active`` bags, and add their statistics."""
+        added = [np.full((len(self.bags), len(numbers)), np.nan) for _ in range(2)]
+        checker, training = self.checker, self.checker.densities
+        features = None if checker.embedding is None else checker.embedding.features
+        for part in self._runs(active, len(numbers)):
+            null = self._draw(part, numbers)
+            start = np.repeat(self.prevalences[part], len(numbers), axis=0)
+            fitted = fit_prevalences(training.held_out, null, checker.n_threads, start)
+            values = _statistics(checker, training.held_out, features, null, fitted)
+            for column, value in zip(added, values, strict=True):
+                column[part] = value.reshape(len(part), -1)
+        for i in range(2):
+            self.statistics[i] = np.hstack([self.statistics[i], added[i]])
+
+    def p_values(self, active: Indices) -> tuple[Array, Array, Array]:
+        """Return the p-values of the ``active`` bags: of both statistics, and of each alone."""
+        density, distance = (values[active] for values in self.statistics)
+        return p_values(density, distance if self.checker.cross_fitted else None)
+
+    def local_p_values(self, number: int) -> tuple[Array, Array]:
+        """Return the local p-values of all points under the mixture of one bag, and of training."""
+        return local_p_values(self.checker.densities, self.densities, self.prevalences[number])
+
+    def unknown_share(self, number: int, level: float) -> tuple[float, bool]:
+        """Return the share of outlying instances of a bag; see :func:`unknown_share`."""
+        local, training = self.local_p_values(number)
+        one, n_null = np.array([number]), self.statistics[0].shape[1] - 1
+        bag = self.bags[number : number + 1]
+        parts = [outlying_excess(training, self._draw(one, numbers)) for numbers in _looks(n_null)]
+        return unknown_share(outlying_excess(local, bag), np.concatenate(parts), level)
+
+    def _draw(self, part: Indices, numbers: range) -> Bags:
+        weights = None
+        if self.bags.weights is not None:
+            weights = [self.bags.bag_weights(int(number)) for number in part]
+        return self.null.draw(self.prevalences[part], self.bags.sizes[part], numbers, weights)
+
+    def _runs(self, active: Indices, n_null: int) -> Iterator[Indices]:
+        """Cut bags into runs whose null bags have about ``_CHUNK / 4`` instances together."""
+        ends = np.cumsum(self.bags.sizes[active] * n_null)
+        first = 0
+        while first < len(active):
+            before = ends[first - 1] if first else 0
+            last = int(np.searchsorted(ends, before + _CHUNK // 4, side="right"))
+            last = max(first + 1, last)
+            yield active[first:last]
+            first = last
+
+
+def _statistics(
+    checker: FitChecker,
+    densities: Densities,
+    features: Array | None,
+    bags: Bags,
+    prevalences: Array,
+) -> tuple[Array, Array]:
+    """Return the statistics T and the distances of bags, each of shape (n_bags,).
+
+    The distances are NaN if the check is one-sided.
+    """
+    t = densities.mean_floored_log(prevalences, bags) - checker.densities.expected_log(prevalences)
+    if checker.embedding is None or features is None:
+        return t, np.full(len(bags), np.nan)
+    return t, checker.embedding.distance(features, bags, prevalences)
+
+
+def _looks(n_null: int) -> list[range]:
+    """Return the numbers of null bags between one look at the p-value and the next."""
+    ends = [*(look for look in LOOKS if look < n_null), n_null]
+    return [range(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def p_values(densities: Array, distances: Array | None) -> tuple[Array, Array, Array]:
+    """Return the p-value of the first bag of each row, and those of each statistic alone.
+
+    The other bags of a row are the null. Each statistic is converted into p-values among all bags.
+    The smaller of a bag's two p-values is a new statistic, converted into a p-value in the same
+    way; of bags with the same smaller p-value, the one with the smaller other p-value fits worse,
+    because few null bags would otherwise have many ties.
+
+    Parameters
+    ----------
+    densities : array of shape (n_rows, 1 + n_null)
+        The statistics T; small values are evidence against the fit.
+    distances : array of shape (n_rows, 1 + n_null) or None
+        Large values are evidence against the fit.
+
+    Returns
+    -------
+    p_value, p_density, p_distance : arrays of shape (n_rows,)
+        The last is NaN without distances.
+    """
+    low = _shares(densities)
+    if distances is None:
+        return low[:, 0], low[:, 0], np.full(len(low), np.nan)
+    far = _shares(-distances)
+    # Shares are multiples of 1 / n, so that the second term decides among ties only.
+    both = np.minimum(low, far) + np.maximum(low, far) / (low.shape[1] + 1)
+    return _shares(both)[:, 0], low[:, 0], far[:, 0]
+
+
+def _shares(values: Array) -> Array:
+    """Return for each value the share of the values of its row that are no larger."""
+    from scipy.stats import rankdata  # slow to import
+
+    return np.asarray(rankdata(values, method="max", axis=1) / values.shape[1])
+
+
+def _check_effort(n_null: int, level: float) -> None:
+    check_count(n_null, "n_null", least=19)
+    check_share(level, "level")

@@ -1,0 +1,53 @@
+"""The words of a status: what is the matter with an estimate, and whether its fit was checked.
+
+A status is "ok", or parts separated by "; ". Groups, estimates, reports and the command line all
+take their words from here. "ok" is only said of a bag that was checked in full and fits: a bag
+that was not checked, or only one-sided, says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+OK = "ok"
+EMPTY = "empty"
+#: Fewer instances than asked for: estimated, but not checked.
+TOO_SMALL = "too small"
+POOR_FIT = "poor fit"
+MISSING_VALUES = "missing values"
+#: Values that training lacks, in more instances than an estimate can bear.
+UNSEEN_VALUES = "unseen values"
+NOT_CONVERGED = "not converged"
+#: No misfit was found by a check that sees only some kinds of misfit; see ``docs/trust.md``.
+ONE_SIDED = "checked one-sided"
+NOT_CHECKED = "not checked"
+
+#: The reason where the caller turned the check off.
+TURNED_OFF = "the check was turned off"
+_SEPARATOR = "; "
+
+
+def not_checked(reason: str) -> str:
+    """Return the part that says that the fit was not checked, and why."""
+    return f"{NOT_CHECKED} ({reason})"
+
+
+def join_status(parts: Iterable[str]) -> str:
+    """Return the status with these parts; "ok" if there are none."""
+    kept = [part for part in parts if part != OK]
+    return _SEPARATOR.join(kept) or OK
+
+
+def status_parts(status: str) -> list[str]:
+    """Return the parts of a status."""
+    return status.split(_SEPARATOR)
+
+
+def is_about_checking(part: str) -> bool:
+    """Return whether a part says how far the fit was checked, and not that something is wrong."""
+    return part == ONE_SIDED or part.startswith(NOT_CHECKED)
+
+
+def problems(status: str) -> list[str]:
+    """Return the parts of a status that say that something is wrong."""
+    return [part for part in status_parts(status) if part != OK and not is_about_checking(part)]
