@@ -245,3 +245,26 @@ def test_the_page_lists_the_codes() -> None:
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
     stated = {int(code) for code in re.findall(r"^(\d+) ", exit_codes.__doc__ or "", re.MULTILINE)}
     assert listed == stated == {0, 1, 2, 129, 130, 143}
+
+
+def test_main_in_a_program_of_your_own(model: Path) -> None:
+    """Output that the caller has redirected stays so, also in a thread."""
+    code = """
+import contextlib, io, sys, threading
+from kdey.cli import main
+
+def run():
+    with contextlib.suppress(SystemExit):
+        main()
+
+for start in (run, lambda: (t := threading.Thread(target=run), t.start(), t.join())):
+    text = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(text):
+        start()
+    text.seek(0)
+    print("method: KDEyML" in text.read())
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code, "inspect", str(model)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.stdout == "True\nTrue\n", done.stderr

@@ -24,6 +24,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -89,12 +90,10 @@ def endings() -> Iterator[None]:
 
 def run_process(command: click.Command) -> None:
     """Run a command as the whole work of this process, which then ends."""
-    _guard_streams()
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        # Whoever ignores a signal (nohup) goes on doing so.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _exit_by_signal)
+    if sys.stdout is sys.__stdout__:  # Otherwise the caller reads what we write.
+        _guard_streams()
+    if threading.current_thread() is threading.main_thread():  # Others cannot handle signals.
+        _handle_signals()
     try:
         command(prog_name="kdey")
     except KeyboardInterrupt:
@@ -103,6 +102,14 @@ def run_process(command: click.Command) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stderr.fileno())  # or Python would fail once more when it exits
         sys.exit(REFUSED)
+
+
+def _handle_signals() -> None:
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        # Whoever ignores a signal (nohup) goes on doing so.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _exit_by_signal)
 
 
 def _exit_by_signal(number: int, _: FrameType | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdey import __version__
+import kdey as library
 from kdey.cli.exit_codes import endings
 
 #: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
@@ -58,6 +58,6 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__)
+@click.version_option(library.__version__)
 def kdey() -> None:
     """Estimate class prevalences in unlabelled data."""
