@@ -65,6 +65,7 @@ SEED ?= 0
 campaign: $(SETUP)
 	$(BIN)/python -m fuzz.campaigns solvers --problems 1000000 --seed $(SEED) --out build/campaign-solvers-$(SEED).json
 	$(BIN)/python -m fuzz.campaigns estimators --problems 110000 --seed $(SEED) --out build/campaign-estimators-$(SEED).json
+	$(BIN)/python -m fuzz.campaigns tables --problems 20000 --seed $(SEED) --out build/campaign-tables-$(SEED).json
 
 test-slow: $(SETUP)
 	$(BIN)/python -m pytest -m slow

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fuzz.campaigns.table_rows import SCORES, RandomTable
 from kdey.groups import Grouping, GroupSettings, estimate_file, predict_groups
 from kdey.tables.dialect import ReadOptions
@@ -202,13 +200,14 @@ def arrow_table(table: RandomTable) -> Any:
     return pa.table(table.columns)
 
 
-def dask_frame(table: RandomTable, rng: np.random.Generator) -> Any:
-    """Return a frame of Dask in one to four partitions."""
+def by_dask(quantifier: Any, table: RandomTable, n_partitions: int) -> Rows:
+    """Return the groups of a frame of Dask, which is not to make texts of objects by itself."""
     import dask
     import dask.dataframe as dd
 
     with dask.config.set({"dataframe.convert-string": False}):
-        return dd.from_pandas(pandas_frame(table), npartitions=int(rng.integers(1, 5)))
+        frame = dd.from_pandas(pandas_frame(table), npartitions=n_partitions)
+        return by_frame(quantifier, table, frame)
 
 
 #: Doors that columns of one type pass; those of Python objects enter by pandas and Dask alone.

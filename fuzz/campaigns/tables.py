@@ -70,7 +70,8 @@ def _doors(
 ) -> Iterator[tuple[str, Callable[[], doors.Rows]]]:
     """Yield the name of each door that the table fits through, and what sends it there."""
     yield "pandas", lambda: doors.by_frame(quantifier, table, doors.pandas_frame(table))
-    yield "dask", lambda: doors.by_frame(quantifier, table, doors.dask_frame(table, rng))
+    n_partitions = int(rng.integers(1, 5))
+    yield "dask", lambda: doors.by_dask(quantifier, table, n_partitions)
     if kind in OF_OBJECTS:
         return
     for name, frame in doors.TYPED_FRAMES.items():

@@ -166,7 +166,7 @@ def test_nothing_left_is_said_with_reasons() -> None:
     [
         ({"features": ["z"]}, "no column 'z'"),
         ({"features": ["y"]}, "must not be among the features"),
-        ({"roles": {"x": "featur"}}, "no role or kind is called 'featur'"),
+        ({"roles": {"x": "traeger"}}, "no role or kind is called 'traeger'"),
         ({"types": {"x": "int"}}, "no role or kind is called 'int'"),
     ],
 )
