@@ -46,8 +46,8 @@ def simplex_rows(draw: Any, n: int, k: int) -> Any:
 
 
 @st.composite
-def given_as(draw: Any, p: Any) -> Any:
-    """Draw the form in which an array is handed over."""
+def given_as(draw: Any, p: Any, classes: Any) -> Any:
+    """Draw the form in which posteriors are handed over; frames have columns in any order."""
     flavour = draw(st.integers(0, 8))
     if flavour == 1:
         return p.astype(np.float32)
@@ -64,7 +64,9 @@ def given_as(draw: Any, p: Any) -> Any:
         locked.flags.writeable = False
         return locked
     if flavour == 7:
-        return pd.DataFrame(p, columns=ODD_COLUMNS[: p.shape[1]])
+        order = draw(st.permutations(range(p.shape[1])))
+        names = [str(label) for label in np.asarray(classes).tolist()]
+        return pd.DataFrame(p, columns=names)[[names[i] for i in order]]
     if flavour == 8:
         return p[::-1][::-1]
     return p

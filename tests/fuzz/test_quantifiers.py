@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,7 +61,7 @@ def test_fit_and_solve(name: str, data: Any) -> None:
     weights = data.draw(st.none() | some.weights(len(y)))
     options = {} if weights is None else {"sample_weight": weights}
     labels = data.draw(some.named(y))
-    training = data.draw(some.given_as(p))
+    training = data.draw(some.given_as(p, np.unique(labels)))
     q = quantifier.__sklearn_clone__()
     try:
         answer(
@@ -71,7 +72,11 @@ def test_fit_and_solve(name: str, data: Any) -> None:
         return
     pool = data.draw(some.simplex_rows(data.draw(st.integers(1, 12)), k))
     bags = data.draw(some.bags(len(pool)))
-    solution = answer(lambda: q.solve_posteriors(data.draw(some.given_as(pool)), bags))
+    handed = data.draw(some.given_as(pool, q.classes_))
+    solution = answer(lambda: q.solve_posteriors(handed, bags))
+    if isinstance(handed, pd.DataFrame):
+        expected = q.solve_posteriors(pool, bags).prevalence
+        np.testing.assert_array_equal(solution.prevalence, expected)
     n_bags = bags.shape[0] if hasattr(bags, "shape") else len(bags)
     assert_solution(solution, (n_bags, k))
 

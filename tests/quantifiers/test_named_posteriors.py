@@ -143,6 +143,14 @@ def test_prevalences_as_series_are_matched_by_name():
     np.testing.assert_array_equal(turned_prior.population, prior.population)
 
 
+def test_observed_shares_are_matched_by_name():
+    quantifier, turned = FITTED["PACC"], pd.Series({"fish": 0.5, "cat": 0.2, "dog": 0.3})
+    expected = quantifier.adjust([0.2, 0.3, 0.5])
+    np.testing.assert_array_equal(quantifier.adjust(turned), expected)
+    rows = quantifier.adjust(pd.DataFrame([turned, turned]))
+    np.testing.assert_array_equal(rows, [expected, expected])
+
+
 @settings(deadline=None, max_examples=30)
 @given(
     st.permutations(range(3)),

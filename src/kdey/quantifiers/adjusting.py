@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from kdey.bags import Array
 from kdey.class_columns import in_class_order
+from kdey.masks import refuse_masked
 from kdey.matching import MatchMeans
 from kdey.problems.least_squares import LeastSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
@@ -54,7 +55,9 @@ class _Adjusting(AggregativeQuantifier):
         >>> q.adjust([0.55, 0.45]).round(2)
         array([0.5, 0.5])
         """
-        rates = check_posteriors(np.asarray(matrix, dtype=np.float64).T, name="matrix columns").T
+        labels = None if classes is None else np.asarray(classes)
+        ordered = refuse_masked(in_class_order(matrix, labels, "matrix"), "matrix")
+        rates = check_posteriors(np.asarray(ordered, dtype=np.float64).T, name="matrix columns").T
         if rates.shape[0] != rates.shape[1] or len(rates) < 2:
             raise ValueError(f"matrix must be square with at least 2 classes, got {rates.shape}")
         quantifier = cls()
@@ -82,11 +85,10 @@ class _Adjusting(AggregativeQuantifier):
         -------
         prevalence : array of the same shape
         """
-        shares = np.asarray(observed, dtype=np.float64)
+        ordered = in_class_order(observed, self.classes_, "observed")
+        shares = np.asarray(refuse_masked(ordered, "observed"), dtype=np.float64)
         k = len(self.row_map_.templates)
-        checked = check_posteriors(
-            np.atleast_2d(in_class_order(shares, self.classes_, "observed")), k, name="observed"
-        ).astype(np.float64)
+        checked = check_posteriors(np.atleast_2d(shares), k, name="observed").astype(np.float64)
         prevalence = self.matching_.solve(LeastSquares(self.row_map_.templates, checked)).prevalence
         return prevalence if shares.ndim == 2 else np.asarray(prevalence[0])
 
