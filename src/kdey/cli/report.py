@@ -119,6 +119,7 @@ def _read(
         batch = BatchReader(scorer, grouping, label=options["label"]).batch(frame, keys)
         scored = _Scored(quantifier, keys, batch)
         truth = _truth(quantifier, frame, options["label"])
+        del frame  # estimates need the memory more
         groups = _groups(scored, GroupSettings(limits, options["min_size"], check))
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
