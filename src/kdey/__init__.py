@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
     from kdey.quantifiers.adjusting import ACC, PACC
     from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
+    from kdey.quantifiers.embeddings import KMM, EDx, EDy
     from kdey.quantifiers.ensemble import Ensemble
     from kdey.quantifiers.histograms import DM, DMx, HDx, HDy
     from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
@@ -65,6 +66,8 @@ _HOMES = {
     "Difference": "kdey.intervals",
     "DirichletProtocol": "kdey.protocols",
     "DyS": "kdey.quantifiers.mixture_models",
+    "EDx": "kdey.quantifiers.embeddings",
+    "EDy": "kdey.quantifiers.embeddings",
     "EMQ": "kdey.quantifiers.likelihood",
     "Ensemble": "kdey.quantifiers.ensemble",
     "Estimate": "kdey.intervals",
@@ -82,6 +85,7 @@ _HOMES = {
     "KDEyHD": "kdey.quantifiers.kde",
     "KDEyL2": "kdey.quantifiers.kde",
     "KDEyML": "kdey.quantifiers.kde",
+    "KMM": "kdey.quantifiers.embeddings",
     "MM": "kdey.quantifiers.mixture_models",
     "Median": "kdey.quantifiers.wrappers",
     "NPP": "kdey.protocols",
@@ -105,15 +109,15 @@ _HOMES = {
     "difference": "kdey.intervals",
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
-    "load": "kdey.persistence",
-    "make_report": "kdey.report",
-    "save": "kdey.persistence",
     "identifiability": "kdey.diagnostics",
     "importance_weights": "kdey.diagnostics",
+    "load": "kdey.persistence",
+    "make_report": "kdey.report",
     "plan_bag_size": "kdey.diagnostics",
     "plan_labels": "kdey.diagnostics",
     "predict_groups": "kdey.groups",
     "sample_posterior": "kdey.bayes",
+    "save": "kdey.persistence",
     "write_report": "kdey.report",
 }
 
@@ -124,6 +128,7 @@ __all__ = [
     "DIR",
     "DM",
     "EMQ",
+    "KMM",
     "MM",
     "NPP",
     "PACC",
@@ -134,6 +139,8 @@ __all__ = [
     "Difference",
     "DirichletProtocol",
     "DyS",
+    "EDx",
+    "EDy",
     "Ensemble",
     "Estimate",
     "Estimates",

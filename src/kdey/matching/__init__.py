@@ -7,7 +7,12 @@ from kdey.matching.composite import (
     average_solution,
     median_solution,
 )
-from kdey.matching.densities import MatchCauchySchwarz, MatchDivergence, MatchSquares
+from kdey.matching.densities import (
+    MatchCauchySchwarz,
+    MatchDivergence,
+    MatchEmbeddings,
+    MatchSquares,
+)
 from kdey.matching.histograms import MatchBinary, MatchCdf, MatchHistograms, MatchHistogramsBinary
 from kdey.matching.interface import AnyMatching, Matching, concatenate, exact_solution
 from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood, check_stopping
@@ -22,6 +27,7 @@ __all__ = [
     "MatchCauchySchwarz",
     "MatchCdf",
     "MatchDivergence",
+    "MatchEmbeddings",
     "MatchHistograms",
     "MatchHistogramsBinary",
     "MatchMeans",
