@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
     from kdey.quantifiers.likelihood import DIR, EMQ
     from kdey.quantifiers.mixture_models import MM, DyS
+    from kdey.quantifiers.thresholds import MAX, MS, MS2, SORD, T50, ThresholdX
     from kdey.quantifiers.wrappers import Median, OneVsAll
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
@@ -86,7 +87,10 @@ _HOMES = {
     "KDEyL2": "kdey.quantifiers.kde",
     "KDEyML": "kdey.quantifiers.kde",
     "KMM": "kdey.quantifiers.embeddings",
+    "MAX": "kdey.quantifiers.thresholds",
     "MM": "kdey.quantifiers.mixture_models",
+    "MS": "kdey.quantifiers.thresholds",
+    "MS2": "kdey.quantifiers.thresholds",
     "Median": "kdey.quantifiers.wrappers",
     "NPP": "kdey.protocols",
     "OneVsAll": "kdey.quantifiers.wrappers",
@@ -98,8 +102,11 @@ _HOMES = {
     "Region": "kdey.intervals",
     "Report": "kdey.report",
     "Results": "kdey.evaluation",
+    "SORD": "kdey.quantifiers.thresholds",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
+    "T50": "kdey.quantifiers.thresholds",
+    "ThresholdX": "kdey.quantifiers.thresholds",
     "TrainingPrevalence": "kdey.quantifiers.counting",
     "Tuning": "kdey.tuning",
     "TuningDisplay": "kdey.plots",
@@ -129,10 +136,15 @@ __all__ = [
     "DM",
     "EMQ",
     "KMM",
+    "MAX",
     "MM",
+    "MS",
+    "MS2",
     "NPP",
     "PACC",
     "PCC",
+    "SORD",
+    "T50",
     "AdaptedClassifier",
     "Bags",
     "DMx",
@@ -167,6 +179,7 @@ __all__ = [
     "Results",
     "Solution",
     "StageCache",
+    "ThresholdX",
     "TrainingPrevalence",
     "Tuning",
     "TuningDisplay",

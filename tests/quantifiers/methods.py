@@ -61,6 +61,12 @@ def binary() -> dict[str, Any]:
         "MM-pp": kdey.MM(c(), cv=3),
         "MM-ks": kdey.MM(c(), criterion="ks", cv=3),
         "HDx": kdey.HDx(),
+        "T50": kdey.T50(c(), cv=3),
+        "MAX": kdey.MAX(c(), cv=3),
+        "ThresholdX": kdey.ThresholdX(c(), cv=3),
+        "MS": kdey.MS(c(), cv=3),
+        "MS2": kdey.MS2(c(), cv=3),
+        "SORD": kdey.SORD(c(), cv=3),
         "KDEyML": kdey.KDEyML(c(), cv=3, **automatic()),
         "EHDy": kdey.Ensemble(kdey.HDy(c(), cv=3), n_members=3, selection="prevalence"),
     }

@@ -17,6 +17,7 @@ from kdey.matching.histograms import MatchBinary, MatchCdf, MatchHistograms, Mat
 from kdey.matching.interface import AnyMatching, Matching, concatenate, exact_solution
 from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood, check_stopping
 from kdey.matching.means import MatchMeans, Mean
+from kdey.matching.scores import MatchScores, MatchThresholds
 
 __all__ = [
     "AnyMatching",
@@ -31,7 +32,9 @@ __all__ = [
     "MatchHistograms",
     "MatchHistogramsBinary",
     "MatchMeans",
+    "MatchScores",
     "MatchSquares",
+    "MatchThresholds",
     "Matching",
     "MaximiseLikelihood",
     "Mean",

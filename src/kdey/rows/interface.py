@@ -38,6 +38,25 @@ _PAIRS_PER_ROW = 200
 _CHUNK = 1 << 25
 
 
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """Cumulative distributions on a line, of classes and of bags.
+
+    Attributes
+    ----------
+    steps : array of shape (t,)
+        Length of the interval on which each column is constant.
+    classes : array of shape (t, k)
+        Share of each training class at or below the start of the interval.
+    bags : array of shape (n_bags, t)
+        The same of each bag.
+    """
+
+    steps: Array
+    classes: Array
+    bags: Array
+
+
 class Rows:
     """Rows of the instances of a pool, which are averaged over bags."""
 
@@ -60,6 +79,10 @@ class Rows:
     def log_self(self, bags: Bags, n_threads: int = 1) -> Array:
         """Return the log mean kernel between the instances of each bag, shape (n_bags,)."""
         raise NotImplementedError(f"{type(self).__name__} has no kernel between instances")
+
+    def distributions(self, bags: Bags) -> Distributions:
+        """Return the cumulative distributions of classes and bags, if rows are single numbers."""
+        raise NotImplementedError(f"{type(self).__name__} has no cumulative distribution")
 
     def each(self) -> Array:
         """Return the row of every instance, shape (m, r)."""
