@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdey.persistence import load, save
     from kdey.plots import TuningDisplay
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
-    from kdey.quantifiers.adjusting import ACC, PACC
+    from kdey.quantifiers.adjusting import ACC, PACC, RLLS
     from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
     from kdey.quantifiers.embeddings import KMM, EDx, EDy
     from kdey.quantifiers.ensemble import Ensemble
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
     from kdey.quantifiers.likelihood import DIR, EMQ
     from kdey.quantifiers.mixture_models import MM, DyS
+    from kdey.quantifiers.ordered import Ordered
     from kdey.quantifiers.thresholds import MAX, MS, MS2, SORD, T50, ThresholdX
     from kdey.quantifiers.wrappers import Median, OneVsAll
     from kdey.report import Report, make_report, write_report
@@ -95,9 +96,11 @@ _HOMES = {
     "NPP": "kdey.protocols",
     "OneVsAll": "kdey.quantifiers.wrappers",
     "OptunaSearchQ": "kdey.model_selection",
+    "Ordered": "kdey.quantifiers.ordered",
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
     "PosteriorDraws": "kdey.bayes",
+    "RLLS": "kdey.quantifiers.adjusting",
     "RandomSearchQ": "kdey.model_selection",
     "Region": "kdey.intervals",
     "Report": "kdey.report",
@@ -143,6 +146,7 @@ __all__ = [
     "NPP",
     "PACC",
     "PCC",
+    "RLLS",
     "SORD",
     "T50",
     "AdaptedClassifier",
@@ -172,6 +176,7 @@ __all__ = [
     "Median",
     "OneVsAll",
     "OptunaSearchQ",
+    "Ordered",
     "PosteriorDraws",
     "RandomSearchQ",
     "Region",

@@ -40,3 +40,9 @@ def test_energy_distances(k: int, distance: str) -> None:
 def test_threshold_methods(name: str, theirs: str) -> None:
     ours = estimates(getattr(kdey, name)(), 2)
     np.testing.assert_allclose(ours, stored(2, theirs), atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_rlls_is_close(k: int) -> None:
+    """Theirs penalises norms that are not squared, and scales the ratios afterwards."""
+    np.testing.assert_allclose(estimates(kdey.RLLS(), k), stored(k, "RLLS"), atol=5e-3)

@@ -17,6 +17,7 @@ from kdey.matching.histograms import MatchBinary, MatchCdf, MatchHistograms, Mat
 from kdey.matching.interface import AnyMatching, Matching, concatenate, exact_solution
 from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood, check_stopping
 from kdey.matching.means import MatchMeans, Mean
+from kdey.matching.penalised import Penalised
 from kdey.matching.scores import MatchScores, MatchThresholds
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "MaximiseLikelihood",
     "Mean",
     "MedianOf",
+    "Penalised",
     "average_solution",
     "check_stopping",
     "concatenate",

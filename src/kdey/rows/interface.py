@@ -134,6 +134,22 @@ class DrawnPoints:
     log_reference: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    r"""A quadratic penalty on prevalences, :math:`\tfrac12 \| L \alpha - c \|^2`.
+
+    Attributes
+    ----------
+    matrix : array of shape (p, k)
+        L.
+    centre : array of shape (p,)
+        c.
+    """
+
+    matrix: Array
+    centre: Array
+
+
 class RowMap:
     """A fitted row map: templates of the classes, and rows of instances.
 
@@ -205,6 +221,10 @@ class RowMap:
 
     def drawn_points(self) -> DrawnPoints | None:
         """Return the points if rows are kernel values at drawn points, otherwise None."""
+        return None
+
+    def penalty(self) -> Penalty | None:
+        """Return the penalty on prevalences that a penalised matching adds; None for none."""
         return None
 
     def n_pairs(self, n_points: int) -> float:

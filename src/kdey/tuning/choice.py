@@ -54,7 +54,10 @@ class AutomaticChoice(RowSpec):
         """Return the record of the choice, and the row spec that was chosen."""
         plan, seed = self.plan, self.plan.seed()
         values, specs = list(self.candidates), list(self.candidates.values())
-        hold_outs = make_hold_outs(training, n_classes, plan.bag_size, seed, specs[0].tuning_effort)
+        effort = specs[0].tuning_effort
+        hold_outs = make_hold_outs(
+            training, n_classes, plan.bag_size, seed, effort, smoothest=plan.smoothest
+        )
         if not hold_outs:
             return self._fall_back(seed), specs[0]
         scorer = Scorer(hold_outs, self.matching, plan.metric, plan.bag_size, n_threads)
