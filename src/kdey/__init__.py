@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from kdey.persistence import load, save
     from kdey.plots import TuningDisplay
     from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
-    from kdey.quantifiers.adjusting import ACC, PACC, RLLS
+    from kdey.quantifiers.adjusting import ACC, PACC, RLLS, Friedman
+    from kdey.quantifiers.composed import compose
     from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
     from kdey.quantifiers.embeddings import KMM, EDx, EDy
     from kdey.quantifiers.ensemble import Ensemble
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.mixture_models import MM, DyS
     from kdey.quantifiers.ordered import Ordered
     from kdey.quantifiers.thresholds import MAX, MS, MS2, SORD, T50, ThresholdX
-    from kdey.quantifiers.wrappers import Median, OneVsAll
+    from kdey.quantifiers.wrappers import Median, OneVsAll, OneVsOne
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
     from kdey.tuning import Tuning
@@ -76,6 +77,7 @@ _HOMES = {
     "Estimates": "kdey.intervals",
     "FitCheck": "kdey.diagnostics",
     "FitChecker": "kdey.diagnostics",
+    "Friedman": "kdey.quantifiers.adjusting",
     "GivenBags": "kdey.protocols",
     "GridAPP": "kdey.protocols",
     "GridSearchQ": "kdey.model_selection",
@@ -95,6 +97,7 @@ _HOMES = {
     "Median": "kdey.quantifiers.wrappers",
     "NPP": "kdey.protocols",
     "OneVsAll": "kdey.quantifiers.wrappers",
+    "OneVsOne": "kdey.quantifiers.wrappers",
     "OptunaSearchQ": "kdey.model_selection",
     "Ordered": "kdey.quantifiers.ordered",
     "PACC": "kdey.quantifiers.adjusting",
@@ -116,6 +119,7 @@ _HOMES = {
     "adapt_posteriors": "kdey.diagnostics",
     "check_fit": "kdey.diagnostics",
     "check_quantifier": "kdey.checks",
+    "compose": "kdey.quantifiers.composed",
     "difference": "kdey.intervals",
     "evaluate": "kdey.evaluation",
     "fit_many": "kdey.evaluation",
@@ -162,6 +166,7 @@ __all__ = [
     "Estimates",
     "FitCheck",
     "FitChecker",
+    "Friedman",
     "GivenBags",
     "GridAPP",
     "GridSearchQ",
@@ -175,6 +180,7 @@ __all__ = [
     "KDEyML",
     "Median",
     "OneVsAll",
+    "OneVsOne",
     "OptunaSearchQ",
     "Ordered",
     "PosteriorDraws",
@@ -191,6 +197,7 @@ __all__ = [
     "adapt_posteriors",
     "check_fit",
     "check_quantifier",
+    "compose",
     "difference",
     "evaluate",
     "fit_many",

@@ -8,6 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey import native
+from kdey.matching import MatchMeans
+from kdey.rows.histogram import HistogramSpec
 
 
 def classifier() -> LogisticRegression:
@@ -43,6 +45,13 @@ def multiclass() -> dict[str, Any]:
         "KDEyCS": kdey.KDEyCS(c(), cv=3, **automatic()),
         "KDEyL2": kdey.KDEyL2(c(), cv=3, bandwidth=0.1),
         "KDEyHD": kdey.KDEyHD(c(), cv=3, bandwidth=0.1, n_points=1500),
+        "Friedman": kdey.Friedman(c(), cv=3),
+        "OneVsOne-HDy": kdey.OneVsOne(kdey.HDy(c(), cv=3)),
+        "Composed": kdey.compose(HistogramSpec(8), MatchMeans(), c(), cv=3),
+        "Ensemble-accuracy": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=4, selection="accuracy"),
+        "Ensemble-distribution": kdey.Ensemble(
+            kdey.PACC(c(), cv=3), n_members=4, selection="distribution"
+        ),
         "RLLS": kdey.RLLS(c(), cv=3),
         "Ordered-PACC": kdey.Ordered(kdey.PACC(c(), cv=3)),
         "Ordered-EMQ": kdey.Ordered(kdey.EMQ(c()), strength=0.01),

@@ -1,4 +1,4 @@
-"""Adjusted counting: ACC, PACC and RLLS invert the misclassification rates of the classifier."""
+"""Adjusted counting: ACC, PACC, Friedman and RLLS invert rates of the classifier's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kdey.problems.least_squares import LeastSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.interface import RowSpec
 from kdey.rows.penalised import PenalisedRows, RatioShrinkage
-from kdey.rows.posterior import PosteriorMap, PosteriorRows
+from kdey.rows.posterior import FriedmanRows, PosteriorMap, PosteriorRows
 from kdey.simplex import check_posteriors
 from kdey.tuning.search import TuningPlan
 from kdey.tuning.strength import AutomaticStrength
@@ -155,6 +155,34 @@ class PACC(_Adjusting):
     """
 
     _crisp = False
+
+
+class Friedman(AggregativeQuantifier):
+    """Friedman's method: counts posteriors that reach the training prevalence (FM).
+
+    As :class:`ACC`, with k indicators per instance, whether the posterior of class i is at least
+    the training prevalence of class i, in the place of one decision: for two classes the
+    threshold at which the variance is smallest under no shift (Friedman, 2014). Parameters are
+    those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import Friedman
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Friedman().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def row_spec(self) -> FriedmanRows:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        return FriedmanRows()
+
+    def matching(self) -> MatchMeans:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return MatchMeans()
 
 
 class RLLS(AggregativeQuantifier):

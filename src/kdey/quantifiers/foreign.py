@@ -92,3 +92,10 @@ class WrapperQuantifier(PosteriorsMixin):
     def takes_posteriors(self) -> bool:
         """Whether the quantifier inside works on posteriors."""
         return as_quantifier(self.quantifier).takes_posteriors
+
+    def _check_takes_posteriors(self) -> None:
+        if not self.takes_posteriors:
+            raise TypeError(
+                f"quantifier={type(self.quantifier).__name__}() works on features, not on "
+                "posteriors: use fit and predict"
+            )

@@ -1,6 +1,7 @@
 """Rows made of the posteriors themselves.
 
-:class:`PosteriorMap` has the rows of CC, PCC, ACC and PACC, :class:`RatioMap` those of EMQ.
+:class:`PosteriorMap` has the rows of CC, PCC, ACC and PACC, :class:`FriedmanMap` those of
+Friedman's method, :class:`RatioMap` those of EMQ.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from kdey.rows.interface import (
     class_means,
     no_templates,
 )
+
+#: Relative error by which a number in single precision may have been rounded down.
+_ROUNDING = 2.0**-22
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,41 @@ class PosteriorMap(RowMap):
             return np.stack(means, axis=2)
 
         return replicate
+
+
+@dataclass(frozen=True)
+class FriedmanRows(RowSpec):
+    """Spec of :class:`FriedmanMap`; it has no parameters."""
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> FriedmanMap:
+        """Return the map, with class means of the training rows as templates."""
+        mass = np.bincount(training.labels, weights=training.weights, minlength=n_classes)
+        untrained = FriedmanMap(np.empty((0, n_classes)), mass / mass.sum())
+        rows = untrained(training.required()).array
+        templates = class_means(rows, training.labels, n_classes, training.weights)
+        return FriedmanMap(templates, untrained.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class FriedmanMap(RowMap):
+    """Row of an instance: whether each posterior reaches the training prevalence, and a one.
+
+    The one says that prevalences sum to one, which the least squares on the simplex know anyway,
+    and limits would not. ``templates`` has shape (k + 1, k).
+    """
+
+    templates: Array
+    prior: Array
+
+    def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
+        """Return the rows of posteriors of shape (m, k)."""
+        # A posterior that equals the prevalence reaches it in single precision, too.
+        reached = np.asarray(points, dtype=np.float64) >= self.prior * (1.0 - _ROUNDING)
+        return ArrayRows(np.hstack([reached, np.ones((len(reached), 1))]).astype(np.float64))
+
+    def influence_features(self, points: NDArray[Any]) -> Array | None:
+        """Return the indicators, whose class means the method inverts, shape (m, k)."""
+        return self(points).array[:, :-1]
 
 
 @dataclass(frozen=True)
