@@ -33,7 +33,18 @@ if TYPE_CHECKING:
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
     from kdey.plots import TuningDisplay
-    from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags
+    from kdey.protocols import (
+        APP,
+        NPP,
+        AtPrevalences,
+        CovariateShift,
+        DirichletProtocol,
+        GivenBags,
+        GridAPP,
+        GroupBags,
+        MixedShift,
+        SmoothAPP,
+    )
     from kdey.quantifiers.adjusting import ACC, PACC, RLLS, Friedman
     from kdey.quantifiers.composed import compose
     from kdey.quantifiers.counting import CC, PCC, TrainingPrevalence
@@ -61,8 +72,10 @@ _HOMES = {
     "ACC": "kdey.quantifiers.adjusting",
     "APP": "kdey.protocols",
     "AdaptedClassifier": "kdey.diagnostics",
+    "AtPrevalences": "kdey.protocols",
     "Bags": "kdey.bags",
     "CC": "kdey.quantifiers.counting",
+    "CovariateShift": "kdey.protocols",
     "DIR": "kdey.quantifiers.likelihood",
     "DM": "kdey.quantifiers.histograms",
     "DMx": "kdey.quantifiers.histograms",
@@ -95,6 +108,7 @@ _HOMES = {
     "MS": "kdey.quantifiers.thresholds",
     "MS2": "kdey.quantifiers.thresholds",
     "Median": "kdey.quantifiers.wrappers",
+    "MixedShift": "kdey.protocols",
     "NPP": "kdey.protocols",
     "OneVsAll": "kdey.quantifiers.wrappers",
     "OneVsOne": "kdey.quantifiers.wrappers",
@@ -109,6 +123,7 @@ _HOMES = {
     "Report": "kdey.report",
     "Results": "kdey.evaluation",
     "SORD": "kdey.quantifiers.thresholds",
+    "SmoothAPP": "kdey.protocols",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
     "T50": "kdey.quantifiers.thresholds",
@@ -154,7 +169,9 @@ __all__ = [
     "SORD",
     "T50",
     "AdaptedClassifier",
+    "AtPrevalences",
     "Bags",
+    "CovariateShift",
     "DMx",
     "Difference",
     "DirichletProtocol",
@@ -179,6 +196,7 @@ __all__ = [
     "KDEyL2",
     "KDEyML",
     "Median",
+    "MixedShift",
     "OneVsAll",
     "OneVsOne",
     "OptunaSearchQ",
@@ -188,6 +206,7 @@ __all__ = [
     "Region",
     "Report",
     "Results",
+    "SmoothAPP",
     "Solution",
     "StageCache",
     "ThresholdX",

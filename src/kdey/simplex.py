@@ -6,6 +6,8 @@ shape (m, k).
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -135,13 +137,19 @@ def sample_smooth(
     """
     if n_classes < 3 or share >= 1.0:
         return sample_uniform(n_classes, size, random_state)
-    reference = sample_uniform(n_classes, _ROUGHNESS_DRAWS, np.random.default_rng(0))
-    bound = float(np.quantile(_roughness(reference), share))
+    bound = _roughness_bound(n_classes, share)
     kept: list[Array] = []
     while sum(map(len, kept)) < size:
         draws = sample_uniform(n_classes, size, random_state)
         kept.append(draws[_roughness(draws) <= bound])
     return np.concatenate(kept)[:size]
+
+
+@functools.lru_cache(maxsize=64)
+def _roughness_bound(n_classes: int, share: float) -> float:
+    """Return the roughness that a share of uniform prevalences stays below."""
+    reference = sample_uniform(n_classes, _ROUGHNESS_DRAWS, np.random.default_rng(0))
+    return float(np.quantile(_roughness(reference), share))
 
 
 def _roughness(prevalences: Array) -> Array:
