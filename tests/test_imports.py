@@ -17,7 +17,7 @@ ROOT = Path(kdey.__file__).parent
 LAYERS = (
     ("simplex",),
     ("_support", "labels", "native"),
-    ("bags", "splits"),
+    ("bags", "decisions", "splits"),
     ("calibration", "kernels", "posteriors"),
     ("problems", "rows"),
     ("solvers",),

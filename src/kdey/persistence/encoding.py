@@ -29,7 +29,16 @@ Node = Any
 PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 #: Rooms of the package whose classes a model file may name.
 _ROOMS = (
-    *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
+    *(
+        "bags",
+        "calibration",
+        "decisions",
+        "kernels",
+        "matching",
+        "posteriors",
+        "problems",
+        "quantifiers",
+    ),
     *("rows", "tables", "tuning"),
 )
 

@@ -12,6 +12,7 @@ from kdey.bags import Array
 from kdey.matching import MatchMeans, Penalised
 from kdey.problems.least_squares import LeastSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers.decisions import DecisionsMixin
 from kdey.rows.interface import RowSpec
 from kdey.rows.penalised import PenalisedRows, RatioShrinkage
 from kdey.rows.posterior import FriedmanRows, PosteriorMap, PosteriorRows
@@ -93,14 +94,15 @@ class _Adjusting(AggregativeQuantifier):
         return prevalence if shares.ndim == 2 else np.asarray(prevalence[0])
 
 
-class ACC(_Adjusting):
+class ACC(DecisionsMixin, _Adjusting):
     r"""Adjusted classify and count (Forman, 2008; BBSE-hard of Lipton et al., 2018).
 
     .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
 
     with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
     decisions for class i among training instances of class j. Parameters are those of
-    :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; a classifier needs ``predict``
+    only. ``fit_decisions`` takes labels that were decided elsewhere.
 
     Examples
     --------

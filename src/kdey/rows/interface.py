@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Bags
+from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
 
 if TYPE_CHECKING:
@@ -296,6 +297,15 @@ class RowSpec:
         in ``kdey.tuning``.
         """
         return None, self
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What a classifier must give: decisions, scores of any kind, or probabilities.
+
+        Templates are learnt from the same numbers that bags have, so that scores are enough unless
+        rows read a number as a probability, or count decisions only.
+        """
+        return "scores"
 
     @property
     def family(self) -> Hashable | None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import (
     Array,
@@ -122,6 +123,11 @@ class PenalisedRows(RowSpec):
     def for_tuning(self, seed: int) -> RowSpec:
         """Return a cheaper version for tuning."""
         return replace(self, inner=self.inner.for_tuning(seed))
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What the inner rows need of a classifier."""
+        return self.inner.needs
 
     @property
     def tuning_effort(self) -> TuningEffort:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.calibration import make_calibrator
+from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import (
     Array,
@@ -34,6 +35,13 @@ class PosteriorRows(RowSpec):
 
     crisp: bool
     adjusted: bool
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """Decisions if they are counted, scores if templates are learnt, or probabilities."""
+        if self.crisp:
+            return "decisions"
+        return "scores" if self.adjusted else "probabilities"
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PosteriorMap:
         """Return the map, with class means of the training rows as templates if ``adjusted``."""
@@ -123,6 +131,11 @@ class RatioRows(RowSpec):
     """
 
     calibration: Any = None
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """Probabilities, which a calibration makes of scores."""
+        return "probabilities" if self.calibration is None else "scores"
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RatioMap:
         """Return the map, with its calibrator fitted on the training posteriors."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kdey.decisions import ClassifierOutput, strictest
 from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap, RowSpec
@@ -43,6 +44,11 @@ class AutomaticChoice(RowSpec):
     def __post_init__(self) -> None:
         if not self.candidates:
             raise ValueError(f"{self.parameter}: at least one candidate is needed")
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What the most demanding candidate needs of a classifier."""
+        return strictest(spec.needs for spec in self.candidates.values())
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose a candidate, and return its fitted row map."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kdey.decisions import ClassifierOutput
 from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap, RowSpec
@@ -37,6 +38,11 @@ class AutomaticStrength(RowSpec):
     penalty: Callable[[float], PenaltySpec]
     matching: AnyMatching
     plan: TuningPlan
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What the rows need of a classifier."""
+        return self.rows.needs
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose the strength, and return the fitted row map."""
