@@ -293,8 +293,8 @@ class EmbeddingMap(RowMap):
         w = np.ones(len(picks)) if training.weights is None else training.weights[picks]
         mass, positions = self.embedding.mass[labels], np.arange(len(picks))
         rest = mass - w
-        own = w * self.embedding.self_similarities(rows.points)
-        others = (mass * values[positions, labels] - own) / np.where(rest > 0, rest, 1.0)
+        itself = w * self.embedding.self_similarities(rows.points)
+        others = (mass * values[positions, labels] - itself) / np.where(rest > 0, rest, 1.0)
         values[positions, labels] = np.where(rest > 0, others, values[positions, labels])
         return self.centred(values)
 

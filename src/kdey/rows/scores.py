@@ -237,9 +237,9 @@ def _rates(scores: Array, labels: Indices, weights: Array, thresholds: Array) ->
     """Return the share of each of two classes that reaches each threshold, shape (t, 2)."""
     rates = np.empty((len(thresholds), 2))
     for label in range(2):
-        own = labels == label
-        order = np.argsort(scores[own], kind="stable")
-        below = np.concatenate([[0.0], np.cumsum(weights[own][order])])
-        first = np.searchsorted(scores[own][order], thresholds, side="left")
+        members = np.flatnonzero(labels == label)
+        members = members[np.argsort(scores[members], kind="stable")]
+        below = np.concatenate([[0.0], np.cumsum(weights[members])])
+        first = np.searchsorted(scores[members], thresholds, side="left")
         rates[:, label] = (below[-1] - below[first]) / below[-1]
     return rates
