@@ -18,7 +18,7 @@ LAYERS = (
     ("class_columns", "masks"),
     ("simplex",),
     ("_support", "labels", "native", "status"),
-    ("bags", "splits"),
+    ("bags", "decisions", "splits"),
     ("calibration", "kernels", "posteriors"),
     ("problems", "rows"),
     ("solvers",),

@@ -18,6 +18,7 @@ TITLES = {
     "nkld": "normalised Kullback-Leibler divergence",
     "md": "match distance",
     "nmd": "normalised match distance",
+    "rnod": "root normalised order-aware divergence",
     "bray_curtis": "Bray-Curtis dissimilarity",
     "aitchison": "Aitchison distance",
 }

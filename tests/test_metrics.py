@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdey import metrics
 from kdey.metrics import METRICS, Metric, get_metric, smooth
 from kdey.metrics import errors as E
 from kdey.simplex import sample_uniform
@@ -51,6 +52,16 @@ ORACLES = {
     "nkld": lambda a, b, z: 2 * np.exp(_kld(a, b, z)) / (1 + np.exp(_kld(a, b, z))) - 1,
     "md": lambda a, b, z: sum(abs(sum(a[:i]) - sum(b[:i])) for i in range(1, len(a))),
     "nmd": lambda a, b, z: ORACLES["md"](a, b, z) / (len(a) - 1),
+    "rnod": lambda a, b, z: sqrt(
+        sum(
+            abs(i - j) * (a[j] - b[j]) ** 2
+            for i in range(len(a))
+            if a[i] > 0
+            for j in range(len(a))
+        )
+        / sum(x > 0 for x in a)
+        / (len(a) - 1)
+    ),
     "bray_curtis": lambda a, b, z: sum(abs(x - y) for x, y in zip(a, b, strict=True)) / 2,
     "aitchison": lambda a, b, z: sqrt(
         sum((x - y) ** 2 for x, y in zip(_clr(_nu(a, z)), _clr(_nu(b, z)), strict=True))
@@ -75,7 +86,7 @@ def _pairs(k, n, seed):
 def test_every_metric_has_an_oracle():
     assert set(ORACLES) == set(METRICS)
     assert {name for name, metric in METRICS.items() if metric.needs_bag_size} == SMOOTHED
-    assert {name for name, metric in METRICS.items() if metric.ordered} == {"md", "nmd"}
+    assert {name for name, metric in METRICS.items() if metric.ordered} == {"md", "nmd", "rnod"}
 
 
 @pytest.mark.parametrize("k", [2, 3, 7])
@@ -223,3 +234,39 @@ def test_own_metric():
     mean = Metric("mean", lambda a, b: np.abs(np.subtract(a, b)).mean(), "mean")
     with pytest.raises(ValueError, match="'mean' must return one value per bag"):
         mean([[0.5, 0.5]] * 2, [[0.5, 0.5]] * 2)
+
+
+def test_rnod_is_one_where_all_mass_is_at_the_wrong_end():
+    assert metrics.get_metric("rnod")([1, 0, 0], [0, 0, 1]) == pytest.approx(1.0)
+
+
+def test_macro_nmd_averages_bins_of_the_mean_rating():
+    true = np.array([[1.0, 0, 0, 0], [0.9, 0.1, 0, 0], [0, 0, 0, 1.0], [0, 1.0, 0, 0]])
+    estimated = np.full((4, 4), 0.25)
+    errors = metrics.normalised_match_distance(true, estimated)
+    # Mean ratings 1, 1.1 | 2 | 4, which belongs to the last bin, [3, 4].
+    expected = np.mean([errors[:2].mean(), errors[3], errors[2]])
+    assert metrics.macro_normalised_match_distance(true, estimated) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="macro-NMD needs"):
+        metrics.macro_normalised_match_distance([0.5, 0.5], [0.5, 0.5])
+
+
+def test_bias_has_a_sign_and_one_entry_per_class():
+    np.testing.assert_allclose(metrics.bias([[0.2, 0.8]], [[0.3, 0.7]]), [[0.1, -0.1]])
+
+
+def test_squared_ratio_error_and_its_metric():
+    true, estimated, prior = [0.2, 0.8], [0.4, 0.6], [0.5, 0.5]
+    expected = ((0.2 / 0.5 - 0.4 / 0.5) ** 2 + (0.8 / 0.5 - 0.6 / 0.5) ** 2) / 2
+    assert metrics.squared_ratio_error(true, estimated, prior) == pytest.approx(expected)
+    metric = metrics.ratio_metric(prior)
+    assert metric.name == "sre"
+    assert metric([true], [estimated])[0] == pytest.approx(expected)
+    for bad in ([0.5, 0.3, 0.2], [1.0, 0.0]):
+        with pytest.raises(ValueError, match="training must hold 2 positive prevalences"):
+            metrics.squared_ratio_error(true, estimated, bad)
+
+
+def test_aqe_is_the_aitchison_distance():
+    assert metrics.get_metric("aqe") is metrics.get_metric("aitchison")
+    assert metrics.get_metric("MAQE") is metrics.get_metric("aitchison")

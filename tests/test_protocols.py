@@ -16,7 +16,19 @@ from scipy import stats
 
 from kdey.bags import Bags
 from kdey.labels import encode_labels
-from kdey.protocols import APP, NPP, DirichletProtocol, GivenBags, GridAPP, GroupBags, round_counts
+from kdey.protocols import (
+    APP,
+    NPP,
+    AtPrevalences,
+    CovariateShift,
+    DirichletProtocol,
+    GivenBags,
+    GridAPP,
+    GroupBags,
+    MixedShift,
+    SmoothAPP,
+    round_counts,
+)
 
 Y = np.repeat(["a", "b", "c"], [60, 30, 10])
 DRAWN = [
@@ -24,6 +36,10 @@ DRAWN = [
     NPP(n_bags=30, bag_size=50),
     DirichletProtocol(n_bags=30, bag_size=50, concentration=0.3),
     GridAPP(n_prevalences=5, repeats=2, bag_size=50),
+    AtPrevalences([[0.2, 0.3, 0.5], [0.9, 0.1, 0.0]], repeats=15, bag_size=50),
+    SmoothAPP(n_bags=30, bag_size=50, smoothest=0.3),
+    CovariateShift(np.linspace(0, 1, 100) ** 2, n_bags=30, bag_size=50),
+    MixedShift(np.linspace(0, 1, 100) ** 2, n_bags=30, bag_size=50),
 ]
 
 
@@ -63,7 +79,7 @@ def test_bags_are_a_function_of_the_seed(protocol):
 
 
 def test_longer_runs_begin_with_the_shorter(protocol):
-    length = "repeats" if isinstance(protocol, GridAPP) else "n_bags"
+    length = "repeats" if isinstance(protocol, GridAPP | AtPrevalences) else "n_bags"
     longer = type(protocol)(**{**vars(protocol), length: 3 * getattr(protocol, length)})
     short = protocol.bags(Y)
     _same(longer.bags(Y)[: len(short)], short)
@@ -343,3 +359,90 @@ def test_streams_are_frozen():
     np.testing.assert_array_equal(drawn.prevalences, [[0.8, 0.2], [0.4, 0.6]])
     natural = NPP(n_bags=2, bag_size=5, random_state=7).bags(y)
     assert natural.bags.indices.tolist() == [0, 7, 8, 9, 10, 0, 1, 2, 4, 5]
+
+
+def test_named_prevalences_are_met_in_turn():
+    drawn = AtPrevalences([[0.2, 0.3, 0.5], [0.9, 0.1, 0.0]], repeats=2, bag_size=50).bags(Y)
+    np.testing.assert_allclose(drawn.prevalences, [[0.2, 0.3, 0.5], [0.9, 0.1, 0.0]] * 2)
+    single = AtPrevalences([0.25, 0.75], bag_size=8).bags(np.repeat([0, 1], 20))
+    np.testing.assert_allclose(single.prevalences, [[0.25, 0.75]])
+    assert AtPrevalences(np.array([[0.5, 0.5]])) == AtPrevalences([[0.5, 0.5]])
+    assert len({AtPrevalences([[0.5, 0.5]]), AtPrevalences([(0.5, 0.5)])}) == 1
+    with pytest.raises(ValueError, match="prevalences has 2 columns, but there are 3 classes"):
+        AtPrevalences([0.5, 0.5]).bags(Y)
+    with pytest.raises(ValueError, match="prevalences must have rows that sum to one"):
+        AtPrevalences([[0.5, 0.6]])
+
+
+def test_smooth_prevalences_are_smoother_than_uniform_ones():
+    y = np.repeat(np.arange(5), 100)
+
+    def roughness(protocol):
+        return (np.diff(protocol.bags(y).prevalences, n=2) ** 2).sum(axis=1)
+
+    uniform = roughness(APP(n_bags=400, bag_size=100, random_state=1))
+    smooth = roughness(SmoothAPP(n_bags=400, bag_size=100, smoothest=0.2))
+    bound = np.quantile(uniform, 0.2)
+    assert np.mean(smooth <= 1.2 * bound) > 0.97
+    assert np.mean(uniform <= 1.2 * bound) < 0.4
+    with pytest.raises(ValueError, match="smoothest must be a number in"):
+        SmoothAPP(smoothest=0.0)
+
+
+def _logistic(n, seed=0):
+    """Return a covariate and labels whose probability depends on it."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return x, (rng.random(n) < 1 / (1 + np.exp(-2 * x))).astype(int)
+
+
+def test_covariate_shift_moves_features_and_keeps_the_posterior():
+    x, y = _logistic(40_000)
+    drawn = CovariateShift(x, n_bags=60, bag_size=400, strength=2.0).bags(y)
+    means = np.array([x[bag].mean() for bag in drawn.bags])
+    assert np.ptp(means) > 1.0
+    assert np.ptp(drawn.prevalences[:, 1]) > 0.4
+    # Within a narrow range of x the share of positives is that of the pool, up or down the tilt.
+    narrow = np.abs(x - 0.5) < 0.25
+    expected = y[narrow].mean()
+    for sign in (means > 0.3, means < -0.3):
+        picked = np.concatenate([bag for bag, keep in zip(drawn.bags, sign, strict=True) if keep])
+        inside = picked[narrow[picked]]
+        assert y[inside].mean() == pytest.approx(expected, abs=0.04)
+
+
+def test_mixed_shift_moves_features_within_a_class_and_prevalences():
+    x, y = _logistic(20_000)
+    drawn = MixedShift(x, n_bags=60, bag_size=400, strength=2.0).bags(y)
+    assert np.ptp(drawn.prevalences[:, 1]) > 0.8
+    positives = [x[bag][y[bag] == 1] for bag in drawn.bags]
+    means = np.array([values.mean() for values in positives if len(values) > 50])
+    assert np.ptp(means) > 0.8
+    plain = APP(n_bags=60, bag_size=400).bags(y)
+    positives = [x[bag][y[bag] == 1] for bag in plain.bags]
+    assert np.ptp([values.mean() for values in positives if len(values) > 50]) < 0.5
+
+
+def test_tilted_draws_without_replacement_repeat_nothing_and_large_ones_do():
+    x, y = _logistic(200)
+    for protocol in (CovariateShift, MixedShift):
+        for bag in protocol(x, n_bags=5, bag_size=30, replace="auto").bags(y).bags:
+            assert len(np.unique(bag)) == len(bag)
+    assert CovariateShift(x, n_bags=2, bag_size=500).bags(y).sizes.tolist() == [500, 500]
+
+
+@pytest.mark.parametrize("protocol", [CovariateShift, MixedShift])
+def test_covariates_are_checked(protocol):
+    with pytest.raises(ValueError, match="covariate must have 100 rows"):
+        protocol(np.ones(99), n_bags=2, bag_size=10).bags(Y)
+    with pytest.raises(ValueError, match="covariate contains NaN"):
+        protocol(np.full(100, np.nan), n_bags=2, bag_size=10).bags(Y)
+    with pytest.raises(ValueError, match="strength must be a positive number"):
+        protocol(np.ones(100), strength=0)
+
+
+def test_mixed_shift_says_which_class_is_short():
+    with pytest.raises(ValueError, match="instances of class 'd', but y has none"):
+        MixedShift(np.ones(100), n_bags=5, bag_size=40).bags(Y, classes=["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match="replace=False"):
+        MixedShift(np.ones(100), n_bags=20, bag_size=60, replace=False).bags(Y)

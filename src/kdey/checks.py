@@ -51,6 +51,8 @@ def quantifier_checks(quantifier: BaseQuantifier, *, n_classes: int = 3) -> list
     checks = list(_CHECKS)
     if quantifier.takes_posteriors:
         checks += _POSTERIOR_CHECKS
+    if quantifier.orders_classes and check_class_order in checks:
+        checks.remove(check_class_order)
     return [_named(check, n_classes) for check in checks]
 
 

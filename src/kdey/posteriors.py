@@ -31,6 +31,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kdey._support.device import on_gpu, posteriors_on
 from kdey._support.threads import one_blas_thread, run_jobs
 from kdey._support.validation import check_weights
+from kdey.decisions import ClassifierAdapter
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
 
@@ -295,6 +296,8 @@ def find_weight_parameter(classifier: Any) -> str | None:
     from sklearn.model_selection import GridSearchCV, RandomizedSearchCV  # slow to import
     from sklearn.pipeline import Pipeline
 
+    if isinstance(classifier, ClassifierAdapter):  # passes all arguments on
+        return find_weight_parameter(classifier.classifier)
     if isinstance(classifier, Pipeline):
         step, last = classifier.steps[-1]
         inner = find_weight_parameter(last)
@@ -320,7 +323,9 @@ def _check_classifier(classifier: Any) -> None:
     if not hasattr(classifier, "predict_proba"):
         raise TypeError(
             f"classifier must have predict_proba, which {type(classifier).__name__} lacks; "
-            "sklearn.calibration.CalibratedClassifierCV(classifier) adds it"
+            "sklearn.calibration.CalibratedClassifierCV(classifier) adds it. Methods that count "
+            "decisions (CC, ACC) need only predict, and methods that learn templates (PACC, DM, "
+            "KDEy, ...) take a decision_function; PCC and EMQ read posteriors as probabilities"
         )
 
 

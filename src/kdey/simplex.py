@@ -6,6 +6,8 @@ shape (m, k).
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -16,6 +18,8 @@ Array = NDArray[np.float64]
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
 #: scores written with four decimals, narrow enough to refuse unnormalised scores.
 SUM_TOLERANCE = 1e-3
+#: Uniform prevalences whose roughness bounds that of smooth ones.
+_ROUGHNESS_DRAWS = 10_000
 #: Negative entries down to this are rounding noise and become zero; below it they are an error.
 NEGATIVE_TOLERANCE = 1e-8
 
@@ -132,6 +136,49 @@ def sample_uniform(n_classes: int, size: int, random_state: np.random.Generator)
     """
     cuts = np.sort(random_state.random((size, n_classes - 1)), axis=1)
     return np.diff(cuts, axis=1, prepend=0.0, append=1.0)
+
+
+def sample_smooth(
+    n_classes: int, size: int, random_state: np.random.Generator, share: float
+) -> Array:
+    """Draw prevalences of ordered classes, uniform among the smoothest ``share`` of the simplex.
+
+    The roughness of a prevalence is the sum of its squared second differences (APP-OQ of Bunse et
+    al., 2022). The bound that a ``share`` of uniform prevalences stays below is computed from
+    draws that depend on ``n_classes`` alone; candidates above it are drawn again. Fewer than three
+    classes have no second difference, and all prevalences are equally smooth.
+
+    Parameters
+    ----------
+    n_classes : int
+    size : int
+    random_state : Generator
+    share : float
+        In (0, 1]; one is the whole simplex.
+
+    Returns
+    -------
+    array of shape (size, n_classes)
+    """
+    if n_classes < 3 or share >= 1.0:
+        return sample_uniform(n_classes, size, random_state)
+    bound = _roughness_bound(n_classes, share)
+    kept: list[Array] = []
+    while sum(map(len, kept)) < size:
+        draws = sample_uniform(n_classes, size, random_state)
+        kept.append(draws[_roughness(draws) <= bound])
+    return np.concatenate(kept)[:size]
+
+
+@functools.lru_cache(maxsize=64)
+def _roughness_bound(n_classes: int, share: float) -> float:
+    """Return the roughness that a share of uniform prevalences stays below."""
+    reference = sample_uniform(n_classes, _ROUGHNESS_DRAWS, np.random.default_rng(0))
+    return float(np.quantile(_roughness(reference), share))
+
+
+def _roughness(prevalences: Array) -> Array:
+    return np.asarray((np.diff(prevalences, n=2, axis=1) ** 2).sum(axis=1))
 
 
 def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:

@@ -8,6 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey import native
+from kdey.matching import MatchMeans
+from kdey.rows.histogram import HistogramSpec
 
 
 def classifier() -> LogisticRegression:
@@ -43,6 +45,21 @@ def multiclass() -> dict[str, Any]:
         "KDEyCS": kdey.KDEyCS(c(), cv=3, **automatic()),
         "KDEyL2": kdey.KDEyL2(c(), cv=3, bandwidth=0.1),
         "KDEyHD": kdey.KDEyHD(c(), cv=3, bandwidth=0.1, n_points=1500),
+        "Friedman": kdey.Friedman(c(), cv=3),
+        "OneVsOne-HDy": kdey.OneVsOne(kdey.HDy(c(), cv=3)),
+        "Composed": kdey.compose(HistogramSpec(8), MatchMeans(), c(), cv=3),
+        "Ensemble-accuracy": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=4, selection="accuracy"),
+        "Ensemble-distribution": kdey.Ensemble(
+            kdey.PACC(c(), cv=3), n_members=4, selection="distribution"
+        ),
+        "RLLS": kdey.RLLS(c(), cv=3),
+        "Ordered-PACC": kdey.Ordered(kdey.PACC(c(), cv=3)),
+        "Ordered-EMQ": kdey.Ordered(kdey.EMQ(c()), strength=0.01),
+        "Ordered-KDEyML": kdey.Ordered(kdey.KDEyML(c(), cv=3, bandwidth=0.1), strength=0.01),
+        "EDy": kdey.EDy(c(), cv=3),
+        "EDx": kdey.EDx(),
+        "KMM": kdey.KMM(),
+        "KMM-features": kdey.KMM(kernel="laplacian", random_features=100),
         "OneVsAll-HDy": kdey.OneVsAll(kdey.HDy(c(), cv=3)),
         "Median-KDEyML": kdey.Median(kdey.KDEyML(c(), cv=3), {"bandwidth": [0.05, 0.1, 0.2]}),
         "Ensemble-PACC": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=6),
@@ -57,6 +74,12 @@ def binary() -> dict[str, Any]:
         "MM-pp": kdey.MM(c(), cv=3),
         "MM-ks": kdey.MM(c(), criterion="ks", cv=3),
         "HDx": kdey.HDx(),
+        "T50": kdey.T50(c(), cv=3),
+        "MAX": kdey.MAX(c(), cv=3),
+        "ThresholdX": kdey.ThresholdX(c(), cv=3),
+        "MS": kdey.MS(c(), cv=3),
+        "MS2": kdey.MS2(c(), cv=3),
+        "SORD": kdey.SORD(c(), cv=3),
         "KDEyML": kdey.KDEyML(c(), cv=3, **automatic()),
         "EHDy": kdey.Ensemble(kdey.HDy(c(), cv=3), n_members=3, selection="prevalence"),
     }

@@ -241,7 +241,7 @@ def test_wrong_shapes_are_told(name: str) -> None:
 def test_wrong_classifiers_are_refused() -> None:
     X, y = data()
     with pytest.raises(TypeError, match="classifier must have predict_proba, which RidgeClassif"):
-        kdey.PACC(RidgeClassifier()).fit(X, y)
+        kdey.EMQ(RidgeClassifier()).fit(X, y)
     with pytest.raises(TypeError, match="classifier must be an instance, got the class LogisticR"):
         kdey.PACC(LogisticRegression).fit(X, y)
 

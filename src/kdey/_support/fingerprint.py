@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from kdey._support.dependencies import globals_read, is_library
-from kdey._support.names import stable_name
+from kdey._support.names import stable_name, without_added_defaults
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
 
@@ -28,8 +28,9 @@ _PLAIN = (str, bytes, bool, int, float, complex, type(None))
 def fingerprint(*values: Any) -> str:
     """Return a digest of the values, 32 hexadecimal digits.
 
-    Estimators enter by class and parameters (a ``FrozenEstimator`` by its fitted state), arrays,
-    sparse matrices and frames by their contents, functions by name, code, defaults, closure and the
+    Estimators enter by class and parameters (a ``FrozenEstimator`` by its fitted state), without
+    parameters at their default that the class did not have in its first release; arrays, sparse
+    matrices and frames by their contents, functions by name, code, defaults, closure and the
     globals that they read, classes by name, random states by their state, and other objects by
     their pickle.
 
@@ -84,9 +85,10 @@ def _feed_object(digest: _Digest, value: Any) -> None:
     elif isinstance(value, FrozenEstimator):
         digest.update(pickle.dumps(value))
     elif isinstance(value, BaseEstimator):
-        _feed(digest, value.get_params(deep=False))
+        _feed(digest, without_added_defaults(value, value.get_params(deep=False)))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        _feed(digest, {f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        _feed(digest, without_added_defaults(value, fields))
         _feed_call(digest, value)
     elif isinstance(value, FunctionType):
         _feed_function(digest, value)

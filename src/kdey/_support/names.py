@@ -6,6 +6,7 @@ entry in :data:`MOVED_TYPES`, so that older files, search logs and results can s
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -41,6 +42,28 @@ MOVED_TYPES = {
 }
 #: Classes whose name changed as well as their module.
 RENAMED_TYPES = {"kdey.automatic.hold_outs:Effort": "TuningEffort"}
+
+#: Parameters that a class has got since its first release, by the stable name of the class. Where
+#: they have their default, fingerprints leave them out, so that a search log that was written
+#: before them still belongs to its search.
+ADDED_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "kdey.automatic.plan:TuningPlan": ("smoothest",),
+    "kdey.quantifiers.ensemble:Ensemble": ("n_selected",),
+}
+
+
+def without_added_defaults(value: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an object, less those that were added later and have defaults."""
+    kinds = type(value).__mro__
+    added = {name for kind in kinds for name in ADDED_PARAMETERS.get(stable_name(kind), ())}
+    if not added:
+        return parameters
+    declared = inspect.signature(type(value)).parameters
+    return {
+        name: item
+        for name, item in parameters.items()
+        if name not in added or item != declared[name].default
+    }
 
 
 def stable_name(kind: Any) -> str:

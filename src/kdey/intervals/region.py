@@ -16,17 +16,18 @@ with the degrees of freedom of S, or of the bootstrap replicates themselves.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, fdtri
+from scipy.special import chdtri, fdtri, softmax
 
 from kdey.bags import Array
 from kdey.intervals.analytic import Linearised, degrees_of_freedom
 from kdey.intervals.model import FittedModel
-from kdey.simplex import check_posteriors
+from kdey.simplex import check_posteriors, sample_uniform
 
 #: Directions of S below this share of the largest count as exactly known.
 CUTOFF = 1e-10
@@ -93,6 +94,45 @@ class Region:
         """
         inside = self.distance(prevalence) <= self.threshold
         return bool(inside) if inside.ndim == 0 else inside
+
+    def volume(self, n_draws: int = 20_000, random_state: int = 0) -> float:
+        """Return the share of the simplex that the region takes, between 0 and 1.
+
+        Points are drawn uniformly in the ellipsoid of log-ratios, and counted by how much of the
+        simplex each stands for, so that small regions are measured as well as large ones. For a
+        region without bounds in some direction, points are drawn in the simplex.
+
+        Parameters
+        ----------
+        n_draws : int
+        random_state : int
+            Seed of the draws.
+
+        Returns
+        -------
+        float
+        """
+        k = len(self.centre)
+        rng = np.random.default_rng(random_state)
+        values, vectors = np.linalg.eigh(self.precision)
+        bounded = values > CUTOFF * max(float(values[-1]), np.finfo(np.float64).tiny)
+        if k < 2 or bounded.sum() < k - 1:
+            inside = self.distance(sample_uniform(k, n_draws, rng)) <= self.threshold
+            return float(np.mean(inside))
+        d = k - 1
+        basis, scales = vectors[:, bounded], np.sqrt(self.threshold / values[bounded])
+        points = rng.standard_normal((n_draws, d))
+        points *= (rng.random(n_draws) ** (1.0 / d) / np.linalg.norm(points, axis=1))[:, None]
+        total = 1.0 + float(self.offset.sum())
+        q = softmax(self.centre + (points * scales) @ basis.T, axis=1)
+        # Slope of the prevalence, total times softmax minus offset, along the basis.
+        slopes = total * q[:, :, None] * (basis - (q @ basis)[:, None, :])
+        stretch = np.sqrt(np.maximum(np.linalg.det(slopes.transpose(0, 2, 1) @ slopes), 0.0))
+        inside = (total * q - self.offset >= 0).all(axis=1)
+        log_ball = d / 2.0 * math.log(math.pi) - math.lgamma(d / 2.0 + 1.0)
+        log_simplex = 0.5 * math.log(k) - math.lgamma(k)
+        volume = np.mean(stretch * inside) * math.exp(log_ball - log_simplex) * scales.prod()
+        return float(min(volume, 1.0))
 
 
 def log_ratios(prevalence: Array, offset: Array) -> Array:

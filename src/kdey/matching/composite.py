@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,10 @@ class Composite(Matching[Any]):
     def member(self) -> Matching[Any]:
         """The matching of each member."""
         return self.inner
+
+    def with_member(self, change: Callable[[Matching[Any]], Matching[Any]]) -> Matching[Any]:
+        """Return the composite with ``change`` applied to the matching of its members."""
+        return replace(self, inner=change(self.inner))
 
     @property
     def bag_summary(self) -> BagSummary:

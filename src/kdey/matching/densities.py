@@ -1,4 +1,4 @@
-"""Matchings of densities: closed forms (KDEy-CS, KDEy-L2) and f-divergences (KDEy-HD, DM)."""
+"""Matchings of densities: closed forms (KDEy-CS, KDEy-L2, EDy) and f-divergences (KDEy-HD, DM)."""
 
 from __future__ import annotations
 
@@ -70,6 +70,14 @@ class MatchSquares(Matching[QuadraticMatch]):
     def solve(self, problem: QuadraticMatch, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""
         return solve_quadratic(problem, n_threads=n_threads)
+
+
+@dataclass(frozen=True)
+class MatchEmbeddings(MatchSquares):
+    """Squared distance between mean embeddings: EDy, EDx, KMM."""
+
+    # Templates are class means of the rows.
+    limits_source: ClassVar[LimitsSource] = "moments"
 
 
 @dataclass(frozen=True)

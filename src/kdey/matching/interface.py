@@ -7,7 +7,7 @@ of a matching is declared here, with a default that is valid for any matching.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -131,6 +131,10 @@ class Matching(Generic[P]):
     def member(self) -> Matching[Any]:
         """The matching of each member of a composite; otherwise the matching itself."""
         return self
+
+    def with_member(self, change: Callable[[Matching[Any]], Matching[Any]]) -> Matching[Any]:
+        """Return the matching with ``change`` applied to it, or to the member of a composite."""
+        return change(self)
 
     def combine(self, parts: Sequence[Solution], shares: Array) -> Solution:
         """Return the solution of a composite from those of its members."""

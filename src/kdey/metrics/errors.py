@@ -24,6 +24,9 @@ from kdey.class_columns import in_order_of
 from kdey.masks import refuse_masked
 from kdey.simplex import Array, check_posteriors
 
+#: Mean ratings are sums of k products: this keeps a whole number from being rounded below itself.
+_ROUNDING = 1e-9
+
 
 def absolute_error(true: ArrayLike, estimated: ArrayLike) -> Array:
     r"""AE: :math:`\frac1k\sum_i|\alpha_i-\hat\alpha_i|`, from 0 to 2/k.
@@ -145,6 +148,82 @@ def aitchison(true: ArrayLike, estimated: ArrayLike, *, bag_size: ArrayLike) -> 
     a, b = _smoothed(true, estimated, bag_size)
     ratio = np.log(a / b)
     return _array(np.linalg.norm(ratio - ratio.mean(axis=-1, keepdims=True), axis=-1))
+
+
+def root_normalised_order_aware_divergence(true: ArrayLike, estimated: ArrayLike) -> Array:
+    r"""RNOD, for ordered classes, from 0 to 1 (Sakai, 2018).
+
+    .. math:: \sqrt{\frac{1}{(k-1)\,|C|}
+              \sum_{i \in C} \sum_j |i - j| (\alpha_j - \hat\alpha_j)^2}, \qquad
+              C = \{i : \alpha_i > 0\}
+
+    Errors far from the classes that occur cost more. The error is zero for k = 1.
+    """
+    a, b = _checked(true, estimated)
+    k = a.shape[-1]
+    distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    weighted = np.square(a - b) @ distance
+    present = a > 0
+    mean = (weighted * present).sum(axis=-1) / present.sum(axis=-1)
+    return _array(np.sqrt(mean / max(k - 1, 1)))
+
+
+def macro_normalised_match_distance(true: ArrayLike, estimated: ArrayLike) -> float:
+    """Macro-NMD: the mean over ratings of the mean NMD of their bags (LeQua 2024).
+
+    Bags are sorted by the mean of the true rating, with classes rated 1 to k, into the bins [1, 2),
+    ..., [k - 1, k]; bins without a bag are left out. Bags with rare ratings therefore count as
+    much as the others. It is one number for all bags, and so no metric of
+    :data:`~kdey.metrics.METRICS`.
+
+    Parameters
+    ----------
+    true, estimated : array-like of shape (n_bags, k)
+
+    Returns
+    -------
+    float
+    """
+    a, b = _checked(true, estimated)
+    if a.ndim != 2 or len(a) == 0:
+        raise ValueError(f"macro-NMD needs prevalences of shape (n_bags, k), got {a.shape}")
+    k = a.shape[1]
+    errors = normalised_match_distance(a, b)
+    bins = np.minimum(np.floor(a @ np.arange(1, k + 1) + _ROUNDING), max(k - 1, 1))
+    return float(np.mean([errors[bins == rating].mean() for rating in np.unique(bins)]))
+
+
+def bias(true: ArrayLike, estimated: ArrayLike) -> Array:
+    """Signed error of each class, estimated minus true, shape (..., k).
+
+    For two classes the last column is the bias of the positive class. It has a sign, so that it is
+    nothing to minimise, and no metric of :data:`~kdey.metrics.METRICS`.
+    """
+    a, b = _checked(true, estimated)
+    return _array(b - a)
+
+
+def squared_ratio_error(true: ArrayLike, estimated: ArrayLike, training: ArrayLike) -> Array:
+    r"""SRE: squared error of the ratios to the training prevalence :math:`\pi`.
+
+    .. math:: \frac1k\sum_i\left(\frac{\alpha_i-\hat\alpha_i}{\pi_i}\right)^2
+
+    The ratios are the weights by which a classifier is adapted to the bag.
+    :func:`~kdey.metrics.ratio_metric` makes it a metric for ``evaluate`` and searches.
+
+    Parameters
+    ----------
+    true, estimated : array-like of shape (..., k)
+    training : array-like of shape (k,)
+        Positive.
+    """
+    a, b = _checked(true, estimated)
+    prior = _check(training, "training")
+    if prior.shape != a.shape[-1:] or not (prior > 0).all():
+        raise ValueError(
+            f"training must hold {a.shape[-1]} positive prevalences, got shape {prior.shape}"
+        )
+    return _array(np.square((a - b) / prior).mean(axis=-1))
 
 
 def smooth(prevalence: ArrayLike, bag_size: ArrayLike) -> Array:

@@ -107,9 +107,18 @@ _ALL = (
     ),
     Metric("md", errors.match_distance, "match distance", ordered=True),
     Metric("nmd", errors.normalised_match_distance, "normalised match distance", ordered=True),
+    Metric(
+        "rnod",
+        errors.root_normalised_order_aware_divergence,
+        "root normalised order-aware divergence",
+        ordered=True,
+    ),
     Metric("bray_curtis", errors.bray_curtis, "Bray-Curtis dissimilarity"),
     Metric("aitchison", errors.aitchison, "Aitchison distance", True),
 )
+
+#: Other names of metrics, in other libraries.
+_ALIASES = {"aqe": "aitchison", "maqe": "aitchison"}
 
 #: Every metric by its short name.
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _ALL})
@@ -122,7 +131,8 @@ def get_metric(metric: MetricLike) -> Metric:
     ----------
     metric : str, callable or Metric
         A short name ("rae"), the name of its mean over bags ("mrae") or the name of its function
-        ("relative_absolute_error"). Case does not matter, and "-" and blanks are read as "_". A
+        ("relative_absolute_error"); "aqe" is another name of "aitchison". Case does not matter, and
+        "-" and blanks are read as "_". A
         callable ``f(true, estimated)`` takes all bags at once and is an error (lower is better);
         it is called with ``bag_size`` if it has a parameter of that name.
 
@@ -144,8 +154,29 @@ def get_metric(metric: MetricLike) -> Metric:
     raise ValueError(f"metric must be a name, a callable or a Metric, got {metric!r}")
 
 
+def ratio_metric(training: ArrayLike) -> Metric:
+    """Return the squared ratio error (SRE) to a training prevalence as a metric.
+
+    Parameters
+    ----------
+    training : array-like of shape (k,)
+        Such as ``quantifier.prevalence_``.
+
+    Returns
+    -------
+    Metric
+        Named "sre".
+    """
+
+    def squared_ratio_error(true: ArrayLike, estimated: ArrayLike) -> Array:
+        return errors.squared_ratio_error(true, estimated, training)
+
+    return Metric("sre", squared_ratio_error, "squared ratio error")
+
+
 def _by_name(name: str) -> Metric:
     normalised = name.strip().lower().replace("-", "_").replace(" ", "_")
+    normalised = _ALIASES.get(normalised, normalised)
     for metric in _ALL:
         if normalised in (metric.name, "m" + metric.name, metric.function.__name__):
             return metric

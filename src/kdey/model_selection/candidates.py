@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from kdey._support.fingerprint import fingerprint
+from kdey._support.validation import check_positive
 from kdey.bags import Array
 from kdey.labels import training_labels
 from kdey.protocols import BagProtocol, LabelledBags
@@ -101,6 +103,41 @@ class Score:
     fit_time: float = 0.0
     score_time: float = 0.0
     error: str = ""
+
+
+#: The reason why a candidate has no score if the time of the search was over before its turn.
+NOT_TRIED = "not tried: the time limit had passed"
+
+
+class TimeOverError(Exception):
+    """The time of a search is over; raised after a candidate was scored."""
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """The time that a search may take.
+
+    Attributes
+    ----------
+    seconds : float or None
+        None: no limit.
+    start : float
+        Reading of the clock at the start of the search.
+    """
+
+    seconds: float | None = None
+    start: float = 0.0
+
+    @classmethod
+    def from_now(cls, seconds: float | None) -> TimeLimit:
+        """Return a limit that begins now; raises ValueError unless it is positive or None."""
+        if seconds is not None:
+            check_positive(seconds, "time_limit")
+        return cls(seconds, monotonic())
+
+    def passed(self) -> bool:
+        """Return whether the time is over."""
+        return self.seconds is not None and monotonic() - self.start > self.seconds
 
 
 def split_off(

@@ -123,7 +123,7 @@ class GridSearchQ(BaseSearch):
         more) lies on its edge, each time by half as many values; otherwise the search warns.
     max_extensions : int
         Largest number of extensions, after which the search warns.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
+    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
         See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
 
     Examples
@@ -161,6 +161,7 @@ class GridSearchQ(BaseSearch):
         log: str | os.PathLike[str] | None = None,
         cache: StageCache | None = None,
         n_jobs: int | None = None,
+        time_limit: float | None = None,
         verbose: bool | Literal["auto"] = "auto",
     ) -> None:
         self.quantifier = quantifier
@@ -176,6 +177,7 @@ class GridSearchQ(BaseSearch):
         self.log = log
         self.cache = cache
         self.n_jobs = n_jobs
+        self.time_limit = time_limit
         self.verbose = verbose
 
     def _settings(self) -> list[dict[str, Any]]:
@@ -232,7 +234,7 @@ class RandomSearchQ(BaseSearch):
         scikit-learn's ``RandomizedSearchCV``.
     n_iter : int
         Number of settings, which are drawn with ``random_state``.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
+    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
         See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
     """  # noqa: E501
 
@@ -251,6 +253,7 @@ class RandomSearchQ(BaseSearch):
         log: str | os.PathLike[str] | None = None,
         cache: StageCache | None = None,
         n_jobs: int | None = None,
+        time_limit: float | None = None,
         verbose: bool | Literal["auto"] = "auto",
     ) -> None:
         self.quantifier = quantifier
@@ -265,6 +268,7 @@ class RandomSearchQ(BaseSearch):
         self.log = log
         self.cache = cache
         self.n_jobs = n_jobs
+        self.time_limit = time_limit
         self.verbose = verbose
 
     def _settings(self) -> list[dict[str, Any]]:

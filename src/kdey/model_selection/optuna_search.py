@@ -31,7 +31,7 @@ class OptunaSearchQ(BaseSearch):
         over the distances; smaller batches let the sampler learn from more trials.
     sampler : Optuna sampler, optional
         Default: ``TPESampler(seed=random_state)``.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, verbose
+    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
         See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
 
     Attributes
@@ -57,6 +57,7 @@ class OptunaSearchQ(BaseSearch):
         log: str | os.PathLike[str] | None = None,
         cache: StageCache | None = None,
         n_jobs: int | None = None,
+        time_limit: float | None = None,
         verbose: bool | Literal["auto"] = "auto",
     ) -> None:
         self.quantifier = quantifier
@@ -73,6 +74,7 @@ class OptunaSearchQ(BaseSearch):
         self.log = log
         self.cache = cache
         self.n_jobs = n_jobs
+        self.time_limit = time_limit
         self.verbose = verbose
 
     def _settings(self) -> list[dict[str, Any]]:

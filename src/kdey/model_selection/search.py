@@ -26,8 +26,11 @@ from kdey._support.validation import check_weights
 from kdey.bags import Array
 from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model_selection.candidates import (
+    NOT_TRIED,
     Candidate,
     Score,
+    TimeLimit,
+    TimeOverError,
     Training,
     Validation,
     joined,
@@ -75,6 +78,10 @@ class BaseSearch(BaseQuantifier):
         Can be shared by several searches over the same data.
     n_jobs : int, optional
         Number of classifier fits that run at the same time, and of native threads.
+    time_limit : float, optional
+        Seconds after which no further candidate is tried: the best of those tried so far is taken,
+        with a warning, and the others have the reason in the results. At least one candidate is
+        tried, and the final fit is not counted. With a ``log``, the same search goes on from there.
     verbose : bool or "auto"
         Whether to show progress.
 
@@ -105,6 +112,7 @@ class BaseSearch(BaseQuantifier):
     log: str | os.PathLike[str] | None
     cache: StageCache | None
     n_jobs: int | None
+    time_limit: float | None
     verbose: bool | Literal["auto"]
     best_estimator_: Any
 
@@ -154,6 +162,7 @@ class BaseSearch(BaseQuantifier):
             If some candidates failed.
         """
         check_is_quantifier(self.quantifier)
+        limit = TimeLimit.from_now(self.time_limit)
         metrics = self._metrics()
         first = make_candidates(self.quantifier, self._settings())
         self._check_training_points(X)
@@ -165,7 +174,7 @@ class BaseSearch(BaseQuantifier):
         cache = StageCache(self._private_stages()) if self.cache is None else self.cache
         raising = isinstance(self.error_score, str)
         scoring = Scoring(training, validation, tuple(metrics), cache, self.n_jobs, raising)
-        self._search(first, scoring)
+        self._search(first, scoring, limit)
         if self.refit:
             self._refit(scoring, everything)
         return self
@@ -217,16 +226,18 @@ class BaseSearch(BaseQuantifier):
         labelled = protocol.bags(y_val, self.classes_)  # type: ignore[arg-type]
         return whole, Validation.of(X_val, labelled), joined(whole, X_val, y_val)
 
-    def _search(self, first: list[Candidate], scoring: Scoring) -> None:
-        """Score candidates until there are no more, and store the results."""
+    def _search(self, first: list[Candidate], scoring: Scoring, limit: TimeLimit) -> None:
+        """Score candidates until there are no more or the time is over; store the results."""
         settings = [dict(candidate.params) for candidate in first]
         scores: dict[int, Score] = {}
         with self._open_log(first, scoring) as log:
             candidates = first
             while candidates:
-                self._run(candidates, scoring, log, scores)
+                is_over = self._run(candidates, scoring, log, scores, limit)
                 ordered = [scores[number] for number in range(len(settings))]
                 best = best_number(ordered, self._deciding_metric, self.error_score)
+                if is_over:
+                    break
                 more = self._more(settings, ordered, best)
                 candidates = make_candidates(self.quantifier, more, first=len(settings))
                 settings += more
@@ -238,8 +249,12 @@ class BaseSearch(BaseQuantifier):
         scoring: Scoring,
         log: SearchLog | None,
         scores: dict[int, Score],
-    ) -> None:
-        """Score candidates that are not in the log, and add all scores to ``scores``."""
+        limit: TimeLimit,
+    ) -> bool:
+        """Score candidates that are not in the log, and add all scores to ``scores``.
+
+        Returns whether the time was over; candidates that were not tried have a score that says so.
+        """
         known = {} if log is None else log.scores
         done = {candidate.key for candidate in candidates if candidate.key in known}
         with progress(len(candidates), "candidates", self.verbose) as shown:
@@ -249,12 +264,22 @@ class BaseSearch(BaseQuantifier):
                     log.append(candidate.key, score)
                 scores[candidate.number] = score
                 shown.advance()
+                if limit.passed():
+                    raise TimeOverError
 
             for candidate in candidates:
                 if candidate.key in done:
                     scores[candidate.number] = known[candidate.key]
                     shown.advance()
-            scoring.run(candidates, done, record)
+            try:
+                scoring.run(candidates, done, record)
+            except TimeOverError:
+                unknown = {metric.name: float("nan") for metric in scoring.metrics}
+                for candidate in candidates:
+                    missing = Score(unknown, unknown, error=NOT_TRIED)
+                    scores.setdefault(candidate.number, missing)
+                return True
+        return False
 
     def _open_log(self, first: list[Candidate], scoring: Scoring) -> Any:
         if self.log is None:
@@ -280,7 +305,15 @@ class BaseSearch(BaseQuantifier):
         self, settings: list[dict[str, Any]], scores: list[Score], best: int
     ) -> None:
         """Set the attributes that scikit-learn's searches have, and warn of failures."""
-        failed = [score.error for score in scores if score.error]
+        failed = [score.error for score in scores if score.error and score.error != NOT_TRIED]
+        n_skipped = sum(score.error == NOT_TRIED for score in scores)
+        if n_skipped:
+            warnings.warn(
+                f"time_limit={self.time_limit:g} s was over before {n_skipped} of {len(scores)} "
+                "candidates were tried; the best of the others is used",
+                UserWarning,
+                stacklevel=4,
+            )
         if failed:
             warnings.warn(
                 f"{len(failed)} of {len(scores)} candidates failed, the first with: {failed[0]}. "

@@ -30,8 +30,8 @@ PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 #: Rooms of the package whose classes a model file may name. Of the problems these are only the
 #: divergences: making another problem from a few zeros can fill the memory.
 _ROOMS = (
-    *("bags", "calibration", "kernels", "matching", "posteriors", "problems.separable"),
-    *("quantifiers", "rows", "tables", "tuning"),
+    *("bags", "calibration", "decisions", "kernels", "matching", "posteriors"),
+    *("problems.separable", "quantifiers", "rows", "tables", "tuning"),
 )
 
 

@@ -11,6 +11,7 @@ from kdey.problems.histograms import CdfDistance, HistogramCauchySchwarz, MeanHe
 from kdey.problems.interface import Problem
 from kdey.problems.least_squares import LeastSquares, QuadraticMatch
 from kdey.problems.mixture import MixtureLikelihood
+from kdey.problems.penalised import PenalisedProblem
 from kdey.problems.separable import GENERATORS, Generator
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "LeastSquares",
     "MeanHellinger",
     "MixtureLikelihood",
+    "PenalisedProblem",
     "Problem",
     "QuadraticMatch",
 ]

@@ -1,10 +1,11 @@
 """Protocols that draw bags at random: with artificial prevalences, or with the natural one.
 
-*Artificial* (APP, GridAPP, DirichletProtocol): the protocol chooses the prevalence of each bag. It
-becomes integer class counts by largest remainders (:func:`kdey.protocols.draw.round_counts`), and
-the prevalence recorded as true is the realised one, counts / bag size. Instances of a class are
-drawn uniformly. ``replace="auto"`` draws a class without replacement in every bag for which it has
-enough instances, and with replacement otherwise; True and False apply to all classes and bags.
+*Artificial* (APP, GridAPP, DirichletProtocol, AtPrevalences, SmoothAPP): the protocol chooses the
+prevalence of each bag. It becomes integer class counts by largest remainders
+(:func:`kdey.protocols.draw.round_counts`), and the prevalence recorded as true is the realised one,
+counts / bag size. Instances of a class are drawn uniformly. ``replace="auto"`` draws a class
+without replacement in every bag for which it has enough instances, and with replacement otherwise;
+True and False apply to all classes and bags.
 
 *Natural* (NPP): instances are drawn uniformly from the whole pool.
 
@@ -18,12 +19,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey._support.validation import check_count
+from kdey._support.validation import check_count, check_share
 from kdey.labels import encode_labels
 from kdey.protocols.draw import (
     LabelledBags,
@@ -36,7 +37,7 @@ from kdey.protocols.draw import (
     realised_prevalences,
     round_counts,
 )
-from kdey.simplex import Array, sample_uniform
+from kdey.simplex import Array, check_posteriors, sample_smooth, sample_uniform
 
 #: Takes the number of classes, the number of the bag and its generator, and returns a prevalence of
 #: shape (k,).
@@ -199,12 +200,124 @@ class GridAPP:
         return _draw(self, self.repeats * len(grid), choose, y, classes)
 
 
+@dataclass(frozen=True)
+class AtPrevalences:
+    """Bags at prevalences that you name.
+
+    Parameters
+    ----------
+    prevalences : array-like of shape (n, k) or (k,)
+        Wanted prevalences, columns in the order of the classes. Counts are rounded to the bag
+        size, and the realised prevalences are recorded as true.
+    repeats : int
+        Bags per prevalence; the bags run through all prevalences ``repeats`` times.
+    bag_size, random_state, replace
+        As in :class:`APP`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import AtPrevalences
+    >>> drawn = AtPrevalences([[0.9, 0.1], [0.5, 0.5]], bag_size=100).bags(np.repeat([0, 1], 500))
+    >>> drawn.prevalences
+    array([[0.9, 0.1],
+           [0.5, 0.5]])
+    """
+
+    prevalences: ArrayLike
+    repeats: int = 1
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+
+    def __post_init__(self) -> None:
+        check_count(self.repeats, "repeats")
+        check_draws(1, self.bag_size, self.random_state, self.replace)
+        rows = np.atleast_2d(np.asarray(self.prevalences, dtype=np.float64))
+        checked = check_posteriors(rows, name="prevalences")
+        # Plain numbers, so that protocols can be compared, hashed and printed.
+        object.__setattr__(self, "prevalences", tuple(map(tuple, checked.tolist())))
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+        rows = np.asarray(self.prevalences, dtype=np.float64)
+
+        def choose(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+            if rows.shape[1] != n_classes:
+                raise ValueError(
+                    f"prevalences has {rows.shape[1]} columns, but there are {n_classes} classes"
+                )
+            return np.asarray(rows[bag % len(rows)])
+
+        return _draw(self, self.repeats * len(rows), choose, y, classes)
+
+
+@dataclass(frozen=True)
+class SmoothAPP:
+    """Artificial prevalences for ordered classes: the smoothest part of the simplex.
+
+    Prevalences are uniform among those whose squared second differences have a small sum (APP-OQ
+    of Bunse et al., 2022; :func:`kdey.simplex.sample_smooth`): neighbouring classes of an ordered
+    scale rarely differ as wildly as :class:`APP` draws them.
+
+    Parameters
+    ----------
+    n_bags, bag_size, random_state, replace
+        As in :class:`APP`.
+    smoothest : float
+        Share of the simplex that prevalences are drawn from, in (0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import SmoothAPP
+    >>> drawn = SmoothAPP(n_bags=200, bag_size=100).bags(np.repeat([1, 2, 3, 4, 5], 100))
+    >>> bool(np.abs(np.diff(drawn.prevalences, n=2)).max() < 0.6)
+    True
+    """
+
+    n_bags: int = 1000
+    bag_size: int = 500
+    random_state: int = 0
+    replace: Replace = "auto"
+    smoothest: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_draws(self.n_bags, self.bag_size, self.random_state, self.replace)
+        if self.smoothest != 1.0:
+            check_share(self.smoothest, "smoothest")
+
+    def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
+        """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
+
+        def choose(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
+            return np.asarray(sample_smooth(n_classes, 1, rng, self.smoothest)[0])
+
+        return _draw(self, self.n_bags, choose, y, classes)
+
+
 def _uniform(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
     return np.asarray(sample_uniform(n_classes, 1, rng)[0], dtype=np.float64)
 
 
+class _Artificial(Protocol):
+    """What the drawing of bags at chosen prevalences asks of a protocol."""
+
+    @property
+    def bag_size(self) -> int:
+        """Number of instances of each bag."""
+
+    @property
+    def random_state(self) -> int:
+        """Seed."""
+
+    @property
+    def replace(self) -> Replace:
+        """Whether an instance may occur more than once in a bag."""
+
+
 def _draw(
-    protocol: APP | DirichletProtocol | GridAPP,
+    protocol: _Artificial,
     n_bags: int,
     choose: Chooser,
     y: ArrayLike,

@@ -1,20 +1,26 @@
-"""Adjusted counting: ACC and PACC invert the misclassification rates of the classifier."""
+"""Adjusted counting: ACC, PACC, Friedman and RLLS invert rates of the classifier's answers."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdey._support.validation import check_choice
 from kdey.bags import Array
 from kdey.class_columns import in_class_order
 from kdey.masks import refuse_masked
-from kdey.matching import MatchMeans
+from kdey.matching import MatchMeans, Penalised
 from kdey.problems.least_squares import LeastSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.rows.posterior import PosteriorMap, PosteriorRows
+from kdey.quantifiers.decisions import DecisionsMixin
+from kdey.rows.interface import RowSpec
+from kdey.rows.penalised import PenalisedRows, RatioShrinkage
+from kdey.rows.posterior import FriedmanRows, PosteriorMap, PosteriorRows
 from kdey.simplex import check_posteriors
+from kdey.tuning.search import TuningPlan
+from kdey.tuning.strength import AutomaticStrength
 
 
 class _Adjusting(AggregativeQuantifier):
@@ -93,14 +99,15 @@ class _Adjusting(AggregativeQuantifier):
         return prevalence if shares.ndim == 2 else np.asarray(prevalence[0])
 
 
-class ACC(_Adjusting):
+class ACC(DecisionsMixin, _Adjusting):
     r"""Adjusted classify and count (Forman, 2008; BBSE-hard of Lipton et al., 2018).
 
     .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
 
     with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
     decisions for class i among training instances of class j. Parameters are those of
-    :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; a classifier needs ``predict``
+    only. ``fit_decisions`` takes labels that were decided elsewhere.
 
     Examples
     --------
@@ -155,3 +162,103 @@ class PACC(_Adjusting):
     """
 
     _crisp = False
+
+
+class Friedman(AggregativeQuantifier):
+    """Friedman's method: counts posteriors that reach the training prevalence (FM).
+
+    As :class:`ACC`, with k indicators per instance, whether the posterior of class i is at least
+    the training prevalence of class i, in the place of one decision: for two classes the
+    threshold at which the variance is smallest under no shift (Friedman, 2014). Parameters are
+    those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import Friedman
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Friedman().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def row_spec(self) -> FriedmanRows:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        return FriedmanRows()
+
+    def matching(self) -> MatchMeans:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return MatchMeans()
+
+
+class RLLS(AggregativeQuantifier):
+    r"""Regularised learning under label shift (Azizzadenesheli et al., 2019).
+
+    .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
+              + \tfrac{\tau}{2} \sum_i (\alpha_i / \pi_i - 1)^2
+
+    :class:`ACC` or :class:`PACC` with the ratios to the training prevalence :math:`\pi` pulled
+    towards one, which helps if few labels leave M uncertain. The paper penalises by norms that are
+    not squared; the squares have the same purpose, and a certified solution on the simplex.
+
+    Parameters
+    ----------
+    strength : float, "finite-sample" or "auto"
+        :math:`\tau`: a number, the paper's rule for the number of training instances
+        (:class:`~kdey.rows.penalised.RatioShrinkage`), or chosen at ``fit`` by the error on
+        held-out bags; ``tuning_`` then holds what was tried.
+    crisp : bool
+        Whether rows are decisions, as in the paper, instead of posteriors.
+    tune_for, tune_bag_size
+        The error that an automatic choice minimises and the expected size of bags.
+    classifier, cv, random_state, n_jobs
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import RLLS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = RLLS().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        strength: float | str = "finite-sample",
+        crisp: bool = False,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+        self.strength = strength
+        self.crisp = crisp
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
+
+    @property
+    def draws_at_fit(self) -> bool:  # type: ignore[override]
+        """Whether fitting draws random numbers for more than the folds."""
+        return isinstance(self.strength, str) and self.strength == "auto"
+
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+        rows = PosteriorRows(crisp=bool(self.crisp), adjusted=True)
+        if not isinstance(self.strength, str):
+            return PenalisedRows(rows, RatioShrinkage(self.strength))
+        if check_choice(self.strength, "strength", ["finite-sample", "auto"]) == "auto":
+            return AutomaticStrength(rows, RatioShrinkage, self.matching(), plan)
+        return PenalisedRows(rows, RatioShrinkage())
+
+    def matching(self) -> Penalised:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return Penalised(MatchMeans())

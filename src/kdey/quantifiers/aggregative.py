@@ -32,6 +32,7 @@ from kdey._support.threads import thread_count
 from kdey._support.validation import check_weights
 from kdey.bags import Array, Bags, BagsLike
 from kdey.class_columns import in_class_order
+from kdey.decisions import adapt_classifier
 from kdey.gpu import device_solver
 from kdey.intervals import Estimates, FittedModel, IntervalOptions, estimate_points
 from kdey.masks import refuse_masked
@@ -194,7 +195,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     ----------
     classifier : scikit-learn classifier, optional
         Any classifier with ``predict_proba``; it is cloned, and a ``FrozenEstimator`` is used
-        without fitting. Default: ``LogisticRegression(max_iter=1000)``.
+        without fitting. Default: ``LogisticRegression(max_iter=1000)``. Without ``predict_proba``,
+        methods that count decisions use ``predict``, and methods that learn templates use
+        ``decision_function``, assuming that the scores of a class are distributed in a bag as in
+        training (:mod:`kdey.decisions`).
     cv : int, splitter, iterable of splits or float
         How the training posteriors are made: cross-validation, or a held-out fraction; see
         :func:`kdey.posteriors.training_posteriors`.
@@ -279,13 +283,15 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     def _classifier_stage(self) -> ClassifierStage:
         cv = self.cv if self.needs_posteriors else None
-        return ClassifierStage(self.inner_estimator(), cv, self.random_state)
+        classifier = adapt_classifier(self.inner_estimator(), self.row_spec().needs)
+        return ClassifierStage(classifier, cv, self.random_state)
 
     def _settled_classifier(self, X: Any) -> tuple[Any, Any]:
         """Return the unfitted classifier and its instances; the schema of a table is settled."""
         from kdey.tables.features import settle_schema  # slow to import
 
-        return settle_schema(self.inner_estimator(), X)
+        classifier, X = settle_schema(self.inner_estimator(), X)
+        return adapt_classifier(classifier, self.row_spec().needs), X
 
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training

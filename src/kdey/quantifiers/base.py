@@ -117,6 +117,8 @@ class BaseQuantifier(BaseEstimator):
 
     #: Largest number of classes that the method handles; 2 for binary methods.
     max_classes: int | None = None
+    #: Whether the order of the classes matters to the method.
+    orders_classes: bool = False
     #: Whether fitting draws random numbers for more than the folds (points, training bags).
     draws_at_fit: bool = False
     # Defaults of parameters that some methods do not have.

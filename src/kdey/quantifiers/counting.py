@@ -13,6 +13,7 @@ from kdey._support.validation import check_weights
 from kdey.matching import Mean, exact_solution
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, unfitted_on_failure
+from kdey.quantifiers.decisions import DecisionsMixin
 from kdey.rows.posterior import PosteriorRows
 
 
@@ -43,11 +44,12 @@ class _Counting(AggregativeQuantifier):
         return Mean()
 
 
-class CC(_Counting):
+class CC(DecisionsMixin, _Counting):
     """Classify and count: the share of instances that the classifier assigns to each class.
 
     Biased under label shift; the baseline that every other method corrects (Forman, 2008).
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; a
+    classifier needs ``predict`` only. ``fit_decisions`` takes labels that were decided elsewhere.
 
     Examples
     --------

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Bags
+from kdey.decisions import ClassifierOutput, strictest
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, Indices, RowMap, Rows, RowSpec
 from kdey.rows.references import ClassReferences
@@ -110,6 +111,11 @@ class CommitteeSpec(RowSpec):
         """The members' specs."""
         return self.parts
 
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What the most demanding member needs of a classifier."""
+        return strictest(part.needs for part in self.parts)
+
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> CommitteeMap:
         """Return the map with every member fitted."""
         maps = tuple(part.fit(training, n_classes, n_threads) for part in self.parts)
@@ -134,6 +140,11 @@ class StackedSpec(RowSpec):
     def members(self) -> tuple[RowSpec, ...]:
         """The parts' specs."""
         return self.parts
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What the most demanding member needs of a classifier."""
+        return strictest(part.needs for part in self.parts)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> StackedMap:
         """Return the map with every part fitted."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Bags
+from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
 
 if TYPE_CHECKING:
@@ -36,6 +37,25 @@ DensityReplicator: TypeAlias = Callable[[Array], Array]
 _PAIRS_PER_ROW = 200
 #: Numbers in memory at a time for the rows of one family.
 _CHUNK = 1 << 25
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """Cumulative distributions on a line, of classes and of bags.
+
+    Attributes
+    ----------
+    steps : array of shape (t,)
+        Length of the interval on which each column is constant.
+    classes : array of shape (t, k)
+        Share of each training class at or below the start of the interval.
+    bags : array of shape (n_bags, t)
+        The same of each bag.
+    """
+
+    steps: Array
+    classes: Array
+    bags: Array
 
 
 class Rows:
@@ -60,6 +80,10 @@ class Rows:
     def log_self(self, bags: Bags, n_threads: int = 1) -> Array:
         """Return the log mean kernel between the instances of each bag, shape (n_bags,)."""
         raise NotImplementedError(f"{type(self).__name__} has no kernel between instances")
+
+    def distributions(self, bags: Bags) -> Distributions:
+        """Return the cumulative distributions of classes and bags, if rows are single numbers."""
+        raise NotImplementedError(f"{type(self).__name__} has no cumulative distribution")
 
     def each(self) -> Array:
         """Return the row of every instance, shape (m, r)."""
@@ -109,6 +133,22 @@ class DrawnPoints:
 
     points: NDArray[np.floating]
     log_reference: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    r"""A quadratic penalty on prevalences, :math:`\tfrac12 \| L \alpha - c \|^2`.
+
+    Attributes
+    ----------
+    matrix : array of shape (p, k)
+        L.
+    centre : array of shape (p,)
+        c.
+    """
+
+    matrix: Array
+    centre: Array
 
 
 class RowMap:
@@ -184,6 +224,10 @@ class RowMap:
         """Return the points if rows are kernel values at drawn points, otherwise None."""
         return None
 
+    def penalty(self) -> Penalty | None:
+        """Return the penalty on prevalences that a penalised matching adds; None for none."""
+        return None
+
     def n_pairs(self, n_points: int) -> float:
         """Return the approximate cost of the rows of ``n_points`` instances, in kernel values."""
         return float(n_points) * _PAIRS_PER_ROW
@@ -253,6 +297,15 @@ class RowSpec:
         in ``kdey.tuning``.
         """
         return None, self
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What a classifier must give: decisions, scores of any kind, or probabilities.
+
+        Templates are learnt from the same numbers that bags have, so that scores are enough unless
+        rows read a number as a probability, or count decisions only.
+        """
+        return "scores"
 
     @property
     def family(self) -> Hashable | None:

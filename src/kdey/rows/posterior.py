@@ -1,6 +1,7 @@
 """Rows made of the posteriors themselves.
 
-:class:`PosteriorMap` has the rows of CC, PCC, ACC and PACC, :class:`RatioMap` those of EMQ.
+:class:`PosteriorMap` has the rows of CC, PCC, ACC and PACC, :class:`FriedmanMap` those of
+Friedman's method, :class:`RatioMap` those of EMQ.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.calibration import make_calibrator
+from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import (
     Array,
@@ -23,6 +25,9 @@ from kdey.rows.interface import (
     no_templates,
 )
 
+#: Relative error by which a number in single precision may have been rounded down.
+_ROUNDING = 2.0**-22
+
 
 @dataclass(frozen=True)
 class PosteriorRows(RowSpec):
@@ -30,6 +35,13 @@ class PosteriorRows(RowSpec):
 
     crisp: bool
     adjusted: bool
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """Decisions if they are counted, scores if templates are learnt, or probabilities."""
+        if self.crisp:
+            return "decisions"
+        return "scores" if self.adjusted else "probabilities"
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PosteriorMap:
         """Return the map, with class means of the training rows as templates if ``adjusted``."""
@@ -76,6 +88,41 @@ class PosteriorMap(RowMap):
 
 
 @dataclass(frozen=True)
+class FriedmanRows(RowSpec):
+    """Spec of :class:`FriedmanMap`; it has no parameters."""
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> FriedmanMap:
+        """Return the map, with class means of the training rows as templates."""
+        mass = np.bincount(training.labels, weights=training.weights, minlength=n_classes)
+        untrained = FriedmanMap(np.empty((0, n_classes)), mass / mass.sum())
+        rows = untrained(training.required()).array
+        templates = class_means(rows, training.labels, n_classes, training.weights)
+        return FriedmanMap(templates, untrained.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class FriedmanMap(RowMap):
+    """Row of an instance: whether each posterior reaches the training prevalence, and a one.
+
+    The one says that prevalences sum to one, which the least squares on the simplex know anyway,
+    and limits would not. ``templates`` has shape (k + 1, k).
+    """
+
+    templates: Array
+    prior: Array
+
+    def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
+        """Return the rows of posteriors of shape (m, k)."""
+        # A posterior that equals the prevalence reaches it in single precision, too.
+        reached = np.asarray(points, dtype=np.float64) >= self.prior * (1.0 - _ROUNDING)
+        return ArrayRows(np.hstack([reached, np.ones((len(reached), 1))]).astype(np.float64))
+
+    def influence_features(self, points: NDArray[Any]) -> Array | None:
+        """Return the indicators, whose class means the method inverts, shape (m, k)."""
+        return self(points).array[:, :-1]
+
+
+@dataclass(frozen=True)
 class RatioRows(RowSpec):
     """Spec of :class:`RatioMap`.
 
@@ -84,6 +131,11 @@ class RatioRows(RowSpec):
     """
 
     calibration: Any = None
+
+    @property
+    def needs(self) -> ClassifierOutput:
+        """Probabilities, which a calibration makes of scores."""
+        return "probabilities" if self.calibration is None else "scores"
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RatioMap:
         """Return the map, with its calibrator fitted on the training posteriors."""

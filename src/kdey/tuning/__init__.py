@@ -2,8 +2,9 @@
 
 ``hold_outs`` divides the training posteriors into parts and draws tuning bags from each; ``search``
 evaluates settings on them, with templates from the other parts, and walks a lattice of values from
-coarse to fine; ``kernel``, ``bins`` and ``choice`` are the row specs that choose; ``result`` has
-the record of what was tried and chosen. ``docs/automatic.md`` describes the criterion.
+coarse to fine; ``kernel``, ``bins``, ``strength`` and ``choice`` are the row specs that choose;
+``result`` has the record of what was tried and chosen. ``docs/automatic.md`` describes the
+criterion.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from kdey.tuning.choice import AutomaticChoice
 from kdey.tuning.kernel import AutomaticKernel
 from kdey.tuning.result import Tuning, TuningWarning
 from kdey.tuning.search import TuningPlan
+from kdey.tuning.strength import AutomaticStrength
 
 __all__ = [
     "AutomaticBins",
     "AutomaticChoice",
     "AutomaticKernel",
+    "AutomaticStrength",
     "Tuning",
     "TuningPlan",
     "TuningWarning",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kdey.decisions import ClassifierOutput, strictest
 from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap, RowSpec
@@ -44,6 +45,11 @@ class AutomaticChoice(RowSpec):
         if not self.candidates:
             raise ValueError(f"{self.parameter}: at least one candidate is needed")
 
+    @property
+    def needs(self) -> ClassifierOutput:
+        """What the most demanding candidate needs of a classifier."""
+        return strictest(spec.needs for spec in self.candidates.values())
+
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose a candidate, and return its fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
@@ -54,7 +60,10 @@ class AutomaticChoice(RowSpec):
         """Return the record of the choice, and the row spec that was chosen."""
         plan, seed = self.plan, self.plan.seed()
         values, specs = list(self.candidates), list(self.candidates.values())
-        hold_outs = make_hold_outs(training, n_classes, plan.bag_size, seed, specs[0].tuning_effort)
+        effort = specs[0].tuning_effort
+        hold_outs = make_hold_outs(
+            training, n_classes, plan.bag_size, seed, effort, smoothest=plan.smoothest
+        )
         if not hold_outs:
             return self._fall_back(seed), specs[0]
         scorer = Scorer(hold_outs, self.matching, plan.metric, plan.bag_size, n_threads)

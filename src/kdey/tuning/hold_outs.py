@@ -22,7 +22,7 @@ from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
 from kdey.protocols import round_counts
 from kdey.rows.interface import TuningEffort
-from kdey.simplex import sample_uniform
+from kdey.simplex import sample_smooth
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -62,7 +62,13 @@ class HoldOut:
 
 
 def make_hold_outs(
-    training: TrainingPosteriors, n_classes: int, bag_size: int, seed: int, effort: TuningEffort
+    training: TrainingPosteriors,
+    n_classes: int,
+    bag_size: int,
+    seed: int,
+    effort: TuningEffort,
+    *,
+    smoothest: float = 1.0,
 ) -> list[HoldOut]:
     """Return the hold-outs on which settings are evaluated; empty if no part can be held out.
 
@@ -79,6 +85,8 @@ def make_hold_outs(
     seed : int
     effort : TuningEffort
         Upper bounds on the number of bags and of training rows.
+    smoothest : float
+        Share of the simplex that prevalences are drawn from, the smoothest part of it.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(N_PARTS,)))
     rows = make_parts(training, rng)
@@ -93,12 +101,17 @@ def make_hold_outs(
         is_tested = rows.part == part
         pool = _subsample(rows, np.flatnonzero(is_tested), _POOL_ROWS // len(tested), rng)
         rest = _subsample(rows, np.flatnonzero(~is_tested), effort.rows, rng)
-        hold_outs.append(_hold_out(pool, rest, bag_size, n_bags, rng))
+        hold_outs.append(_hold_out(pool, rest, bag_size, n_bags, rng, smoothest))
     return [hold_out for hold_out in hold_outs if hold_out is not None]
 
 
 def _hold_out(
-    pool: Parts, rest: Parts, bag_size: int, n_bags: int, rng: np.random.Generator
+    pool: Parts,
+    rest: Parts,
+    bag_size: int,
+    n_bags: int,
+    rng: np.random.Generator,
+    smoothest: float,
 ) -> HoldOut | None:
     """Draw the bags; None if fewer than two classes are in both the pool and the rest."""
     present = np.unique(rest.labels)
@@ -107,7 +120,7 @@ def _hold_out(
     if len(testable) < 2:
         return None
     counts = np.zeros((n_bags, len(present)), dtype=np.int64)
-    prevalences = sample_uniform(len(testable), n_bags, rng)
+    prevalences = sample_smooth(len(testable), n_bags, rng, smoothest)
     counts[:, np.searchsorted(present, testable)] = round_counts(prevalences, bag_size)
     bags = _draw(np.searchsorted(present, pool.labels), pool.weights, counts, rng)
     codes = np.searchsorted(present, rest.labels).astype(np.int64)

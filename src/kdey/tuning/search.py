@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kdey._support.validation import check_count
+from kdey._support.validation import check_count, check_share
 from kdey._support.warnings import muted
 from kdey.matching import AnyMatching
 from kdey.metrics import Metric, get_metric
@@ -41,13 +41,19 @@ class TuningPlan:
         Expected size of bags.
     random_state : int, RandomState or None
         Seed of parts and bags. None means the seed 0, so that equal data give equal choices.
+    smoothest : float
+        Share of the simplex, its smoothest part, from which prevalences are drawn; for ordered
+        classes (:func:`kdey.simplex.sample_smooth`). One is the whole simplex.
     """
 
     tune_for: Any = "ae"
     bag_size: int = 500
     random_state: Any = None
+    smoothest: float = 1.0
 
     def __post_init__(self) -> None:
+        if self.smoothest != 1.0:
+            check_share(self.smoothest, "tune_smoothest")
         try:
             get_metric(self.tune_for)
         except ValueError as error:

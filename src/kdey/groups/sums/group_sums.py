@@ -71,6 +71,11 @@ def summable_stages(quantifier: FittedQuantifier) -> FittedModel:
             "with rows and a matching (KDEyML, EMQ, DIR, ACC, PACC, CC, PCC, DM, HDy, ...), or "
             "estimate in memory"
         )
+    if model.matching.bag_summary == "rows" and model.matching.member.likelihood is None:
+        raise ValueError(
+            f"{type(quantifier).__name__} needs all instances of a group at once, which sums over "
+            "its parts do not keep: estimate in memory, or use a method on means or a likelihood"
+        )
     return model
 
 

@@ -1,0 +1,147 @@
+"""Composition of a method from its parts: rows and a matching, by one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdey._support.validation import check_choice
+from kdey.matching import AnyMatching, Matching
+from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
+from kdey.rows.interface import RowSpec
+
+
+def compose(
+    rows: RowSpec,
+    matching: AnyMatching,
+    classifier: Any = None,
+    *,
+    on: str = "posteriors",
+    cv: Any = 5,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> RowQuantifier:
+    """Return the method that turns instances into ``rows`` and solves them by ``matching``.
+
+    It is an estimator as all others are: limits, groups, evaluation, search and model files work.
+    ``docs/composing.md`` has examples.
+
+    Parameters
+    ----------
+    rows : RowSpec
+        What an instance and a class contribute (``kdey.rows``). A spec that chooses a parameter,
+        such as :class:`~kdey.tuning.AutomaticChoice`, does so at ``fit``.
+    matching : Matching
+        The problem made of them, and its solver (``kdey.matching``).
+    classifier : scikit-learn classifier, optional
+        Default: ``LogisticRegression(max_iter=1000)``. Not allowed on features.
+    on : {"posteriors", "features"}
+        What rows are made of.
+    cv, random_state, n_jobs
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    Returns
+    -------
+    Composed or ComposedOnFeatures
+        Unfitted.
+
+    Raises
+    ------
+    TypeError
+        If ``rows`` is no row spec or ``matching`` no matching.
+    ValueError
+        If ``on`` is unknown, or a classifier is given for features.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import compose
+    >>> from kdey.matching import MatchMeans
+    >>> from kdey.rows.histogram import HistogramSpec
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = compose(HistogramSpec(8), MatchMeans()).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+    _check_parts(rows, matching)
+    if check_choice(on, "on", ["posteriors", "features"]) == "posteriors":
+        return Composed(rows, matching, classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+    if classifier is not None:
+        raise ValueError('a method on="features" has no classifier: leave it out')
+    return ComposedOnFeatures(rows, matching, random_state=random_state, n_jobs=n_jobs)
+
+
+class Composed(AggregativeQuantifier):
+    """A method on posteriors made of its parts; see :func:`compose`.
+
+    Parameters
+    ----------
+    rows : RowSpec
+    matched_by : Matching
+    classifier, cv, random_state, n_jobs
+        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    """
+
+    def __init__(
+        self,
+        rows: RowSpec,
+        matched_by: AnyMatching,
+        classifier: Any = None,
+        *,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+        self.rows = rows
+        self.matched_by = matched_by
+
+    def row_spec(self) -> RowSpec:
+        """Return the rows; raises TypeError if they are no row spec."""
+        _check_parts(self.rows, self.matched_by)
+        return self.rows
+
+    def matching(self) -> AnyMatching:
+        """Return the matching."""
+        return self.matched_by
+
+
+class ComposedOnFeatures(FeatureQuantifier):
+    """A method on features made of its parts; see :func:`compose`.
+
+    Parameters
+    ----------
+    rows : RowSpec
+    matched_by : Matching
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads of the native core.
+    """
+
+    def __init__(
+        self,
+        rows: RowSpec,
+        matched_by: AnyMatching,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.rows = rows
+        self.matched_by = matched_by
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def row_spec(self) -> RowSpec:
+        """Return the rows; raises TypeError if they are no row spec."""
+        _check_parts(self.rows, self.matched_by)
+        return self.rows
+
+    def matching(self) -> AnyMatching:
+        """Return the matching."""
+        return self.matched_by
+
+
+def _check_parts(rows: Any, matching: Any) -> None:
+    if not isinstance(rows, RowSpec):
+        raise TypeError(f"rows must be a row spec, such as PosteriorRows(...), got {rows!r:.80}")
+    if not isinstance(matching, Matching):
+        raise TypeError(f"matching must be a matching, such as MatchMeans(), got {matching!r:.80}")

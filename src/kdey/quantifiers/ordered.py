@@ -1,0 +1,136 @@
+"""Ordered classes: any convex method with a penalty on rough prevalences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kdey._support.validation import check_choice
+from kdey.matching import AnyMatching, Penalised
+from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.rows.interface import RowSpec
+from kdey.rows.penalised import PenalisedRows, Smoothness
+from kdey.tuning.search import TuningPlan
+from kdey.tuning.strength import AutomaticStrength
+
+
+class Ordered(AggregativeQuantifier):
+    r"""A method for ordered classes: neighbouring classes have similar prevalences.
+
+    .. math:: \min_{\alpha \in \Delta} f(\alpha)
+              + \tfrac{\tau}{2} \sum_{i=2}^{k-1} (\alpha_{i-1} - 2 \alpha_i + \alpha_{i+1})^2
+
+    with f the objective of ``quantifier``. ``Ordered(ACC())`` and ``Ordered(PACC())`` are the
+    Tikhonov-regularised o-ACC and o-PACC of Bunse et al. (2022); ``Ordered(EMQ())`` and
+    ``Ordered(KDEyML())`` maximise a penalised likelihood. (The o-SLD of that paper smooths every
+    step of EM by a polynomial instead, which minimises no function.) All are convex and certified.
+
+    The order is that of ``classes_``, which are sorted: number the classes if their names do not
+    sort in their order. Two classes have no second difference, and the penalty vanishes.
+
+    Parameters
+    ----------
+    quantifier : AggregativeQuantifier
+        A method with a convex problem: ACC, PACC, EMQ, DIR, KDEyML, KDEyL2, KDEyHD, EDy, DM with an
+        f-divergence.
+    strength : float or "auto"
+        :math:`\tau`. "auto": chosen at ``fit`` by the error on smooth bags from held-out parts of
+        the training posteriors, after a bandwidth that is itself "auto".
+    tune_for : str
+        The error that the automatic choice minimises; the match distance respects the order.
+    tune_bag_size : int
+        Expected size of bags, for the automatic choice.
+    tune_smoothest : float
+        Bags of the automatic choice have prevalences from the smoothest part of the simplex, of
+        this share (:func:`kdey.simplex.sample_smooth`).
+
+    Attributes
+    ----------
+    tuning_ : :class:`~kdey.tuning.Tuning` of the strength, or None if it was a number
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import PACC, Ordered
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Ordered(PACC(), strength=0.001).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2]).round(1)
+    array([0.3, 0.3, 0.3])
+    """
+
+    orders_classes = True
+
+    def __init__(
+        self,
+        quantifier: AggregativeQuantifier,
+        *,
+        strength: float | str = "auto",
+        tune_for: Any = "nmd",
+        tune_bag_size: int = 500,
+        tune_smoothest: float = 0.2,
+    ) -> None:
+        self.quantifier = quantifier
+        self.strength = strength
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
+        self.tune_smoothest = tune_smoothest
+
+    @property
+    def inner(self) -> AggregativeQuantifier:
+        """The quantifier inside; raises TypeError if it has no rows and matching."""
+        if not isinstance(self.quantifier, AggregativeQuantifier):
+            raise TypeError(
+                "quantifier must be a method on posteriors with rows and a matching, such as "
+                f"PACC() or KDEyML(), got {self.quantifier!r:.80}"
+            )
+        return self.quantifier
+
+    @property
+    def cv(self) -> Any:
+        """How the training posteriors are made."""
+        return self.inner.cv
+
+    @property
+    def random_state(self) -> Any:
+        """The seed of the quantifier inside."""
+        return self.inner.random_state
+
+    @property
+    def n_jobs(self) -> int | None:  # type: ignore[override]
+        """Number of classifier fits in parallel, and of threads."""
+        return self.inner.n_jobs
+
+    @property
+    def max_classes(self) -> int | None:  # type: ignore[override]
+        """Largest number of classes that the quantifier inside handles."""
+        return self.inner.max_classes
+
+    @property
+    def needs_posteriors(self) -> bool:
+        """Whether ``fit`` needs training posteriors, which an automatic choice does."""
+        return self._tunes or self.inner.needs_posteriors
+
+    @property
+    def draws_at_fit(self) -> bool:  # type: ignore[override]
+        """Whether fitting draws random numbers for more than the folds."""
+        return self._tunes or self.inner.draws_at_fit
+
+    @property
+    def _tunes(self) -> bool:
+        return isinstance(self.strength, str)
+
+    def inner_estimator(self) -> Any:
+        """Return the unfitted classifier of the quantifier inside."""
+        return self.inner.inner_estimator()
+
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state, self.tune_smoothest)
+        rows = self.inner.row_spec()
+        if isinstance(self.strength, str):
+            check_choice(self.strength, "strength", ["auto"])
+            return AutomaticStrength(rows, Smoothness, self.matching(), plan)
+        return PenalisedRows(rows, Smoothness(self.strength))
+
+    def matching(self) -> AnyMatching:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return self.inner.matching().with_member(Penalised)

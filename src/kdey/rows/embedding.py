@@ -1,0 +1,364 @@
+r"""Embedding rows: mean similarities between an instance and each class, for EDy, EDx and KMM.
+
+A similarity s(x, y) that is positive definite (Gaussian, Laplacian), or a negative distance
+:math:`-d(x, y)`, embeds a distribution as its mean similarity to every point. Two distributions
+differ by the distance of their embeddings: the maximum mean discrepancy, which for a negative
+distance is the energy distance (Sejdinovic et al., 2013).
+
+With :math:`S_i(x)` the mean similarity between x and the training instances of class i,
+:math:`B_{ij}` that between classes i and j, and bars for means over the classes, the row of x and
+the templates are
+
+.. math:: r_i(x) = S_i(x) - \bar S(x) - \bar B_i + \bar{\bar B} + c, \qquad
+          G_{ij} = B_{ij} - \bar B_i - \bar B_j + \bar{\bar B} + c.
+
+These are inner products with the mean of the class embeddings as origin. Moving the origin and
+adding the constant c change no difference of two prevalences, so the minimiser over the simplex is
+that of the literature; but G is positive semidefinite for negative distances too, and rows sum to a
+constant, so that templates are class means of rows from which the prevalence can be recovered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from kdey._support.validation import check_choice, check_count, check_positive
+from kdey.bags import Bags
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import Array, Indices, RowMap, Rows, RowSpec, TuningEffort, class_means
+
+ScipyMetric: TypeAlias = Literal["euclidean", "cityblock", "sqeuclidean"]
+#: Similarities that are negative distances, by scipy's name of the distance.
+DISTANCES: dict[str, ScipyMetric] = {"euclidean": "euclidean", "manhattan": "cityblock"}
+#: Kernels with a width, by scipy's name of the distance that they decay with.
+KERNELS: dict[str, ScipyMetric] = {"gaussian": "sqeuclidean", "laplacian": "cityblock"}
+#: Numbers in memory at a time for similarities of instances to references.
+_CHUNK = 1 << 22
+#: Training instances whose pairwise distances give the median rule for the width.
+_MEDIAN_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class EmbeddingRows(RowSpec):
+    """Spec of :class:`EmbeddingMap`.
+
+    Attributes
+    ----------
+    similarity : {"manhattan", "euclidean", "gaussian", "laplacian"}
+        The first two are negative distances.
+    width : float or "median"
+        Width h of a kernel: exp(-d^2 / 2 h^2) for "gaussian" with the Euclidean distance d,
+        exp(-d / h) for "laplacian" with the Manhattan distance. "median": the median distance
+        between training instances. Distances have no width.
+    random_features : int or None
+        Number of random features that approximate a kernel (Rahimi and Recht, 2007), for large
+        training sets; None computes all pairs.
+    standardise : bool
+        Whether columns are divided by their training standard deviation first.
+    seed : int
+        Seed of the random features.
+    multiple : float
+        Factor of the median distance, if the width is "median".
+    """
+
+    similarity: str = "manhattan"
+    width: float | str = "median"
+    random_features: int | None = None
+    standardise: bool = False
+    seed: int = 0
+    multiple: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice(self.similarity, "similarity", [*DISTANCES, *KERNELS])
+        if not (isinstance(self.width, str) and self.width == "median"):
+            check_positive(self.width, "width")
+        if self.random_features is not None:
+            check_count(self.random_features, "random_features", least=2)
+            if self.similarity in DISTANCES:
+                raise ValueError(
+                    f"similarity {self.similarity!r} has no random features; use one of "
+                    f"{', '.join(KERNELS)}, or random_features=None"
+                )
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> EmbeddingMap:
+        """Return the map, with the inner products of the class embeddings as templates."""
+        points, labels, weights = _sorted_by_class(training)
+        scale = np.ones(points.shape[1])
+        if self.standardise:
+            centred = points - np.average(points, axis=0, weights=weights)
+            spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
+            scale = np.where(spread > 0, spread, 1.0)
+        points = np.ascontiguousarray(points / scale)
+        spec = self if self.similarity in DISTANCES else self._with_width(points, weights)
+        embedding: Embedding
+        if self.random_features is None:
+            offsets = np.searchsorted(labels, np.arange(n_classes + 1)).astype(np.int64)
+            embedding = AllPairs(spec, points, offsets, weights)
+        else:
+            embedding = RandomFeatures.fit(spec, points, labels, weights, n_classes)
+        between = class_means(embedding.similarities(points), labels, n_classes, weights)
+        return EmbeddingMap.of(embedding, scale, (between + between.T) / 2.0)
+
+    def times(self, multiple: float) -> EmbeddingRows:
+        """Return the spec whose width is a multiple of the median distance."""
+        return replace(self, width="median", multiple=multiple)
+
+    @property
+    def tuning_effort(self) -> TuningEffort:
+        """Few references, because the cost of the templates is their number squared."""
+        return TuningEffort(bags=100, rows=1_500)
+
+    def _with_width(self, points: Array, weights: Array) -> EmbeddingRows:
+        """Return the spec with a number as width, by the median rule if none is given."""
+        if not isinstance(self.width, str):
+            return self
+        # Evenly spaced rows of data sorted by class: a sample that needs no random numbers.
+        picks = np.unique(np.linspace(0, len(points) - 1, _MEDIAN_ROWS).astype(np.int64))
+        metric: ScipyMetric = (
+            "euclidean" if self.similarity == "gaussian" else KERNELS[self.similarity]
+        )
+        distances = cdist(points[picks], points[picks], metric)
+        products, apart = np.outer(weights[picks], weights[picks]), distances > 0
+        if not apart.any():
+            return replace(self, width=1.0)
+        median = _weighted_median(distances[apart], products[apart])
+        return replace(self, width=self.multiple * median)
+
+
+@dataclass(frozen=True, eq=False)
+class AllPairs:
+    """Similarities to every training instance, sorted by class.
+
+    Attributes
+    ----------
+    spec : EmbeddingRows
+        With a number as width.
+    points : array of shape (n, d)
+    offsets : int64 array of shape (k + 1,)
+        Class i owns ``points[offsets[i]:offsets[i + 1]]``.
+    weights : array of shape (n,)
+    """
+
+    spec: EmbeddingRows
+    points: Array
+    offsets: Indices
+    weights: Array
+
+    @property
+    def mass(self) -> Array:
+        """Total weight of each class, shape (k,)."""
+        return np.asarray(np.add.reduceat(self.weights, self.offsets[:-1]))
+
+    def similarities(self, points: Array) -> Array:
+        """Return the mean similarity of points (m, d) to each class, shape (m, k)."""
+        out = np.empty((len(points), len(self.offsets) - 1))
+        for part in _chunks(len(points), len(self.points)):
+            values = self._pairs(points[part], self.points) * self.weights
+            out[part] = np.add.reduceat(values, self.offsets[:-1], axis=1)
+        return out / self.mass
+
+    def self_similarities(self, points: Array) -> Array:
+        """Return the similarity of each point to itself, shape (m,)."""
+        return np.full(len(points), 0.0 if self.spec.similarity in DISTANCES else 1.0)
+
+    def within(self, points: Array, weights: Array) -> float:
+        """Return the mean similarity between weighted points."""
+        total = 0.0
+        for part in _chunks(len(points), len(points)):
+            total += float(weights[part] @ self._pairs(points[part], points) @ weights)
+        return total / float(weights.sum()) ** 2
+
+    def _pairs(self, a: Array, b: Array) -> Array:
+        name = self.spec.similarity
+        if name in DISTANCES:
+            return np.asarray(-cdist(a, b, DISTANCES[name]))
+        width = float(self.spec.width)
+        divisor = 2.0 * width**2 if name == "gaussian" else width
+        return np.asarray(np.exp(-cdist(a, b, KERNELS[name]) / divisor))
+
+
+@dataclass(frozen=True, eq=False)
+class RandomFeatures:
+    """Random Fourier features z(x) with s(x, y) = E[z(x) . z(y)], and their class means.
+
+    Attributes
+    ----------
+    frequencies : array of shape (d, f)
+        Drawn from the kernel's spectrum: normal for "gaussian", Cauchy for "laplacian".
+    means : array of shape (2 f, k)
+    mass : array of shape (k,)
+        Total training weight of each class.
+    """
+
+    frequencies: Array
+    means: Array
+    mass: Array
+
+    @classmethod
+    def fit(
+        cls, spec: EmbeddingRows, points: Array, labels: Indices, weights: Array, n_classes: int
+    ) -> RandomFeatures:
+        """Return drawn frequencies with the class means of training points (n, d)."""
+        rng = np.random.default_rng(spec.seed)
+        shape = (points.shape[1], max(1, int(spec.random_features or 0) // 2))
+        draw = rng.standard_normal if spec.similarity == "gaussian" else rng.standard_cauchy
+        mass = np.bincount(labels, weights=weights, minlength=n_classes).astype(np.float64)
+        unfitted = cls(draw(shape) / float(spec.width), np.empty((2 * shape[1], 0)), mass)
+        sums = np.zeros((2 * shape[1], n_classes))
+        onehot = np.eye(n_classes)[labels] * weights[:, None]
+        for part in _chunks(len(points), 2 * shape[1]):
+            sums += unfitted._features(points[part]).T @ onehot[part]
+        return replace(unfitted, means=sums / mass)
+
+    def similarities(self, points: Array) -> Array:
+        """Return the mean similarity of points (m, d) to each class, shape (m, k)."""
+        out = np.empty((len(points), self.means.shape[1]))
+        for part in _chunks(len(points), len(self.means)):
+            out[part] = self._features(points[part]) @ self.means
+        return out
+
+    def self_similarities(self, points: Array) -> Array:
+        """Return the similarity of each point to itself, shape (m,): one, as cos^2 + sin^2 is."""
+        return np.ones(len(points))
+
+    def within(self, points: Array, weights: Array) -> float:
+        """Return the mean similarity between weighted points."""
+        mean = np.zeros(len(self.means))
+        for part in _chunks(len(points), len(self.means)):
+            mean += weights[part] @ self._features(points[part])
+        return float(mean @ mean) / float(weights.sum()) ** 2
+
+    def _features(self, points: Array) -> Array:
+        angles = points @ self.frequencies
+        waves = np.hstack([np.cos(angles), np.sin(angles)])
+        return np.asarray(waves / np.sqrt(self.frequencies.shape[1]))
+
+
+Embedding: TypeAlias = AllPairs | RandomFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingMap(RowMap):
+    """Fitted embedding rows; the module docstring has the formulas.
+
+    Attributes
+    ----------
+    templates : array of shape (k, k)
+        G.
+    embedding : AllPairs or RandomFeatures
+    scale : array of shape (d,)
+        Columns of points are divided by it.
+    shift : array of shape (k,)
+        Added to S_i(x) minus its mean over the classes.
+    origin : float
+        The squared length of the origin, minus c: added to similarities within a bag.
+    """
+
+    templates: Array
+    embedding: Embedding
+    scale: Array
+    shift: Array
+    origin: float
+
+    @classmethod
+    def of(cls, embedding: Embedding, scale: Array, between: Array) -> EmbeddingMap:
+        """Return the map for mean similarities ``between`` classes, shape (k, k)."""
+        means, overall = between.mean(axis=0), float(between.mean())
+        gram = between - means[:, None] - means + overall
+        spread = float(np.trace(gram)) / len(gram)
+        level = spread if spread > 0 else 1.0
+        return cls(gram + level, embedding, scale, overall - means + level, overall + level)
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> EmbeddedRows:
+        """Return the rows of points of shape (m, d)."""
+        scaled = np.ascontiguousarray(np.asarray(points, dtype=np.float64) / self.scale)
+        return EmbeddedRows(self, scaled, self.embedding.similarities(scaled))
+
+    def centred(self, similarities: Array) -> Array:
+        """Return the rows for mean similarities to each class, shape (m, k)."""
+        return np.asarray(similarities - similarities.mean(axis=1, keepdims=True) + self.shift)
+
+    def new_rows(
+        self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
+    ) -> NDArray[np.floating]:
+        """Return rows of training instances without their similarity to themselves, (n', k)."""
+        rows = self(training.required()[picks], n_threads)
+        labels, values = training.labels[picks], rows.similarities.copy()
+        w = np.ones(len(picks)) if training.weights is None else training.weights[picks]
+        mass, positions = self.embedding.mass[labels], np.arange(len(picks))
+        rest = mass - w
+        itself = w * self.embedding.self_similarities(rows.points)
+        others = (mass * values[positions, labels] - itself) / np.where(rest > 0, rest, 1.0)
+        values[positions, labels] = np.where(rest > 0, others, values[positions, labels])
+        return self.centred(values)
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedRows(Rows):
+    """Rows of the instances of a pool.
+
+    Attributes
+    ----------
+    row_map : EmbeddingMap
+    points : array of shape (m, d)
+        On the scale of the map.
+    similarities : array of shape (m, k)
+        Mean similarity of each instance to each class.
+    """
+
+    row_map: EmbeddingMap
+    points: Array
+    similarities: Array
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.points)
+
+    def each(self) -> Array:
+        """Return the row of every instance, shape (m, k)."""
+        return self.row_map.centred(self.similarities)
+
+    def mean(self, bags: Bags) -> Array:
+        """Return the mean row of each bag, shape (n_bags, k)."""
+        return bags.mean(self.each())
+
+    def log_self(self, bags: Bags, n_threads: int = 1) -> Array:
+        """Return the log of each bag's squared distance from the origin plus c, (n_bags,)."""
+        means = bags.mean(self.similarities).mean(axis=1)
+        within = [
+            self.row_map.embedding.within(
+                np.ascontiguousarray(self.points[bags[b : b + 1].indices]),
+                bags[b : b + 1].bag_weights(0),
+            )
+            for b in range(len(bags))
+        ]
+        return np.asarray(np.log(np.array(within) - 2.0 * means + self.row_map.origin))
+
+
+def _sorted_by_class(training: TrainingPosteriors) -> tuple[Array, Indices, Array]:
+    """Return points, labels and weights of the instances of positive weight, sorted by class."""
+    n = len(training.labels)
+    weights = np.ones(n) if training.weights is None else training.weights
+    order = np.argsort(training.labels, kind="stable")
+    order = order[weights[order] > 0]
+    points = np.asarray(training.required(), dtype=np.float64)[order]
+    return points, training.labels[order], weights[order]
+
+
+def _chunks(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield slices of rows such that an array of that width stays within a bounded memory."""
+    step = max(1, _CHUNK // max(1, width))
+    for start in range(0, n_rows, step):
+        yield slice(start, start + step)
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    order = np.argsort(values, kind="stable")
+    mass = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(mass, mass[-1] / 2.0)])

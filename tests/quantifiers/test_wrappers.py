@@ -1,0 +1,168 @@
+"""OneVsOne and the selections of Ensemble against loops, and Friedman's rows by hand."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, nnls
+
+import kdey
+
+
+def draw(n: int, seed: int, prevalence: Any = (0.3, 0.4, 0.3)) -> Any:
+    rng = np.random.default_rng(seed)
+    k = len(prevalence)
+    y = np.concatenate([np.arange(k), rng.choice(k, n - k, p=prevalence)])
+    p = rng.dirichlet(np.ones(k), n) + 1.5 * np.eye(k)[y] * rng.random((n, 1))
+    return p / p.sum(axis=1, keepdims=True), y
+
+
+def test_pairs_are_fitted_alone_and_coupled() -> None:
+    (p, y), bag = draw(200, 0), draw(80, 1, (0.6, 0.1, 0.3))[0]
+    q = kdey.OneVsOne(kdey.PACC()).fit_posteriors(p, y)
+    shares = np.zeros((3, 3))
+    for i, j in combinations(range(3), 2):
+        pair = (y == i) | (y == j)
+        both = p[:, [i, j]] / p[:, [i, j]].sum(axis=1, keepdims=True)
+        binary = kdey.PACC().fit_posteriors(both[pair], y[pair] == j)
+        shares[i, j], shares[j, i] = binary.aggregate(
+            bag[:, [i, j]] / bag[:, [i, j]].sum(axis=1, keepdims=True)
+        )
+
+    def objective(a: Any) -> float:
+        return sum(
+            (shares[j, i] * a[i] - shares[i, j] * a[j]) ** 2
+            for i in range(3)
+            for j in range(3)
+            if i != j
+        )
+
+    expected = minimize(
+        objective,
+        np.full(3, 1 / 3),
+        bounds=[(0, 1)] * 3,
+        constraints={"type": "eq", "fun": lambda a: a.sum() - 1},
+        options={"ftol": 1e-16},
+    )
+    np.testing.assert_allclose(q.aggregate(bag), expected.x, atol=1e-5)
+
+
+def test_consistent_pairs_give_the_prevalence_itself() -> None:
+    """If every share is that of one prevalence, the coupling returns it."""
+    truth = np.array([0.5, 0.2, 0.3])
+    q = kdey.OneVsOne(kdey.PACC()).fit_posteriors(*draw(60, 0))
+    parts = [
+        kdey.Solution(
+            np.array([[truth[i], truth[j]]]) / (truth[i] + truth[j]),
+            *(np.zeros(1), np.zeros(1), np.ones(1, np.int64), np.ones(1, np.bool_)),
+        )
+        for i, j in q.pairs_
+    ]
+    np.testing.assert_allclose(q._combine(parts).prevalence[0], truth, atol=1e-8)
+
+
+def test_posteriors_of_zero_for_both_classes_are_halves() -> None:
+    p, y = draw(60, 2)
+    q = kdey.OneVsOne(kdey.PACC()).fit_posteriors(p, y)
+    assert np.isfinite(q.aggregate(np.eye(3))).all()
+
+
+def test_friedman_by_hand() -> None:
+    (p, y), bag = draw(150, 3), draw(70, 4, (0.7, 0.2, 0.1))[0]
+    prior = np.bincount(y) / len(y)
+    rows = (p >= prior).astype(float)
+    M = np.stack([rows[y == i].mean(axis=0) for i in range(3)], axis=1)
+    q = (bag >= prior).mean(axis=0)
+    # A heavy row of ones makes non-negative least squares sum to one.
+    expected = nnls(np.vstack([M, 1e5 * np.ones(3)]), np.append(q, 1e5))[0]
+    fitted = kdey.Friedman().fit_posteriors(p, y)
+    np.testing.assert_allclose(fitted.aggregate(bag), expected, atol=1e-6)
+    estimate = fitted.estimate_posteriors(bag)
+    assert estimate.method == "analytic"
+
+
+@pytest.fixture(scope="module")
+def training() -> Any:
+    return draw(300, 5)
+
+
+def ensemble(selection: str, **options: Any) -> Any:
+    return kdey.Ensemble(kdey.PACC(), n_members=8, selection=selection, random_state=0, **options)
+
+
+def test_accuracy_keeps_the_members_that_do_best_on_the_bags_of_the_others(training: Any) -> None:
+    p, y = training
+    everyone = ensemble("all").fit_posteriors(p, y)
+    draws = ensemble("all")
+    draws.classes_ = np.arange(3)
+    bags = draws._draw(y)
+    errors = [
+        np.mean(
+            [
+                np.abs(
+                    member.aggregate(p[bag]) - np.bincount(y[bag], minlength=3) / len(bag)
+                ).mean()
+                for other, bag in enumerate(bags)
+                if other != number
+            ]
+        )
+        for number, member in enumerate(everyone.quantifiers_)
+    ]
+    q = ensemble("accuracy", n_selected=3).fit_posteriors(p, y)
+    assert q.selected_.tolist() == np.sort(np.argsort(errors)[:3]).tolist()
+    bag = draw(80, 6)[0]
+    votes = [everyone.quantifiers_[i].aggregate(bag) for i in q.selected_]
+    np.testing.assert_allclose(q.aggregate(bag), np.mean(votes, axis=0), atol=1e-9)
+
+
+def test_distribution_keeps_the_members_whose_bags_look_like_the_bag(training: Any) -> None:
+    p, y = training
+    q = ensemble("distribution", n_selected=2).fit_posteriors(p, y)
+    draws = ensemble("all")
+    draws.classes_ = np.arange(3)
+    bag = draw(90, 7, (0.1, 0.1, 0.8))[0]
+
+    def histograms(P: Any) -> Any:
+        return np.array(
+            [np.histogram(P[:, i], bins=np.linspace(0, 1, 9))[0] / len(P) for i in range(3)]
+        )
+
+    def distance(a: Any, b: Any) -> float:
+        return float(
+            np.mean(
+                [np.sqrt(((np.sqrt(u) - np.sqrt(v)) ** 2).sum()) for u, v in zip(a, b, strict=True)]
+            )
+        )
+
+    distances = [distance(histograms(p[d]), histograms(bag)) for d in draws._draw(y)]
+    nearest = np.argsort(distances)[:2]
+    votes = [q.quantifiers_[i].aggregate(bag) for i in nearest]
+    np.testing.assert_allclose(q.aggregate(bag), np.mean(votes, axis=0), atol=1e-9)
+
+
+def test_prevalence_keeps_as_many_as_asked_for(training: Any) -> None:
+    p, y = training
+    q = ensemble("prevalence", n_selected=1).fit_posteriors(p, y)
+    bag = draw(90, 8)[0]
+    votes = np.array([member.aggregate(bag) for member in q.quantifiers_])
+    nearest = np.abs(q.member_prevalence_ - votes.mean(axis=0)).sum(axis=1).argmin()
+    np.testing.assert_allclose(q.aggregate(bag), votes[nearest], atol=1e-9)
+
+
+def test_selection_from_features() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    X = rng.normal(size=(150, 2)) + 2 * np.array([[0, 0], [1, 0], [0, 1]])[y]
+    bag = X[y != 1][:40]
+    for selection in ("accuracy", "distribution"):
+        answer = ensemble(selection).fit(X, y).predict(bag)
+        assert answer[1] < 0.25
+
+
+@pytest.mark.parametrize("n_selected", [0, 9, 1.5])
+def test_numbers_of_members_are_checked(training: Any, n_selected: Any) -> None:
+    with pytest.raises(ValueError, match="n_selected"):
+        ensemble("prevalence", n_selected=n_selected).fit_posteriors(*training)
