@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array
 from kdey.intervals.class_rows import ClassRows, class_rows
+from kdey.intervals.features import calibrated_map
 from kdey.intervals.moments import Moments, training_moments
 from kdey.matching import Matching, MaximiseLikelihood
 from kdey.matching.interface import LimitsSource
@@ -66,11 +67,7 @@ class FittedModel:
 
     @property
     def likelihood(self) -> MaximiseLikelihood | None:
-        """The mixture likelihood that is maximised (by every member of an average), or None.
-
-        The moment equation holds for any numbers per instance, so we use the rows of the member
-        with the largest weight: its limits are valid for the population whatever was averaged.
-        """
+        """The mixture likelihood that is maximised (by every member of an average), or None."""
         return self.matching.likelihood
 
     @property
@@ -101,6 +98,44 @@ class FittedModel:
             return None
         return class_rows(
             self.row_map, self.training, self.n_classes, self.moment_rows, self.n_threads
+        )
+
+    @cached_property
+    def moment_map(self) -> RowMap:
+        """The map whose rows are the densities or features of the moment equation.
+
+        Likelihood methods on posteriors share calibrated posteriors (``features.py``), whichever
+        rows and however many members they have; all others have their own rows.
+        """
+        if self.likelihood is None or not (self.on_posteriors and self.is_learnt):
+            return self.row_map
+        assert self.training is not None
+        return calibrated_map(self.training, self.n_classes)
+
+    @property
+    def has_calibrated_moments(self) -> bool:
+        """Whether the moment equation has rows of its own."""
+        return self.moment_map is not self.row_map
+
+    @cached_property
+    def moment_class_rows(self) -> ClassRows | None:
+        """As :attr:`class_rows`, for the rows of the moment equation."""
+        if not self.has_calibrated_moments:
+            return self.class_rows
+        assert self.training is not None
+        return class_rows(
+            self.moment_map,
+            self.training,
+            self.n_classes,
+            lambda rows: densities(rows, logs=False),
+            self.n_threads,
+        )
+
+    def moment_densities(self, points: NDArray[Any]) -> Array:
+        """Return the densities (m, k) of points (m, d) in the moment equation of a likelihood."""
+        rows = self.moment_map(points, self.n_threads).each()
+        return (
+            densities(rows, logs=False) if self.has_calibrated_moments else self.moment_rows(rows)
         )
 
     @cached_property
