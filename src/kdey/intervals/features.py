@@ -25,7 +25,8 @@ class RegularisedBCTS(BCTS):
     """
 
     def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
-        wrong = 1.0 / (len(p) + 1.0)
+        effective_size = float(weights.sum() ** 2 / (weights**2).sum())
+        wrong = 1.0 / (effective_size + 1.0)
         return super()._minimise(p, (1.0 - wrong) * hot + wrong / p.shape[1], weights)
 
 

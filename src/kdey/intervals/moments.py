@@ -47,8 +47,8 @@ PSEUDO_OBSERVATIONS = 0.75
 POOLED_OBSERVATIONS = 5.0
 #: The training rows come from classifiers that saw a part of the labels, the rows of a bag from one
 #: that saw all. The two differ more the fewer labels a class has, and its features with them: in
-#: templates we multiply the standard deviation of feature i by sqrt(1 + (10 / n_i)^2).
-UNSTABLE_LABELS = 10.0
+#: templates we multiply the variance of feature i by 1 + (5 / n_i)^2.
+UNSTABLE_LABELS = 5.0
 #: Features are adapted to an estimate after adding this many instances, at least half a one of
 #: every class.
 ADAPTING_INSTANCES = 4.0

@@ -18,6 +18,12 @@ not inverted, so that classes which cannot be distinguished need no special case
 and :math:`\hat x` inside the simplex the limits are the roots of a quadratic: Wilson's score
 interval with perfect classes, Fieller's with template noise alone.
 
+V(t) is too small if a class with few labels has a share that the moment estimate does not show: the
+estimate may have sent it to other classes, whose limits would then be sure of that. Where another
+class has few labels we therefore also try prevalences on the face that give it half of the rest,
+and those that follow from there, each judged by the V at this very prevalence; D is the smallest
+value. Any prevalence in the set bounds D from above, so this can only widen the limits.
+
 Each value of D is a quadratic program on a face of the simplex. We solve the programs of all bags,
 classes and sides together, and subtract the certified gap of each from D, so that a program that
 stopped early can widen the limits but not narrow them.
@@ -29,6 +35,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices
 from kdey.intervals.moments import MomentEquations, smoothed
@@ -46,6 +53,11 @@ RIDGE = 1e-10
 TOLERANCE = 1e-7
 #: Largest number of evaluations per limit. Six are typical.
 MAX_EVALUATIONS = 60
+#: Classes with fewer labels than this can have a share that the moment estimate does not show.
+FEW_LABELS = 50
+#: Share of the rest that such classes get where we look for prevalences beside the moment estimate,
+#: and number of steps from there.
+HIDDEN_SHARE, HIDDEN_STEPS = 0.5, 3
 
 
 def profile_limits(
@@ -125,22 +137,78 @@ class _Chunk:
 
     def moment_estimates(self, n_threads: int) -> Array:
         """Return the minima of Q over the simplex, V taken at the estimate and then at them."""
-        x = self.start
+        x, bags = self.start, np.arange(len(self.means))
+        widest = self.bag_sizes.argmin(axis=1)
         for _ in range(2):
-            gram, linear, _ = _normal_equations(self._variance(x), self.matrix, self.means)
-            x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
+            variance = self.variance_at(smoothed(x, self.sizes), bags, widest)
+            whitened = _Whitened.of(variance, self, bags)
+            x, _ = solve_programs(whitened.gram, whitened.linear, simplex=True, n_threads=n_threads)
             x = np.maximum(x, 0.0)
             x /= x.sum(axis=1, keepdims=True)
         return x
 
-    def _variance(self, x: Array) -> Array:
-        """Return V at prevalences near ``x``, shape (B, r, r)."""
-        a, m = smoothed(x, self.sizes), self.bag_sizes.min(axis=1)[:, None]
-        total = _weighted_sum(a / m, self.covariances)
-        total += _weighted_sum(a**2 / self.template_sizes, self.template_covariances)
+    def variance_at(self, prevalence: Array, bags: Indices, classes: Indices) -> Array:
+        """Return V at prevalences (N, k) of some bags, with the bag sizes of some classes."""
+        m = self.bag_sizes[bags, classes][:, None]
+        in_bag, in_templates = prevalence / m, prevalence**2 / self.template_sizes
+        r = self.means.shape[1]
+        total = np.zeros((len(bags), r, r))
+        for label in range(prevalence.shape[1]):
+            total += in_bag[:, label, None, None] * self.covariances[bags, label]
+            total += in_templates[:, label, None, None] * self.template_covariances[bags, label]
         if self.population:
-            total += _multinomial(self.matrix, a) / m[:, :, None]
+            total += _multinomial(self.matrix[bags], prevalence) / m[:, :, None]
         return total
+
+
+@dataclass(frozen=True, eq=False)
+class _Whitened:
+    """N moment equations with their V, divided by it.
+
+    Attributes
+    ----------
+    gram : array of shape (N, k, k)
+        T'V^-1 T.
+    linear : array of shape (N, k)
+        T'V^-1 q.
+    matrix : array of shape (N, r, k)
+        T.
+    q : array of shape (N, r)
+    solved : array of shape (N, r, k + 1)
+        V^-1 [T q].
+    """
+
+    gram: Array
+    linear: Array
+    matrix: Array
+    q: Array
+    solved: Array
+
+    @classmethod
+    def of(cls, variance: Array, chunk: _Chunk, bags: Indices) -> _Whitened:
+        """Return the equations of some bags with their V, shape (N, r, r).
+
+        Residuals sum to zero, so V is singular along the vector of ones. What we add there changes
+        no distance.
+        """
+        matrix, q = chunk.matrix[bags], chunk.means[bags]
+        r = variance.shape[1]
+        size = np.trace(variance, axis1=1, axis2=2)[:, None, None] + SMALLEST_VARIANCE
+        raised = variance + size / r + (RIDGE * size + SMALLEST_VARIANCE) * np.eye(r)
+        solved = np.linalg.solve(raised, np.concatenate([matrix, q[:, :, None]], axis=2))
+        products = matrix.transpose(0, 2, 1) @ solved
+        gram = products[:, :, :-1]
+        gram = (gram + gram.transpose(0, 2, 1)) / 2.0
+        return cls(gram, products[:, :, -1].copy(), matrix, q, solved)
+
+    def difference(self, first: Array, second: Array) -> Array:
+        """Return Q at prevalences ``first`` minus Q at ``second``, both (N, k), shape (N,)."""
+        return self._distance(first) - self._distance(second)
+
+    def _distance(self, x: Array) -> Array:
+        residual = self.q - _times(self.matrix, x)
+        weighted = self.solved[:, :, -1] - _times(self.solved[:, :, :-1], x)
+        return np.asarray((residual * weighted).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,16 +290,41 @@ class _Faces:
     def distance(self, pairs: Indices, t: Array) -> tuple[Array, Array]:
         """Return D and a certified bound on its error, two arrays of shape (N,)."""
         bags, classes = np.divmod(pairs, self.rest.shape[1])
-        matrix, q = self.chunk.matrix[bags], self.chunk.means[bags]
-        gram, linear, solved = _normal_equations(self._variance(pairs, t), matrix, q)
-        a, gap = _face_minima(gram, linear, classes, t, self.n_threads)
+        whitened = _Whitened.of(self._variance(pairs, t), self.chunk, bags)
+        a, gap = _face_minima(whitened, classes, t, self.n_threads)
+        distance, error = whitened.difference(a, self.middle[bags]), 2.0 * gap
+        hidden = np.flatnonzero(self._has_hidden_classes[classes])
+        if len(hidden):
+            other = self._hidden_distance(pairs[hidden], t[hidden])
+            is_nearer = other < distance[hidden]
+            distance[hidden] = np.where(is_nearer, other, distance[hidden])
+            error[hidden] = np.where(is_nearer, 0.0, error[hidden])
+        return distance, error
 
-        def quadratic(x: Array) -> Array:
-            residual = q - _times(matrix, x)
-            whitened = solved[:, :, -1] - _times(solved[:, :, :-1], x)
-            return np.asarray((residual * whitened).sum(axis=1))
+    @property
+    def _has_hidden_classes(self) -> NDArray[np.bool_]:
+        """Whether a class other than class i has few labels, and a third takes part, shape (k,)."""
+        few = self.chunk.template_sizes < FEW_LABELS
+        return np.asarray((few.sum() - few > 0) & (len(few) > 2))
 
-        return quadratic(a) - quadratic(self.middle[bags]), 2.0 * gap
+    def _hidden_distance(self, pairs: Indices, t: Array) -> Array:
+        """Return the smallest distance of prevalences that give much to classes with few labels."""
+        chunk, k = self.chunk, self.rest.shape[1]
+        rows = np.arange(len(t))
+        bags, classes = np.divmod(pairs, k)
+        hidden = np.tile(1.0 / chunk.template_sizes**2, (len(t), 1))
+        hidden[rows, classes] = 0.0
+        hidden /= hidden.sum(axis=1, keepdims=True)
+        rest = (1.0 - HIDDEN_SHARE) * self.rest[pairs] + HIDDEN_SHARE * hidden
+        a = rest * (1.0 - t)[:, None]
+        a[rows, classes] = t
+        nearest = np.full(len(t), np.inf)
+        for _ in range(HIDDEN_STEPS):
+            variance = chunk.variance_at(smoothed(a, chunk.sizes[bags]), bags, classes)
+            whitened = _Whitened.of(variance, chunk, bags)
+            nearest = np.minimum(nearest, whitened.difference(a, self.middle[bags]))
+            a, _ = _face_minima(whitened, classes, t, self.n_threads)
+        return nearest
 
     def _variance(self, pairs: Indices, t: Array) -> Array:
         """Return V(t), shape (N, r, r)."""
@@ -257,30 +350,14 @@ class _Faces:
         return t_quantile(self.tail, np.minimum(freedom, chunk.units[bags]))
 
 
-def _normal_equations(variance: Array, matrix: Array, q: Array) -> tuple[Array, Array, Array]:
-    """Return T'V^-1 T (N, k, k), T'V^-1 q (N, k) and V^-1 [T q] (N, r, k + 1).
-
-    Residuals sum to zero, so V is singular along the vector of ones. Whatever we add there changes
-    no distance.
-    """
-    r = variance.shape[1]
-    size = np.trace(variance, axis1=1, axis2=2)[:, None, None] + SMALLEST_VARIANCE
-    raised = variance + size / r + (RIDGE * size + SMALLEST_VARIANCE) * np.eye(r)
-    solved = np.linalg.solve(raised, np.concatenate([matrix, q[:, :, None]], axis=2))
-    products = matrix.transpose(0, 2, 1) @ solved
-    gram = products[:, :, :-1]
-    return (gram + gram.transpose(0, 2, 1)) / 2.0, products[:, :, -1].copy(), solved
-
-
 def _face_minima(
-    gram: Array, linear: Array, classes: Indices, t: Array, n_threads: int
+    whitened: _Whitened, classes: Indices, t: Array, n_threads: int
 ) -> tuple[Array, Array]:
-    """Minimise a'Ga/2 - h.a over the prevalences with a_i = t.
+    """Minimise Q / 2 over the prevalences with a_i = t.
 
     Parameters
     ----------
-    gram : array of shape (N, k, k)
-    linear : array of shape (N, k)
+    whitened : _Whitened
     classes : int64 array of shape (N,)
         The class i of each program.
     t : array of shape (N,)
@@ -292,6 +369,7 @@ def _face_minima(
     gap : array of shape (N,)
         Bounds on how far the value at ``a`` is above the minimum.
     """
+    gram, linear = whitened.gram, whitened.linear
     n, k = linear.shape
     rows, rest = np.arange(n), 1.0 - t
     others = _other_classes(k)[classes]
@@ -368,11 +446,6 @@ def _crossings(
         )
         active = active[~is_done]
     return t
-
-
-def _weighted_sum(weights: Array, matrices: Array) -> Array:
-    """Return sum_l weights[b, l] matrices[b, l], shape (B, r, r)."""
-    return _mixed(weights[:, None, :], matrices)[:, 0]
 
 
 def _mixed(weights: Array, matrices: Array) -> Array:

@@ -24,7 +24,7 @@ def t_quantile(tail: float, freedom: Array) -> Array:
     """
     z = float(-ndtri(tail))
     f = np.maximum(freedom, 1.0)
-    out = z + (z**3 + z) / (4 * f) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * f * f)
+    out = z + (z**3 + z) / 4 / f + (5 * z**5 + 16 * z**3 + 3 * z) / 96 / f / f
     few = f < 60.0
     if few.any():
         out[few] = -stdtrit(f[few], tail)
