@@ -176,6 +176,8 @@ class AnswerSheet:
         )
 
     def _status(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> list[str]:
+        model = self.quantifier.interval_model()
+        has_few_labels = model is not None and bool(model.training_notes)
         with np.errstate(invalid="ignore"):
             applies = {
                 "empty": sizes == 0,
@@ -183,6 +185,7 @@ class AnswerSheet:
                 "poor fit": self.fit_p_values <= settings.level,
                 "missing values": missing > 0,
                 "not converged": ~self._converged,
+                "few labels": (sizes > 0) & has_few_labels,
             }
         return [
             "; ".join(name for name, where in applies.items() if where[g]) or "ok"

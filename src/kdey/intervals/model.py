@@ -13,6 +13,7 @@ from kdey.bags import Array
 from kdey.intervals.class_rows import ClassRows, class_rows
 from kdey.intervals.features import calibrated_map
 from kdey.intervals.moments import Moments, training_moments
+from kdey.labels import few_labels_note
 from kdey.matching import Matching, MaximiseLikelihood
 from kdey.matching.interface import LimitsSource
 from kdey.posteriors import TrainingPosteriors
@@ -151,11 +152,25 @@ class FittedModel:
     @property
     def rare(self) -> NDArray[np.bool_]:
         """Whether each class has fewer than two training instances (unknown spread), (k,)."""
+        return self.label_counts < 2
+
+    @property
+    def label_counts(self) -> NDArray[np.int64]:
+        """Number of training instances of each class that have a weight, shape (k,).
+
+        So many as no class ever lacks if nothing is known of the training data.
+        """
         if self.training is None:
-            return np.zeros(self.n_classes, dtype=np.bool_)
+            return np.full(self.n_classes, np.iinfo(np.int64).max)
         w = self.training.weights
         labels = self.training.labels if w is None else self.training.labels[w > 0]
-        return np.bincount(labels, minlength=self.n_classes) < 2
+        return np.bincount(labels, minlength=self.n_classes)
+
+    @property
+    def training_notes(self) -> tuple[str, ...]:
+        """Sentences about the training data that belong beside every estimate."""
+        note = few_labels_note(self.classes, self.label_counts)
+        return () if note is None else (note,)
 
     def moment_rows(self, rows: NDArray[np.floating]) -> Array:
         """Return rows as the moment equation needs them: relative densities, or features."""

@@ -85,9 +85,10 @@ def estimate_points(
     if limits is None:
         limits = _bootstrap(model, points, drawn, solution.prevalence, options)
     decisions = Decisions(points, bags) if model.on_posteriors else None
-    return _assemble(
+    estimates = _assemble(
         model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
     )
+    return estimates.with_notes(model.training_notes)
 
 
 def estimate_solver(

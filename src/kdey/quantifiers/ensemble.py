@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice
+from kdey._support.warnings import muted
 from kdey.bags import Array, Bags
+from kdey.labels import FewLabelsWarning
 from kdey.quantifiers.base import (
     BagSolver,
     PoolWork,
@@ -123,12 +125,13 @@ class Ensemble(WrapperQuantifier):
         p = check_posteriors(posteriors, len(self.classes_))
         check_consistent_length(p, codes, sample_weight)
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        self.quantifiers_ = [
-            clone(self.quantifier).fit_posteriors(
-                p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
-            )
-            for draw in self._draw(codes)
-        ]
+        with muted(FewLabelsWarning):
+            self.quantifiers_ = [
+                clone(self.quantifier).fit_posteriors(
+                    p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
+                )
+                for draw in self._draw(codes)
+            ]
         return self
 
     def _draw(self, codes: Indices) -> list[Indices]:
@@ -204,4 +207,5 @@ def _fit_member(
     extra = {}
     if sample_weight is not None:
         extra["sample_weight"] = np.asarray(sample_weight, dtype=np.float64)[draw]
-    return quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+    with muted(FewLabelsWarning):  # the ensemble has said it of all labels
+        return quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)

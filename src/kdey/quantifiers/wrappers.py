@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice
-from kdey._support.warnings import warn
+from kdey._support.warnings import muted, warn
 from kdey.bags import Bags
+from kdey.labels import FewLabelsWarning
 from kdey.matching import median_solution
 from kdey.quantifiers.base import (
     BagSolver,
@@ -80,9 +81,10 @@ class Median(WrapperQuantifier):
     ) -> Self:
         """Fit one clone per setting on posteriors of shape (n, k)."""
         self._start_fit(y)
-        self.quantifiers_ = [
-            member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
-        ]
+        with muted(FewLabelsWarning):
+            self.quantifiers_ = [
+                member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
+            ]
         return self
 
     def _members(self) -> list[Any]:
@@ -164,12 +166,13 @@ class OneVsAll(WrapperQuantifier):
         codes = self._start_fit(y)
         p = check_posteriors(posteriors, len(self.classes_))
         check_consistent_length(p, codes)
-        self.quantifiers_ = [
-            clone(self.quantifier).fit_posteriors(
-                _one_against_rest(p, i), codes == i, sample_weight
-            )
-            for i in range(len(self.classes_))
-        ]
+        with muted(FewLabelsWarning):
+            self.quantifiers_ = [
+                clone(self.quantifier).fit_posteriors(
+                    _one_against_rest(p, i), codes == i, sample_weight
+                )
+                for i in range(len(self.classes_))
+            ]
         return self
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
@@ -220,7 +223,8 @@ def _fit_member(
     quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return quantifier.fit(X, y, **extra)
+    with muted(FewLabelsWarning):  # the wrapper has said it
+        return quantifier.fit(X, y, **extra)
 
 
 def _one_against_rest(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
