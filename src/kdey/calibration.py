@@ -22,7 +22,6 @@ NoBiasVectorScaling per class           none
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -113,7 +112,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             warn(message, ConvergenceWarning, stacklevel=2)
         if minimum.objective <= SEPARABLE_LOSS:
             message = "posteriors separate the classes without error: calibrated ones are 0 or 1"
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message, UserWarning, stacklevel=2)
         return self
 
     def transform(self, P: ArrayLike) -> Array:

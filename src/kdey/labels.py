@@ -13,6 +13,40 @@ from kdey.masks import refuse_masked
 
 Codes = NDArray[np.int64]
 Labels = NDArray[Any]
+#: Classes with fewer labels are named at fit and beside every estimate.
+FEW_LABELS = 20
+#: Number of such classes that a message names.
+MAX_NAMED = 5
+
+
+class FewLabelsWarning(UserWarning):
+    """Some classes have so few labels that estimates of them, and of others, are uncertain."""
+
+
+def few_labels_note(classes: Labels, counts: NDArray[np.integer]) -> str | None:
+    """Return a sentence about the classes with few labels; None if there are none.
+
+    Parameters
+    ----------
+    classes : array of shape (k,)
+    counts : int array of shape (k,)
+        Number of labels of each class.
+
+    Returns
+    -------
+    str or None
+    """
+    few = np.flatnonzero(counts < FEW_LABELS)
+    if len(few) == 0:
+        return None
+    named = [f"{classes[i]} ({counts[i]})" for i in few[:MAX_NAMED].tolist()]
+    if len(few) > MAX_NAMED:
+        named.append(f"{len(few) - MAX_NAMED} more")
+    return (
+        f"fewer than {FEW_LABELS} labels of {'class' if len(few) == 1 else 'classes'} "
+        f"{', '.join(named)}: the limits of these classes and of those that they resemble are "
+        "wide; label more instances of them"
+    )
 
 
 def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes, Labels]:

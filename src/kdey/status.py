@@ -18,6 +18,8 @@ MISSING_VALUES = "missing values"
 #: Values that training lacks, in more instances than an estimate can bear.
 UNSEEN_VALUES = "unseen values"
 NOT_CONVERGED = "not converged"
+#: A class has so few labels in training that estimates and limits lean on them.
+FEW_LABELS = "few labels"
 #: No misfit was found by a check that sees only some kinds of misfit; see ``docs/trust.md``.
 ONE_SIDED = "checked one-sided"
 NOT_CHECKED = "not checked"

@@ -11,6 +11,7 @@ import pytest
 import kdey
 from kdey import PACC, Bags, KDEyML, difference
 from kdey.intervals import IntervalWarning
+from kdey.labels import FewLabelsWarning
 from tests.quantifiers.methods import multiclass
 
 from .cases import bag, separated, training
@@ -316,3 +317,41 @@ def test_clusters_that_are_no_ids_are_refused(clusters, message: str) -> None:
     quantifier = PACC().fit_posteriors(points, np.tile([1, 0], 20))
     with pytest.raises(ValueError, match=message):
         quantifier.estimate_posteriors(points, clusters=clusters(len(points)))
+
+
+def few_labels(rng: np.random.Generator):
+    P, y = training(240, rng)
+    kept = np.r_[np.flatnonzero(y == 1)[:8], np.flatnonzero(y != 1)]
+    return P[kept], np.array(["a", "b", "c"])[y[kept]]
+
+
+def test_few_labels_are_named_at_fit_and_beside_the_estimate() -> None:
+    rng = np.random.default_rng(3)
+    P, y = few_labels(rng)
+    points, _ = bag(60, TRUTH, rng)
+    with pytest.warns(FewLabelsWarning, match=r"of class b \(8\).*label more"):
+        q = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
+    made = q.estimate_posteriors(points)
+    assert len(made.notes) == 1
+    assert "b (8)" in made.notes[0]
+    assert made.notes[0] in repr(made)
+    assert made.notes[0] in made._repr_html_()
+    many = q.estimate_posteriors(points, [np.arange(20), np.arange(20, 60)])
+    assert [one.notes for one in many] == [made.notes, made.notes]
+
+
+def test_wrappers_name_few_labels_once() -> None:
+    P, y = few_labels(np.random.default_rng(4))
+    for wrapper in (kdey.OneVsAll(PACC()), kdey.Median(PACC(), {"cv": [3, 5]})):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            wrapper.fit_posteriors(P, y)
+        assert [str(w.message).count("b (8)") for w in caught] == [1]
+
+
+def test_many_labels_need_no_note(data) -> None:
+    P, y, points, _ = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        q = PACC().fit_posteriors(P, y)
+    assert q.estimate_posteriors(points).notes == ()

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 
 import kdey
-from kdey.intervals.analytic import _inside_simplex
 
 
 def test_a_calibrator_that_calls_a_class_impossible() -> None:
@@ -23,8 +22,11 @@ def test_a_calibrator_that_calls_a_class_impossible() -> None:
     np.testing.assert_allclose(found.sum(), 1.0)
 
 
-def test_limits_where_no_class_is_left_in_the_moment_estimate() -> None:
-    """Templates alike to the last digits: 0 / 0 in the mix that the variances are taken at."""
-    mix = _inside_simplex(np.array([[-1.0, -2.0], [0.3, 0.7]]), np.array([10.0, 10.0]))
-    assert np.isfinite(mix).all()
-    np.testing.assert_allclose(mix[0], 0.5)
+def test_limits_where_templates_are_alike_to_the_last_digits() -> None:
+    """The inverse of T is rounding then, and so would be limits around it."""
+    rng = np.random.default_rng(0)
+    p = 0.5 + 1e-12 * rng.normal(size=60)
+    made = kdey.PACC().fit_posteriors(np.column_stack([p, 1 - p]), np.arange(60) % 2)
+    found = made.estimate_posteriors(np.column_stack([p, 1 - p])[:30])
+    assert found.low.tolist() == [0.0, 0.0]
+    assert found.high.tolist() == [1.0, 1.0]

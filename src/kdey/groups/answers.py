@@ -15,6 +15,7 @@ from kdey.fitted import FittedQuantifier
 from kdey.groups.keys import GroupKeys
 from kdey.status import (
     EMPTY,
+    FEW_LABELS,
     MISSING_VALUES,
     NOT_CONVERGED,
     POOR_FIT,
@@ -63,8 +64,8 @@ class GroupAnswers:
     status : list of G texts
         "ok", or parts separated by "; ", in the words of :mod:`kdey.status`: "empty", "too small"
         (and therefore not checked), "poor fit", "missing values", "unseen values" (in more than
-        one of twenty instances), "not converged", "checked one-sided", "not checked (why)". "ok" is
-        said only of groups that were checked in full.
+        one of twenty instances), "not converged", "few labels" (of a class in training), "checked
+        one-sided", "not checked (why)". "ok" is said only of groups that were checked in full.
     """
 
     classes: NDArray[Any]
@@ -212,12 +213,15 @@ class AnswerSheet:
     def _status(
         self, sizes: Indices, missing: Indices, unseen: Indices, settings: GroupSettings
     ) -> list[str]:
+        model = self.quantifier.interval_model()
+        has_few_labels = model is not None and bool(model.training_notes)
         applies = {
             EMPTY: sizes == 0,
             TOO_SMALL: (sizes > 0) & (sizes < settings.min_size),
             MISSING_VALUES: missing > 0,
             UNSEEN_VALUES: unseen > MOST_UNSEEN * sizes,
             NOT_CONVERGED: ~self._converged,
+            FEW_LABELS: (sizes > 0) & has_few_labels,
         }
         return [
             join_status(

@@ -39,21 +39,12 @@ MAX_ROWS_PER_CLASS = 5_000
 class ClassWeights(Protocol):
     """Weights of n' rows in the means of k classes; the weights of a class sum to one."""
 
-    @property
-    def counts(self) -> Array:
-        """Effective number of rows of each class, 1 / sum w^2, shape (k,)."""
-        ...
-
     def means(self, values: Array) -> Array:
         """Return the mean of ``values`` (n', c) in each class, shape (c, k)."""
         ...
 
-    def powers(self, values: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the means of the first four powers of ``values`` (n', c), each (c, k)."""
-        ...
-
-    def products(self, z: Array) -> Array:
-        """Return the mean of z_i z_l in class l as entry (i, l), from ``z`` (n', k)."""
+    def covariances(self, values: Array) -> Array:
+        """Return the covariance of ``values`` (n', c) within each class, shape (k, c, c)."""
         ...
 
     def row_weights(self, shares: Array) -> Array:
@@ -81,38 +72,20 @@ class SortedClassWeights:
         """Class of each row, shape (n',)."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
-    @cached_property
-    def counts(self) -> Array:
-        """Effective number of rows of each class, shape (k,)."""
-        squares = np.add.reduceat(self.weights**2, self.offsets[:-1])
-        return np.asarray(1.0 / np.maximum(squares, TINY))
-
     def means(self, values: Array) -> Array:
         """Return the mean of ``values`` (n', c) in each class, shape (c, k)."""
-        return self._sum(values * self._column(values))
+        return np.add.reduceat(values * self.weights[:, None], self.offsets[:-1]).T
 
-    def powers(self, values: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the means of the first four powers of ``values`` (n', c), each (c, k)."""
-        power = values * self._column(values)
-        first = self._sum(power)
-        second, third, fourth = (self._sum(np.multiply(power, values, out=power)) for _ in range(3))
-        return first, second, third, fourth
-
-    def products(self, z: Array) -> Array:
-        """Return the mean of z_i z_l in class l as entry (i, l), from ``z`` (n', k)."""
-        z_of_owner = z[np.arange(len(z)), self.owners] * self._column(z)[:, 0]
-        return self._sum(z * z_of_owner[:, None])
+    def covariances(self, values: Array) -> Array:
+        """Return the covariance of ``values`` (n', c) within each class, shape (k, c, c)."""
+        centred = values - self.means(values).T[self.owners]
+        weighted = centred * self.weights[:, None]
+        runs = [slice(a, b) for a, b in pairwise(self.offsets.tolist())]
+        return np.array([weighted[run].T @ centred[run] for run in runs])
 
     def row_weights(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""
         return np.asarray(self.weights * shares[self.owners])
-
-    def _column(self, like: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Return the weights as a column of the dtype of ``like``, so that products keep it."""
-        return self.weights.astype(like.dtype)[:, None]
-
-    def _sum(self, values: Array) -> Array:
-        return np.add.reduceat(values, self.offsets[:-1]).T.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,24 +100,15 @@ class MembershipWeights:
 
     membership: Array
 
-    @property
-    def counts(self) -> Array:
-        """Effective number of rows of each class, shape (k,)."""
-        return np.asarray(1.0 / np.maximum((self.membership**2).sum(axis=0), TINY))
-
     def means(self, values: Array) -> Array:
         """Return the mean of ``values`` (n', c) in each class, shape (c, k)."""
         return np.asarray(values.T @ self.membership)
 
-    def powers(self, values: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the means of the first four powers of ``values`` (n', c), each (c, k)."""
-        square = values * values
-        first, second = self.means(values), self.means(square)
-        return first, second, self.means(square * values), self.means(square * square)
-
-    def products(self, z: Array) -> Array:
-        """Return the mean of z_i z_l in class l as entry (i, l), from ``z`` (n', k)."""
-        return np.asarray(z.T @ (self.membership * z))
+    def covariances(self, values: Array) -> Array:
+        """Return the covariance of ``values`` (n', c) within each class, shape (k, c, c)."""
+        means = self.means(values)
+        grams = [(values * column[:, None]).T @ values for column in self.membership.T]
+        return np.array(grams) - means.T[:, :, None] * means.T[:, None, :]
 
     def row_weights(self, shares: Array) -> Array:
         """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.intervals.analytic import Linearised, linearised
+from kdey.intervals.analytic import linearised
 from kdey.intervals.class_rows import ClassRows
 from kdey.intervals.model import FittedModel
-from kdey.intervals.moments import Moments, moments_along
+from kdey.intervals.moments import MomentEquations, Moments, projected_moments
 from kdey.intervals.sampled_bags import SampledBags
 from kdey.rows.composite import CompositeRows
 from kdey.rows.interface import ArrayRows, Rows
@@ -47,7 +47,7 @@ def linearise_matching(
     bags: SampledBags,
     estimates: Array,
     rows: Rows | None = None,
-) -> Linearised | None:
+) -> MomentEquations | None:
     """Return the moment equation of every bag; None if a derivative does not exist.
 
     Parameters
@@ -63,36 +63,25 @@ def linearise_matching(
 
     Returns
     -------
-    Linearised or None
+    MomentEquations or None
     """
     training = model.class_rows
     if training is None or training.rows.shape[1] > WIDEST:
         return None
     directions = Directions.of(training)
-    centre, effects = np.empty(estimates.shape), np.ones(estimates.shape)
+    centres, effects = np.empty(estimates.shape), np.ones(estimates.shape)
     moments: list[Moments] = []
     for number in range(len(bags)):
         inside = (1.0 - INSIDE) * estimates[number] + INSIDE / model.n_classes
         derivative = directions.derivative(model, inside)
         if derivative is None:
             return None
-        confused = np.zeros(model.n_classes, dtype=np.bool_)
-        moments.append(
-            moments_along(
-                derivative,
-                confused,
-                training.thin_rows,
-                None,
-                training.thin_weights,
-                training.sizes,
-                training.sizes,
-            )
-        )
-        centre[number] = inside + derivative @ (means[number] - directions.means @ inside)
+        moments.append(projected_moments(training, derivative))
+        centres[number] = inside + derivative @ (means[number] - directions.means @ inside)
         if rows is not None and bags.codes is not None:
             bag = bags[number]
             effects[number] = bag.design_effect(rows.each()[bag.indices] @ derivative.T)
-    return linearised(centre, effects, bags, moments)
+    return linearised(centres, estimates, effects, bags, moments)
 
 
 @dataclass(frozen=True, eq=False)

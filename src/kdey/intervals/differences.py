@@ -150,11 +150,12 @@ def _check_comparable(first: Estimate, second: Estimate) -> None:
 
 def _correlation(first: AnalyticUncertainty, second: AnalyticUncertainty) -> Array:
     """Return the correlation due to shared templates for each class, shape (k,)."""
-    moments = first.line.at(first.number)
+    moments = first.limits.equations.at(first.number)
     if not np.isfinite(moments.sizes).all():
         return np.zeros(len(moments.sizes))
-    shares = first.line.mix[first.number] * second.line.mix[second.number] / moments.sizes
-    cross = np.diag(moments.cross(second.line.at(second.number), shares))
+    mix, other_mix = first.limits.mix(first.number), second.limits.mix(second.number)
+    others = second.limits.equations.at(second.number)
+    cross = np.diag(moments.cross(others, mix * other_mix / moments.sizes))
     scale = np.sqrt(np.diag(first.covariance()) * np.diag(second.covariance()))
     return np.clip(cross / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
 

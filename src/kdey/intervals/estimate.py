@@ -99,6 +99,11 @@ class Estimate:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader needs beside the numbers, such as classes with few labels."""
+        return tuple(self.diagnostics.get("notes", ()))
+
+    @property
     def classify_and_count(self) -> Array | None:
         """Share of the classifier's decisions for each class, shape (k,), for comparison."""
         return None if self.decisions is None else self.decisions.shares[self.number]
@@ -318,6 +323,10 @@ class Estimates(Sequence[Estimate]):
             },
         )
 
+    def with_notes(self, notes: Sequence[str]) -> Estimates:
+        """Return the same estimates with further notes beside every bag."""
+        return replace(self, notes=[[*texts, *notes] for texts in self.notes]) if notes else self
+
     @overload
     def __getitem__(self, index: int) -> Estimate: ...
 
@@ -409,7 +418,7 @@ def heading(estimate: Estimate) -> str:
 def remarks(estimate: Estimate) -> list[str]:
     """Return the remarks that a reader needs beside the numbers."""
     texts = [] if estimate.converged else ["the solver did not converge: see gap"]
-    texts += [str(note) for note in estimate.diagnostics.get("notes", ())]
+    texts += estimate.notes
     fit = estimate.diagnostics.get("fit")
     return texts if fit is None else [*texts, fit["verdict"]]
 

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array
 from kdey.intervals.class_rows import ClassRows, class_rows
+from kdey.intervals.features import calibrated_map
 from kdey.intervals.moments import Moments, training_moments
+from kdey.labels import few_labels_note
 from kdey.matching import Matching, MaximiseLikelihood
 from kdey.matching.interface import LimitsSource
 from kdey.posteriors import TrainingPosteriors
@@ -66,11 +68,7 @@ class FittedModel:
 
     @property
     def likelihood(self) -> MaximiseLikelihood | None:
-        """The mixture likelihood that is maximised (by every member of an average), or None.
-
-        The moment equation holds for any numbers per instance, so we use the rows of the member
-        with the largest weight: its limits are valid for the population whatever was averaged.
-        """
+        """The mixture likelihood that is maximised (by every member of an average), or None."""
         return self.matching.likelihood
 
     @property
@@ -104,6 +102,44 @@ class FittedModel:
         )
 
     @cached_property
+    def moment_map(self) -> RowMap:
+        """The map whose rows are the densities or features of the moment equation.
+
+        Likelihood methods on posteriors share calibrated posteriors (``features.py``), whichever
+        rows and however many members they have; all others have their own rows.
+        """
+        if self.likelihood is None or not (self.on_posteriors and self.is_learnt):
+            return self.row_map
+        assert self.training is not None
+        return calibrated_map(self.training, self.n_classes)
+
+    @property
+    def has_calibrated_moments(self) -> bool:
+        """Whether the moment equation has rows of its own."""
+        return self.moment_map is not self.row_map
+
+    @cached_property
+    def moment_class_rows(self) -> ClassRows | None:
+        """As :attr:`class_rows`, for the rows of the moment equation."""
+        if not self.has_calibrated_moments:
+            return self.class_rows
+        assert self.training is not None
+        return class_rows(
+            self.moment_map,
+            self.training,
+            self.n_classes,
+            lambda rows: densities(rows, logs=False),
+            self.n_threads,
+        )
+
+    def moment_densities(self, points: NDArray[Any]) -> Array:
+        """Return the densities (m, k) of points (m, d) in the moment equation of a likelihood."""
+        rows = self.moment_map(points, self.n_threads).each()
+        return (
+            densities(rows, logs=False) if self.has_calibrated_moments else self.moment_rows(rows)
+        )
+
+    @cached_property
     def feature_moments(self) -> Moments:
         """Moments of rows that are features, which are the same for every bag."""
         if self.class_rows is None:
@@ -116,11 +152,25 @@ class FittedModel:
     @property
     def rare(self) -> NDArray[np.bool_]:
         """Whether each class has fewer than two training instances (unknown spread), (k,)."""
+        return self.label_counts < 2
+
+    @property
+    def label_counts(self) -> NDArray[np.int64]:
+        """Number of training instances of each class that have a weight, shape (k,).
+
+        So many as no class ever lacks if nothing is known of the training data.
+        """
         if self.training is None:
-            return np.zeros(self.n_classes, dtype=np.bool_)
+            return np.full(self.n_classes, np.iinfo(np.int64).max)
         w = self.training.weights
         labels = self.training.labels if w is None else self.training.labels[w > 0]
-        return np.bincount(labels, minlength=self.n_classes) < 2
+        return np.bincount(labels, minlength=self.n_classes)
+
+    @property
+    def training_notes(self) -> tuple[str, ...]:
+        """Sentences about the training data that belong beside every estimate."""
+        note = few_labels_note(self.classes, self.label_counts)
+        return () if note is None else (note,)
 
     def moment_rows(self, rows: NDArray[np.floating]) -> Array:
         """Return rows as the moment equation needs them: relative densities, or features."""

@@ -1,26 +1,37 @@
 r"""The moment equation, on which every analytic interval is based.
 
-Let :math:`\phi(x)` be any k numbers per instance, q their mean in the bag and column l of T their
+Let :math:`\phi(x)` be any r numbers per instance, q their mean in the bag and column l of T their
 mean among the training instances of class l. Under label shift
 
 .. math:: E[q] = T \alpha
 
-whatever :math:`\phi` is, so :math:`c = T^{-1} q` is free of the bias that comes from smoothed
-densities, miscalibrated posteriors or the training prior. ACC and PACC solve this equation, with
-the decision or the posterior as :math:`\phi`. For the likelihood methods :math:`\phi` are the
-posteriors adapted to the estimate,
+whatever :math:`\phi` is, so that smoothed densities, miscalibrated posteriors and the training
+prior cause no bias. ACC and PACC solve this equation, with the decision or the posterior as
+:math:`\phi`. For the likelihood methods :math:`\phi` are calibrated posteriors adapted to the
+estimate,
 
 .. math:: \phi_i(x) = \frac{\alpha_i D_i(x)}{\sum_l \alpha_l D_l(x)}
 
 which is the score of the likelihood up to a factor per class. The equation holds at every alpha, so
 neither the error of the alpha inside :math:`\phi` nor that of D has an effect of first order.
+
+With m instances in the bag and n_l labels of class l, the error of the equation at the true
+prevalence has covariance
+
+.. math:: V(\alpha) = \sum_l \frac{\alpha_l}{m} C_l + \sum_l \frac{\alpha_l^2}{n_l} \tilde C_l
+          \;\Bigl[ + \frac{1}{m} T (\operatorname{diag} \alpha - \alpha \alpha') T' \Bigr]
+
+where C_l is the covariance of :math:`\phi` within class l, and the last term is there if the target
+is the population and not the bag. Few labels make C_l unreliable; the constants below say how we
+regularise it, and :math:`\tilde C_l` what we add for the classifier.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,71 +42,104 @@ from kdey.intervals.class_rows import ClassRows, ClassWeights, MembershipWeights
 #: We add 0.75 pseudo-observations per class, spread evenly over the classes, because a class
 #: without a single error among n instances may still have an error rate of order 1 / n.
 PSEUDO_OBSERVATIONS = 0.75
+#: The covariance of each class is averaged with this many observations of the pooled covariance:
+#: that of a class with a handful of labels is hardly known.
+POOLED_OBSERVATIONS = 5.0
+#: The training rows come from classifiers that saw a part of the labels, the rows of a bag from one
+#: that saw all. The two differ more the fewer labels a class has, and its features with them: in
+#: templates we multiply the variance of feature i by 1 + (5 / n_i)^2.
+UNSTABLE_LABELS = 5.0
+#: Features are adapted to an estimate after adding this many instances, at least half a one of
+#: every class.
+ADAPTING_INSTANCES = 4.0
 #: Singular values of T below this share of the largest count as zero.
 CUTOFF = 1e-6
-#: A class is called confused if its entry in a direction that T cannot invert exceeds this.
-CONFUSED_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    r"""T and the variances within classes, in the coordinates of the prevalence.
-
-    These coordinates are :math:`z(x) = T^{-1} \phi(x)`, whose mean in class l is the l-th unit
-    vector.
+    r"""T and the covariances of the features within classes.
 
     Attributes
     ----------
-    inverse : array of shape (k, r)
-        The inverse of T (a pseudo-inverse if classes cannot be distinguished).
-    spread : array of shape (k, k)
-        Entry (i, l): variance of z_i within class l.
-    rows : array of shape (n', r)
-        Densities or features from which the spread was computed.
+    matrix : array of shape (r, k)
+        T: the mean features of each class.
+    covariances : array of shape (k, r, r)
+        C_l: covariance of the features within class l, regularised.
+    rows : array of shape (n', c)
+        Densities or features from which the covariances were computed; no rows if only their
+        sums are known.
     prevalence : array of shape (k,) or None
         The prevalence that the densities are adapted to; None if the rows are features.
+    projection : array of shape (r, c) or None
+        Turns rows into features where these are linear combinations of the former.
     class_weights : ClassWeights
         The weights of the rows in the mean of each class.
     sizes : array of shape (k,)
         Number of training instances behind each column of T; inf if T is not learnt.
-    freedom : array of shape (k, k)
-        Degrees of freedom of each spread: 2 n / (kurtosis - 1), few if few rows dominate it.
-    bias : array of shape (k, k)
-        Entry (i, l): covariance of z_i and z_l within class l, which gives the bias that comes from
-        inverting an uncertain T.
-    confused : bool array of shape (k,)
-        Classes that T cannot distinguish from mixtures of others.
+    freedom : array of shape (k,)
+        Degrees of freedom of each covariance.
     """
 
-    inverse: Array
-    spread: Array
+    matrix: Array
+    covariances: Array
     rows: NDArray[np.floating]
     prevalence: Array | None
+    projection: Array | None
     class_weights: ClassWeights
     sizes: Array
     freedom: Array
-    bias: Array
-    confused: NDArray[np.bool_]
 
-    @property
-    def z(self) -> Array:
-        """Rows in the coordinates of the prevalence, shape (n', k).
+    @cached_property
+    def template_covariances(self) -> Array:
+        r"""The matrices :math:`\tilde C_l` of the errors of templates, shape (k, r, r)."""
+        return unstable(self.covariances, self.sizes)
 
-        Computed on every access, because many bags together would need too much memory.
+    @cached_property
+    def inverse(self) -> Array:
+        """The inverse of T, shape (k, r); a pseudo-inverse if classes cannot be distinguished."""
+        return invert(self.matrix)
+
+    @cached_property
+    def spread(self) -> Array:
+        """Entry (i, l): variance within class l of z_i, where z = T^-1 phi, shape (k, k)."""
+        return self._variances(self.covariances)
+
+    @cached_property
+    def template_spread(self) -> Array:
+        """The same of the errors of templates, shape (k, k)."""
+        return self._variances(self.template_covariances)
+
+    @cached_property
+    def bias(self) -> Array:
+        """Entry (i, l): covariance of z_i and z_l within class l, shape (k, k).
+
+        It gives the bias of T^-1 q that comes from inverting an uncertain T.
         """
-        phi = _features(self.rows.astype(np.float64), self.prevalence)
-        return np.asarray(phi @ self.inverse.T)
+        half = self.covariances @ self.inverse.T  # (k, r, k)
+        own = half[np.arange(len(half)), :, np.arange(len(half))]  # (k, r)
+        return np.asarray(self.inverse @ own.T)
 
-    def covariance(self, shares: Array) -> Array:
-        """Return sum_l shares_l Cov_l(z), shape (k, k)."""
-        cross = self.cross(self, shares)
-        # The spread includes what the rows do not show: pseudo-observations, and the assumed
-        # variance of classes with a single instance.
-        missing = np.maximum(self.spread @ shares - np.diag(cross), 0.0)
-        return np.asarray(cross + np.diag(missing))
+    def covariance(self, bag_shares: Array, template_shares: Array) -> Array:
+        """Return the covariance of T^-1 q, shape (k, k).
+
+        Parameters
+        ----------
+        bag_shares : array of shape (k,)
+            alpha_l / m.
+        template_shares : array of shape (k,)
+            alpha_l^2 / n_l.
+
+        Returns
+        -------
+        array of shape (k, k)
+        """
+        total = np.tensordot(bag_shares, self.covariances, axes=1)
+        total = total + np.tensordot(template_shares, self.template_covariances, axes=1)
+        return np.asarray(self.inverse @ total @ self.inverse.T)
 
     def cross(self, other: Moments, shares: Array) -> Array:
-        """Return sum_l shares_l Cov_l(z, z of ``other``), shape (k, k).
+        """Return sum_l shares_l Cov_l(z, z of ``other``), shape (k, k), as the rows show it.
 
         Parameters
         ----------
@@ -107,10 +151,85 @@ class Moments:
         -------
         array of shape (k, k)
         """
-        z, other_z = self.z, other.z
+        z, other_z = self._z(), other._z()
         gram = z.T @ (other_z * self.class_weights.row_weights(shares)[:, None])
         means, other_means = self.class_weights.means(z), self.class_weights.means(other_z)
         return np.asarray(gram - (means * shares) @ other_means.T)
+
+    def _variances(self, covariances: Array) -> Array:
+        half = self.inverse @ covariances  # (k, k, r): class l, then class i
+        return np.asarray((half * self.inverse).sum(axis=2).T)
+
+    def _z(self) -> Array:
+        """Return the rows in the coordinates of the prevalence, shape (n', k)."""
+        return np.asarray(features(self.rows, self.prevalence, self.projection) @ self.inverse.T)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentEquations:
+    """The moment equations of many bags.
+
+    Attributes
+    ----------
+    means : array of shape (n_bags, r)
+        Mean features of each bag.
+    estimates : array of shape (n_bags, k)
+        The prevalences that the quantifier answers.
+    sizes : array of shape (n_bags,)
+        Effective sizes of the bags.
+    bag_sizes : array of shape (n_bags, k)
+        The same divided by the design effect of each class.
+    units : array of shape (n_bags,)
+        Degrees of freedom that the clusters leave; inf without clusters.
+    moments : sequence of Moments
+        One per bag, or a single one that all bags share.
+    """
+
+    means: Array
+    estimates: Array
+    sizes: Array
+    bag_sizes: Array
+    units: Array
+    moments: Sequence[Moments]
+
+    def at(self, bag: int) -> Moments:
+        """Return the moments of one bag."""
+        return self.moments[0 if len(self.moments) == 1 else bag]
+
+    def centre(self, bag: int, mix: Array) -> Array:
+        """Return T^-1 q of one bag without the bias that an uncertain T brings, shape (k,).
+
+        It sums to one but may leave the simplex. ``mix`` (k,) is a prevalence near the truth.
+        """
+        moments = self.at(bag)
+        return np.asarray(moments.inverse @ self.means[bag] - moments.bias @ (mix / moments.sizes))
+
+    def covariance(self, bag: int, mix: Array, population: bool) -> Array:
+        """Return the covariance of one bag's centre at the prevalence ``mix``, shape (k, k)."""
+        moments, m = self.at(bag), float(np.min(self.bag_sizes[bag]))
+        covariance = moments.covariance(mix / m, mix**2 / moments.sizes)
+        if population:
+            covariance = covariance + (np.diag(mix) - np.outer(mix, mix)) / m
+        return np.asarray(covariance)
+
+    def freedom(self, bag: int, mix: Array, population: bool) -> Array:
+        """Return the degrees of freedom of each class's variance (Satterthwaite), shape (k,)."""
+        moments, m = self.at(bag), self.bag_sizes[bag]
+        parts = mix / m[:, None] * moments.spread
+        parts = parts + mix**2 / moments.sizes * moments.template_spread
+        total = parts.sum(axis=1) + (mix * (1.0 - mix) / m if population else 0.0)
+        uncertain = (parts**2 / moments.freedom).sum(axis=1)
+        degrees = total**2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
+        return np.asarray(np.minimum(np.maximum(degrees, 1.0), self.units[bag]))
+
+
+def features(
+    rows: NDArray[np.floating], prevalence: Array | None, projection: Array | None = None
+) -> Array:
+    """Return phi of rows, shape (n', r); parameters as the attributes of :class:`Moments`."""
+    values = rows.astype(np.float64, copy=False)
+    phi = values if prevalence is None else adapted(values, prevalence)
+    return np.asarray(phi if projection is None else phi @ projection.T)
 
 
 def adapted(rows: NDArray[np.floating], prevalence: Array) -> Array:
@@ -120,14 +239,15 @@ def adapted(rows: NDArray[np.floating], prevalence: Array) -> Array:
     return joint
 
 
-def smoothed(prevalence: Array, size: Array | float) -> Array:
-    """Return prevalences (..., k) after adding half an instance of every class.
+def smoothed(prevalence: Array, size: Array | float, per_class: float = 0.5) -> Array:
+    """Return prevalences (..., k) after adding ``per_class`` instances of every class.
 
     Parameters
     ----------
     prevalence : array of shape (..., k)
     size : array of shape (...,) or float
         Number of instances that each prevalence was estimated from.
+    per_class : float
 
     Returns
     -------
@@ -136,7 +256,31 @@ def smoothed(prevalence: Array, size: Array | float) -> Array:
     """
     k = prevalence.shape[-1]
     n = np.asarray(size, dtype=np.float64)[..., None]
-    return np.asarray((n * prevalence + 0.5) / (n + 0.5 * k))
+    return np.asarray((n * prevalence + per_class) / (n + per_class * k))
+
+
+def adapting_prevalence(
+    estimates: Array, sizes: Array | float, training: ClassRows | None
+) -> Array:
+    """Return the prevalences that densities are adapted to, shape (..., k).
+
+    A prevalence far below 1 / n makes features of events that n training instances hardly show, so
+    that their means would be noise: we smooth by the training size where it is the smaller.
+
+    Parameters
+    ----------
+    estimates : array of shape (..., k)
+    sizes : array of shape (...,) or float
+        Effective sizes of the bags.
+    training : ClassRows or None
+
+    Returns
+    -------
+    array of shape (..., k)
+    """
+    largest = np.inf if training is None else training.typical_size
+    per_class = max(0.5, ADAPTING_INSTANCES / estimates.shape[-1])
+    return smoothed(estimates, np.minimum(sizes, largest), per_class)
 
 
 def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
@@ -159,8 +303,12 @@ def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
     matrix = np.array([w[run] @ rows[run] for run in runs], dtype=np.float64).T
     if prevalence is not None:
         matrix *= prevalence[:, None]
-    class_weights, sizes = training.thin_weights, training.sizes
-    return moments_of(matrix, training.thin_rows, prevalence, class_weights, sizes, sizes)
+    weights, sizes = training.thin_weights, training.sizes
+    phi = features(training.thin_rows, prevalence)
+    covariances = regularised(weights.covariances(phi), matrix, sizes)
+    return Moments(
+        matrix, covariances, training.thin_rows, prevalence, None, weights, sizes, freedom_of(sizes)
+    )
 
 
 def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
@@ -187,104 +335,116 @@ def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
     membership = phi * weights[:, None]
     mass = np.maximum(membership.sum(axis=0), np.finfo(np.float64).tiny)
     membership /= mass
-    exact = np.full(len(prevalence), np.inf)
-    observed = np.maximum(mass * weights.sum() / (weights**2).sum(), 0.5)
-    class_weights = MembershipWeights(membership)
-    return moments_of(class_weights.means(phi), rows, prevalence, class_weights, exact, observed)
+    observed = mass * weights.sum() / (weights**2).sum()
+    classes = MembershipWeights(membership)
+    return partial_moments(
+        classes.means(phi), classes.covariances(phi), rows, prevalence, classes, observed
+    )
 
 
-def moments_of(
+def partial_moments(
     matrix: Array,
+    covariances: Array,
     rows: NDArray[np.floating],
-    prevalence: Array | None,
+    prevalence: Array,
     class_weights: ClassWeights,
-    sizes: Array,
     observed: Array,
 ) -> Moments:
-    """Return the moments of features whose class means are known.
+    """Return the moments of classes to which the instances of a bag belong in part.
 
     Parameters
     ----------
-    matrix : array of shape (r, k)
-        T, the mean features of each class.
-    rows : array of shape (n', r)
-        The rows from which spreads are computed.
-    prevalence, class_weights, sizes
+    matrix, rows, prevalence, class_weights
         As in :class:`Moments`.
+    covariances : array of shape (k, r, r)
+        Before regularisation.
     observed : array of shape (k,)
-        Number of instances of each class from which the spread is computed.
+        Number of instances of each class, a sum of memberships.
 
     Returns
     -------
     Moments
     """
-    inverse, confused = invert(matrix)
-    return moments_along(inverse, confused, rows, prevalence, class_weights, sizes, observed)
+    observed = np.maximum(observed, 0.5)
+    exact = np.full(len(observed), np.inf)
+    covariances = regularised(covariances, matrix, observed)
+    freedom = freedom_of(observed)
+    return Moments(matrix, covariances, rows, prevalence, None, class_weights, exact, freedom)
 
 
-def moments_along(
-    inverse: Array,
-    confused: NDArray[np.bool_],
-    rows: NDArray[np.floating],
-    prevalence: Array | None,
-    class_weights: ClassWeights,
-    sizes: Array,
-    observed: Array,
-) -> Moments:
-    """Return the moments if the inverse (k, r) of the map from prevalences to means is known.
-
-    Parameters as in :class:`Moments` and :func:`moments_of`.
-    """
-    z = _features(rows, prevalence) @ inverse.T.astype(rows.dtype)
-    powers = class_weights.powers(z)
-    spread, freedom = _spread(powers, class_weights.counts)
-    bias = class_weights.products(z) - powers[0] * np.diag(powers[0])
-    spread += _pseudo_spread(observed)
-    return Moments(inverse, spread, rows, prevalence, class_weights, sizes, freedom, bias, confused)
-
-
-def _features(rows: NDArray[np.floating], prevalence: Array | None) -> Any:
-    """Return phi of rows, shape (n', k), in the precision of the rows."""
-    return rows if prevalence is None else adapted(rows, prevalence.astype(rows.dtype))
-
-
-def _spread(powers: tuple[Array, Array, Array, Array], counts: Array) -> tuple[Array, Array]:
-    """Return variances within classes and their degrees of freedom, both (k, k).
-
-    ``powers`` are the means of the first four powers, (k, k) each, over ``counts`` (k,) rows.
-    """
-    means, second, third, fourth = powers
-    spread = np.maximum(second - means**2, 0.0)
-    fourth = fourth - 4.0 * means * third + 6.0 * means**2 * second - 3.0 * means**4
-    kurtosis = np.maximum(fourth, spread**2) / np.maximum(spread**2, 1e-24)
-    freedom = np.clip(2.0 * counts / np.maximum(kurtosis - 1.0, 1e-12), 1.0, np.maximum(counts, 1))
-    single = counts < 1.5
-    spread *= np.where(single, 1.0, counts / np.where(single, 1.0, counts - 1.0))
-    if single.any() and not single.all():  # one instance shows no spread: assume the largest
-        spread[:, single] = spread[:, ~single].max(axis=1, keepdims=True)
-        freedom[:, single] = 1.0
-    return spread, freedom
-
-
-def _pseudo_spread(observed: Array) -> Array:
-    """Return the variance that the pseudo-observations add, shape (k, k)."""
-    k = len(observed)
-    return np.asarray(PSEUDO_OBSERVATIONS * (1.0 / k + (1.0 - 2.0 / k) * np.eye(k)) / observed)
-
-
-def invert(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the inverse of T and the classes that it confuses.
+def projected_moments(training: ClassRows, projection: Array) -> Moments:
+    """Return the moments of linear combinations of rows whose class means are unit vectors.
 
     Parameters
     ----------
-    matrix : array of shape (r, k)
+    training : ClassRows
+    projection : array of shape (k, r)
+        The derivative of an estimate by the mean row (``derivatives.py``).
 
     Returns
     -------
-    inverse : array of shape (k, r)
-        A pseudo-inverse if the matrix is singular or nearly so.
-    confused : bool array of shape (k,)
+    Moments
     """
+    weights, sizes = training.thin_weights, training.sizes
+    matrix = np.eye(len(projection))
+    phi = features(training.thin_rows, None, projection)
+    covariances = regularised(weights.covariances(phi), matrix, sizes)
+    return Moments(
+        matrix, covariances, training.thin_rows, None, projection, weights, sizes, freedom_of(sizes)
+    )
+
+
+def freedom_of(observed: Array) -> Array:
+    """Return the degrees of freedom of covariances from so many observations, at least one."""
+    return np.maximum(observed - 1.0, 1.0)
+
+
+def regularised(covariances: Array, matrix: Array, observed: Array) -> Array:
+    """Return covariances within classes (k, r, r) that few observations do not leave too small.
+
+    Parameters
+    ----------
+    covariances : array of shape (k, r, r)
+        Means of squared deviations, not corrected for the number of observations.
+    matrix : array of shape (r, k)
+        T.
+    observed : array of shape (k,)
+        Number of observations of each class.
+
+    Returns
+    -------
+    array of shape (k, r, r)
+        Unbiased estimates, averaged with the pooled covariance; the pseudo-observations are added.
+    """
+    several = observed > 1.5
+    factor = np.where(several, observed / np.where(several, observed - 1.0, 1.0), 0.0)
+    unbiased = covariances * factor[:, None, None]
+    share = np.where(several, observed - 1.0, 0.0)
+    pooled = np.tensordot(share, unbiased, axes=1) / max(share.sum(), 1.0)
+    n = np.where(several, observed, 0.0)[:, None, None]
+    averaged = (n * unbiased + POOLED_OBSERVATIONS * pooled) / (n + POOLED_OBSERVATIONS)
+    # Entry l: the mean over classes j of (T_j - T_l)(T_j - T_l)'.
+    apart = matrix.T[None, :, :] - matrix.T[:, None, :]
+    between = apart.transpose(0, 2, 1) @ apart / len(matrix.T)
+    return np.asarray(averaged + (PSEUDO_OBSERVATIONS / observed)[:, None, None] * between)
+
+
+def unstable(covariances: Array, sizes: Array) -> Array:
+    """Return covariances (k, r, r) with those features raised whose class has few labels.
+
+    Features sum to one, so the result is projected to deviations that sum to zero. Feature i must
+    belong to class i (r = k).
+    """
+    if not (np.isfinite(sizes).any() and covariances.shape[1] == len(sizes)):
+        return covariances
+    factor = np.sqrt(1.0 + (UNSTABLE_LABELS / sizes) ** 2)
+    raised = covariances * factor[:, None] * factor
+    raised = raised - raised.mean(axis=1, keepdims=True)
+    return np.asarray(raised - raised.mean(axis=2, keepdims=True))
+
+
+def invert(matrix: Array) -> Array:
+    """Return the inverse (k, r) of T (r, k), a pseudo-inverse if it is singular or nearly so."""
     try:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
@@ -292,13 +452,11 @@ def invert(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
     # The Frobenius norms bound the condition number from above, so most matrices need no SVD.
     condition = np.linalg.norm(matrix) * np.linalg.norm(inverse)
     if condition < 1.0 / CUTOFF:
-        return np.asarray(inverse, dtype=np.float64), np.zeros(len(matrix), dtype=np.bool_)
+        return np.asarray(inverse, dtype=np.float64)
     return _pseudo_inverse(matrix)
 
 
-def _pseudo_inverse(matrix: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _pseudo_inverse(matrix: Array) -> Array:
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     small = values < CUTOFF * values[0]
-    inverse = (right.T / np.where(small, np.inf, values)) @ left.T
-    confused = (np.abs(right[small]) > CONFUSED_SHARE).any(axis=0)
-    return np.asarray(inverse), np.asarray(confused)
+    return np.asarray((right.T / np.where(small, np.inf, values)) @ left.T)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, fdtri, softmax
 
 from kdey.bags import Array
-from kdey.intervals.analytic import Linearised, degrees_of_freedom
+from kdey.intervals.analytic import AnalyticLimits
 from kdey.intervals.model import FittedModel
 from kdey.simplex import check_posteriors, sample_uniform
 
@@ -257,18 +257,15 @@ class AnalyticUncertainty(Uncertainty):
     Attributes
     ----------
     model : FittedModel
-    line : Linearised
-        The moment equations of all bags.
+    limits : AnalyticLimits
+        Those of all bags.
     number : int
         Number of this bag among them.
-    population : bool
-        Whether the target is the population; otherwise it is the bag.
     """
 
     model: FittedModel
-    line: Linearised
+    limits: AnalyticLimits
     number: int
-    population: bool
     method: ClassVar[str] = "analytic"
 
     @property
@@ -277,19 +274,18 @@ class AnalyticUncertainty(Uncertainty):
         return self.model
 
     def corrected(self) -> Array:
-        """Return the moment estimate moved into the simplex, shape (k,)."""
-        inside = np.maximum(self.line.centre[self.number], 0.0)
-        return np.asarray(inside / inside.sum())
+        """Return the moment estimate inside the simplex, shape (k,)."""
+        return np.asarray(self.limits.moment_estimates[self.number])
 
     def covariance(self) -> Array:
         """Return the covariance of the moment estimate, shape (k, k)."""
-        return self.line.covariance(self.number, self.population)
+        return self.limits.covariance(self.number)
 
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes."""
-        degrees = degrees_of_freedom(self.line, self.population)[self.number]
+        degrees = self.limits.freedom(self.number)
         freedom = float(len(degrees) / (1.0 / degrees).sum())
-        centre = self.line.centre[self.number]
+        centre = self.limits.centre(self.number)
         return region_from_covariance(centre, self.covariance(), freedom, confidence)
 
 

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
 from kdey.intervals.analytic import (
-    Linearised,
     analytic_limits,
     linearise_features,
     linearise_likelihood,
@@ -26,6 +25,7 @@ from kdey.intervals.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
 from kdey.intervals.derivatives import linearise_matching
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.model import FittedModel
+from kdey.intervals.moments import MomentEquations
 from kdey.intervals.options import IntervalOptions
 from kdey.intervals.region import (
     AnalyticUncertainty,
@@ -36,7 +36,6 @@ from kdey.intervals.region import (
 from kdey.intervals.replicates import EstimatedBag, replicated_bags
 from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
 from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
-from kdey.matching import MaximiseLikelihood
 from kdey.matching.interface import LimitsSource
 from kdey.rows.interface import ArrayRows, Rows
 from kdey.solvers.solution import Solution
@@ -85,7 +84,7 @@ def estimate_points(
     limits: Limits | None = None
     resampled = True
     if source == "moments":
-        solution, limits = _analytic(model, rows, bags, drawn, options)
+        solution, limits = _analytic(model, points, rows, drawn, options)
     else:
         solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
     if source == "derivatives":
@@ -97,6 +96,7 @@ def estimate_points(
     estimates = _assemble(
         model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
     )
+    estimates = estimates.with_notes(model.training_notes)
     return estimates if resampled else _without_templates(estimates)
 
 
@@ -183,24 +183,32 @@ def _limits_source(model: FittedModel, options: IntervalOptions) -> LimitsSource
 
 
 def _analytic(
-    model: FittedModel, rows: Rows, bags: Bags, drawn: SampledBags, options: IntervalOptions
+    model: FittedModel,
+    points: NDArray[Any],
+    rows: Rows,
+    drawn: SampledBags,
+    options: IntervalOptions,
 ) -> tuple[Solution, Limits]:
-    """Return solution and limits by the moment equation, which share the rows of the pool."""
+    """Return solution and limits by the moment equation."""
     if model.likelihood is not None:
-        solution, densities = _likelihood(model, model.likelihood, rows, bags)
-        line = linearise_likelihood(model, densities, drawn, solution.prevalence)
+        solution = model.matching.match(model.row_map, rows, drawn.bags, model.n_threads)
+        own_rows = not model.has_calibrated_moments
+        densities = model.moment_rows(rows.each()) if own_rows else model.moment_densities(points)
+        equations = linearise_likelihood(model, densities, drawn, solution.prevalence)
     else:
-        problem = model.matching.problem(model.row_map, rows, bags, model.n_threads)
+        problem = model.matching.problem(model.row_map, rows, drawn.bags, model.n_threads)
         solution = model.matching.solve(problem, model.n_threads)
-        line = linearise_features(model, problem.targets, rows.each(), drawn)
-    return solution, _limits_of(model, line, options)
+        equations = linearise_features(
+            model, problem.targets, rows.each(), drawn, solution.prevalence
+        )
+    return solution, _limits_of(model, equations, options)
 
 
-def _limits_of(model: FittedModel, line: Linearised, options: IntervalOptions) -> Limits:
+def _limits_of(model: FittedModel, equations: MomentEquations, options: IntervalOptions) -> Limits:
     """Return the limits that follow from the moment equation."""
     population = options.target == "population"
-    low, high = analytic_limits(line, options.tail(model.n_classes), population)
-    return low, high, lambda number: AnalyticUncertainty(model, line, number, population)
+    limits = analytic_limits(equations, options.tail(model.n_classes), population, model.n_threads)
+    return limits.low, limits.high, lambda number: AnalyticUncertainty(model, limits, number)
 
 
 def _by_derivatives(
@@ -217,23 +225,6 @@ def _by_derivatives(
             "method='bootstrap'"
         )
     return None
-
-
-def _likelihood(
-    model: FittedModel, likelihood: MaximiseLikelihood, rows: Rows, bags: Bags
-) -> tuple[Solution, Array]:
-    """Return the solution and the densities (pool_size, k), computed once if one problem has both.
-
-    Rows without any positive density become ones, as in :func:`kdey.intervals.model.densities`.
-    """
-    if model.row_map.is_composite or not likelihood.is_exact:
-        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
-        return solution, model.moment_rows(rows.each())
-    problem = likelihood.problem(model.row_map, rows, bags, model.n_threads)
-    densities, empty = problem.rows, problem.rows.max(axis=1) == 0
-    if empty.any():
-        densities = np.where(empty[:, None], 1.0, densities)
-    return likelihood.solve(problem, model.n_threads), densities
 
 
 def _bootstrap(

@@ -19,9 +19,10 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey._support.threads import thread_count
+from kdey._support.warnings import warn
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
-from kdey.labels import training_labels
+from kdey.labels import FewLabelsWarning, few_labels_note, training_labels
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
@@ -412,7 +413,11 @@ class BaseQuantifier(BaseEstimator):
         codes, self.classes_ = training_labels(y, classes)
         k = len(self.classes_)
         self.check_n_classes(k)
-        self.prevalence_ = np.bincount(codes, minlength=k) / len(codes)
+        counts = np.bincount(codes, minlength=k)
+        self.prevalence_ = counts / len(codes)
+        note = few_labels_note(self.classes_, counts)
+        if note is not None:
+            warn(note, FewLabelsWarning, stacklevel=4)
         return codes
 
     def check_n_classes(self, k: int) -> None:

@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice, check_weights
+from kdey._support.warnings import muted
 from kdey.bags import Array, Bags
+from kdey.labels import FewLabelsWarning
 from kdey.metrics import absolute_error
 from kdey.posteriors import ClassifierStage, predict_posteriors
 from kdey.quantifiers.base import (
@@ -144,12 +146,13 @@ class Ensemble(WrapperQuantifier):
         check_consistent_length(p, codes)
         w = None if sample_weight is None else check_weights(sample_weight, len(codes))
         draws = self._draw(codes)
-        self.quantifiers_ = [
-            clone(self.quantifier).fit_posteriors(
-                p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
-            )
-            for draw in draws
-        ]
+        with muted(FewLabelsWarning):
+            self.quantifiers_ = [
+                clone(self.quantifier).fit_posteriors(
+                    p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
+                )
+                for draw in draws
+            ]
         self.__dict__.pop("reference_classifier_", None)
         if self.selection == "distribution":
             self._describe(p, draws)
@@ -292,5 +295,6 @@ def _fit_member(
     draw: Indices,
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight[draw]}
-    quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+    with muted(FewLabelsWarning):  # the ensemble has said it of all labels
+        quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
     return without_fold_models(quantifier)

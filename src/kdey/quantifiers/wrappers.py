@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice
-from kdey._support.warnings import warn
+from kdey._support.warnings import muted, warn
 from kdey.bags import Bags
+from kdey.labels import FewLabelsWarning
 from kdey.matching import median_solution
 from kdey.quantifiers.base import (
     BagSolver,
@@ -85,9 +86,10 @@ class Median(WrapperQuantifier):
         """Fit one clone per setting on posteriors of shape (n, k)."""
         self._check_takes_posteriors()
         self._start_fit(y)
-        self.quantifiers_ = [
-            member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
-        ]
+        with muted(FewLabelsWarning):
+            self.quantifiers_ = [
+                member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
+            ]
         return self
 
     def _members(self) -> list[Any]:
@@ -170,12 +172,13 @@ class OneVsAll(WrapperQuantifier):
         codes = self._start_fit(y)
         p = check_posteriors(posteriors, classes=self.classes_)
         check_consistent_length(p, codes)
-        self.quantifiers_ = [
-            clone(self.quantifier).fit_posteriors(
-                _one_against_rest(p, i), codes == i, sample_weight
-            )
-            for i in range(len(self.classes_))
-        ]
+        with muted(FewLabelsWarning):
+            self.quantifiers_ = [
+                clone(self.quantifier).fit_posteriors(
+                    _one_against_rest(p, i), codes == i, sample_weight
+                )
+                for i in range(len(self.classes_))
+            ]
         return self
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
@@ -279,14 +282,15 @@ class OneVsOne(WrapperQuantifier):
         p = check_posteriors(posteriors, classes=self.classes_)
         check_consistent_length(p, codes, sample_weight)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        self.quantifiers_ = [
-            clone(self.quantifier).fit_posteriors(
-                _one_against_one(p[members], pair),
-                codes[members] == pair[1],
-                None if weights is None else weights[members],
-            )
-            for pair, members in self._start_pairs(codes)
-        ]
+        with muted(FewLabelsWarning):  # the wrapper has said it
+            self.quantifiers_ = [
+                clone(self.quantifier).fit_posteriors(
+                    _one_against_one(p[members], pair),
+                    codes[members] == pair[1],
+                    None if weights is None else weights[members],
+                )
+                for pair, members in self._start_pairs(codes)
+            ]
         return self
 
     def _start_pairs(
@@ -328,7 +332,8 @@ def _fit_member(
     quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-    quantifier.fit(X, y, **extra)
+    with muted(FewLabelsWarning):  # the wrapper has said it
+        quantifier.fit(X, y, **extra)
     return without_fold_models(quantifier)
 
 

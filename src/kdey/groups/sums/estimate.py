@@ -190,7 +190,7 @@ def _estimate_moments(
     solution = solve_means(model, means)
     estimates = solution.prevalence
     if how == "analytic":
-        return solution, *feature_limits(model, means[0].array, sizes, options)
+        return solution, *feature_limits(model, means[0].array, sizes, estimates, options)
     if how == "derivatives":
         limits = derivative_limits(model, means[0].array, sizes, estimates, options)
         if limits is not None:

@@ -38,6 +38,9 @@ class Plan:
     ----------
     row_maps : tuple of RowMap
         One per member: several for composites.
+    moment_map : RowMap or None
+        Its rows are kept after those of the members, for the limits of a likelihood; None if the
+        limits need the rows of the members only.
     kind : {"rows", "mean", "log mean"}
         What must be known of a group: all its rows, which are visited again, or a mean, for which
         one pass is enough.
@@ -55,6 +58,13 @@ class Plan:
     n_classes: int
     on_posteriors: bool
     n_threads: int = 1
+    moment_map: RowMap | None = None
+
+    @property
+    def kept_maps(self) -> tuple[tuple[RowMap, bool], ...]:
+        """All maps whose rows are kept, each with whether they are logarithms."""
+        members = tuple((row_map, self.log_rows) for row_map in self.row_maps)
+        return members if self.moment_map is None else (*members, (self.moment_map, False))
 
 
 def plan_of(quantifier: FittedQuantifier) -> Plan:
@@ -90,6 +100,7 @@ def plan_of_model(model: FittedModel) -> Plan:
         model.n_classes,
         model.on_posteriors,
         model.n_threads,
+        model.moment_map if model.has_calibrated_moments else None,
     )
 
 
@@ -165,7 +176,8 @@ class GroupedRows:
     offsets : int64 array of shape (g + 1,)
         Group g owns rows ``offsets[g]`` to ``offsets[g + 1]``.
     rows : tuple of float32 arrays of shape (m, r)
-        One per member. Densities relative to each row's largest (rows without any are ones), or
+        One per member, and those of the moment equation if it has its own. Densities relative to
+        each row's largest (rows without any are ones), or
         the rows of a moment method. float32 halves what is held; sums are in float64.
     hashes : uint64 array of shape (m,) or None
         Of the row keys; only a bootstrap needs them.
@@ -219,7 +231,7 @@ def make_batch(
     groups, starts = np.unique(np.asarray(codes, dtype=np.int64)[order], return_index=True)
     offsets = np.append(starts, len(order)).astype(np.int64)
     parts: list[GroupSums] = []
-    rows: list[list[NDArray[np.float32]]] = [[] for _ in plan.row_maps]
+    rows: list[list[NDArray[np.float32]]] = [[] for _ in plan.kept_maps]
     for first, last in _blocks(len(order)):
         bags, which = _bags(offsets, first, last)
         sums, arrays = _first_sums(plan, points[order[first:last]], bags, groups[which], held)
@@ -254,10 +266,10 @@ def _first_sums(
     if plan.on_posteriors:
         sums["decisions"] = _add(one_hot_argmax(np.asarray(points)), bags)
     arrays = []
-    for member, row_map in enumerate(plan.row_maps):
+    for member, (row_map, is_log) in enumerate(plan.kept_maps):
         rows = row_map(points, plan.n_threads)
         if plan.kind == "rows":
-            array, of_member = _densities(rows.each(), plan.log_rows, bags)
+            array, of_member = _densities(rows.each(), is_log, bags)
             sums |= {f"{name}{member}": values for name, values in of_member.items()}
             arrays.append(array)
         elif plan.kind == "log mean":

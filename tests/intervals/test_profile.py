@@ -1,0 +1,289 @@
+"""The profile of the moment equation: against slow versions, closed forms, known populations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import brentq, minimize
+
+from kdey import ACC, EMQ, PACC, Bags, KDEyML
+from kdey.bags import Array
+from kdey.intervals.class_rows import MembershipWeights
+from kdey.intervals.moments import MomentEquations, Moments
+from kdey.intervals.profile import _Chunk, _Faces, profile_limits
+from kdey.intervals.score_interval import wilson
+
+from .cases import bag, separated, training
+
+
+def equations(
+    k: int, seed: int, *, size: float = 150.0, sizes: Array | None = None, noise: float = 0.03
+) -> MomentEquations:
+    """Return random equations of three bags whose classes overlap."""
+    rng = np.random.default_rng(seed)
+    matrix = np.eye(k) * 0.5 + 0.5 * rng.dirichlet(np.ones(k), k).T
+    centring = np.eye(k) - 1.0 / k
+    halves = 0.3 * centring @ rng.normal(size=(k, k, k))
+    sizes = rng.integers(20, 200, k).astype(float) if sizes is None else sizes
+    moments = moments_of(matrix, halves @ halves.transpose(0, 2, 1), sizes)
+    truth = rng.dirichlet(np.ones(k), 3)
+    means = truth @ matrix.T + noise * rng.normal(size=(3, k)) @ centring
+    estimates = np.abs(truth + 0.02 * rng.normal(size=(3, k)))
+    estimates /= estimates.sum(axis=1, keepdims=True)
+    full = np.full(3, size)
+    return MomentEquations(
+        means, estimates, full, np.full((3, k), size), np.full(3, np.inf), [moments]
+    )
+
+
+def moments_of(matrix: Array, covariances: Array, sizes: Array) -> Moments:
+    k = len(sizes)
+    nobody = MembershipWeights(np.empty((0, k)))
+    return Moments(
+        matrix, covariances, np.empty((0, k)), None, None, nobody, sizes, np.full(k, 1e9)
+    )
+
+
+def slow_distance(given: MomentEquations, b: int, middle: Array, i: int, t: float, pop: bool):
+    """Return D(t), term by term, the inner minimum by a general solver."""
+    moments, m = given.moments[0], given.sizes[b]
+    k = len(middle)
+    mix = (m * middle + 0.5) / (m + 0.5 * k)
+    a = mix * (1 - t) / (1 - mix[i])
+    a[i] = t
+    V = np.zeros((k, k))
+    for label in range(k):
+        V += a[label] / m * moments.covariances[label]
+        V += a[label] ** 2 / moments.sizes[label] * moments.template_covariances[label]
+    if pop:
+        V += moments.matrix @ (np.diag(a) - np.outer(a, a)) @ moments.matrix.T / m
+    inverse = np.linalg.pinv(V, hermitian=True)
+
+    def q(x: Array) -> float:
+        residual = given.means[b] - moments.matrix @ x
+        return float(residual @ inverse @ residual)
+
+    rest = [label for label in range(k) if label != i]
+
+    def on_face(y: Array) -> Array:
+        x = np.zeros(k)
+        x[i], x[rest] = t, y
+        return x
+
+    starts = [np.full(k - 1, (1 - t) / (k - 1)), mix[rest] * (1 - t) / mix[rest].sum()]
+    found = [
+        minimize(
+            lambda y: q(on_face(y)),
+            start,
+            method="SLSQP",
+            bounds=[(0, 1)] * (k - 1),
+            constraints={"type": "eq", "fun": lambda y: y.sum() - (1 - t)},
+            options={"ftol": 1e-14, "maxiter": 500},
+        ).fun
+        for start in starts
+    ]
+    return min(found) - q(middle)
+
+
+@pytest.mark.parametrize("population", [True, False])
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_limits_solve_their_equation(k: int, population: bool) -> None:
+    given = equations(k, seed=k)
+    low, high, middle = profile_limits(given, 0.05, population)
+    quantile = stats.norm.ppf(0.95)
+    for b in range(3):
+        for i in range(k):
+            for limit, end in ((low[b, i], 0.0), (high[b, i], 1.0)):
+                inside, outside = limit + (middle[b, i] - limit) / 50, limit + (end - limit) / 50
+
+                def excess(t: float, b: int = b, i: int = i) -> float:
+                    d = slow_distance(given, b, middle[b], i, t, population)
+                    return np.sqrt(max(d, 0.0)) / quantile - 1
+
+                assert excess(inside) < 1e-6
+                if limit not in (0.0, 1.0):
+                    assert excess(outside) > -1e-6
+                    assert excess(limit) == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("population", [True, False])
+def test_two_classes_with_many_labels_have_the_roots_of_a_quadratic(population: bool) -> None:
+    given = equations(2, seed=4, sizes=np.array([4e3, 7e3]), noise=0.01)
+    low, high, middle = profile_limits(given, 0.025, population)
+    moments, m, u = given.moments[0], given.sizes[0], stats.norm.ppf(0.975)
+    c = given.means @ np.linalg.inv(moments.matrix).T
+    assert ((c > 0) & (c < 1)).all()
+    np.testing.assert_allclose(middle, c, atol=1e-6)
+    g, n = moments.spread, moments.sizes
+    for b in range(3):
+        for i in range(2):
+
+            def excess(t: float, b: int = b, i: int = i) -> float:
+                j = 1 - i
+                v = (t / m + t**2 / n[i]) * g[i, i] + ((1 - t) / m + (1 - t) ** 2 / n[j]) * g[i, j]
+                return (t - c[b, i]) ** 2 - u**2 * (v + population * t * (1 - t) / m)
+
+            expected_low = brentq(excess, 0.0, c[b, i]) if excess(0.0) > 0 else 0.0
+            expected_high = brentq(excess, c[b, i], 1.0) if excess(1.0) > 0 else 1.0
+            # Templates of 4,000 labels are raised by (10 / 4000)^2, which is all that differs.
+            assert low[b, i] == pytest.approx(expected_low, abs=2e-5)
+            assert high[b, i] == pytest.approx(expected_high, abs=2e-5)
+
+
+def test_perfect_classes_give_wilson() -> None:
+    p = np.array([[0.1, 0.25, 0.65], [0.02, 0.18, 0.8]])
+    moments = moments_of(np.eye(3), np.zeros((3, 3, 3)), np.full(3, 1e9))
+    size = np.full(2, 4e4)
+    given = MomentEquations(
+        p, p, size, np.full((2, 3), 4e4), np.full(2, np.inf), [moments, moments]
+    )
+    low, high, _ = profile_limits(given, 0.025, True)
+    expected = wilson(p, size[:, None], 0.025)
+    np.testing.assert_allclose([low, high], expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("k", [3, 6])
+def test_certificates_of_the_inner_programs(k: int) -> None:
+    given = equations(k, seed=20 + k)
+    chunk = _Chunk.of(given, slice(None), True)
+    middle = chunk.moment_estimates(1)
+    faces = _Faces.of(chunk, middle, 0.025, 1)
+    pairs = np.repeat(np.arange(3 * k), 4)
+    t = np.tile([0.0, 0.2, 0.9, 1.0], 3 * k)
+    distance, gap = faces.distance(pairs, t)
+    assert (gap <= 1e-8 * (1.0 + np.abs(distance))).all()
+    own = faces.distance(np.arange(3 * k), middle.ravel())[0]
+    assert (own <= 1e-9).all()  # the moment estimate lies on its own face
+
+
+def test_classes_in_another_order() -> None:
+    given = equations(4, seed=7)
+    order = np.array([2, 0, 3, 1])
+    moments = given.moments[0]
+    changed = Moments(
+        moments.matrix[np.ix_(order, order)],
+        moments.covariances[np.ix_(order, order, order)],
+        moments.rows,
+        None,
+        None,
+        moments.class_weights,
+        moments.sizes[order],
+        moments.freedom,
+    )
+    other = MomentEquations(
+        given.means[:, order], given.estimates[:, order], *vars_of(given), [changed]
+    )
+    for one, two in zip(
+        profile_limits(given, 0.025, True), profile_limits(other, 0.025, True), strict=True
+    ):
+        np.testing.assert_allclose(one[:, order], two, atol=1e-7)
+
+
+def vars_of(given: MomentEquations) -> tuple[Array, Array, Array]:
+    return given.sizes, given.bag_sizes, given.units
+
+
+def test_a_batch_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = equations(3, seed=8)
+    whole = profile_limits(given, 0.025, True)
+    separate = MomentEquations(given.means, given.estimates, *vars_of(given), given.moments * 3)
+    np.testing.assert_array_equal(whole, profile_limits(separate, 0.025, True))
+    monkeypatch.setattr("kdey.intervals.profile.CHUNK", 1)
+    np.testing.assert_array_equal(whole, profile_limits(given, 0.025, True))
+
+
+def test_the_numpy_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = equations(5, seed=9)
+    native = profile_limits(given, 0.025, True)
+    monkeypatch.setattr("kdey.native.available", lambda: False)
+    np.testing.assert_allclose(native, profile_limits(given, 0.025, True), atol=1e-6)
+
+
+def test_classes_that_cannot_be_told_apart_share_what_is_left() -> None:
+    rng = np.random.default_rng(5)
+    P, y = training(201, rng)
+    P[y == 0] = P[y == 1]  # one class under two names
+    made = PACC().fit_posteriors(P, y).estimate_posteriors(P[:50])
+    assert made.low[0] == made.low[1] == 0
+    np.testing.assert_allclose(made.high[0], made.high[1], atol=1e-3)
+    assert made.high[0] >= 1 - made.high[2] - 1e-6
+    assert made.high[2] < 1
+    assert made.high[0] < 1  # the third class is there
+
+
+def test_features_without_information_have_limits_zero_and_one() -> None:
+    P = np.tile([0.5, 0.5], (60, 1))
+    made = EMQ().fit_posteriors(P, np.arange(60) % 2).estimate_posteriors(P[:40])
+    assert made.low.tolist() == [0, 0]
+    assert made.high.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("method", [KDEyML(bandwidth=0.1), EMQ(), PACC(), ACC()], ids=repr)
+@pytest.mark.parametrize("target", ["population", "bag"])
+def test_separated_classes_do_not_hang_on_last_bits(method, target: str) -> None:
+    """Training classes without any overlap: the covariances within classes are rounding."""
+    rng = np.random.default_rng(0)
+    P, y = training(60, rng, separated)
+    points = rng.dirichlet(np.ones(3), 40)
+
+    def limits(seed: int) -> Array:
+        noise = np.random.default_rng(seed)
+        moved = P * (1.0 + 1e-13 * noise.normal(size=P.shape))
+        made = method.fit_posteriors(moved / moved.sum(axis=1, keepdims=True), y)
+        found = made.estimate_posteriors(points, target=target)
+        return np.array([found.low, found.high])
+
+    np.testing.assert_allclose(limits(1), limits(2), atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 12])
+@pytest.mark.parametrize("draw", [separated, None], ids=["separated", "overlapping"])
+def test_limits_of_a_tiny_bag_are_shares_that_it_can_have(size: int, draw) -> None:
+    rng = np.random.default_rng(1)
+    kind = {} if draw is None else {"draw": draw}
+    P, y = training(120, rng, **kind)
+    points, _ = bag(size, (0.2, 0.3, 0.5), rng, **kind)
+    for method in (KDEyML(bandwidth=0.1), PACC()):
+        made = method.fit_posteriors(P, y).estimate_posteriors(points, target="bag")
+        for limit in (made.low, made.high):
+            np.testing.assert_allclose(limit * size, np.rint(limit * size), atol=1e-9)
+        assert (made.high > made.low).all()
+        assert ((made.low <= made.estimate) & (made.estimate <= made.high)).all()
+
+
+def test_shares_of_weighted_bags_are_not_rounded() -> None:
+    rng = np.random.default_rng(2)
+    P, y = training(120, rng)
+    points, _ = bag(6, (0.2, 0.3, 0.5), rng)
+    bags = Bags.from_indices([np.arange(6)], 6, [rng.random(6) + 0.1])
+    (made,) = PACC().fit_posteriors(P, y).estimate_posteriors(points, bags, target="bag")
+    assert np.abs(made.high * 6 - np.rint(made.high * 6)).max() > 1e-3
+
+
+@pytest.mark.parametrize("few", [8, 15, 30])
+@pytest.mark.parametrize("truth", [(0.0, 0.3, 0.7), (0.9, 0.05, 0.05), (0.3, 0.3, 0.4)], ids=str)
+def test_limits_cover_with_few_labels_of_one_class(few: int, truth) -> None:
+    rng = np.random.default_rng(few)
+    covered = []
+    for _ in range(40):
+        P, y = training(300, rng)
+        kept = np.r_[np.flatnonzero(y == 0)[:few], np.flatnonzero(y > 0)]
+        q = KDEyML(bandwidth=0.1).fit_posteriors(P[kept], y[kept])
+        points, _ = bag(100, truth, rng)
+        made = q.estimate_posteriors(points, confidence=0.95)
+        covered.append((made.low <= truth) & (truth <= made.high))
+    assert np.mean(covered) >= 0.9
+    assert np.mean(covered, axis=0).min() >= 0.8
+
+
+def test_all_likelihood_methods_share_their_features() -> None:
+    rng = np.random.default_rng(3)
+    P, y = training(240, rng)
+    points, _ = bag(150, (0.2, 0.3, 0.5), rng)
+    rows = [
+        method.fit_posteriors(P, y).interval_model().moment_densities(points)
+        for method in (KDEyML(bandwidth=0.1), KDEyML(), EMQ(), EMQ(calibration="bcts"))
+    ]
+    for other in rows[1:]:
+        np.testing.assert_allclose(rows[0], other, rtol=1e-6)
