@@ -157,6 +157,14 @@ def test_small_groups_and_groups_of_one_have_a_status() -> None:
     assert (island["low[cat]"], island["high[cat]"]) == (0.0, 1.0)
 
 
+def test_few_labels_are_a_status() -> None:
+    rng = np.random.default_rng(0)
+    P, y = rng.dirichlet(np.ones(3), 60), np.r_[np.zeros(8), np.ones(26), np.full(26, 2)]
+    q = KDEyML(bandwidth=0.1).fit_posteriors(P, np.array(CLASSES)[y.astype(int)])
+    made = q.predict_groups(pl.DataFrame(columns(60)), "region", scores=SCORES, wide=True)
+    assert set(made["status"]) == {"few labels"}
+
+
 def test_missing_keys_are_a_group_of_their_own_and_last() -> None:
     data = columns(60)
     data["region"][:20] = [None] * 20

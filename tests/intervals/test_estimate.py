@@ -340,3 +340,21 @@ def test_many_labels_need_no_note(data) -> None:
         warnings.simplefilter("error")
         q = PACC().fit_posteriors(P, y)
     assert q.estimate_posteriors(points).notes == ()
+
+
+def test_limits_without_template_noise_say_so(data, features) -> None:
+    P, y, points, _ = data
+    q = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
+    whole = {"method": "bootstrap", "n_replicates": 20}
+    assert q.estimate_posteriors(points, **whole).notes == ()
+    (note,) = q.estimate_posteriors(points, **whole, resample_templates=False).notes
+    assert "templates to be exact" in note
+    assert kdey.CC().fit_posteriors(P, y).estimate_posteriors(points, **whole).notes == ()
+    X, labels = features
+    wrapped = kdey.OneVsAll(PACC()).fit(X, labels).estimate(X[:40], n_replicates=20)
+    assert wrapped.notes == (note,)
+    trusting = kdey.EMQ(cv=None).fit(X, labels).estimate(X[:40])
+    assert note in trusting.notes
+    draws = kdey.sample_posterior(q, posteriors=points, random_state=0)
+    assert draws.notes[-1] == note
+    assert note in repr(draws)

@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from kdey._support.frames import make_frame
+from kdey.intervals.options import NO_TEMPLATE_NOISE
 
 Array = NDArray[np.float64]
 
@@ -120,7 +121,7 @@ Target = Literal["population", "bag"]
 Kind = Literal["equal-tailed", "hpd"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws:
     """Draws of two prevalences: that of the population, and that of this bag.
 
@@ -160,6 +161,20 @@ class PosteriorDraws:
     def __len__(self) -> int:
         """Return the number of draws."""
         return len(self.population)
+
+    def __repr__(self) -> str:
+        """Return means and 95 % intervals of the population, and the notes."""
+        low, high = self.interval()
+        lines = [f"{len(self):,} posterior draws of the bag's population, 95 % intervals"]
+        for label, mean, a, b in zip(self.classes, self.mean(), low, high, strict=True):
+            lines.append(f"{label}: {mean:.4f} ({a:.4f} to {b:.4f})")
+        return "\n".join([*lines, *(f"({note})" for note in self.notes)])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader needs beside the numbers."""
+        unfinished = () if self.converged else ("the chains have not converged: see r_hat and ess",)
+        return (*unfinished, NO_TEMPLATE_NOISE)
 
     def draws(self, target: Target = "population") -> Array:
         """Return the draws of one target, shape (n_draws, k).

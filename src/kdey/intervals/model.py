@@ -77,6 +77,11 @@ class FittedModel:
         return self.training is not None and self.training.posteriors is not None
 
     @property
+    def has_templates(self) -> bool:
+        """Whether an estimate depends on class templates or densities (not so CC, PCC)."""
+        return self.likelihood is not None or self.row_map.templates.size > 0
+
+    @property
     def limits_source(self) -> LimitsSource:
         """Where limits come from by default; see :class:`Matching`."""
         if self.likelihood is not None:

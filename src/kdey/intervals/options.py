@@ -11,6 +11,12 @@ METHODS = ("auto", "analytic", "bootstrap")
 INTERVALS = ("percentile", "bias-corrected", "basic")
 
 
+#: The note of limits that take the class templates to be exact.
+NO_TEMPLATE_NOISE = (
+    "the limits take the class templates to be exact: with few labels they are too narrow"
+)
+
+
 class IntervalWarning(UserWarning):
     """The data cannot support an informative interval, so a wide one is returned."""
 

@@ -25,7 +25,7 @@ from kdey.intervals.derivatives import linearise_matching
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.model import FittedModel
 from kdey.intervals.moments import MomentEquations
-from kdey.intervals.options import IntervalOptions
+from kdey.intervals.options import NO_TEMPLATE_NOISE, IntervalOptions
 from kdey.intervals.region import (
     AnalyticUncertainty,
     BootstrapUncertainty,
@@ -82,13 +82,16 @@ def estimate_points(
         solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
     if source == "derivatives":
         limits = _by_derivatives(model, rows, drawn, solution.prevalence, options)
+    includes_templates = model.is_learnt or not model.has_templates
     if limits is None:
         limits = _bootstrap(model, points, drawn, solution.prevalence, options)
+        includes_templates &= options.resample_templates
     decisions = Decisions(points, bags) if model.on_posteriors else None
     estimates = _assemble(
         model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
     )
-    return estimates.with_notes(model.training_notes)
+    template_notes = () if includes_templates else (NO_TEMPLATE_NOISE,)
+    return estimates.with_notes((*model.training_notes, *template_notes))
 
 
 def estimate_solver(
@@ -150,7 +153,8 @@ def estimate_solver(
 
     limits = _limits_from_draws(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
-    return _assemble(classes, prevalence, rare, solution, drawn, limits, options, None)
+    estimates = _assemble(classes, prevalence, rare, solution, drawn, limits, options, None)
+    return estimates.with_notes([NO_TEMPLATE_NOISE])
 
 
 def _limits_source(model: FittedModel, options: IntervalOptions) -> LimitsSource:

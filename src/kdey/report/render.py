@@ -151,9 +151,12 @@ def _lead(report: Report, rows: Sequence[ClassRow] | None) -> list[str]:
         sentences += answer(report.estimate, rows)
         if not report.estimate.converged:
             sentences.append("The solver did not converge: see the optimality gap in the settings.")
-        sentences += [f"Note: {note}." for note in report.estimate.diagnostics.get("notes", ())]
+        sentences += [f"Note: {note}." for note in report.estimate.notes]
     if report.groups is not None:
         sentences += groups_answer(report.groups)
+    if report.estimate is None and report.quantifier is not None:
+        model = report.quantifier.interval_model()
+        sentences += [f"Note: {note}." for note in (() if model is None else model.training_notes)]
     return sentences
 
 
