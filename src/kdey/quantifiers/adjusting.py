@@ -167,10 +167,9 @@ class PACC(_Adjusting):
 class Friedman(AggregativeQuantifier):
     """Friedman's method: counts posteriors that reach the training prevalence (FM).
 
-    As :class:`ACC`, with k indicators per instance, whether the posterior of class i is at least
-    the training prevalence of class i, in the place of one decision: for two classes the
-    threshold at which the variance is smallest under no shift (Friedman, 2014). Parameters are
-    those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    As :class:`ACC`, with k indicators per instance in the place of one decision: whether the
+    posterior of class i is at least the training prevalence of class i (Friedman, 2014).
+    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
