@@ -189,6 +189,36 @@ class BCTS(_SoftmaxScaling):
     _has_bias = True
 
 
+class SharpenedBCTS(BCTS):
+    """BCTS whose calibrated posteriors are raised to a power and normalised.
+
+    Posteriors that are slightly surer than calibrated ones give prevalences with less variance and
+    a little bias, which can be the smaller error.
+
+    Parameters
+    ----------
+    power : float
+        One for BCTS itself.
+    floor, tol, max_iter
+        See :class:`Calibrator`.
+    """
+
+    def __init__(
+        self,
+        power: float = 1.0,
+        *,
+        floor: float = LOG_FLOOR,
+        tol: float = 1e-10,
+        max_iter: int = 200,
+    ) -> None:
+        super().__init__(floor=floor, tol=tol, max_iter=max_iter)
+        self.power = power
+
+    def _calibrated(self, p: Array) -> Array:
+        z = centred_logs(p, self.floor)
+        return np.asarray(softmax(self.power * (z * self.scale_ + self.bias_), axis=1))
+
+
 class VectorScaling(_SoftmaxScaling):
     """Vector scaling, ``softmax(scale_i z_i + bias_i)`` (Guo et al., 2017)."""
 

@@ -12,10 +12,12 @@ The stage depends on a classifier, on ``cv`` and on a seed alone. As a value
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -28,7 +30,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from kdey._support.device import on_gpu, posteriors_on
-from kdey._support.threads import one_blas_thread, run_jobs
+from kdey._support.threads import one_blas_thread, run_jobs, thread_count
 from kdey._support.validation import check_weights
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
@@ -184,8 +186,84 @@ def training_posteriors(
         return fits.fit(), TrainingPosteriors(None, codes, weights)
     splits = make_splits(cv, X, codes, classes, random_state=random_state)
     fitted, parts = _fit_splits(fits, splits, n_jobs)
-    _warn_about_rare_classes(cv, fits, splits)
+    warn_about_rare_classes(cv, codes, len(classes), splits)
     return fitted, _assemble(fits, splits, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """A classifier fitted on every split, with all its models.
+
+    Attributes
+    ----------
+    training : TrainingPosteriors
+        Each row by the model that has not seen its instance.
+    fold_models : tuple of fitted classifiers
+        One per split; empty for a ``FrozenEstimator``.
+    refit : fitted classifier or None
+        Fitted on all instances, if that was asked for; the ``FrozenEstimator`` itself.
+    """
+
+    training: TrainingPosteriors
+    fold_models: tuple[Any, ...]
+    refit: Any = None
+
+
+def cross_fit(
+    classifier: Any,
+    X: Any,
+    codes: Indices,
+    classes: NDArray[Any],
+    splits: list[Split],
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    refit: bool = False,
+    deadline: float | None = None,
+) -> CrossFit:
+    """Fit ``classifier`` on every split and keep all models.
+
+    Parameters
+    ----------
+    classifier, X, codes, classes, sample_weight, n_jobs
+        As for :func:`training_posteriors`.
+    splits : list of (train, test)
+        From :func:`kdey.splits.make_splits`.
+    refit : bool
+        Whether to fit the classifier on all instances too.
+    deadline : float, optional
+        Time of ``time.monotonic`` at which all fits should be done.
+
+    Returns
+    -------
+    CrossFit
+
+    Raises
+    ------
+    TimeoutError
+        If the first fit took so long that the others would end after the deadline.
+    TypeError
+        If ``classifier`` is a class or has no ``predict_proba``.
+    ValueError
+        If lengths differ, or there is only one class to fit on.
+    """
+    _check_classifier(classifier)
+    X, codes = _check_rows(X, codes)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+    if isinstance(classifier, FrozenEstimator):
+        rows = predict_posteriors(classifier, X, classes)
+        return CrossFit(TrainingPosteriors(rows, codes, weights), (), classifier)
+    _check_two_classes(codes, "y")
+    parameter = _weight_parameter(classifier, weights)
+    single = n_jobs is not None
+    fits = _ClassifierFits(classifier, X, codes, classes, weights, parameter, single)
+    jobs: list[Callable[[], Any]] = [partial(_fit_fold, fits, *split) for split in splits]
+    if refit:
+        jobs.append(fits.fit)
+    results = _run_until(jobs, n_jobs, deadline)
+    folds = results[: len(splits)]
+    training = _assemble(fits, splits, [rows for _, rows in folds])
+    return CrossFit(training, tuple(model for model, _ in folds), results[-1] if refit else None)
 
 
 def predict_posteriors(
@@ -366,20 +444,45 @@ def _fold_posteriors(fits: _ClassifierFits, train: Indices, test: Indices) -> Po
     return fits.posteriors(fits.fit(train), test)
 
 
+def _run_until(
+    jobs: list[Callable[[], Any]], n_jobs: int | None, deadline: float | None
+) -> list[Any]:
+    """Return the results of jobs of about equal length; TimeoutError if they would take too long."""
+    if deadline is None:
+        return run_jobs(jobs, n_jobs)
+    start = time.monotonic()
+    first = jobs[0]()
+    now = time.monotonic()
+    rounds = math.ceil((len(jobs) - 1) / thread_count(n_jobs))
+    if now + rounds * (now - start) > deadline:
+        expected = (rounds + 1) * (now - start)
+        raise TimeoutError(f"its {len(jobs)} fits would take about {expected:.0f} s")
+    return [first, *run_jobs(jobs[1:], n_jobs)]
+
+
+def _fit_fold(fits: _ClassifierFits, train: Indices, test: Indices) -> tuple[Any, Posteriors]:
+    """Return the model of one split, and the posteriors of its test part."""
+    if len(np.unique(fits.codes[train])) == 1:  # many classifiers refuse to be fitted on one class
+        from sklearn.dummy import DummyClassifier  # slow to import
+
+        fits = replace(fits, classifier=DummyClassifier(), weight_parameter=None)
+    model = fits.fit(train)
+    return model, fits.posteriors(model, test)
+
+
 def _check_two_classes(codes: Indices, name: str) -> None:
     if len(np.unique(codes)) < 2:
         raise ValueError(f"{name} holds one class only; at least two are needed")
 
 
-def _warn_about_rare_classes(cv: Any, fits: _ClassifierFits, splits: list[Split]) -> None:
+def warn_about_rare_classes(cv: Any, codes: Indices, k: int, splits: list[Split]) -> None:
     """Warn once about classes that are rare or unseen in the splits (scikit-learn: per split)."""
-    k = len(fits.classes)
-    counts = np.bincount(fits.codes, minlength=k)
+    counts = np.bincount(codes, minlength=k)
     from sklearn.model_selection import StratifiedKFold  # slow to import
 
     stratified = isinstance(cv, Integral | StratifiedKFold)
     rare = int(np.count_nonzero((counts > 0) & (counts < len(splits)))) if stratified else 0
-    is_unseen = np.array([np.bincount(fits.codes[t], minlength=k) == 0 for t, _ in splits])
+    is_unseen = np.array([np.bincount(codes[t], minlength=k) == 0 for t, _ in splits])
     remarks = []
     if rare:
         remarks.append(f"{rare} of {k} classes have fewer instances than the {len(splits)} folds")
