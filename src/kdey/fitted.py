@@ -8,7 +8,7 @@ tests it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from kdey.intervals import Estimate, Estimates, FittedModel
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.rows.interface import TuningRecord
 from kdey.simplex import check_posteriors
+from kdey.tables.schema import TableSchema
 
 Floats = NDArray[np.floating]
 
@@ -60,8 +61,8 @@ class FittedQuantifier(Protocol):
         """Store the classifiers of the folds in addition to the one fitted on all instances."""
 
     @property
-    def table_layout(self) -> Mapping[str, Any] | None:
-        """The columns of the training table (see ``TableLayout``); None if there was no table."""
+    def table_schema(self) -> TableSchema | None:
+        """The columns of the training table; None if there was no table."""
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:

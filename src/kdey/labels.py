@@ -91,9 +91,12 @@ def check_classes(classes: ArrayLike) -> Labels:
     return known
 
 
-def group_codes(groups: ArrayLike) -> tuple[Labels, Codes]:
-    """Return the sorted distinct group ids and the position among them of each instance."""
-    return _unique(groups, "groups")
+def group_codes(groups: ArrayLike, name: str = "groups") -> tuple[Labels, Codes]:
+    """Return the sorted distinct group ids and the position among them of each instance.
+
+    ``name`` is what messages call them.
+    """
+    return _unique(groups, name)
 
 
 def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:

@@ -1,4 +1,7 @@
-"""Bad input: one line that names the file and the row or column, exit code 2, nothing written."""
+"""Bad input: one line that names the file and the row or column, exit code 2, nothing written.
+
+Rows of text files are counted as an editor counts lines: the header is row 1.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def test_missing_label_column(fitting: Any) -> None:
 
 
 def test_missing_labels(fitting: Any) -> None:
-    fitting(changed(rows(), 7, kind=""), says=("'kind' has no label in row 7",))
+    fitting(changed(rows(), 7, kind=""), says=("'kind' has no label in row 8", "--unlabelled drop"))
 
 
 def test_one_class(fitting: Any) -> None:
@@ -74,21 +77,23 @@ def test_one_class(fitting: Any) -> None:
 
 def test_labels_that_are_no_classes(fitting: Any) -> None:
     table = [{**row, "kind": 0.5 + i} for i, row in enumerate(rows())]
-    fitting(table, "--ignore", "shop,day", says=("'kind' must hold classes, but row 1 has 0.5",))
+    fitting(table, "--ignore", "shop,day", says=("'kind' must hold classes, but row 2 has 0.5",))
 
 
 def test_columns_that_are_no_features(fitting: Any) -> None:
-    fitting(rows(), says=("'day' holds values of type Date", "--ignore day"))
+    table = without(rows(), "length", "width", "colour", "shop")
+    fitting(table, says=("no column is left", "'day' (holds dates such as '2024-01-01')"))
 
 
 def test_mixed_numbers_and_texts(fitting: Any) -> None:
     table = changed(without(rows(), "shop", "day"), 9, width="wide")
-    fitting(table, says=("'width' holds", "row 9 has 'wide'", "--ignore width"))
+    fitting(table, says=("'width' holds", "row 10 has 'wide'", "--ignore width"))
 
 
 def test_missing_features(fitting: Any) -> None:
     table = changed(without(rows(), "shop", "day"), 9, width="")
-    fitting(table, says=("'width' has no value in row 9", "--missing drop"))
+    says = ("'width' has no value in row 10", "--missing drop")
+    fitting(table, "--missing", "error", says=says)
 
 
 def test_unknown_columns_in_options(fitting: Any) -> None:
@@ -124,7 +129,7 @@ def test_other_files(tmp_path: Path, model: Path) -> None:
     refused("estimate", model, cut, says=("cut.parquet: ", "Parquet"))
     latin = tmp_path / "latin.csv"
     latin.write_bytes("length,width,colour\n1,2,gr\xfcn\n".encode("latin-1"))
-    refused("estimate", model, latin, says=("latin.csv: ", "UTF8"))
+    refused("estimate", model, latin, "--encoding", "utf-8", says=("latin.csv: ", "not utf-8"))
 
 
 def test_missing_columns_are_named(estimating: Any) -> None:
@@ -133,20 +138,20 @@ def test_missing_columns_are_named(estimating: Any) -> None:
 
 def test_text_where_training_had_numbers(estimating: Any) -> None:
     table = changed(without(rows(), "kind"), 9, width="wide")
-    estimating(table, says=("'width' must hold numbers, but row 9 has 'wide'",))
+    estimating(table, says=("'width' must hold numbers, but row 10 has 'wide'",))
 
 
 def test_missing_values(estimating: Any) -> None:
     table = changed(without(rows(), "kind"), 9, colour="")
-    estimating(table, says=("'colour' has no value in row 9",))
+    estimating(table, "--missing", "error", says=("'colour' has no value in row 10",))
 
 
 def test_classes_that_training_lacks(estimating: Any, tmp_path: Path, model: Path) -> None:
     table = changed(rows(), 5, kind="ugly")
-    estimating(table, says=("'kind' has the class 'ugly' in row 5, which training lacks",))
+    estimating(table, says=("'kind' has the class 'ugly' in row 6, which training lacks",))
     path = write(tmp_path / "t.csv", table)
     rest = ("--label", "kind", "--model", model)
-    refused("evaluate", path, *rest, says=("t.csv: ", "'ugly' in row 5"))
+    refused("evaluate", path, *rest, says=("t.csv: ", "'ugly' in row 6"))
 
 
 def test_keys_and_periods(estimating: Any) -> None:
@@ -158,15 +163,16 @@ def test_keys_and_periods(estimating: Any) -> None:
 def test_scores(tmp_path: Path, model: Path) -> None:
     good = [{"bad": 0.25, "good": 0.75}] * 20
     cases = (
-        (changed(good, 3, bad="nan"), "'bad' has no value in row 3"),
-        (changed(good, 3, bad=""), "'bad' has no value in row 3"),
-        (changed(good, 3, bad=0.5), "row 3 has scores that sum to 1.25"),
-        (changed(good, 3, bad=-0.25, good=1.25), "row 3 has a negative score"),
-        (changed(good, 3, bad="many"), "'bad' must hold numbers, but row 3 has 'many'"),
+        (changed(good, 3, bad="nan"), "'bad' has no value in row 4"),
+        (changed(good, 3, bad=""), "'bad' has no value in row 4"),
+        (changed(good, 3, bad=0.5), "row 4 has scores that sum to 1.25"),
+        (changed(good, 3, bad=-0.25, good=1.25), "row 4 has a negative score"),
+        (changed(good, 3, bad="many"), "'bad' must hold numbers, but row 4 has 'many'"),
     )
     for table, message in cases:
         path = write(tmp_path / "s.csv", table)
-        refused("estimate", model, path, "--scores", "bad,good", says=("s.csv: ", message))
+        rest = ("--scores", "bad,good", "--missing", "error")
+        refused("estimate", model, path, *rest, says=("s.csv: ", message))
     path = write(tmp_path / "s.csv", good)
     refused("estimate", model, path, "--by", "n", says=("'n' has the name of a column",))
     refused("estimate", model, path, "--scores", "bad", says=("one column per class, 2",))
@@ -187,7 +193,8 @@ def test_rows_are_counted_across_batches(
     monkeypatch.setattr(reading, "BATCH", 16)
     path = tmp_path / "s.parquet"
     pl.DataFrame({"bad": [0.25] * 69 + [None], "good": [0.75] * 70}).write_parquet(path)
-    refused("estimate", model, path, "--scores", "bad,good", says=("'bad' has no value in row 70",))
+    rest = ("--scores", "bad,good", "--missing", "error")
+    refused("estimate", model, path, *rest, says=("'bad' has no value in row 70",))
 
 
 def test_model_files(tmp_path: Path, model: Path) -> None:
@@ -239,7 +246,7 @@ def test_an_unknown_ending_of_the_output(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_text_among_numbers_at_fit(fitting: Any) -> None:
-    fitting(changed(rows(), 5, length="lots"), says=("'length' holds numbers", "row 5 has 'lots'"))
+    fitting(changed(rows(), 5, length="lots"), says=("'length' holds numbers", "row 6 has 'lots'"))
 
 
 def test_a_misspelt_column_is_guessed(fitting: Any) -> None:

@@ -15,26 +15,31 @@ from sklearn.compose import ColumnTransformer
 
 import kdey
 from kdey.cli.options import CLASSIFIERS
+from kdey.tables.features import TableFeatures, TableWarning
 
 from .cases import rows, run, without, write
 
 
 def test_texts_become_one_hot_and_are_recorded(model: Path) -> None:
     q = kdey.load(model)
-    assert q.table_["texts"] == {"colour": ("blue", "red")}
-    assert q.table_["features"] == ("length", "width", "colour")
-    assert isinstance(q.classifier_.steps[0][1], ColumnTransformer)
+    assert q.table_schema["colour"].categories == ("blue", "red")
+    assert q.table_schema.feature_names == ("length", "width", "colour")
+    assert isinstance(q.classifier_.steps[0][1], TableFeatures)
+    assert isinstance(q.classifier_.steps[1][1], ColumnTransformer)
     new = pl.DataFrame(without(rows(40, seed=2), "kind"))
     coded = new.select("length", "width", (pl.col("colour") == "red").cast(pl.Float64)).to_numpy()
     assert_allclose(q.predict_groups(new)["estimate"], q.predict(coded), atol=1e-12)
+    assert_allclose(q.estimate(new).estimate, q.predict(coded), atol=1e-12)
 
 
 def test_a_text_that_training_lacks_is_no_colour(model: Path) -> None:
     q = kdey.load(model)
     row = {"length": 0.0, "width": 0.0, "colour": "mauve"}
-    encoded = q.classifier_.steps[0][1].transform([[0.0, 0.0, -1.0]])
+    encoded = q.classifier_.steps[1][1].transform([[0.0, 0.0, np.nan]])
     assert encoded[0, 2:].tolist() == [0.0, 0.0]
-    assert q.predict_groups(pl.DataFrame([row] * 20))["status"].to_list() == ["ok", "ok"]
+    with pytest.warns(TableWarning, match="'colour': unseen values in 20 of 20 rows"):
+        groups = q.predict_groups(pl.DataFrame([row] * 20))
+    assert groups["status"].to_list() == ["unseen values"] * 2
 
 
 def test_fit_is_the_library(tmp_path: Path) -> None:

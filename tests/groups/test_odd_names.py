@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kdey.tables.dialect import ReadOptions
 from kdey.tables.files import TableError, TableFile
 
 pytest.importorskip("pyarrow")
@@ -12,5 +13,5 @@ pytest.importorskip("pyarrow")
 def test_a_name_that_is_not_utf8_is_told_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_bytes(b"\xff1,b\n1,2\n")
-    with pytest.raises(TableError, match=r"odd\.csv"):
-        TableFile.open(str(path)).read()
+    with pytest.raises(TableError, match=r"odd\.csv: byte 0 is not utf-8"):
+        TableFile.open(str(path), ReadOptions("utf-8")).read()

@@ -301,3 +301,18 @@ def test_averaged_geometries_are_bootstrapped_member_by_member(data) -> None:
         points, method="bootstrap", n_replicates=60, resample_templates=False
     )
     assert (wide.high - wide.low).sum() > (narrow.high - narrow.low).sum()
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        (lambda n: [None] * n, "clusters has missing values"),
+        (lambda n: np.array([1, "a"] * (n // 2), dtype=object), "clusters mixes types"),
+        (lambda n: np.ma.masked_equal(np.arange(n), 0), "clusters has masked entries"),
+    ],
+)
+def test_clusters_that_are_no_ids_are_refused(clusters, message: str) -> None:
+    points = np.tile([[0.2, 0.8], [0.7, 0.3]], (20, 1))
+    quantifier = PACC().fit_posteriors(points, np.tile([1, 0], 20))
+    with pytest.raises(ValueError, match=message):
+        quantifier.estimate_posteriors(points, clusters=clusters(len(points)))

@@ -8,6 +8,7 @@ import click
 
 from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
 from kdey.cli.options import group_options, grouping_of
+from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     from kdey.groups import FileGroups
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 def estimate(model: str, table: str, **options: Any) -> None:
     """Estimate the prevalences of TABLE by MODEL, with limits.
 
-    TABLE is CSV (also gzipped) or Parquet, - for standard input; Parquet is read in batches and
-    may be larger than memory. Columns are found by name.
+    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input; CSV and Parquet are read in
+    batches and may be larger than memory. Columns are found by name.
     """
     check_table_output(options)
     groups = _estimate_groups(model, table, options)
@@ -54,20 +55,22 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
     from kdey import load
     from kdey._support.progress import progress
     from kdey.groups import GroupSettings, estimate_file
+    from kdey.groups.answers import check_key_names
     from kdey.intervals import IntervalOptions
-    from kdey.tables.files import TableFile
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
+    grouping = grouping_of(options)
+    check_key_names(grouping.names, quantifier.classes_, options["wide"])
     limits = IntervalOptions(options["confidence"], options["target"])
     check = options["check_fit"] or options["fail_on_misfit"]
     settings = GroupSettings(limits, options["min_size"], check, options["level"])
-    file = TableFile.open(table)
+    file = open_table(table, options)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
         return estimate_file(
             quantifier,
             file,
-            grouping_of(options),
+            grouping,
             settings,
             scores=names(options["scores"]) or None,
             missing=options["missing"],

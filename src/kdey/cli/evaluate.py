@@ -17,14 +17,15 @@ from kdey.cli.options import (
     model_options,
     protocol_options,
     read_labelled,
+    table_options,
 )
+from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kdey import Results
     from kdey.quantifiers.base import BaseQuantifier
-    from kdey.tables.training import TrainingTable
 
 
 @click.command()
@@ -69,10 +70,10 @@ def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
         raise click.UsageError(f"--methods: no {unknown[0]!r}; known are {', '.join(METHODS)}")
-    training = _labelled(table, options)
+    training = read_labelled(table, options)
     seed, jobs = options["seed"], options["jobs"]
     classifier_settings = settings(options["classifier_options"], "--classifier-option")
-    classifier = make_classifier(options["classifier"], classifier_settings, seed, training.layout)
+    classifier = make_classifier(options["classifier"], classifier_settings, seed, training.schema)
     parts = train_test_split(
         training.X, training.y, test_size=options["test"], random_state=seed, stratify=training.y
     )
@@ -85,29 +86,28 @@ def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
 
 def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey import load
-    from kdey.tables.files import TableError, TableFile
-    from kdey.tables.layout import TableLayout, require
-    from kdey.tables.training import table_labels, usable_rows
+    from kdey.groups import Scorer
+    from kdey.tables.features import warn_of_unseen_values
+    from kdey.tables.files import TableError
+    from kdey.tables.labels import match_labels
+    from kdey.tables.training import labelled_rows
 
     quantifier = load(options["model"])
-    layout = TableLayout.of(quantifier)
-    if layout is None or not layout.features:
+    schema = quantifier.table_schema
+    if schema is None or not schema.feature_names:
         raise TableError(f"{options['model']}: the model was not fitted on features of a table")
-    file = TableFile.open(table)
-    frame = file.read(list(layout.texts or {}))
+    file = open_table(table, options)
+    frame = file.read()
     try:
-        require(frame, layout.features)
-        usable = usable_rows(frame, layout.features, options["missing"])
-        frame = frame if usable.all() else frame.filter(usable.tolist())
-        y = table_labels(frame, options["label"], quantifier.classes_)
-        return _evaluate_fitted({options["model"]: quantifier}, layout.matrix(frame), y, options)
+        labelled, rows = labelled_rows(frame, table_options(options, file), file.first_row)
+        y = match_labels(labelled[options["label"]], quantifier.classes_, rows, schema.label_type)
+        scorer = Scorer.of(quantifier, None, options["missing"], decimal=file.decimal)
+        X, usable, unseen = scorer.instances(labelled, first=rows)
+        if unseen is not None:
+            warn_of_unseen_values(unseen.findings)
+        return _evaluate_fitted({options["model"]: quantifier}, X, y[usable], options)
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
-
-
-def _labelled(table: str, options: dict[str, Any]) -> TrainingTable:
-    chosen = (options[name] for name in ("label", "features", "ignore", "missing"))
-    return read_labelled(table, *chosen)
 
 
 def _evaluate_fitted(

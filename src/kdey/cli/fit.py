@@ -44,25 +44,19 @@ if TYPE_CHECKING:
 def fit(table: str, label: str, output: str, **options: Any) -> None:
     """Fit on a labelled TABLE and write a model file.
 
-    TABLE is CSV (also gzipped) or Parquet, - for standard input. Columns of texts become
+    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input. Columns of texts become
     one-hot; all columns but the label are features unless said otherwise. With --scores the
     columns are the posteriors of a classifier of your own, on rows it was not fitted on.
     """
     check_output(output)
-    training = read_labelled(
-        table,
-        label,
-        options["features"],
-        options["ignore"],
-        options["missing"],
-        options["scores"],
-    )
+    training = read_labelled(table, {**options, "label": label})
     quantifier = _fit(training, names(options["scores"]), table, options)
     from kdey import save
 
     save(quantifier, output)
     n_rows, n_classes = len(training.y), len(quantifier.classes_)
     say(f"{type(quantifier).__name__} on {n_rows:,} rows, {n_classes} classes; wrote {output}")
+    _say_essentials(quantifier, options["seed"])
 
 
 def _fit(
@@ -78,16 +72,26 @@ def _fit(
             return _fit_scores(unfitted, training, scores)
         classifier_settings = settings(options["classifier_options"], "--classifier-option")
         classifier = make_classifier(
-            options["classifier"], classifier_settings, seed, training.layout
+            options["classifier"], classifier_settings, seed, training.schema
         )
         quantifier = make_method(name, classifier, method_settings, seed, jobs)
         quantifier.fit(training.X, training.y)
-        quantifier.table_ = training.layout.to_dict()
         if options["fold_models"]:
             _keep_fold_models(quantifier, training)
     except ValueError as error:
         raise TableError(f"{table}: {error}") from error
     return quantifier
+
+
+def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
+    """Say how well the model does on its training data, and what to do about it."""
+    import textwrap
+
+    from kdey.evaluation.training_summary import TrainingSummary
+
+    for sentence in TrainingSummary.of(quantifier, seed).sentences():
+        for line in textwrap.wrap(sentence, 80, initial_indent="- ", subsequent_indent="  "):
+            say(line)
 
 
 def _keep_fold_models(quantifier: AggregativeQuantifier, training: TrainingTable) -> None:
@@ -107,14 +111,17 @@ def _fit_scores(
     import numpy as np
 
     from kdey.groups.scoring import bad_score, match_scores
-    from kdey.tables.layout import TableLayout
+    from kdey.tables.schema import Column, TableSchema
 
     classes = np.unique(training.y)
     ordered = match_scores(scores, classes)
     p = training.X[:, [scores.index(name) for name in ordered]]
     fault = bad_score(p)
     if fault is not None:
-        raise ValueError(f"row {fault[0] + 1} {fault[1]}: the scores must be posteriors")
+        row = training.rows[fault[0]]
+        raise ValueError(f"row {row} {fault[1]}: the scores must be posteriors")
     fitted = quantifier.fit_posteriors(p, training.y)
-    fitted.table_ = TableLayout(training.layout.label, scores=tuple(ordered)).to_dict()
+    schema = training.schema
+    columns = (Column(name, "feature", "score") for name in ordered)
+    fitted.table_ = TableSchema((*schema.with_role("label"), *columns), schema.decimal)
     return fitted

@@ -9,6 +9,7 @@ import click
 #: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
 #: of the same name. A command on tables imports only click and the standard library at its top.
 COMMANDS = {
+    "check": ("check", "Show what the columns of a labelled table are taken for."),
     "fit": ("fit", "Fit on a labelled table and write a model file."),
     "estimate": ("estimate", "Estimate the prevalences of a table, or of its groups."),
     "report": ("report", "Write one HTML page on the prevalences of a table."),

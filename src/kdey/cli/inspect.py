@@ -11,6 +11,7 @@ from kdey.cli.common import guarded, printable
 
 if TYPE_CHECKING:
     from kdey.quantifiers.base import BaseQuantifier
+    from kdey.tables.schema import TableSchema
 
 
 @click.command()
@@ -32,9 +33,7 @@ def inspect(model: str, as_json: bool) -> None:
 
 
 def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, Any]:
-    from kdey.tables.layout import TableLayout
-
-    layout = TableLayout.of(quantifier)
+    schema = quantifier.table_schema
     labels = quantifier.classes_.tolist()
     shares = quantifier.prevalence_.tolist()
     facts: dict[str, Any] = {
@@ -46,15 +45,26 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
         "classifier": _classifier(quantifier),
         "settings": _settings(quantifier),
     }
-    if layout is not None:
-        facts["label column"] = layout.label
-        facts["score columns" if layout.scores else "feature columns"] = list(layout.columns)
-        facts["text columns"] = {
-            name: list(values) for name, values in (layout.texts or {}).items()
-        }
+    if schema is not None:
+        facts |= _columns(schema)
     if quantifier.tuning_record is not None:
         facts["tuning"] = quantifier.tuning_record.summary()
     return {name: value for name, value in facts.items() if value not in (None, {}, [])}
+
+
+def _columns(schema: TableSchema) -> dict[str, Any]:
+    """Return what the columns of the training table are taken for."""
+    unused = schema.with_role("id", "ignored")
+    return {
+        "label column": schema.label,
+        "score columns" if schema.scores else "feature columns": list(schema.needed),
+        "text columns": {c.name: list(c.categories) for c in schema.columns if c.categories},
+        "free text columns": [c.name for c in schema.feature_columns if c.kind == "text"],
+        "columns with missing values": {
+            c.name: c.n_missing for c in schema.feature_columns if c.n_missing
+        },
+        "unused columns": {c.name: c.reason for c in unused},
+    }
 
 
 def _rows(quantifier: BaseQuantifier) -> int | None:

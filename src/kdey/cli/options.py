@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdey.cli.common import Command, names, say
+from kdey.cli.reading import open_table, reading_options
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from kdey.groups import Grouping
     from kdey.protocols import BagProtocol
     from kdey.quantifiers.aggregative import AggregativeQuantifier
-    from kdey.tables.layout import TableLayout
-    from kdey.tables.training import TrainingTable
+    from kdey.tables.files import TableFile
+    from kdey.tables.schema import TableSchema
+    from kdey.tables.training import TableOptions, TrainingTable
 
 PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 #: Name -> class in ``kdey``.
@@ -55,6 +57,9 @@ CLASSIFIERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 
+#: Columns that are named one by one where they are not used.
+_MOST_NAMED = 8
+
 method_option = click.option(
     "--method", type=click.Choice(list(METHODS)), default="kdey-ml", show_default=True
 )
@@ -65,46 +70,98 @@ def label_options(command: Command) -> Command:
     return _with_options(
         command,
         click.option("--label", required=True, help="Column of the classes."),
-        click.option("--features", multiple=True, help="Columns to use. Default: all others."),
+        click.option(
+            "--features",
+            multiple=True,
+            help="Columns to use, whatever they look like. Default: all that look like features.",
+        ),
         click.option("--ignore", multiple=True, help="Columns to leave out; repeat, or commas."),
         click.option(
-            "--missing",
+            "--type",
+            "types",
+            multiple=True,
+            help="NAME=number, category, text or date: what a column is taken for; repeat.",
+        ),
+        click.option(
+            "--label-type",
+            type=click.Choice(["auto", "text", "integer"]),
+            default="auto",
+            show_default=True,
+            help="What labels are; auto: integers if all are (01 is not), else text.",
+        ),
+        click.option(
+            "--unlabelled",
             type=click.Choice(["error", "drop"]),
             default="error",
             show_default=True,
-            help="Rows with a missing value: refuse them, or leave them out.",
+            help="Rows without a label: refuse them, or leave them out.",
         ),
+        click.option(
+            "--missing",
+            type=click.Choice(["auto", "drop", "error"]),
+            default="auto",
+            show_default=True,
+            help="Rows with a missing value: learn from them, leave them out, refuse them.",
+        ),
+        reading_options,
     )
 
 
-def read_labelled(
-    table: str,
-    label: str,
-    features: tuple[str, ...],
-    ignore: tuple[str, ...],
-    missing: str,
-    scores: tuple[str, ...] = (),
-) -> TrainingTable:
+def table_options(options: Mapping[str, Any], file: TableFile) -> TableOptions:
+    """Return how a labelled table is read, by the options of :func:`label_options`."""
+    from kdey.tables.training import TableOptions
+
+    return TableOptions(
+        options["label"],
+        features=tuple(names(options["features"])),
+        ignore=tuple(names(options["ignore"])),
+        scores=tuple(names(options.get("scores", ()))),
+        types=_column_types(options["types"]),
+        missing=options["missing"],
+        unlabelled=options["unlabelled"],
+        label_type=options["label_type"],
+        decimal=file.decimal,
+    )
+
+
+def _column_types(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Return the kinds of columns in ``NAME=KIND`` options; a name may contain "="."""
+    types = {}
+    for text in texts:
+        name, equals, kind = text.rpartition("=")
+        if not equals or kind not in ("number", "category", "text", "date"):
+            raise click.UsageError(
+                f"--type takes NAME=number, NAME=category, NAME=text or NAME=date, got {text!r}"
+            )
+        types[name] = kind
+    return types
+
+
+def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
     """Return the training data of a table; errors name the file."""
-    from kdey.tables.files import TableError, TableFile
+    from kdey.tables.files import TableError
     from kdey.tables.training import training_table
 
-    file = TableFile.open(table)
+    file = open_table(table, options)
     frame = file.read()
     try:
-        training = training_table(
-            frame,
-            label,
-            features=names(features),
-            ignore=names(ignore),
-            scores=names(scores),
-            missing=missing,
-        )
+        training = training_table(frame, table_options(options, file), file.first_row)
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
-    if training.dropped:
-        say(f"{file.name}: {training.dropped} rows with missing values left out")
+    _say_what_is_left_out(file.name, training)
     return training
+
+
+def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
+    if training.unlabelled:
+        say(f"{name}: {training.unlabelled:,} rows without a label left out")
+    if training.dropped:
+        say(f"{name}: {training.dropped:,} rows with missing values left out")
+    unused = [c for c in training.schema.with_role("id", "ignored") if not c.chosen]
+    for column in unused[:_MOST_NAMED]:
+        say(f"{name}: column {column.name!r} is not used: {column.reason}")
+    if len(unused) > _MOST_NAMED:
+        say(f"{name}: {len(unused) - _MOST_NAMED} more columns are not used; kdey check shows them")
 
 
 def group_options(command: Command) -> Command:
@@ -123,11 +180,20 @@ def group_options(command: Command) -> Command:
         click.option("--min-size", default=10, show_default=True, help="Below it: 'too small'."),
         click.option(
             "--missing",
-            type=click.Choice(["error", "drop"]),
-            default="error",
+            type=click.Choice(["auto", "drop", "error"]),
+            default="auto",
             show_default=True,
-            help="Rows with a missing value: refuse them, or leave them out and count them.",
+            help="Rows with a missing value: used if learnt from, else left out and counted; or "
+            "all left out; or refused.",
         ),
+        click.option(
+            "--key-type",
+            "key_types",
+            multiple=True,
+            help="NAME=integer or NAME=text: what a key is turned into; repeat. Keys of text "
+            "files are text.",
+        ),
+        reading_options,
     )
 
 
@@ -135,7 +201,24 @@ def grouping_of(options: dict[str, Any]) -> Grouping:
     """Return the grouping that the options ask for."""
     from kdey.groups import Grouping
 
-    return Grouping(tuple(names(options["by"])), options["time"], options["every"])
+    return Grouping(
+        tuple(names(options["by"])),
+        options["time"],
+        options["every"],
+        options["date_format"],
+        _key_types(options["key_types"]),
+    )
+
+
+def _key_types(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the types of keys in ``NAME=TYPE`` options; a name may contain "="."""
+    types = {}
+    for text in texts:
+        name, equals, kind = text.rpartition("=")
+        if not equals or kind not in ("integer", "text"):
+            raise click.UsageError(f"--key-type takes NAME=integer or NAME=text, got {text!r}")
+        types[name] = kind
+    return types
 
 
 def protocol_options(command: Command) -> Command:
@@ -186,14 +269,15 @@ def model_options(command: Command) -> Command:
 
 
 def make_classifier(
-    name: str, settings: Mapping[str, Any], seed: int, layout: TableLayout
+    name: str, settings: Mapping[str, Any], seed: int, schema: TableSchema
 ) -> Pipeline:
-    """Return an unfitted pipeline: numbers standardised, texts one-hot, then the classifier."""
+    """Return an unfitted pipeline: a table is read, its columns are prepared, then classified."""
     from importlib import import_module
 
-    from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    from kdey.tables.features import STEP, TableFeatures
+    from kdey.tables.preparation import preparation
 
     home, kind, defaults = CLASSIFIERS[name]
     classifier = getattr(import_module(home), kind)(**defaults)
@@ -205,14 +289,13 @@ def make_classifier(
         )
     seeded = {"random_state": seed} if "random_state" in known else {}
     classifier.set_params(**{**seeded, **settings})
-    texts, words = layout.text_positions, layout.texts or {}
-    if not texts:
-        return Pipeline([("prepare", StandardScaler()), ("classify", classifier)])
-    others = [i for i in range(len(layout.features)) if i not in texts]
-    categories = [[float(n) for n in range(len(words[layout.features[i]]))] for i in texts]
-    encoder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
-    prepare = ColumnTransformer([("numbers", StandardScaler(), others), ("texts", encoder, texts)])
-    return Pipeline([("prepare", prepare), ("classify", classifier)])
+    return Pipeline(
+        [
+            (STEP, TableFeatures(schema)),
+            ("prepare", preparation(classifier, schema.kinds)),
+            ("classify", classifier),
+        ]
+    )
 
 
 def make_method(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kdey.intervals import Estimate, IntervalOptions
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
+    from kdey.tables.columns import Frame
     from kdey.tables.files import TableFile
-    from kdey.tables.layout import Frame
 
 #: Groups beyond this number are not checked for fit one by one.
 _MOST_CHECKED = 50
@@ -62,7 +62,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
         time=grouping.time,
         truth=truth,
         title=options["title"] or f"Class prevalences in {Path(table).name}",
-        settings=_settings(model, table, int((~scored.batch.usable).sum())),
+        settings=_settings(model, table, scored.batch),
     )
 
 
@@ -112,18 +112,19 @@ def _read(
     from kdey import load
     from kdey.groups import BatchReader, GroupKeys, GroupSettings, Scorer
     from kdey.tables.files import TableError
-    from kdey.tables.layout import TableLayout
 
     quantifier = load(model)
-    layout = TableLayout.of(quantifier)
-    frame = file.read(() if layout is None else list(layout.texts or {}))
+    frame = file.read(grouping.names)
     score_columns = names(options["scores"]) or _named_after_classes(quantifier, frame)
     try:
-        scorer = Scorer.of(quantifier, score_columns, options["missing"], check_fit=True)
+        scorer = Scorer.of(
+            quantifier, score_columns, options["missing"], check_fit=True, decimal=file.decimal
+        )
         keys = GroupKeys(grouping.names)
-        batch = BatchReader(scorer, grouping, label=options["label"]).batch(frame, keys)
+        reader = BatchReader(scorer, grouping, label=options["label"])
+        batch = reader.batch(frame, keys, file.first_row)
         scored = _Scored(quantifier, keys, batch)
-        truth = _truth(quantifier, frame, options["label"])
+        truth = _truth(quantifier, frame, options["label"], file.first_row)
         groups = _groups(scored, GroupSettings(limits, options["min_size"]))
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
@@ -138,16 +139,16 @@ def _named_after_classes(quantifier: AggregativeQuantifier, frame: Frame) -> lis
 
 
 def _truth(
-    quantifier: AggregativeQuantifier, frame: Frame, label: str | None
+    quantifier: AggregativeQuantifier, frame: Frame, label: str | None, first: int = 1
 ) -> list[float] | None:
     """Return the share of each class among known labels."""
     if label is None:
         return None
-    from kdey.tables.layout import require
     from kdey.tables.training import labels_seen
 
-    require(frame, [label], "label column")
-    labels = labels_seen(frame, label, quantifier.classes_)
+    schema = quantifier.table_schema
+    label_type = "auto" if schema is None else schema.label_type
+    labels = labels_seen(frame, label, quantifier.classes_, first, label_type)
     if len(labels) == 0:
         raise ValueError(f"label column {label!r} holds no labels")
     return [float((labels == name).mean()) for name in quantifier.classes_]
@@ -185,14 +186,17 @@ def _keeps_posteriors(quantifier: AggregativeQuantifier) -> bool:
     return training is not None and training.posteriors is not None
 
 
-def _settings(model: str, table: str, left_out: int) -> dict[str, Any]:
+def _settings(model: str, table: str, batch: ScoredBatch) -> dict[str, Any]:
     """Return what a reader needs to make the page again."""
     import shlex
     import sys
 
     settings: dict[str, Any] = {"Command": shlex.join(["kdey", *sys.argv[1:]])}
+    left_out, unseen = int((~batch.usable).sum()), batch.rows.unseen
     if left_out:
         settings["Rows left out"] = f"{left_out:,} with a missing value"
+    if unseen is not None:
+        settings["Values that training lacks"] = "; ".join(map(str, unseen.findings))
     for path in (Path(model), Path(table)):
         if path.exists():
             settings[f"SHA-256 of {path.name}"] = _digest(path)

@@ -43,15 +43,12 @@ def select(table: str, **options: Any) -> None:
     """Try settings of a method on validation bags; the best is fitted on the whole TABLE."""
     for path in (options["output"], options["model"]):
         check_output(path)
-    chosen = (options[name] for name in ("label", "features", "ignore", "missing"))
-    training = read_labelled(table, *chosen)
+    training = read_labelled(table, options)
     search = _search(training, options)
     if options["model"]:
         from kdey import save
 
-        best = search.best_estimator_
-        best.table_ = training.layout.to_dict()
-        save(best, options["model"])
+        save(search.best_estimator_, options["model"])
         say(f"wrote {options['model']}")
     deliver(search.to_frame("pyarrow"), options["format"], options["output"])
     best_params = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
@@ -64,7 +61,7 @@ def _search(training: TrainingTable, options: dict[str, Any]) -> GridSearchQ:
 
     classifier_settings = settings(options["classifier_options"], "--classifier-option")
     classifier = make_classifier(
-        options["classifier"], classifier_settings, options["seed"], training.layout
+        options["classifier"], classifier_settings, options["seed"], training.schema
     )
     method = make_method(options["method"], classifier, {}, options["seed"], options["jobs"])
     search = GridSearchQ(

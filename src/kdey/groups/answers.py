@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,16 @@ from kdey.groups.keys import GroupKeys
 if TYPE_CHECKING:
     from kdey.groups.request import GroupSettings
     from kdey.groups.sums import SummedEstimates
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
 
 #: Names of the columns beside the keys; a key must have another name.
 COLUMNS = (
     *("class", "n", "n_missing", "estimate", "low", "high", "classify_and_count"),
     *("training_prevalence", "fit_p_value", "status"),
 )
+#: Share of instances with a value that training lacks above which the status says so: an estimate
+#: may be wrong by about this share (docs/decisions/0016-tables.md).
+MOST_UNSEEN = 0.05
 _PER_CLASS = ("estimate", "low", "high", "classify_and_count")
 
 
@@ -46,7 +50,7 @@ class GroupAnswers:
         NaN where no fit check was asked for, or a group is too small for one.
     status : list of G texts
         "ok", or what is the matter, separated by "; ": "empty", "too small", "poor fit",
-        "missing values", "not converged".
+        "missing values", "unseen values" (in more than one of twenty instances), "not converged".
     """
 
     classes: NDArray[Any]
@@ -96,9 +100,11 @@ class GroupAnswers:
         labels = self.classes.tolist()
         columns: dict[str, Any] = self._sizes(rows)
         for name, values in self._per_class().items():
-            columns |= {f"{name}[{c}]": values[rows][:, i] for i, c in enumerate(labels)}
+            columns |= {_wide_name(name, c): values[rows][:, i] for i, c in enumerate(labels)}
         for i, c in enumerate(labels):
-            columns[f"training_prevalence[{c}]"] = np.full(len(rows), self.training_prevalence[i])
+            columns[_wide_name("training_prevalence", c)] = np.full(
+                len(rows), self.training_prevalence[i]
+            )
         return columns | {"fit_p_value": self.fit_p_value[rows], "status": self._status(rows)}
 
     def _per_class(self) -> dict[str, Array]:
@@ -156,7 +162,13 @@ class AnswerSheet:
             classify_and_count=summed.decisions,
         )
 
-    def answers(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> GroupAnswers:
+    def answers(
+        self,
+        sizes: Indices,
+        missing: Indices,
+        settings: GroupSettings,
+        unseen: Indices | None = None,
+    ) -> GroupAnswers:
         """Return the answers, with the status of every group.
 
         Parameters
@@ -164,7 +176,10 @@ class AnswerSheet:
         sizes, missing : int64 arrays of shape (n_groups,)
             Instances of each group that were used, and that were left out.
         settings : GroupSettings
+        unseen : int64 array of shape (n_groups,), optional
+            Instances of each group with a value that training lacks.
         """
+        strange = np.zeros_like(sizes) if unseen is None else unseen
         return GroupAnswers(
             classes=np.asarray(self.quantifier.classes_),
             sizes=sizes,
@@ -172,22 +187,50 @@ class AnswerSheet:
             **self._shares,
             training_prevalence=np.asarray(self.quantifier.prevalence_),
             fit_p_value=self.fit_p_values,
-            status=self._status(sizes, missing, settings),
+            status=self._status(sizes, missing, strange, settings),
         )
 
-    def _status(self, sizes: Indices, missing: Indices, settings: GroupSettings) -> list[str]:
+    def _status(
+        self, sizes: Indices, missing: Indices, unseen: Indices, settings: GroupSettings
+    ) -> list[str]:
         with np.errstate(invalid="ignore"):
             applies = {
                 "empty": sizes == 0,
                 "too small": (sizes > 0) & (sizes < settings.min_size),
                 "poor fit": self.fit_p_values <= settings.level,
                 "missing values": missing > 0,
+                "unseen values": unseen > MOST_UNSEEN * sizes,
                 "not converged": ~self._converged,
             }
         return [
             "; ".join(name for name, where in applies.items() if where[g]) or "ok"
             for g in range(len(sizes))
         ]
+
+
+def check_key_names(names: Sequence[str], classes: NDArray[Any], wide: bool) -> None:
+    """Raise where a key has the name of a column of the result.
+
+    Parameters
+    ----------
+    names : names of the key columns
+    classes : array of shape (k,)
+    wide : bool
+        Whether the table has one row per group, with ``estimate[c]`` and others for every class c.
+    """
+    taken = set(COLUMNS)
+    if wide:
+        per_class = (*_PER_CLASS, "training_prevalence")
+        taken |= {_wide_name(name, c) for name in per_class for c in np.asarray(classes).tolist()}
+    for name in names:
+        if name in taken:
+            raise ValueError(
+                f"key column {name!r} has the name of a column of the result: rename it"
+            )
+
+
+def _wide_name(name: str, label: Any) -> str:
+    return f"{name}[{label}]"
 
 
 def answer_table(keys: Frame, order: Indices, answers: GroupAnswers, wide: bool) -> Any:
@@ -209,6 +252,7 @@ def answer_table(keys: Frame, order: Indices, answers: GroupAnswers, wide: bool)
     numbers = nw.from_dict(columns, backend=keys.implementation)
     if not keys.columns:
         return numbers.to_native()
+    check_key_names(keys.columns, answers.classes, wide)
     rows = np.repeat(order, 1 if wide else len(answers.classes))
     repeated = nw.maybe_reset_index(keys[rows.tolist()])
     return nw.concat([repeated, numbers], how="horizontal").to_native()
@@ -233,6 +277,7 @@ class FileGroups:
         """Return a pyarrow table, ordered by the keys; columns as ``predict_groups`` has them."""
         import pyarrow as pa
 
+        check_key_names(self.keys.names, self.answers.classes, wide)
         order = self.keys.order()
         values = self.keys.values
         rows = np.repeat(order, 1 if wide else len(self.answers.classes))

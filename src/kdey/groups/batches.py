@@ -21,10 +21,12 @@ from kdey.groups.estimate import OnRows, estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
+from kdey.tables.features import warn_of_unseen_values
+from kdey.tables.schema import Finding
 from kdey.tables.training import labels_seen
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
 
 #: Bytes of posteriors that are kept in memory; what comes after them goes to temporary files.
 MEMORY = 1 << 30
@@ -59,6 +61,13 @@ class ScoredBatch:
     def missing(self, n_groups: int) -> Indices:
         """Return how many rows of each group are not usable, shape (n_groups,)."""
         return np.bincount(self.codes[~self.usable], minlength=n_groups).astype(np.int64)
+
+    def unseen(self, n_groups: int) -> Indices:
+        """Return how many usable rows of each group hold a value that training lacks."""
+        unseen = self.rows.unseen
+        if unseen is None:
+            return np.zeros(n_groups, dtype=np.int64)
+        return np.bincount(self.usable_codes[unseen.rows], minlength=n_groups).astype(np.int64)
 
     def keys_of_groups(self) -> Frame:
         """Return the keys of the groups that the batch has, one row each, by their numbers."""
@@ -109,12 +118,18 @@ class BatchReader:
         first : int
             Number of the frame's first row, for messages.
         """
-        key_columns = self.grouping.keys(frame)
-        codes = keys.encode([key_columns[name].to_list() for name in keys.names], len(frame))
+        key_columns = self.grouping.keys(frame, first)
+        codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
         rows, usable = self.scorer.score(frame, self._no_features, first)
         if self.label is not None and self.label in frame.columns:
-            labels_seen(frame, self.label, self.scorer.quantifier.classes_, first)  # or raises
+            self._check_labels(frame, self.label, first)
         return ScoredBatch(rows, codes, usable, key_columns)
+
+    def _check_labels(self, frame: Frame, label: str, first: int) -> None:
+        """Raise ValueError where a label is not among the classes of the model."""
+        schema = self.scorer.quantifier.table_schema
+        label_type = "auto" if schema is None else schema.label_type
+        labels_seen(frame, label, self.scorer.quantifier.classes_, first, label_type)
 
 
 class GroupStream:
@@ -134,6 +149,8 @@ class GroupStream:
         self._memory = memory
         self._codes: list[NDArray[np.int32]] = []
         self._codes_left_out: list[NDArray[np.int32]] = []
+        self._codes_unseen: list[NDArray[np.int32]] = []
+        self._findings: list[Finding] = []
         self._posteriors, self._fold_posteriors = _GrowingArray(), _GrowingArray()
         self._instances: Instances | None = None
 
@@ -161,6 +178,9 @@ class GroupStream:
         if self._instances is not None or (isinstance(points, Instances) and len(self)):
             raise ValueError("instances cannot be collected from several batches")
         self._codes.append(codes)
+        if not isinstance(points, np.ndarray) and points.unseen is not None:
+            self._codes_unseen.append(codes[points.unseen.rows])
+            self._findings += points.unseen.findings
         if isinstance(points, Instances):
             self._instances = points
         else:
@@ -189,15 +209,24 @@ class GroupStream:
         Parameters as in :func:`~kdey.groups.estimate.estimate_groups`.
         """
         nothing = np.empty(0, np.int32)
-        left_out = np.bincount(
-            np.concatenate([*self._codes_left_out, nothing]), minlength=n_groups
-        ).astype(np.int64)
+        warn_of_unseen_values(self._findings, len(self) + sum(map(len, self._codes_left_out)))
+        left_out, unseen = (
+            np.bincount(np.concatenate([*parts, nothing]), minlength=n_groups).astype(np.int64)
+            for parts in (self._codes_left_out, self._codes_unseen)
+        )
         codes = np.concatenate([*self._codes, nothing])
         self._codes.clear()
         rows = self._rows(len(quantifier.classes_))
         try:
             return estimate_groups(
-                quantifier, rows, codes, n_groups, settings, missing=left_out, on_run=on_run
+                quantifier,
+                rows,
+                codes,
+                n_groups,
+                settings,
+                missing=left_out,
+                unseen=unseen,
+                on_run=on_run,
             )
         finally:
             self._posteriors.close()
@@ -293,6 +322,7 @@ def score_table(
     frames: Iterable[Frame],
     stream: GroupStream,
     on_batch: OnRows | None = None,
+    first_row: int = 1,
 ) -> ScoredTable:
     """Score the frames of a table one after another and collect their rows.
 
@@ -304,8 +334,10 @@ def score_table(
         Empty.
     on_batch : callable, optional
         Called after each frame with the number of its rows.
+    first_row : int
+        Number of the table's first row, for messages.
     """
-    keys, first = GroupKeys(reader.grouping.names), 1
+    keys, first = GroupKeys(reader.grouping.names), first_row
     first_keys: Frame | None = None
     for frame in frames:
         batch = reader.batch(frame, keys, first)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kdey.groups.partitions import (
+    GroupNumbers,
     Partition,
     PartitionedSource,
     PartitionReader,
@@ -105,7 +106,7 @@ def _head(partition: Partition) -> PartitionSums:
 
 
 def _contribute(
-    partition: Partition, numbers: dict[tuple[Any, ...], int], contribution: Contribution
+    partition: Partition, numbers: GroupNumbers, contribution: Contribution
 ) -> GroupSums:
     return contribution(partition.rows_in(numbers))
 
@@ -190,9 +191,7 @@ def first_pass(reader: PartitionReader, plan: Plan, hold: bool) -> Callable[[Fra
     return run
 
 
-def next_pass(
-    contribution: Contribution, numbers: dict[tuple[Any, ...], int]
-) -> Callable[[Frames], Frames]:
+def next_pass(contribution: Contribution, numbers: GroupNumbers) -> Callable[[Frames], Frames]:
     """Return the function of a later pass: ``part`` in, the sums of a Spark partition out."""
 
     def run(frames: Frames) -> Frames:

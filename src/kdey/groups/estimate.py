@@ -49,6 +49,7 @@ def estimate_groups(
     *,
     on_posteriors: bool = True,
     missing: Indices | None = None,
+    unseen: Indices | None = None,
     on_run: OnRows | None = None,
 ) -> GroupAnswers:
     """Return the answers of all groups.
@@ -66,6 +67,8 @@ def estimate_groups(
         Whether points that are neither ScoredRows nor Instances are posteriors.
     missing : int64 array of shape (n_groups,), optional
         Instances of each group that were left out before.
+    unseen : int64 array of shape (n_groups,), optional
+        Instances of each group with a value that training lacks.
     on_run : callable, optional
         Called after each run of groups with the number of its instances.
     """
@@ -88,7 +91,7 @@ def estimate_groups(
         if on_run is not None:
             on_run(len(positions))
     left_out = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
-    return sheet.answers(sizes, left_out, settings)
+    return sheet.answers(sizes, left_out, settings, unseen)
 
 
 def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:

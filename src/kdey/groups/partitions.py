@@ -8,20 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from kdey.bags import Indices
 from kdey.groups.batches import BatchReader
-from kdey.groups.keys import GroupKeys
+from kdey.groups.keys import GroupKeys, key_texts
 from kdey.groups.sums import GroupedRows, GroupSums, Plan, Source, key_hashes, make_batch, merge
 from kdey.groups.sums.group_sums import Hashes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
+
+
+#: The number of each group, by the canonical texts of its keys.
+GroupNumbers: TypeAlias = dict[tuple[str, ...], int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,8 @@ class PartitionSums:
     missing : int64 array of shape (g,)
         Rows of each group left out for a missing score or feature.
     n_rows : int
+    unseen : int64 array of shape (g,)
+        Rows of each group with a value that training lacks.
     """
 
     values: list[tuple[Any, ...]]
@@ -45,11 +51,17 @@ class PartitionSums:
     sums: GroupSums
     missing: Indices
     n_rows: int
+    unseen: Indices
 
     @property
-    def numbers(self) -> dict[tuple[Any, ...], int]:
-        """The number of each group by its key."""
-        return {value: number for number, value in enumerate(self.values)}
+    def names(self) -> tuple[str, ...]:
+        """The key columns."""
+        return tuple(map(str, self.keys.columns))
+
+    @property
+    def numbers(self) -> GroupNumbers:
+        """The number of each group by the canonical texts of its keys."""
+        return {key_texts(value): number for number, value in enumerate(self.values)}
 
 
 class PartitionedSource(Source, Protocol):
@@ -77,10 +89,10 @@ class Partition:
     head: PartitionSums
     rows: GroupedRows | None
 
-    def rows_in(self, numbers: dict[tuple[Any, ...], int]) -> GroupedRows:
+    def rows_in(self, numbers: GroupNumbers) -> GroupedRows:
         """Return the rows with the numbers that groups have in the whole table."""
         assert self.rows is not None, "rows were not held"
-        common = np.array([numbers[value] for value in self.head.values], dtype=np.int64)
+        common = np.array([numbers[key_texts(key)] for key in self.head.values], dtype=np.int64)
         return self.rows.renumbered(common[self.rows.groups])
 
 
@@ -126,7 +138,14 @@ class PartitionReader(BatchReader):
             hold=hold,
         )
         key_rows = batch.keys_of_groups().to_native().reset_index(drop=True)
-        head = PartitionSums(keys.values, key_rows, sums, batch.missing(len(keys)), len(table))
+        head = PartitionSums(
+            keys.values,
+            key_rows,
+            sums,
+            batch.missing(len(keys)),
+            len(table),
+            batch.unseen(len(keys)),
+        )
         return Partition(head, rows)
 
     def _hashes(self, table: Frame) -> Hashes | None:
@@ -144,20 +163,20 @@ def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
         return parts[0]
     import pandas as pd
 
-    numbers: dict[tuple[Any, ...], int] = {}
+    groups = GroupKeys(parts[0].names)
     sums, key_rows, numberings = [], [], []
     for part in parts:
-        new = [i for i, value in enumerate(part.values) if value not in numbers]
-        for i in new:
-            numbers[part.values[i]] = len(numbers)
-        common = np.array([numbers[value] for value in part.values], dtype=np.int64)
+        known = len(groups)
+        common = groups.encode_values(part.values).astype(np.int64)
+        new = np.flatnonzero(common >= known).tolist()
         sums.append(part.sums.renumbered(common[part.sums.groups]))
         if new:
             key_rows.append(part.keys.iloc[new] if len(part.keys.columns) else part.keys)
         numberings.append(common)
-    missing = np.zeros(len(numbers), dtype=np.int64)
+    missing, unseen = np.zeros((2, len(groups)), dtype=np.int64)
     for common, part in zip(numberings, parts, strict=True):
         missing[common] += part.missing
+        unseen[common] += part.unseen
     keys = pd.concat(key_rows, ignore_index=True) if len(key_rows[0].columns) else key_rows[0]
     n_rows = sum(part.n_rows for part in parts)
-    return PartitionSums(list(numbers), keys, merge(sums), missing, n_rows)
+    return PartitionSums(groups.values, keys, merge(sums), missing, n_rows, unseen)

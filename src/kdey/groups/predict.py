@@ -13,14 +13,21 @@ with group numbers become answers (``estimate.py``), and answers a table beside 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.fitted import FittedQuantifier
-from kdey.groups.answers import AnswerSheet, FileGroups, GroupAnswers, answer_table, key_types
+from kdey.groups.answers import (
+    AnswerSheet,
+    FileGroups,
+    GroupAnswers,
+    answer_table,
+    check_key_names,
+    key_types,
+)
 from kdey.groups.batches import BatchReader, GroupStream, score_table
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
 from kdey.groups.estimate import OnRows
@@ -30,7 +37,6 @@ from kdey.groups.request import GroupRequest, GroupSettings
 from kdey.groups.scoring import Scorer
 from kdey.groups.sums import estimate_sums
 from kdey.tables.files import TableError, TableFile
-from kdey.tables.layout import TableLayout
 
 
 def predict_groups(
@@ -41,8 +47,10 @@ def predict_groups(
     scores: Sequence[str] | None = None,
     time: str | None = None,
     every: str | None = None,
+    date_format: str = "auto",
+    key_types: Mapping[str, str] | None = None,
     wide: bool = False,
-    missing: str = "drop",
+    missing: str = "auto",
     min_size: int = 10,
     check_fit: bool = False,
     level: float = 0.01,
@@ -71,10 +79,18 @@ def predict_groups(
         One more key, the last.
     every : str, optional
         Period that times are cut down to: "1d", "1w" (from Monday), "1mo", "1q", "1y", "6h".
+    date_format : str
+        How dates that are written as text are read, in the notation of strftime ("%d.%m.%Y").
+        "auto": ISO 8601, or day, month and year where the column shows which comes first.
+    key_types : mapping from names of key columns to {"integer", "text"}, optional
+        Keys to turn into whole numbers, or into texts.
     wide : bool
         One row per group, with columns ``estimate[c]``, ``low[c]``, ... for every class c.
-    missing : {"drop", "error"}
-        Rows with a missing score or feature are left out and counted in ``n_missing``, or raise.
+    missing : {"auto", "drop", "error"}
+        Rows with a missing score or feature are left out and counted in ``n_missing`` ("drop"), or
+        raise ("error"). With "auto" they are used where the classifier takes missing values and,
+        for a model fitted on a table, has learnt from rows that lack the same value; otherwise
+        they are left out and counted.
     min_size, check_fit, level
         See :class:`~kdey.groups.GroupSettings`.
     confidence, target, method, **options
@@ -112,6 +128,8 @@ def predict_groups(
         scores=scores,
         time=time,
         every=every,
+        date_format=date_format,
+        key_types=key_types,
         wide=wide,
         missing=missing,
         min_size=min_size,
@@ -140,16 +158,28 @@ def _is_frame_of(frame: Any, library: str) -> bool:
     return module is not None and isinstance(frame, module.DataFrame)
 
 
+def _check_names(frame: Any) -> None:
+    """Raise where the columns of a frame have names of several levels (pandas' MultiIndex)."""
+    tuples = [name for name in getattr(frame, "columns", ()) if isinstance(name, tuple)]
+    if tuples:
+        raise ValueError(
+            f"frame has columns with names of several levels, such as {tuples[0]!r}: give every "
+            "column one name, for instance '_'.join(name)"
+        )
+
+
 def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
     """Return the table of a frame in memory, the only batch."""
     import narwhals as nw
 
+    _check_names(frame)
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
+    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     settings = request.settings
     scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
-    reader = BatchReader(scorer, request.grouping)
+    reader = BatchReader(scorer, request.grouping.settled([table]))
     scored = score_table(reader, [table], GroupStream(memory=None))
     answers = scored.stream.answers(quantifier, len(scored.keys), settings)
     return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
@@ -162,7 +192,7 @@ def estimate_file(
     settings: GroupSettings,
     *,
     scores: Sequence[str] | None = None,
-    missing: str = "error",
+    missing: str = "auto",
     on_batch: OnRows | None = None,
     on_run: OnRows | None = None,
 ) -> FileGroups:
@@ -183,19 +213,29 @@ def estimate_file(
         groups.
     """
     request = GroupRequest(grouping, settings, scores, missing)
-    layout = TableLayout.of(quantifier)
-    scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
+    schema = quantifier.table_schema
+    scorer = Scorer.of(
+        quantifier, request.scores, request.missing, settings.check_fit, file.decimal
+    )
     _check_posteriors_alone(scorer, file)
-    reader = BatchReader(scorer, grouping, label=None if layout is None else layout.label)
-    frames = file.batches(reader.columns, () if layout is None else list(layout.texts or {}))
     try:
-        scored = score_table(reader, frames, GroupStream(), on_batch)
+        settled = _settled(grouping, file)
+        reader = BatchReader(scorer, settled, label=None if schema is None else schema.label)
+        frames = file.batches(reader.columns, grouping.by)
+        scored = score_table(reader, frames, GroupStream(), on_batch, file.first_row)
     except TableError:
         raise
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
     answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
     return FileGroups(scored.keys, answers, key_types(scored.first_keys))
+
+
+def _settled(grouping: Grouping, file: TableFile) -> Grouping:
+    """Return the grouping that knows how the file writes its times; looks at that column alone."""
+    if grouping.time is None:
+        return grouping
+    return grouping.settled(file.batches([grouping.time]), file.first_row)
 
 
 def _check_posteriors_alone(scorer: Scorer, file: TableFile) -> None:
@@ -258,6 +298,8 @@ def _predict_partitions(
             "check_fit needs all instances of a group at once: leave it out, or take the groups "
             "in question into memory"
         )
+    _check_names(frame)
+    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     scorer = Scorer.of(quantifier, request.scores, request.missing)
     reader = PartitionReader(scorer, request.grouping, request.row_key)
     _check_columns(list(frame.columns), reader)
@@ -265,7 +307,7 @@ def _predict_partitions(
     head, answers = _sum_partitions(quantifier, source, request)
     key_rows = nw.from_native(head.keys, eager_only=True)
     keys = GroupKeys(request.grouping.names)
-    keys.encode([key_rows[name].to_list() for name in keys.names], len(head.values))
+    keys.encode([key_rows[name] for name in keys.names], len(head.values))
     return answer_table(key_rows, keys.order(), answers, request.wide)
 
 
@@ -288,7 +330,7 @@ def _sum_partitions(
     sizes[summed.groups] = summed.sizes
     sheet = AnswerSheet(quantifier, len(sizes))
     sheet.fill_from_sums(summed.groups, summed)
-    return head, sheet.answers(sizes, head.missing, settings)
+    return head, sheet.answers(sizes, head.missing, settings, head.unseen)
 
 
 def _check_columns(present: list[str], reader: PartitionReader) -> None:

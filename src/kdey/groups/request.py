@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -58,7 +58,7 @@ class GroupRequest:
     settings : GroupSettings
     scores : names of score columns, or None
         None: the features, or the score columns that the quantifier was fitted on.
-    missing : {"drop", "error"}
+    missing : {"auto", "drop", "error"}
         What becomes of rows with a missing score or feature.
     wide : bool
         Whether the table has one row per group instead of one per group and class.
@@ -71,7 +71,7 @@ class GroupRequest:
     grouping: Grouping = field(default_factory=Grouping)
     settings: GroupSettings = field(default_factory=GroupSettings)
     scores: Sequence[str] | None = None
-    missing: str = "drop"
+    missing: str = "auto"
     wide: bool = False
     row_key: str | None = None
     keep: bool = True
@@ -91,8 +91,10 @@ class GroupRequest:
         scores: Sequence[str] | None = None,
         time: str | None = None,
         every: str | None = None,
+        date_format: str = "auto",
+        key_types: Mapping[str, str] | None = None,
         wide: bool = False,
-        missing: str = "drop",
+        missing: str = "auto",
         min_size: int = 10,
         check_fit: bool = False,
         level: float = 0.01,
@@ -103,7 +105,7 @@ class GroupRequest:
         """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
         return cls(
             settings=GroupSettings(IntervalOptions(**options), min_size, check_fit, level),
-            grouping=Grouping.of(by, time, every),
+            grouping=Grouping.of(by, time, every, date_format, key_types),
             scores=scores,
             missing=missing,
             wide=wide,

@@ -23,12 +23,29 @@ from kdey.fitted import FittedQuantifier
 from kdey.intervals import Estimates, IntervalOptions
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
-from kdey.tables.layout import TableLayout, missing_in, numbers, require
+from kdey.tables.columns import RowNumbers, missing_in, numbers, require, row_number
+from kdey.tables.schema import UNSEEN, Finding, TableSchema
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
 
 Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class UnseenValues:
+    """Values of some rows that the training table lacks.
+
+    Attributes
+    ----------
+    rows : bool array of shape (m,)
+        Which rows have one in some column.
+    findings : tuple of Finding
+        One per column.
+    """
+
+    rows: NDArray[np.bool_]
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +57,13 @@ class ScoredRows:
     posteriors : array of shape (m, k), in memory or on disk
     fold_posteriors : array of shape (m, k) or None
         Posteriors by the fold models that the quantifier holds, for the fit check.
+    unseen : UnseenValues or None
+        What the rows hold that training lacks; None: nothing.
     """
 
     posteriors: Floats
     fold_posteriors: Floats | None = None
+    unseen: UnseenValues | None = None
 
     def __len__(self) -> int:
         """Return the number of instances m."""
@@ -88,9 +108,12 @@ class Instances:
     Attributes
     ----------
     X : m instances
+    unseen : UnseenValues or None
+        What the rows hold that training lacks; None: nothing.
     """
 
     X: Any
+    unseen: UnseenValues | None = None
 
     def __len__(self) -> int:
         """Return the number of instances m."""
@@ -146,45 +169,50 @@ class Scorer:
     ----------
     quantifier : fitted quantifier
     scores : names of the score columns in the order of the classes; none: the features are taken
-    missing : {"drop", "error"}
-        What becomes of rows with a missing score or feature.
+    missing : {"auto", "drop", "error"}
+        What becomes of rows with a missing score or feature. With "auto" they are used where the
+        model learnt from rows that lack the same value, and left out otherwise.
     folds : bool
         Whether the fold models that the quantifier holds score the rows too, for the fit check.
+    decimal : {".", ","}
+        Decimal mark of numbers that are written as text.
     """
 
     quantifier: FittedQuantifier
     scores: tuple[str, ...] = ()
-    missing: str = "drop"
+    missing: str = "auto"
     folds: bool = False
+    decimal: str = "."
 
     @classmethod
     def of(
         cls,
         quantifier: FittedQuantifier,
         scores: Sequence[str] | None = None,
-        missing: str = "drop",
+        missing: str = "auto",
         check_fit: bool = False,
+        decimal: str = ".",
     ) -> Scorer:
         """Return the scorer of a quantifier; ``scores`` by default those it was fitted on.
 
         With ``check_fit`` fold models that the quantifier holds score the rows too.
         """
-        if missing not in ("drop", "error"):
-            raise ValueError(f"missing must be 'drop' or 'error', got {missing!r}")
+        if missing not in ("auto", "drop", "error"):
+            raise ValueError(f"missing must be 'auto', 'drop' or 'error', got {missing!r}")
         if isinstance(scores, str):
             raise ValueError("scores must be a list of columns, one per class")
-        layout = TableLayout.of(quantifier)
-        if scores is None and layout is not None and layout.scores:
-            return cls(quantifier, layout.scores, missing)
+        schema = quantifier.table_schema
+        if scores is None and schema is not None and schema.scores:
+            return cls(quantifier, schema.scores, missing, decimal=decimal)
         if not scores:
-            return cls(
-                quantifier, (), missing, check_fit and quantifier.fold_classifiers is not None
-            )
+            folds = check_fit and quantifier.fold_classifiers is not None
+            return cls(quantifier, (), missing, folds, decimal)
         if not quantifier.takes_posteriors:
             raise ValueError(
                 f"{type(quantifier).__name__} works on features, not on scores: leave scores out"
             )
-        return cls(quantifier, tuple(match_scores(scores, quantifier.classes_)), missing)
+        matched = tuple(match_scores(scores, quantifier.classes_))
+        return cls(quantifier, matched, missing, decimal=decimal)
 
     @property
     def on_posteriors(self) -> bool:
@@ -196,9 +224,9 @@ class Scorer:
         """Return the columns that are needed beside the keys; None: all that are no keys."""
         if self.scores:
             return self.scores
-        layout = TableLayout.of(self.quantifier)
-        if layout is not None:
-            return layout.features
+        schema = self.quantifier.table_schema
+        if schema is not None:
+            return schema.feature_names
         return self.quantifier.feature_names
 
     def score(
@@ -219,16 +247,16 @@ class Scorer:
         if self.scores:
             posteriors, usable = self._read_scores(frame, first)
             return ScoredRows(posteriors), usable
-        X, usable = self.instances(frame, keys, first)
+        X, usable, unseen = self.instances(frame, keys, first)
         if not self.on_posteriors:
-            return Instances(X), usable
+            return Instances(X, unseen), usable
         if not usable.any():
             nothing = np.empty((0, k))
             return ScoredRows(nothing, nothing if self.folds else None), usable
         posteriors = predict_posteriors(
             self.quantifier.fitted_classifier, X, self.quantifier.classes_
         )
-        return ScoredRows(posteriors, self._fold_posteriors(X, first)), usable
+        return ScoredRows(posteriors, self._fold_posteriors(X, first), unseen), usable
 
     def points(
         self, frame: Frame, keys: tuple[str, ...] = (), first: int = 1
@@ -263,7 +291,7 @@ class Scorer:
         dtype = np.float32 if single else np.float64
         scores: Floats = np.empty((len(frame), len(columns)), dtype=dtype)
         for i, column in enumerate(columns):
-            scores[:, i] = numbers(column, dtype, first)
+            scores[:, i] = numbers(column, dtype, first, self.decimal)
         fault = bad_score(scores)
         if fault is not None:
             raise ValueError(
@@ -275,25 +303,58 @@ class Scorer:
         return (scores if usable.all() else scores[usable]), usable
 
     def instances(
-        self, frame: Frame, keys: tuple[str, ...] = (), first: int = 1
-    ) -> tuple[Any, NDArray[np.bool_]]:
-        """Return the usable rows as the classifier takes them, and which are usable, (m,)."""
+        self, frame: Frame, keys: tuple[str, ...] = (), first: RowNumbers = 1
+    ) -> tuple[Any, NDArray[np.bool_], UnseenValues | None]:
+        """Return the usable rows as the classifier takes them.
+
+        Returns
+        -------
+        X : instances
+        usable : bool array of shape (m,)
+            Which rows of the frame these are.
+        unseen : UnseenValues or None
+        """
+        schema = self.quantifier.table_schema
+        if schema is not None:
+            return self._table_instances(schema, frame, first)
         names = self.columns()
         if names is None:
             names = self._other_columns(frame, keys)
         require(frame, names)
-        layout = TableLayout.of(self.quantifier)
         usable = np.ones(len(frame), dtype=np.bool_)
-        if layout is not None or not get_tags(self.quantifier).input_tags.allow_nan:
+        if self.missing != "auto" or not get_tags(self.quantifier).input_tags.allow_nan:
             for name in names:
                 usable &= ~missing_in(frame[name])
         self._check_missing(frame, names, usable, first)
         kept = frame if usable.all() else frame.filter(usable.tolist())
-        if layout is not None:
-            return layout.matrix(kept, first), usable
         if self.columns() is None:
-            return kept.select(names).to_numpy(), usable
-        return _for_classifier(kept.select(names)), usable
+            return kept.select(names).to_numpy(), usable, None
+        return _for_classifier(kept.select(names)), usable, None
+
+    def _table_instances(
+        self, schema: TableSchema, frame: Frame, first: RowNumbers
+    ) -> tuple[NDArray[Any], NDArray[np.bool_], UnseenValues | None]:
+        """Return what :meth:`instances` does, for a model that has a schema of tables."""
+        encoded = schema.encode(frame, first, self.decimal)
+        usable = ~(encoded.unexpected if self.missing == "auto" else encoded.missing)
+        if self.missing == "error" and not usable.all():
+            raise ValueError(self._missing_value(schema, frame, usable, first))
+        if not encoded.unseen.any():
+            return encoded.X[usable], usable, None
+        findings = tuple(finding for finding in encoded.findings if finding.what == UNSEEN)
+        return encoded.X[usable], usable, UnseenValues(encoded.unseen[usable], findings)
+
+    def _missing_value(
+        self, schema: TableSchema, frame: Frame, usable: NDArray[np.bool_], first: RowNumbers
+    ) -> str:
+        """Return the message that names the first missing value of a table."""
+        row = int(np.argmin(usable))
+        lacking = (
+            name
+            for name in schema.feature_names
+            if schema.missing_in(frame, name, first, self.decimal)[row]
+        )
+        return _missing_message(next(lacking), row_number(first, row), int((~usable).sum()))
 
     def _other_columns(self, frame: Frame, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return all columns but the keys, where training gave no names."""
@@ -311,17 +372,21 @@ class Scorer:
         return others
 
     def _check_missing(
-        self, frame: Frame, names: tuple[str, ...], usable: NDArray[np.bool_], first: int
+        self, frame: Frame, names: tuple[str, ...], usable: NDArray[np.bool_], first: RowNumbers
     ) -> None:
-        if self.missing == "drop" or usable.all():
+        if self.missing != "error" or usable.all():
             return
         row = int(np.argmin(usable))
-        empty = [name for name in names if missing_in(frame[name][row : row + 1])[0]] or names[:1]
-        raise ValueError(
-            f"column {empty[0]!r} has no value in row {row + first} "
-            f"({int((~usable).sum())} rows lack one): fill them in, or leave such rows out "
-            "(missing='drop', --missing drop)"
-        )
+        empty = [name for name in names if missing_in(frame[name][row : row + 1], numeric=True)[0]]
+        lacking = empty[0] if empty else names[0]
+        raise ValueError(_missing_message(lacking, row_number(first, row), int((~usable).sum())))
+
+
+def _missing_message(name: str, row: int, count: int) -> str:
+    return (
+        f"column {name!r} has no value in row {row} ({count} rows lack one): fill them in, or "
+        "leave such rows out (missing='drop', --missing drop)"
+    )
 
 
 def _for_classifier(frame: Frame) -> Any:

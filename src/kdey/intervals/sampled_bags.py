@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
+from kdey.labels import group_codes
 
 Indices = NDArray[np.int64]
 
@@ -153,7 +154,7 @@ def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
     Raises
     ------
     ValueError
-        If ``clusters`` has another shape, or contains NaN or infinity.
+        If ``clusters`` has another shape, missing ids, or ids that cannot be ordered.
     """
     return SampledBags(bags, None if clusters is None else _cluster_codes(clusters, bags.pool_size))
 
@@ -167,4 +168,6 @@ def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
         )
     if ids.dtype.kind == "f" and not np.isfinite(ids).all():
         raise ValueError("clusters contains NaN or infinity: give every instance an id")
-    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+    if np.ma.is_masked(clusters):
+        raise ValueError("clusters has masked entries: give every instance an id")
+    return group_codes(ids, "clusters")[1]

@@ -20,8 +20,9 @@ from typing import Any
 
 from kdey._support.files import write_whole
 
-#: Version of the format. It increases if the code can no longer read files of earlier versions.
-FORMAT = 1
+#: Version of the format that is written; all earlier ones are read. It increases when files appear
+#: that earlier code cannot read: 2 has the schema of the training table inside its classifier.
+FORMAT = 2
 _MANIFEST = "manifest.json"
 #: The same time stamp for all members, so that equal models give equal files.
 TIME_STAMP = (1980, 1, 1, 0, 0, 0)

@@ -29,6 +29,7 @@ from kdey.persistence.archive import (
     read_manifest,
     write_archive,
 )
+from kdey.persistence.earlier import read_tables_by_schema
 from kdey.persistence.encoding import Parts, decode, encode, types_outside
 from kdey.persistence.untrusted import check_answers, check_trees
 from kdey.quantifiers.base import BaseQuantifier
@@ -38,8 +39,11 @@ _TREE = "quantifier.json"
 _SCHEMA = "schema.json"
 #: Memory addresses in this description: names of parts, and of the files that contain them.
 _ADDRESS = re.compile(r'(?<="__id__": )\d+|(?<="file": ")\d+')
-#: Types of scikit-learn that contain only arrays, and that skops does not trust by default.
+#: Types that contain only data, and that skops does not trust by default.
 TRUSTED = (
+    "kdey.tables.features.TableFeatures",
+    "kdey.tables.schema.TableSchema",
+    "numpy.dtype",  # of the values that an imputer was fitted on
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
@@ -181,6 +185,7 @@ def load(
                 f"trusted={strange}"
             )
         quantifier = decode(tree, parts)
+        read_tables_by_schema(quantifier, source)
         check_answers(quantifier)
         return quantifier
     except (ModelFileError, ImportError):

@@ -14,6 +14,7 @@ interface of a fitted quantifier is in ``kdey.fitted``, those of rows and matchi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -224,10 +225,11 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             Used by the classifier, if it accepts weights, and by the templates.
         """
         self.stages()  # raises for invalid parameters before any work
+        classifier, X = self._settled_classifier(X)
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        stage = self._classifier_stage()
+        stage = replace(self._classifier_stage(), classifier=classifier)
         return self._fit_from_stage(stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs))
 
     @unfitted_on_failure
@@ -247,9 +249,15 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         cv = self.cv if self.needs_posteriors else None
         return ClassifierStage(self.inner_estimator(), cv, self.random_state)
 
+    def _settled_classifier(self, X: Any) -> tuple[Any, Any]:
+        """Return the unfitted classifier and its instances; the schema of a table is settled."""
+        from kdey.tables.features import settle_schema  # slow to import
+
+        return settle_schema(self.inner_estimator(), X)
+
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training
-        self._forget("fold_classifiers_")  # of an earlier fit
+        self._forget("fold_classifiers_", "table_")  # of an earlier fit
         return self._fit_rows(self.training_)
 
     @unfitted_on_failure
@@ -289,6 +297,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     def _forget_classifier(self) -> None:
         self._forget("classifier_", "fold_classifiers_", "n_features_in_", "feature_names_in_")
+        self._forget("table_")
 
     def _forget(self, *names: str) -> None:
         for name in names:

@@ -7,7 +7,7 @@ for posteriors. Both do the work per instance once per pool (:class:`PoolWork`),
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeAlias, TypeVar, cast
@@ -28,6 +28,7 @@ from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_po
 from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
+from kdey.tables.schema import TableSchema
 
 #: From bags over a pool to their solutions; the work per instance is already done.
 BagSolver: TypeAlias = Callable[[Bags], Solution]
@@ -149,10 +150,25 @@ class BaseQuantifier(BaseEstimator):
         """Store the classifiers of the folds in addition to the one fitted on all instances."""
         self.fold_classifiers_ = list(classifiers)
 
+    def replace_classifiers(self, replaced: Callable[[Any], Any]) -> None:
+        """Replace the fitted classifier, and those of the folds, by what a function returns.
+
+        They then read tables themselves, so that a layout of columns beside them is dropped.
+        """
+        self.classifier_ = replaced(self.fitted_classifier)
+        if self.fold_classifiers is not None:
+            self.keep_fold_classifiers([replaced(model) for model in self.fold_classifiers])
+        self.__dict__.pop("table_", None)
+
     @property
-    def table_layout(self) -> Mapping[str, Any] | None:
+    def table_schema(self) -> TableSchema | None:
         """The columns of the training table (``kdey.tables``); None if there was no table."""
-        return vars(self).get("table_")
+        from kdey.tables.features import classifier_schema  # slow to import
+
+        stored = vars(self).get("table_")
+        if stored is not None:
+            return TableSchema.from_stored(stored)
+        return classifier_schema(self.fitted_classifier)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -227,6 +243,7 @@ class BaseQuantifier(BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         self._check_points(X)
+        X = self._instances(X)
         checked = checked_bags(bags, _num_samples(X), sample_weight)
         return self._on_pool(PoolWork(X))(checked)
 
@@ -321,6 +338,7 @@ class BaseQuantifier(BaseEstimator):
     ) -> Estimates:
         check_is_fitted(self, "classes_")
         self._check_points(X)
+        X = self._instances(X)
         checked, pool = checked_bags(bags, _num_samples(X), sample_weight), PoolWork(X)
         estimates = self._estimates_on(pool, checked, options, clusters)
         if not check_fit:
@@ -340,6 +358,14 @@ class BaseQuantifier(BaseEstimator):
         solve = self._on_pool(pool)
         return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
 
+    def _instances(self, X: Any) -> Any:
+        """Return instances as the classifier takes them: the features of a table, if it is one."""
+        if self.table_schema is None:
+            return X
+        from kdey.tables.features import table_instances  # slow to import
+
+        return table_instances(self.fitted_classifier, X)
+
     def _check_points(self, X: Any) -> None:
         if _num_samples(X) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
@@ -348,7 +374,8 @@ class BaseQuantifier(BaseEstimator):
                 "Expected 2D array, got 1D array instead. Reshape your data: X must have shape "
                 f"(n_instances, {self.n_features})"
             )
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if self.table_schema is None:  # tables are checked by the schema, column by column
+            validate_data(self, X, reset=False, skip_check_array=True)
 
     def _start_fit(self, y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[np.int64]:
         """Set ``classes_`` and ``prevalence_``; return the labels as codes."""

@@ -1,6 +1,7 @@
-"""Tables in files: read from CSV (also gzipped) and Parquet, whole or in batches, and written.
+"""Tables in files: CSV (also gzipped), Parquet and Excel, read whole or in batches, and written.
 
-pyarrow reads; CSV, JSON and Parquet are written.
+The columns of a text file are text, whatever they look like: a role gives them a type later
+(``layout.py``). Columns of Parquet, and cells of Excel, have types of their own and keep them.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import io
 import json
 import math
+import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kdey.tables.dialect import Dialect, ReadOptions, find_dialect, wide_encoding
 from kdey.tables.formats import csv_text
 
 if TYPE_CHECKING:
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "json", "parquet")
 #: Rows of a batch of a Parquet file.
 BATCH = 1 << 17
-#: What separates columns, the most frequent in the first line.
-_SEPARATORS = (",", ";", "\t")
+#: Bytes of a batch of a text file; no record may be longer.
+BLOCK = 1 << 24
+#: Byte order marks of UTF-16 and UTF-32: zeros after them are half a letter.
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
 class TableError(ValueError):
@@ -38,68 +43,135 @@ class TableFile:
     Attributes
     ----------
     name : what messages call it
-    source : path, or the bytes of standard input
+    source : path, or the bytes of standard input or a pipe
     kind : {"csv", "gzip", "parquet"}
+    options : ReadOptions
+    dialect : Dialect
+        How a text file is written.
     """
 
     name: str
     source: Path | bytes
     kind: str
+    options: ReadOptions = field(default_factory=ReadOptions)
+    dialect: Dialect = field(default_factory=Dialect)
 
     @classmethod
-    def open(cls, path: str) -> TableFile:
-        """Return the table at ``path``; its first bytes say of which kind it is."""
+    def open(cls, path: str, options: ReadOptions | None = None) -> TableFile:
+        """Return the table at ``path``; its first bytes say of which kind it is.
+
+        Parameters
+        ----------
+        path : str
+            "-" is standard input.
+        options : ReadOptions, optional
+            How it is to be read. By default everything is found in the file.
+
+        Raises
+        ------
+        TableError
+            If it cannot be read, or is of no known kind.
+        """
+        asked = ReadOptions() if options is None else options
         if path == "-":
-            data = sys.stdin.buffer.read()
-            return cls("standard input", data, _kind("standard input", data[:4096]))
-        where = Path(path)
+            name, source = "standard input", sys.stdin.buffer.read()
+            return cls._identified(name, source, source[:4096], asked)
         try:
-            with where.open("rb") as stream:
-                return cls(path, where, _kind(path, stream.read(4096)))
+            source = _source(Path(path))
+            if isinstance(source, bytes):
+                return cls._identified(path, source, source[:4096], asked)
+            with source.open("rb") as stream:
+                return cls._identified(path, source, stream.read(4096), asked)
         except OSError as error:
             raise TableError(f"{path}: {error.strerror or error}") from error
 
-    def read(self, texts: Sequence[str] = ()) -> Frame:
-        """Return the whole table as a narwhals frame; ``texts`` are columns to keep as texts."""
+    @classmethod
+    def _identified(
+        cls, name: str, source: Path | bytes, head: bytes, options: ReadOptions
+    ) -> TableFile:
+        file = cls(name, source, _kind(name, head), options)
+        if file.kind not in ("csv", "gzip"):
+            return file
+        try:
+            with file._stream() as stream:
+                dialect = find_dialect(stream, options)
+        except (OSError, ValueError) as error:
+            raise TableError(f"{name}: {_one_line(error)}") from error
+        return cls(name, source, file.kind, options, dialect)
+
+    @property
+    def decimal(self) -> str:
+        """The decimal mark of numbers that are written as text: "." or ","."""
+        return self.dialect.decimal
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed without a proof, one sentence each."""
+        return self.dialect.notes
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first record, for messages: the header of a text file is row 1."""
+        return 1 if self.kind == "parquet" else 2 + self.dialect.skipped_lines
+
+    def read(self, keys: Sequence[str] = ()) -> Frame:
+        """Return the whole table as a narwhals frame.
+
+        Parameters
+        ----------
+        keys : names of columns whose texts are never taken for missing values
+        """
         import narwhals as nw
 
         arrow = _arrow()
         try:
-            table = self._parquet().read() if self.kind == "parquet" else self._csv(texts)
+            table = self._parquet().read() if self.kind == "parquet" else self._csv()
             names = table.column_names  # decoded here: arrow itself takes any bytes for a name
-        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        except (arrow.ArrowException, OSError, UnicodeError) as error:
             raise TableError(f"{self.name}: {_one_line(error)}") from error
         self._check(names)
         if table.num_rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
-        frame: Frame = nw.from_native(table, eager_only=True)
+        frame: Frame = nw.from_native(self._without_missing(table, keys), eager_only=True)
         return frame
 
     def batches(
-        self, columns: Sequence[str] | None = None, texts: Sequence[str] = ()
+        self, columns: Sequence[str] | None = None, keys: Sequence[str] = ()
     ) -> Iterator[Frame]:
-        """Iterate over the table as narwhals frames; only ``columns`` that it has are read.
+        """Iterate over the table as narwhals frames, of which one is held at a time.
 
-        A Parquet file is read batch by batch, a CSV file at once.
+        Parameters
+        ----------
+        columns : names of columns, optional
+            Only those of them that the table has are read. By default all.
+        keys : names of columns whose texts are never taken for missing values
         """
         import narwhals as nw
 
-        if self.kind != "parquet":
-            yield self.read(texts)
-            return
         arrow, rows = _arrow(), 0
         try:
-            file = self._parquet()
-            self._check(file.schema_arrow.names)
-            known = set(file.schema_arrow.names)
-            read = None if columns is None else [name for name in columns if name in known]
-            for batch in file.iter_batches(BATCH, columns=read):
-                rows += batch.num_rows
-                yield nw.from_native(arrow.Table.from_batches([batch]), eager_only=True)
-        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            for batch in self._batches(columns):
+                if batch.num_rows:
+                    rows += batch.num_rows
+                    table = arrow.Table.from_batches([batch])
+                    yield nw.from_native(self._without_missing(table, keys), eager_only=True)
+        except (arrow.ArrowException, OSError, UnicodeError) as error:
             raise TableError(f"{self.name}: {_one_line(error)}") from error
         if rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
+
+    def _batches(self, columns: Sequence[str] | None) -> Iterator[Any]:
+        """Yield record batches of pyarrow."""
+        if self.kind == "parquet":
+            file = self._parquet()
+            names = file.schema_arrow.names
+            self._check(names)
+            yield from file.iter_batches(BATCH, columns=_known(columns, names))
+        else:
+            names = self._csv_names()
+            self._check(names)
+            read = _known(columns, names)
+            yield from self._open_csv(names, names if read is None else read)
 
     @property
     def n_rows(self) -> int | None:
@@ -116,36 +188,109 @@ class TableFile:
             io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source
         )
 
-    def _csv(self, texts: Sequence[str]) -> Any:
+    def _csv(self) -> Any:
+        """Return the whole text file as a table of texts."""
         arrow = _arrow()
         from pyarrow import csv
 
-        options = csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string()))
+        names = self._csv_names()
+        options = _as_texts(names)
         try:
-            threads = csv.ReadOptions(use_threads=True)
-            return csv.read_csv(self._stream(), threads, self._parse_options(), options)
+            several = self._reading(use_threads=True)
+            return csv.read_csv(self._stream(), several, self._parsing(), options)
         except arrow.ArrowInvalid:
             # Only a reader of one thread knows at which line it stands.
-            single = csv.ReadOptions(use_threads=False)
-            return csv.read_csv(self._stream(), single, self._parse_options(), options)
+            single = self._reading(use_threads=False)
+            return csv.read_csv(self._stream(), single, self._parsing(), options)
 
-    def _parse_options(self) -> Any:
+    def _csv_names(self) -> list[str]:
+        """Return the header of a text file."""
         from pyarrow import csv
 
-        with self._stream() as stream:
-            line = stream.read(65536).split(b"\n", 1)[0].decode("utf-8", "replace")
-        best = max(_SEPARATORS, key=line.count)
-        return csv.ParseOptions(delimiter=best, newlines_in_values=True)
+        with csv.open_csv(
+            self._stream(), self._reading(use_threads=False), self._parsing()
+        ) as reader:
+            names: list[str] = reader.schema.names
+        return names
+
+    def _open_csv(self, names: Sequence[str], columns: Sequence[str]) -> Any:
+        from pyarrow import csv
+
+        return csv.open_csv(
+            self._stream(),
+            self._reading(block_size=BLOCK, use_threads=False),
+            self._parsing(),
+            _as_texts(names, include_columns=list(columns)),
+        )
+
+    def _reading(self, **options: Any) -> Any:
+        from pyarrow import csv
+
+        # Arrow passes over the mark of UTF-8 by itself.
+        encoding = "utf8" if self.dialect.encoding.startswith("utf-8") else self.dialect.encoding
+        return csv.ReadOptions(encoding=encoding, skip_rows=self.dialect.skipped_lines, **options)
+
+    def _parsing(self) -> Any:
+        from pyarrow import csv
+
+        return csv.ParseOptions(delimiter=self.dialect.separator, newlines_in_values=True)
 
     def _stream(self) -> Any:
         arrow = _arrow()
         raw = io.BytesIO(self.source) if isinstance(self.source, bytes) else str(self.source)
         return arrow.input_stream(raw, compression="gzip" if self.kind == "gzip" else None)
 
+    def _without_missing(self, table: Any, keys: Sequence[str]) -> Any:
+        """Return a table in which texts that mean a missing value are null, but for keys."""
+        if not self.options.missing_values:
+            return table
+        arrow = _arrow()
+        from pyarrow import compute
+
+        spellings = arrow.array(list(self.options.missing_values), arrow.string())
+        for position, column in enumerate(table.schema):
+            if column.name in keys or not arrow.types.is_string(column.type):
+                continue
+            texts = table.column(position)
+            is_missing = compute.is_in(compute.utf8_trim_whitespace(texts), value_set=spellings)
+            cleared = compute.if_else(is_missing, arrow.scalar(None, column.type), texts)
+            table = table.set_column(position, column.name, cleared)
+        return table
+
     def _check(self, names: Sequence[str]) -> None:
         repeated = sorted({name for name in names if list(names).count(name) > 1})
         if repeated:
             raise TableError(f"{self.name}: the column {repeated[0]!r} is there twice: rename one")
+
+
+def _source(path: Path) -> Path | bytes:
+    """Return a path, or all bytes of a pipe, which can be read only once."""
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode):
+        return path
+    if stat.S_ISFIFO(mode):
+        return path.read_bytes()
+    kind = "a directory" if stat.S_ISDIR(mode) else "neither a file nor a pipe"
+    raise TableError(f"{path}: is {kind}; a table is needed")
+
+
+def _known(columns: Sequence[str] | None, names: Sequence[str]) -> list[str] | None:
+    known = set(names)
+    return None if columns is None else [name for name in columns if name in known]
+
+
+def _as_texts(names: Sequence[str], **options: Any) -> Any:
+    """Return options under which every column holds texts, and an empty cell nothing."""
+    arrow = _arrow()
+    from pyarrow import csv
+
+    return csv.ConvertOptions(
+        column_types=dict.fromkeys(names, arrow.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+        **options,
+    )
 
 
 def _kind(name: str, head: bytes) -> str:
@@ -155,7 +300,8 @@ def _kind(name: str, head: bytes) -> str:
         return "gzip"
     if not head.strip():
         raise TableError(f"{name}: the file is empty; a CSV table with a header line is needed")
-    if b"\0" in head or head[:2] == b"PK":
+    zeros = b"\0" in head and not head.startswith(_WIDE_MARKS) and wide_encoding(head) is None
+    if zeros or head[:2] == b"PK":
         raise TableError(f"{name}: neither CSV nor Parquet; export the table as one of them")
     return "csv"
 

@@ -1,24 +1,56 @@
-"""A labelled table as training data: labels, features or scores, and the layout they came in."""
+"""A labelled table as training data: labels, features or scores, and the schema they came in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.tables.layout import (
-    Frame,
-    Series,
-    TableLayout,
-    is_number,
-    learn_layout,
-    missing_in,
-    numbers,
-    require,
-)
+from kdey.tables.columns import Frame, RowNumbers, numbers, require, row_number
+from kdey.tables.labels import LabelType, is_unlabelled, match_labels, read_labels
+from kdey.tables.schema import Column, Kind, Role, TableSchema, learn_column, learn_schema
+
+Missing: TypeAlias = Literal["auto", "drop", "error"]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a labelled table is read.
+
+    Attributes
+    ----------
+    label : str
+        Name of the label column.
+    features : tuple of str
+        Names of the columns to use; none: all that look like features.
+    ignore : tuple of str
+        Names of columns to leave out.
+    scores : tuple of str
+        Names of columns of posteriors, in the place of features.
+    types : mapping from names to kinds
+        Overrules what columns are taken for.
+    missing : {"auto", "drop", "error"}
+        Rows without the value of a feature: kept, for classifiers to learn from; left out; refused.
+        Rows without a score cannot be kept: "auto" refuses them.
+    unlabelled : {"error", "drop"}
+        Rows without a label: refused, or left out.
+    label_type : {"auto", "text", "integer"}
+    decimal : {".", ","}
+        Decimal mark of numbers in text columns.
+    """
+
+    label: str
+    features: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()
+    types: Mapping[str, Kind] = field(default_factory=dict)
+    missing: Missing = "auto"
+    unlabelled: Literal["error", "drop"] = "error"
+    label_type: LabelType = "auto"
+    decimal: str = "."
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,142 +60,218 @@ class TrainingTable:
     Attributes
     ----------
     X : array of shape (n, d)
-        Features as numbers (see :meth:`~kdey.tables.layout.TableLayout.matrix`), or scores.
+        Features (see :meth:`~kdey.tables.schema.TableSchema.encode`), or scores.
     y : array of shape (n,)
-    layout : TableLayout
+    schema : TableSchema
+    rows : int64 array of shape (n,)
+        Number of each row in its file.
     dropped : int
         Rows left out because a value was missing.
+    unlabelled : int
+        Rows left out because the label was missing.
     """
 
-    X: NDArray[np.float64]
+    X: NDArray[Any]
     y: NDArray[Any]
-    layout: TableLayout
-    dropped: int
+    schema: TableSchema
+    rows: NDArray[np.int64]
+    dropped: int = 0
+    unlabelled: int = 0
 
 
-def training_table(
-    frame: Frame,
-    label: str,
-    *,
-    features: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-    scores: Sequence[str] = (),
-    missing: str = "error",
-) -> TrainingTable:
+def training_table(frame: Frame, options: TableOptions, first: int = 1) -> TrainingTable:
     """Return the training data of a frame.
 
     Parameters
     ----------
     frame : narwhals frame
-    label : name of the column of labels
-    features : names of columns; by default all but the label and those to ignore
-    ignore : names of columns
-    scores : names of columns of posteriors, in the place of features
-    missing : {"error", "drop"}
-        What becomes of rows without a feature or score; a missing label is always an error.
+    options : TableOptions
+    first : int
+        Number of the first row, for messages.
+
+    Raises
+    ------
+    ValueError
+        If a column is absent or cannot be used; the message names the column and the row.
     """
-    require(frame, [label], "label column")
-    require(frame, list(ignore))
-    y = _labels(frame[label])
-    if scores:
-        names, layout = tuple(scores), TableLayout(label, scores=tuple(scores))
-    else:
-        others = [n for n in frame.columns if n != label and n not in ignore]
-        names = tuple(features) or tuple(others)
-        if label in names:
-            raise ValueError(f"the label column {label!r} must not be among the features")
-        if not names:
-            raise ValueError(f"no column is left beside the label {label!r}: features are needed")
-    require(frame, names)
-    usable = usable_rows(frame, names, missing)
-    kept = frame if usable.all() else frame.filter(usable.tolist())
-    if not scores:
-        layout = learn_layout(kept, label, names)
-    X = layout.matrix(kept) if not scores else np.column_stack([numbers(kept[n]) for n in names])
-    if len(np.unique(y[usable])) < 2:
-        raise ValueError(f"column {label!r} holds one class only; at least two are needed")
-    return TrainingTable(X, y[usable], layout, int((~usable).sum()))
+    require(frame, [options.label], "label column")
+    require(frame, [*options.ignore, *options.features, *options.scores])
+    labelled, rows = labelled_rows(frame, options, first)
+    y = read_labels(labelled[options.label], options.label_type, rows)
+    schema = _schema(labelled, options, rows)
+    usable = _usable_rows(labelled, schema, options, rows)
+    if not usable.all():
+        labelled, rows, y = labelled.filter(usable.tolist()), rows[usable], y[usable]
+        schema = _schema(labelled, options, rows)
+    if len(np.unique(y)) < 2:
+        raise ValueError(f"column {options.label!r} holds one class only; at least two are needed")
+    return TrainingTable(
+        _matrix(labelled, schema, rows),
+        y,
+        schema,
+        rows,
+        int((~usable).sum()),
+        len(frame) - len(usable),
+    )
 
 
-def table_labels(frame: Frame, label: str, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels of a table, all of which must be among ``classes``."""
-    require(frame, [label], "label column")
-    known = np.asarray(classes)
-    y = _in_type_of(known, _labels(frame[label]))
-    check_known(y, known, label)
-    return y
+def labelled_rows(
+    frame: Frame, options: TableOptions, first: int = 1
+) -> tuple[Frame, NDArray[np.int64]]:
+    """Return the rows of a table that have a label, if those without are to be left out.
 
+    Parameters
+    ----------
+    frame : narwhals frame of m rows
+    options : TableOptions
+        Unless ``unlabelled`` is "drop", all rows are returned.
+    first : int
+        Number of the first row.
 
-def check_known(y: NDArray[Any], classes: NDArray[Any], label: str, first: int = 1) -> None:
-    """Raise where a label is not among ``classes``; ``first`` is the number of the first row."""
-    unknown = ~np.isin(y, classes)
-    if unknown.any():
-        row = int(np.argmax(unknown))
-        raise ValueError(
-            f"column {label!r} has the class {_plain(y[row])!r} in row {row + first}, which "
-            f"training lacks ({int(unknown.sum())} such rows): leave them out, or fit on them too"
-        )
-
-
-def labels_seen(frame: Frame, label: str, classes: NDArray[Any], first: int = 1) -> NDArray[Any]:
-    """Return the labels of a table that need not have any, as ``classes`` writes them.
-
-    Raises where one of them is not among ``classes``.
+    Returns
+    -------
+    frame : narwhals frame of n rows
+    rows : int64 array of shape (n,)
+        Number of each row in its file.
     """
-    missing, known = missing_in(frame[label]), np.asarray(classes)
-    y = np.full(len(missing), known[0], dtype=object)
-    if not missing.all():
-        y[~missing] = _in_type_of(known, _labels(frame[label].filter((~missing).tolist())))
-        check_known(y, known.astype(object), label, first)
-    return y[~missing]
+    require(frame, [options.label], "label column")
+    rows = np.arange(first, first + len(frame), dtype=np.int64)
+    if options.unlabelled == "error":
+        return frame, rows
+    labelled = ~is_unlabelled(frame[options.label])
+    if not labelled.any():
+        raise ValueError(f"column {options.label!r} holds no labels")
+    if labelled.all():
+        return frame, rows
+    return frame.filter(labelled.tolist()), rows[labelled]
 
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+def _schema(frame: Frame, options: TableOptions, rows: RowNumbers) -> TableSchema:
+    label_kind: Kind = "number" if options.label_type == "integer" else "category"
+    if options.scores:
+        scores = tuple(Column(name, "feature", "score") for name in options.scores)
+        return TableSchema((Column(options.label, "label", label_kind), *scores), options.decimal)
+    roles: dict[str, Role] = dict.fromkeys(options.ignore, "ignored")
+    return learn_schema(
+        frame,
+        options.label,
+        features=options.features,
+        roles=roles,
+        types={**options.types, options.label: label_kind},
+        decimal=options.decimal,
+        first=rows,
+    )
 
 
-def _in_type_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-    """Return labels in the type of the classes: 1 and "1" are the same text in a CSV file."""
-    if y.dtype.kind == classes.dtype.kind:
-        return y
-    if classes.dtype.kind == "U":
-        return y.astype(str)
-    try:
-        return y.astype(classes.dtype)
-    except ValueError:
-        return y.astype(object)
-
-
-def _labels(column: Series) -> NDArray[Any]:
-    missing = missing_in(column)
-    if missing.any():
-        raise ValueError(
-            f"column {column.name!r} has no label in row {int(np.argmax(missing)) + 1} "
-            f"({int(missing.sum())} rows lack one): leave them out or label them"
-        )
-    if not is_number(column):
-        return np.array([str(value) for value in column.to_list()])
-    values: NDArray[Any] = column.to_numpy()
-    if values.dtype.kind == "f" and (values % 1 != 0).any():
-        row = int(np.argmax(values % 1 != 0))
-        raise ValueError(
-            f"column {column.name!r} must hold classes, but row {row + 1} has {values[row]}"
-        )
-    return values.astype(np.int64) if values.dtype.kind in "fiu" else values
-
-
-def usable_rows(frame: Frame, names: Sequence[str], missing: str) -> NDArray[np.bool_]:
-    """Return which rows have a value in all columns named; raise where ``missing`` is "error"."""
+def _usable_rows(
+    frame: Frame, schema: TableSchema, options: TableOptions, rows: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which rows are kept, by what is asked for rows with missing values, shape (n,)."""
+    refuse = options.missing == "error" or (options.missing == "auto" and bool(schema.scores))
+    if options.missing == "auto" and not refuse:
+        return np.ones(len(frame), dtype=np.bool_)
     usable = np.ones(len(frame), dtype=np.bool_)
-    for name in names:
-        empty = missing_in(frame[name])
-        if empty.any() and missing == "error":
+    for column in schema.with_role("feature"):
+        empty = schema.missing_in(frame, column.name, rows)
+        if refuse and empty.any():
             raise ValueError(
-                f"column {name!r} has no value in row {int(np.argmax(empty)) + 1} "
-                f"({int(empty.sum())} rows lack one): fill them in, leave the column out with "
-                f"--ignore {name}, or such rows with --missing drop"
+                f"column {column.name!r} has no value in row "
+                f"{row_number(rows, int(np.argmax(empty)))} ({int(empty.sum())} rows lack one): "
+                f"fill them in, leave the column out with --ignore {column.name}, or such rows "
+                "with --missing drop"
             )
         usable &= ~empty
     if not usable.any():
         raise ValueError("every row lacks a value in some column: nothing is left")
     return usable
+
+
+def _matrix(frame: Frame, schema: TableSchema, rows: RowNumbers) -> NDArray[Any]:
+    if not schema.scores:
+        return schema.encode(frame, rows).X
+    columns = [numbers(frame[name], first=rows, decimal=schema.decimal) for name in schema.scores]
+    return np.column_stack(columns)
+
+
+def survey_columns(
+    frame: Frame, options: TableOptions, first: int = 1
+) -> tuple[tuple[Column, ...], list[str]]:
+    """Return what each column would be taken for, and why some cannot be used; raises nothing.
+
+    Parameters
+    ----------
+    frame : narwhals frame
+    options : TableOptions
+    first : int
+        Number of the first row, for messages.
+
+    Returns
+    -------
+    columns : tuple of Column
+        In the order of the table. Columns that cannot be used have the role "ignored".
+    problems : list of str
+        What :func:`training_table` would refuse, one message per column.
+    """
+    columns: list[Column] = []
+    problems: list[str] = []
+    for name in frame.columns:
+        if name == options.label:
+            columns.append(Column(name, "label", "category", reason="the label"))
+            continue
+        try:
+            columns.append(_survey_column(frame.select(name), options, first))
+        except ValueError as error:
+            columns.append(Column(name, "ignored", "category", reason="cannot be used: see below"))
+            problems.append(str(error))
+    return tuple(columns), problems
+
+
+def _survey_column(frame: Frame, options: TableOptions, first: int) -> Column:
+    name = frame.columns[0]
+    if options.scores:
+        role: Role = "feature" if name in options.scores else "ignored"
+        return Column(name, role, "score", reason="as asked")
+    if name in options.ignore or (options.features and name not in options.features):
+        return Column(name, "ignored", "category", reason="as asked")
+    return learn_column(
+        frame,
+        kind=options.types.get(name),
+        asked=name in options.features,
+        decimal=options.decimal,
+        first=first,
+    )
+
+
+def labels_seen(
+    frame: Frame,
+    label: str,
+    classes: NDArray[Any],
+    first: int = 1,
+    label_type: LabelType = "auto",
+) -> NDArray[Any]:
+    """Return the labels of a table in which some may be missing, as classes of a model.
+
+    Parameters
+    ----------
+    frame : narwhals frame of m rows
+    label : str
+        Name of the label column.
+    classes : array of shape (k,)
+    first : int
+        Number of the first row, for messages.
+    label_type : {"auto", "text", "integer"}
+
+    Returns
+    -------
+    array of at most m labels
+
+    Raises
+    ------
+    ValueError
+        If a label is not among the classes.
+    """
+    require(frame, [label], "label column")
+    known = ~is_unlabelled(frame[label])
+    rows = np.arange(first, first + len(frame), dtype=np.int64)[known]
+    column = frame[label] if known.all() else frame[label].filter(known.tolist())
+    return match_labels(column, classes, rows, label_type)

@@ -1,0 +1,262 @@
+"""Dates that are written as text: how a column writes them, and what they are.
+
+ISO 8601 is understood by itself. Other dates are a day, a month and a year in some order: where the
+column shows the order (a 31 is no month) it is taken, and where it does not the user is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kdey.tables.cells import is_missing_text
+
+if TYPE_CHECKING:
+    from kdey.tables.layout import Series
+
+_CLOCK = r"(?P<clock>[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?"
+_ISO = re.compile(
+    rf"\d{{4}}-\d{{2}}-\d{{2}}{_CLOCK}(?P<zone>\s?(?:Z|[+-]\d{{2}}:?\d{{2}}))?", re.ASCII
+)
+_YEAR_FIRST = re.compile(rf"\d{{4}}(?P<mark>[./])\d{{1,2}}(?P=mark)\d{{1,2}}{_CLOCK}", re.ASCII)
+_YEAR_LAST = re.compile(
+    rf"(?P<first>\d{{1,2}})(?P<mark>[./-])(?P<second>\d{{1,2}})(?P=mark)\d{{4}}{_CLOCK}", re.ASCII
+)
+_INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
+#: Directives of strftime that tell the time of day.
+_CLOCK_DIRECTIVES = re.compile(r"%-?[HIMSfXcpT]")
+
+
+@dataclass(frozen=True)
+class TimeFormat:
+    """How a column of times is written as text.
+
+    Attributes
+    ----------
+    kind : {"iso", "pattern", "integer", "text"}
+        ISO 8601; a pattern of strftime; whole numbers; or anything else, which stays text.
+    pattern : str
+        Of the kind "pattern": without the time of day where ``has_clock`` is found in each cell.
+    has_clock : bool
+        Whether some cell has a time of day, so that the column holds instants and not dates.
+    """
+
+    kind: Literal["iso", "pattern", "integer", "text"] = "iso"
+    pattern: str = ""
+    has_clock: bool = True
+
+    def read(self, column: Series, first: int = 1) -> Series:
+        """Return a column of texts as dates, instants, whole numbers or, as it is, texts.
+
+        Parameters
+        ----------
+        column : narwhals series of texts
+        first : int
+            Number of the column's first row, for messages.
+
+        Raises
+        ------
+        ValueError
+            If a text is no date, naming the row.
+        """
+        import narwhals as nw
+
+        if self.kind == "text":
+            return column
+        texts = column.to_list()
+        # Work in Python is done once per distinct text.
+        value_of = {text: self._value(text) for text in dict.fromkeys(texts)}
+        for text, value in value_of.items():
+            if value is None and not _is_missing(text):
+                row = first + texts.index(text)
+                raise ValueError(self._expected(str(column.name), row, text))
+        values = [value_of[text] for text in texts]
+        if self.kind == "integer":
+            return integer_series(column, values)
+        instants = np.array(values, dtype="datetime64[us]")
+        made: Series = nw.new_series(column.name, instants, backend=column.implementation)
+        # pandas has no dates of its own, only instants.
+        as_dates = not self.has_clock and not column.implementation.is_pandas_like()
+        return made.cast(nw.Date) if as_dates else made
+
+    def _value(self, text: str | None) -> datetime | int | None:
+        if _is_missing(text):
+            return None
+        assert text is not None
+        try:
+            if self.kind == "integer":
+                return int(text)
+            if self.kind == "iso":
+                return _iso(text.strip())
+            return _by_pattern(text.strip(), self.pattern)
+        except ValueError:
+            return None
+
+    def _expected(self, name: str, row: int, text: Any) -> str:
+        wanted = {
+            "iso": "dates such as 2024-01-31 or 2024-01-31T12:00",
+            "integer": "whole numbers, as in the other rows",
+        }.get(self.kind, f"dates written as {self.pattern!r}")
+        return (
+            f"time column {name!r} must hold {wanted}, but row {row} has {str(text)[:40]!r}: say "
+            "how its dates are written with --date-format (date_format=), such as '%d.%m.%Y'"
+        )
+
+
+def integer_series(column: Series, values: Sequence[Any]) -> Series:
+    """Return whole numbers in the place of a column, None where one is missing."""
+    import narwhals as nw
+
+    # The whole numbers of NumPy, which pandas takes, have no missing ones.
+    gaps = column.implementation.is_pandas_like() and None in values
+    dtype = nw.Float64() if gaps else nw.Int64()
+    return nw.new_series(column.name, list(values), dtype, backend=column.implementation)
+
+
+def _is_missing(text: str | None) -> bool:
+    return text is None or text != text or is_missing_text(text)
+
+
+def _iso(text: str) -> datetime:
+    if _ISO.fullmatch(text) is None:
+        raise ValueError
+    # Periods are those of the clock as it is written.
+    return datetime.fromisoformat(text.replace(" +", "+").replace(" -", "-")).replace(tzinfo=None)
+
+
+def _by_pattern(text: str, pattern: str) -> datetime:
+    return datetime.strptime(text, pattern).replace(tzinfo=None)
+
+
+@dataclass
+class TimeFormatFinder:
+    """Finds how a column of texts writes its times, batch by batch.
+
+    Attributes
+    ----------
+    name : name of the column
+    """
+
+    name: str
+    _examples: dict[str, tuple[int, str]] = field(default_factory=dict, repr=False)
+    _clocks: set[str] = field(default_factory=set, repr=False)
+
+    def look(self, texts: Iterable[str | None], first: int) -> None:
+        """Look at a batch; ``first`` is the number of its first row."""
+        seen: set[str | None] = set()
+        for row, text in enumerate(texts, start=first):
+            if text not in seen:
+                seen.add(text)
+                if not _is_missing(text):
+                    assert text is not None
+                    self._note(text.strip(), row)
+
+    def _note(self, text: str, row: int) -> None:
+        kind = _shape(text)
+        self._examples.setdefault(kind, (row, text))
+        match = _ISO.fullmatch(text) or _YEAR_FIRST.fullmatch(text) or _YEAR_LAST.fullmatch(text)
+        if match is None:
+            return
+        self._clocks.add(_clock_pattern(match["clock"]))
+        if kind == "iso" and match["zone"]:
+            self._examples.setdefault("zone", (row, text))
+        if kind.startswith("last"):
+            if int(match["first"]) > 12:
+                self._examples.setdefault("day first", (row, text))
+            if int(match["second"]) > 12:
+                self._examples.setdefault("month first", (row, text))
+
+    def found(self, needs_dates: bool) -> TimeFormat:
+        """Return the format.
+
+        Parameters
+        ----------
+        needs_dates : bool
+            Whether the column must hold dates; otherwise it may hold numbers or texts.
+
+        Raises
+        ------
+        ValueError
+            If it must, but does not; or if day and month cannot be told apart.
+        """
+        shapes = [
+            name for name in self._examples if name not in ("zone", "day first", "month first")
+        ]
+        if not shapes:
+            return TimeFormat("iso", has_clock=False)
+        if shapes == ["iso"]:
+            if "zone" in self._examples and not needs_dates:
+                return TimeFormat("text")  # two zones may have the same clock
+            return TimeFormat("iso", has_clock=self._clocks != {""})
+        if len(shapes) == 1 and shapes[0].startswith(("first", "last")):
+            return self._numeric(shapes[0])
+        if needs_dates:
+            raise ValueError(self._refusal(shapes))
+        return TimeFormat("integer") if shapes == ["integer"] else TimeFormat("text")
+
+    def _numeric(self, shape: str) -> TimeFormat:
+        """Return the pattern of days, months and years as numbers."""
+        mark, has_clock = shape[-1], self._clocks != {""}
+        if len(self._clocks) > 1:
+            row, text = self._examples[shape]
+            raise ValueError(
+                f"time column {self.name!r} holds dates in several forms (row {row} has {text!r}): "
+                "write them alike, best as 2024-01-31T12:00"
+            )
+        clock = next(iter(self._clocks))
+        if shape.startswith("first"):
+            return TimeFormat("pattern", f"%Y{mark}%m{mark}%d{clock}", has_clock)
+        day, month = self._examples.get("day first"), self._examples.get("month first")
+        if day is not None and month is not None:
+            raise ValueError(
+                f"time column {self.name!r} holds {day[1]!r} in row {day[0]} and {month[1]!r} in "
+                f"row {month[0]}: the day comes first in one and the month in the other"
+            )
+        if day is None and month is None:
+            row, text = self._examples[shape]
+            raise ValueError(
+                f"time column {self.name!r}: no row shows whether {text!r} (row {row}) begins with "
+                f"the day or the month: say --date-format '%d{mark}%m{mark}%Y' or "
+                f"'%m{mark}%d{mark}%Y' (date_format=)"
+            )
+        order = f"%d{mark}%m" if day is not None else f"%m{mark}%d"
+        return TimeFormat("pattern", f"{order}{mark}%Y{clock}", has_clock)
+
+    def _refusal(self, shapes: list[str]) -> str:
+        odd = next((shape for shape in ("text", "integer") if shape in shapes), shapes[-1])
+        row, text = self._examples[odd]
+        return (
+            f"time column {self.name!r} must hold dates such as 2024-01-31 or 2024-01-31T12:00, "
+            f"but row {row} has {text[:40]!r}: say how its dates are written with --date-format "
+            "(date_format=), such as '%d.%m.%Y'"
+        )
+
+
+def _shape(text: str) -> str:
+    """Return of which form a text is: "iso", "first/", "last.", "integer" or "text"."""
+    if _ISO.fullmatch(text):
+        return "iso"
+    for name, form in (("first", _YEAR_FIRST), ("last", _YEAR_LAST)):
+        match = form.fullmatch(text)
+        if match:
+            return name + match["mark"]
+    return "integer" if _INTEGER.fullmatch(text) else "text"
+
+
+def _clock_pattern(clock: str | None) -> str:
+    """Return the pattern of a time of day behind a date."""
+    if clock is None:
+        return ""
+    parts = clock.count(":")
+    fraction = ".%f" if "." in clock else ""
+    return f"{clock[0]}%H:%M" + (f":%S{fraction}" if parts == 2 else "")
+
+
+def asked_format(date_format: str) -> TimeFormat:
+    """Return the format that a user named in the notation of strftime."""
+    return TimeFormat("pattern", date_format, bool(_CLOCK_DIRECTIVES.search(date_format)))

@@ -1,0 +1,252 @@
+"""A transformer from tables to the features of a model: the first step of its pipeline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from kdey.tables.schema import (
+    MISSING,
+    UNSEEN,
+    EncodedTable,
+    Finding,
+    TableSchema,
+    learn_schema,
+)
+
+#: Name of the step in a pipeline.
+STEP = "table"
+
+
+class TableWarning(UserWarning):
+    """A table differs from the one that a model was fitted on, or columns of it are left out."""
+
+
+class TableFeatures(TransformerMixin, BaseEstimator):
+    """From a data frame to the matrix X of a schema, by the names of columns.
+
+    As the first step of a pipeline it makes every method of a quantifier (``predict``,
+    ``estimate``, ``check_fit``, groups, reports) read tables in the same way. Columns may stand in
+    any order, and those that the schema does not name are ignored.
+
+    Parameters
+    ----------
+    schema : TableSchema, optional
+        By default ``fit`` learns one from the frame (:func:`~kdey.tables.schema.learn_schema`).
+
+    Attributes
+    ----------
+    schema_ : TableSchema
+    n_features_in_ : int
+        Number d of columns of X.
+    """
+
+    def __init__(self, schema: TableSchema | None = None) -> None:
+        self.schema = schema
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Take the schema, or learn it from a data frame.
+
+        Parameters
+        ----------
+        X : data frame, or an array that :meth:`transform` returned
+        y : ignored
+        """
+        if self.schema is None:
+            self.schema_ = learn_schema(X)
+            _warn_of_columns_left_out(self.schema_)
+        else:
+            self.schema_ = self.schema
+            if is_matrix(X):
+                _check_matrix(X, self.schema_)
+        self.n_features_in_ = len(self.schema_.feature_names)
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the features of a table, shape (m, d).
+
+        Parameters
+        ----------
+        X : data frame of pandas, polars, pyarrow or narwhals
+            An array is taken for features that were made before: it must have d columns, with the
+            positions of categories in their columns.
+
+        Raises
+        ------
+        ValueError
+            If a column is absent, holds values of another type, or lacks values where training
+            lacks none; the message names it.
+
+        Warns
+        -----
+        TableWarning
+            Where categories were not seen in training, with counts by column.
+        """
+        check_is_fitted(self, "schema_")
+        if is_matrix(X):
+            return _check_matrix(X, self.schema_)
+        encoded = self.schema_.encode(X)
+        _refuse_missing(encoded)
+        warn_of_unseen_values(encoded.findings, stacklevel=3)
+        return encoded.X
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns of X."""
+        check_is_fitted(self, "schema_")
+        return np.array(self.schema_.feature_names, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: values may be missing, and may be texts."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.requires_fit = True
+        return tags
+
+
+def is_matrix(X: Any) -> bool:
+    """Return whether instances are an array rather than a table with named columns."""
+    return isinstance(X, np.ndarray | list | tuple)
+
+
+def _check_matrix(X: Any, schema: TableSchema) -> NDArray[Any]:
+    """Return an array of features; raises ValueError if it cannot be one of this schema."""
+    matrix = np.asarray(X)
+    names = schema.feature_names
+    if matrix.ndim != 2 or matrix.shape[1] != len(names):
+        raise ValueError(
+            f"X must be a data frame with the columns {', '.join(names[:8])}"
+            f"{', ...' if len(names) > 8 else ''}, or an array of {len(names)} features, got "
+            f"shape {matrix.shape}"
+        )
+    for i, column in enumerate(schema.feature_columns):
+        if column.kind == "category":
+            _check_codes(column.name, matrix[:, i], len(column.categories))
+    return matrix if "text" in schema.kinds else _as_floats(matrix)
+
+
+def _check_codes(name: str, values: NDArray[Any], n_categories: int) -> None:
+    try:
+        codes = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        codes = np.array([-2.0])  # which is no position
+    known = codes[~np.isnan(codes)]
+    # Models of 0.1.0 wrote -1 for a text that training lacks.
+    if ((known < -1) | (known >= n_categories) | (known != np.floor(known))).any():
+        raise ValueError(
+            f"column {name!r} holds categories, which an array cannot name: give a data frame"
+        )
+
+
+def _as_floats(matrix: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("an array of features must hold numbers: give a data frame") from None
+
+
+def _refuse_missing(encoded: EncodedTable) -> None:
+    for finding in encoded.findings:
+        if finding.what == MISSING:
+            raise ValueError(
+                f"{finding}: fill them in, leave such rows out, or use predict_groups, which "
+                "leaves them out and counts them"
+            )
+
+
+def warn_of_unseen_values(
+    findings: Iterable[Finding], total: int | None = None, stacklevel: int = 2
+) -> None:
+    """Warn of values that training lacks, once for all columns.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+        Counts of the same column in several batches add up.
+    total : int, optional
+        Rows of all batches, among them those without a finding.
+    stacklevel : int
+        As for :func:`warnings.warn`, from the caller's point of view.
+    """
+    merged: dict[str, Finding] = {}
+    for finding in findings:
+        if finding.what == UNSEEN:
+            other = merged.get(finding.column)
+            merged[finding.column] = finding if other is None else other.plus(finding)
+    if merged:
+        found = [
+            finding if total is None else replace(finding, total=total)
+            for finding in merged.values()
+        ]
+        warnings.warn(
+            f"values that training lacks are read as missing ones: {'; '.join(map(str, found))}",
+            TableWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _warn_of_columns_left_out(schema: TableSchema) -> None:
+    left_out = [f"{c.name!r} ({c.reason})" for c in schema.with_role("id", "ignored")]
+    if left_out:
+        warnings.warn(
+            f"columns that are not used as features: {', '.join(left_out)}",
+            TableWarning,
+            stacklevel=3,
+        )
+
+
+def classifier_schema(classifier: Any) -> TableSchema | None:
+    """Return the schema by which a fitted classifier reads tables; None if it has none."""
+    if not isinstance(classifier, Pipeline):
+        return None
+    first = classifier.steps[0][1]
+    return first.schema_ if isinstance(first, TableFeatures) else None
+
+
+def table_instances(classifier: Any, X: Any) -> Any:
+    """Return the features of a table if the classifier reads tables; other instances unchanged."""
+    if classifier_schema(classifier) is None or is_matrix(X):
+        return X
+    return classifier.steps[0][1].transform(X)
+
+
+def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any]:
+    """Return an unfitted classifier and instances for it, once tables are read.
+
+    Where the classifier is a pipeline that begins with :class:`TableFeatures`, its schema is
+    settled on the whole table, rather than on each fold of a cross-validation.
+
+    Parameters
+    ----------
+    classifier : classifier
+    X : instances
+
+    Returns
+    -------
+    classifier, X
+        The same, or a clone with a schema and its features.
+    """
+    starts = isinstance(classifier, Pipeline) and isinstance(classifier.steps[0][1], TableFeatures)
+    if not starts or is_matrix(X):
+        return classifier, X
+    step = clone(classifier.steps[0][1]).fit(X)
+    settled = clone(classifier)
+    settled.steps[0] = (settled.steps[0][0], TableFeatures(step.schema_))
+    return settled, step.transform(X)
+
+
+def reading_tables(classifier: Any, schema: TableSchema) -> Pipeline:
+    """Return a fitted classifier of X as a pipeline that reads tables by a schema first."""
+    step = TableFeatures(schema).fit(None)
+    steps = classifier.steps if isinstance(classifier, Pipeline) else [("classify", classifier)]
+    return Pipeline([(STEP, step), *steps])

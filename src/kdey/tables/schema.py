@@ -1,0 +1,593 @@
+"""What the columns of a table are taken for, decided once and kept in the model.
+
+Every column has a *role* (feature, label, key, time, weight, cluster, id, ignored) and a *kind*
+(number, category, text, date, score). :func:`learn_schema` decides both from a labelled table, with
+a reason for every decision that a user may want to overrule. The :class:`TableSchema` that it
+returns goes with the model and reads every later table: :meth:`TableSchema.encode` finds columns by
+name, ignores the others, and gives the matrix X that the classifier was fitted on.
+
+Values of categories are compared as canonical text, so that 1 in a Parquet file is the "1" of a CSV
+file. A value that training lacks becomes NaN, as a missing one does, and is counted by column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.tables.columns import (
+    Frame,
+    RowNumbers,
+    Series,
+    as_frame,
+    category_texts,
+    day_numbers,
+    finite_numbers,
+    missing_in,
+    plain_texts,
+    require,
+    row_number,
+)
+from kdey.tables.guesses import ColumnGuess, guess_column
+from kdey.tables.labels import LabelType
+
+Role: TypeAlias = Literal["feature", "label", "key", "time", "weight", "cluster", "id", "ignored"]
+Kind: TypeAlias = Literal["number", "category", "text", "date", "score"]
+ROLES: tuple[Role, ...] = get_args(Role)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+#: What a finding may say of the values of a column.
+UNSEEN, MISSING = "unseen values", "missing values"
+#: Reasons of columns whose role the user gave.
+AS_ASKED, NOT_ASKED = "as asked", "not among the features asked for"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column of a table is taken for.
+
+    Attributes
+    ----------
+    name : str
+    role : {"feature", "label", "key", "time", "weight", "cluster", "id", "ignored"}
+    kind : {"number", "category", "text", "date", "score"}
+    categories : tuple of str
+        Canonical texts of the values that training has, sorted; only for the kind "category".
+    n_missing : int
+        Training rows without a value.
+    reason : str
+        Why the column is taken for this.
+    """
+
+    name: str
+    role: Role = "feature"
+    kind: Kind = "number"
+    categories: tuple[str, ...] = ()
+    n_missing: int = 0
+    reason: str = ""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the user said what the column is used for."""
+        return self.reason in (AS_ASKED, NOT_ASKED)
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES or self.kind not in KINDS:
+            raise ValueError(
+                f"column {self.name!r}: the role must be one of {', '.join(ROLES)} and the kind "
+                f"one of {', '.join(KINDS)}, got {self.role!r} and {self.kind!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a column of a new table that may spoil an estimate.
+
+    Attributes
+    ----------
+    column : str
+    what : str
+        "absent", "other type", "unseen values", "missing values" or "constant".
+    count : int
+        Rows concerned.
+    total : int
+        Rows of the table.
+    detail : str
+        An example, or what was expected.
+    """
+
+    column: str
+    what: str
+    count: int
+    total: int
+    detail: str = ""
+
+    def plus(self, other: Finding) -> Finding:
+        """Return this finding with the counts of the same one in another part of the table."""
+        return replace(self, count=self.count + other.count, total=self.total + other.total)
+
+    def __str__(self) -> str:
+        """Return one sentence without a full stop."""
+        shown = f" ({self.detail})" if self.detail else ""
+        return (
+            f"column {self.column!r}: {self.what} in {self.count:,} of {self.total:,} rows{shown}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """The features of a table as a classifier takes them.
+
+    Attributes
+    ----------
+    X : float64 array of shape (m, d), or object array where the schema has texts
+        NaN where a value is missing or was not seen in training.
+    missing : bool array of shape (m,)
+        Rows in which some value is missing.
+    unexpected : bool array of shape (m,)
+        Rows in which a value is missing in a column that had all its values in training.
+    unseen : bool array of shape (m,)
+        Rows in which some category was not seen in training.
+    findings : tuple of Finding
+        Missing values of columns that had all of them in training, and values not seen there.
+    """
+
+    X: NDArray[Any]
+    missing: NDArray[np.bool_]
+    unexpected: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """The columns of a training table, and how later tables are read by them.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        In the order of the training table; features are columns of X in this order.
+    decimal : {".", ","}
+        Decimal mark of numbers in text columns of the training table.
+    names_only : bool
+        True for models of kdey 0.1.0, which recorded no more than the names of columns and the
+        texts that they hold.
+    """
+
+    columns: tuple[Column, ...]
+    decimal: str = "."
+    names_only: bool = False
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"the column {repeated[0]!r} is in the schema twice")
+
+    def __getitem__(self, name: str) -> Column:
+        """Return a column by its name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether the schema has a column of this name."""
+        return any(column.name == name for column in self.columns)
+
+    def with_role(self, *roles: str) -> tuple[Column, ...]:
+        """Return the columns that have one of some roles."""
+        return tuple(column for column in self.columns if column.role in roles)
+
+    @property
+    def label(self) -> str | None:
+        """The name of the label column; None if there is none."""
+        labels = self.with_role("label")
+        return labels[0].name if labels else None
+
+    @property
+    def label_type(self) -> LabelType:
+        """How labels of later tables are read: "integer" if that was asked for at fit."""
+        labels = self.with_role("label")
+        return "integer" if labels and labels[0].kind == "number" else "auto"
+
+    @property
+    def feature_columns(self) -> tuple[Column, ...]:
+        """The columns of X."""
+        return tuple(column for column in self.with_role("feature") if column.kind != "score")
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the columns of X."""
+        return tuple(column.name for column in self.feature_columns)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kind of each column of X: "number", "category", "text" or "date"."""
+        return tuple(column.kind for column in self.feature_columns)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The names of the score columns, where the model was fitted on scores."""
+        return tuple(c.name for c in self.with_role("feature") if c.kind == "score")
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The names of the columns that estimates need."""
+        return self.feature_names or self.scores
+
+    def features(self, frame: Any, first: RowNumbers = 1) -> NDArray[Any]:
+        """Return the features of a table as a matrix; see :meth:`encode`."""
+        return self.encode(frame, first).X
+
+    def encode(self, frame: Any, first: RowNumbers = 1, decimal: str | None = None) -> EncodedTable:
+        """Return the features of a table, found by name, and what was not seen in training.
+
+        Numbers are floats, categories positions among the texts of training, dates days since 1970,
+        texts as they are.
+
+        Parameters
+        ----------
+        frame : data frame of pandas, polars, pyarrow or narwhals, m rows
+        first : int, or int array of shape (m,)
+            Number of the first row, or of all rows, for messages.
+        decimal : {".", ","}, optional
+            Decimal mark of numbers in text columns; by default that of training.
+
+        Returns
+        -------
+        EncodedTable
+
+        Raises
+        ------
+        ValueError
+            If a column is absent or holds values of another type; the message names it.
+        """
+        table = as_frame(frame)
+        require(table, self.feature_names)
+        mark = self.decimal if decimal is None else decimal
+        X = self._empty(len(table))
+        missing, unexpected, unseen = np.zeros((3, len(table)), dtype=np.bool_)
+        findings: list[Finding] = []
+        for i, column in enumerate(self.feature_columns):
+            encoded = _encode_column(column, table[column.name], first, mark)
+            X[:, i] = encoded.values
+            missing |= encoded.missing
+            unseen |= encoded.unseen
+            if not column.n_missing:
+                unexpected |= encoded.missing
+            findings += _value_findings(column, encoded, first)
+        return EncodedTable(X, missing, unexpected, unseen, tuple(findings))
+
+    def _empty(self, n_rows: int) -> NDArray[Any]:
+        dtype = object if "text" in self.kinds else np.float64
+        return np.empty((n_rows, len(self.feature_names)), dtype=dtype)
+
+    def missing_in(
+        self, frame: Any, name: str, first: RowNumbers = 1, decimal: str | None = None
+    ) -> NDArray[np.bool_]:
+        """Return which values of a feature or score are missing in a table, shape (m,)."""
+        mark = self.decimal if decimal is None else decimal
+        return _encode_column(self[name], as_frame(frame)[name], first, mark).missing
+
+    def check(
+        self, frame: Any, first: RowNumbers = 1, decimal: str | None = None
+    ) -> tuple[Finding, ...]:
+        """Return what may spoil an estimate for a new table; nothing is raised.
+
+        Looked for are columns that are absent or of another type, values that training lacks,
+        values missing where training lacks none, and features with a single value.
+        """
+        table = as_frame(frame)
+        mark = self.decimal if decimal is None else decimal
+        findings: list[Finding] = []
+        for column in self.with_role("feature"):
+            if column.name in table.columns:
+                findings += _check_column(column, table[column.name], first, mark)
+            else:
+                findings.append(Finding(column.name, "absent", len(table), len(table)))
+        return tuple(findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TableSchema:
+        """Return the schema of plain values; raises ValueError if they are none."""
+        try:
+            columns = tuple(_column_from(entry) for entry in values["columns"])
+            decimal, names_only = values.get("decimal", "."), values.get("names_only", False)
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"not the schema of a table: {error!r:.120}") from error
+        if decimal not in (".", ",") or not isinstance(names_only, bool):
+            raise ValueError("not the schema of a table: decimal must be '.' or ','")
+        return cls(columns, decimal, names_only)
+
+    @classmethod
+    def from_layout(cls, layout: Mapping[str, Any]) -> TableSchema:
+        """Return the schema of a model of kdey 0.1.0: names, and the texts of features."""
+        texts = layout.get("texts") or {}
+        features = tuple(
+            Column(name, "feature", "category", tuple(texts[name]))
+            if name in texts
+            else Column(name)
+            for name in layout.get("features", ())
+        )
+        scores = tuple(Column(name, "feature", "score") for name in layout.get("scores", ()))
+        label = Column(layout["label"], "label", "category")
+        others = tuple(c for c in (*features, *scores) if c.name != label.name)
+        return cls((label, *others), names_only=True)
+
+    @classmethod
+    def from_stored(cls, stored: TableSchema | Mapping[str, Any]) -> TableSchema:
+        """Return the schema that a model carries: its own, or the layout of kdey 0.1.0."""
+        return stored if isinstance(stored, TableSchema) else cls.from_layout(stored)
+
+    # One JSON text in a model file is a hundredth of what its parts would be one by one, and
+    # reading it checks the types.
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the schema as one JSON text, for model files and pickles."""
+        return {"json": json.dumps(self.to_dict())}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restore the schema from a JSON text."""
+        restored = TableSchema.from_dict(json.loads(state["json"]))
+        for name in ("columns", "decimal", "names_only"):
+            object.__setattr__(self, name, getattr(restored, name))
+
+
+def _column_from(entry: Mapping[str, Any]) -> Column:
+    categories = tuple(entry.get("categories", ()))
+    texts = (entry["name"], entry.get("reason", ""), *categories)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("not the schema of a table: names and categories must be texts")
+    return Column(
+        entry["name"],
+        entry.get("role", "feature"),
+        entry.get("kind", "number"),
+        categories,
+        int(entry.get("n_missing", 0)),
+        entry.get("reason", ""),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _EncodedColumn:
+    """A column of X; which values are missing; which categories training lacks, with the first."""
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+    example: str = ""
+
+
+def _encode_column(
+    column: Column, values: Series, first: RowNumbers, decimal: str
+) -> _EncodedColumn:
+    if column.kind == "category":
+        return _encode_categories(column, values)
+    none = np.zeros(len(values), dtype=np.bool_)
+    if column.kind == "text":  # a text that is missing is an empty one
+        return _EncodedColumn(plain_texts(values), none, none)
+    if column.kind == "date":
+        days = day_numbers(values, first)
+        return _EncodedColumn(days, np.isnan(days), none)
+    floats = finite_numbers(values, first, decimal)
+    return _EncodedColumn(floats, np.isnan(floats), none)
+
+
+def _encode_categories(column: Column, values: Series) -> _EncodedColumn:
+    code = {text: float(i) for i, text in enumerate(column.categories)}
+    texts = category_texts(values)
+    codes = np.array([code.get(text, np.nan) for text in texts], dtype=np.float64)
+    missing = np.asarray(texts == "", dtype=np.bool_)
+    unseen = np.isnan(codes) & ~missing
+    example = str(texts[int(np.argmax(unseen))]) if unseen.any() else ""
+    return _EncodedColumn(codes, missing, unseen, example)
+
+
+def _value_findings(column: Column, encoded: _EncodedColumn, first: RowNumbers) -> list[Finding]:
+    total, findings = len(encoded.values), []
+    if encoded.unseen.any():
+        detail = f"such as {encoded.example[:40]!r}"
+        findings.append(Finding(column.name, UNSEEN, int(encoded.unseen.sum()), total, detail))
+    if encoded.missing.any() and not column.n_missing:
+        detail = f"row {row_number(first, int(np.argmax(encoded.missing)))}; training lacks none"
+        findings.append(Finding(column.name, MISSING, int(encoded.missing.sum()), total, detail))
+    return findings
+
+
+def _check_column(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:
+    total = len(values)
+    try:
+        encoded = _encode_column(column, values, first, decimal)
+    except ValueError as error:
+        return [Finding(column.name, "other type", total, total, str(error))]
+    findings = _value_findings(column, encoded, first)
+    known = encoded.values[~(encoded.missing | encoded.unseen)]
+    if column.kind != "text" and total > 1 and len(known) == total and len(np.unique(known)) == 1:
+        findings.append(Finding(column.name, "constant", total, total))
+    return findings
+
+
+@dataclass(frozen=True)
+class SchemaChoices:
+    """What a user says about the columns of a table; all else is decided by looking at it.
+
+    Attributes
+    ----------
+    features : tuple of str
+        The columns to use, whatever they look like; none: all that look like features.
+    roles : mapping from names to roles
+    kinds : mapping from names to kinds
+    decimal : {".", ","}
+    """
+
+    features: tuple[str, ...] = ()
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    decimal: str = "."
+
+
+def learn_schema(
+    frame: Any,
+    label: str | None = None,
+    *,
+    features: Sequence[str] = (),
+    roles: Mapping[str, Role] | None = None,
+    types: Mapping[str, Kind] | None = None,
+    decimal: str = ".",
+    first: RowNumbers = 1,
+) -> TableSchema:
+    """Decide what the columns of a training table are taken for.
+
+    Parameters
+    ----------
+    frame : data frame of pandas, polars, pyarrow or narwhals
+    label : str, optional
+        Name of the label column.
+    features : sequence of str
+        Names of the columns to use, whatever they look like. By default all are used that look like
+        features: not ids, dates, columns with a single value, copies of others, nor columns with
+        very many different texts.
+    roles : mapping from names to roles, optional
+        Overrules what columns are used for.
+    types : mapping from names to kinds, optional
+        Overrules what columns are taken for.
+    decimal : {".", ","}
+        Decimal mark of numbers in text columns.
+    first : int, or int array of shape (m,)
+        Number of the first row, or of all rows, for messages.
+
+    Returns
+    -------
+    TableSchema
+
+    Raises
+    ------
+    ValueError
+        If a column is absent, holds numbers with an odd text among them, or numbers with another
+        decimal mark; or if no feature is left.
+    """
+    table = as_frame(frame)
+    choices = SchemaChoices(tuple(features), dict(roles or {}), dict(types or {}), decimal)
+    if label is not None:
+        require(table, [label], "label column")
+    _check_choices(table, label, choices)
+    columns: list[Column] = []
+    copies: dict[bytes, str] = {}
+    for name in table.columns:
+        column = _decide(table[name], label, choices, first)
+        if column.role == "feature":
+            column = _without_copy(column, table[name], copies, choices, first)
+        columns.append(column)
+    schema = TableSchema(_in_order(columns, choices.features), decimal)
+    if not schema.with_role("feature"):
+        raise ValueError(_nothing_left(schema, label))
+    return schema
+
+
+def learn_column(
+    frame: Any,
+    *,
+    kind: Kind | None = None,
+    asked: bool = False,
+    decimal: str = ".",
+    first: RowNumbers = 1,
+) -> Column:
+    """Decide what the only column of a frame is taken for.
+
+    Parameters
+    ----------
+    frame : data frame of one column
+    kind : str, optional
+        The kind that the user says it has.
+    asked : bool
+        Whether the user asked for it as a feature.
+    decimal, first
+        As for :func:`learn_schema`.
+    """
+    table = as_frame(frame)
+    name = table.columns[0]
+    kinds: dict[str, Kind] = {} if kind is None else {name: kind}
+    choices = SchemaChoices((name,) if asked else (), {}, kinds, decimal)
+    return _decide(table[name], None, choices, first)
+
+
+def _check_choices(table: Frame, label: str | None, choices: SchemaChoices) -> None:
+    require(table, [*choices.features, *choices.roles, *choices.kinds])
+    wrong = [str(role) for role in choices.roles.values() if role not in ROLES]
+    wrong += [str(kind) for kind in choices.kinds.values() if kind not in KINDS]
+    if wrong:
+        raise ValueError(
+            f"no role or kind is called {wrong[0]!r}: roles are {', '.join(ROLES)}, kinds "
+            f"{', '.join(KINDS)}"
+        )
+    if label is not None and label in choices.features:
+        raise ValueError(f"the label column {label!r} must not be among the features")
+
+
+def _decide(column: Series, label: str | None, choices: SchemaChoices, first: RowNumbers) -> Column:
+    """Return what a column is taken for, by what the user says or else by its values."""
+    name = str(column.name)
+    n_missing = int(missing_in(column).sum())
+    if name == label:
+        kind = choices.kinds.get(name, "category")
+        return Column(name, "label", kind, (), n_missing, "the label")
+    role = choices.roles.get(name)
+    if role is not None and role != "feature":
+        return Column(name, role, choices.kinds.get(name, "category"), (), n_missing, AS_ASKED)
+    asked = name in choices.features or role == "feature"
+    if choices.features and not asked:
+        return Column(name, "ignored", "category", (), n_missing, NOT_ASKED)
+    chosen = choices.kinds.get(name)
+    guess = guess_column(column, choices.decimal, first, kind=chosen, asked=asked)
+    if guess.kind in ("number", "date", "score"):
+        n_missing = int(missing_in(column, numeric=True).sum())
+    return _from_guess(name, guess, n_missing, asked=asked or chosen is not None)
+
+
+def _from_guess(name: str, guess: ColumnGuess, n_missing: int, *, asked: bool) -> Column:
+    if guess.role == "feature" or asked:
+        return Column(name, "feature", guess.kind, guess.categories, n_missing, guess.reason)
+    return Column(name, guess.role, guess.kind, (), n_missing, guess.reason)
+
+
+def _without_copy(
+    column: Column,
+    values: Series,
+    copies: dict[bytes, str],
+    choices: SchemaChoices,
+    first: RowNumbers,
+) -> Column:
+    """Return a column as ignored if an earlier feature has the same values in all rows."""
+    if column.kind not in ("number", "category"):
+        return column
+    encoded = _encode_column(column, values, first, choices.decimal).values
+    content = sha256(np.asarray(encoded, dtype=np.float64).tobytes()).digest()
+    original = copies.setdefault(content, column.name)
+    asked = column.name in choices.features or column.name in choices.roles
+    if original == column.name or asked:
+        return column
+    reason = f"the same in every row as {original!r}"
+    return Column(column.name, "ignored", column.kind, (), column.n_missing, reason)
+
+
+def _in_order(columns: Iterable[Column], features: tuple[str, ...]) -> tuple[Column, ...]:
+    """Return columns in the order of the table, but features in the order asked for."""
+    by_name = {column.name: column for column in columns}
+    others = [column for name, column in by_name.items() if name not in features]
+    return (*(by_name[name] for name in dict.fromkeys(features)), *others)
+
+
+def _nothing_left(schema: TableSchema, label: str | None) -> str:
+    beside = "" if label is None else f" beside the label {label!r}"
+    left_out = [f"{c.name!r} ({c.reason})" for c in schema.with_role("id", "ignored")]
+    why = f": {', '.join(left_out[:6])}" if left_out else ""
+    return f"no column is left{beside} as a feature{why}; name columns to use with --features"

@@ -1,0 +1,185 @@
+"""How text files are written is found in them, or said by the user; their cells are text."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdey.tables.cells import parse_number
+from kdey.tables.dialect import ReadOptions
+from kdey.tables.files import TableError, TableFile
+
+TEXT = "name,code,x\nZürich,007,1.5\nKöln,7,2\n"
+
+
+def opened(tmp_path: Path, data: bytes, **options: Any) -> TableFile:
+    path = tmp_path / "t.csv"
+    path.write_bytes(data)
+    return TableFile.open(str(path), ReadOptions(**options))
+
+
+def columns(file: TableFile) -> dict[str, list[Any]]:
+    return file.read().to_dict(as_series=False)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]
+)
+def test_encodings_are_found(tmp_path: Path, encoding: str) -> None:
+    file = opened(tmp_path, TEXT.encode(encoding))
+    expected = {"name": ["Zürich", "Köln"], "code": ["007", "7"], "x": ["1.5", "2"]}
+    assert columns(file) == expected
+    assert [frame.to_dict(as_series=False) for frame in file.batches()] == [expected]
+    assumed = {"cp1252": "Windows-1252", "utf-16-le": "UTF-16-LE", "utf-16-be": "UTF-16-BE"}
+    assert len(file.notes) == (encoding in assumed)
+    assert all(assumed[encoding] in note and "--encoding" in note for note in file.notes)
+
+
+def test_latin1_beyond_windows(tmp_path: Path) -> None:
+    file = opened(tmp_path, b"a,b\n\xfc,\x81\n")
+    assert columns(file) == {"a": ["ü"], "b": ["\x81"]}
+    assert "Latin-1" in file.notes[0]
+
+
+def test_an_encoding_that_breaks_late_is_found(tmp_path: Path) -> None:
+    lines = b"a,b\n" + b"x,1\n" * 300_000 + "ü,1\n".encode("cp1252")
+    assert columns(opened(tmp_path, lines))["a"][-1] == "ü"
+
+
+def test_an_encoding_that_is_said(tmp_path: Path) -> None:
+    assert columns(opened(tmp_path, TEXT.encode("cp850"), encoding="cp850"))["name"][0] == "Zürich"
+    with pytest.raises(TableError, match=r"t\.csv: byte .* is not utf-8"):
+        opened(tmp_path, TEXT.encode("cp1252"), encoding="utf-8")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_separators_are_found(tmp_path: Path, separator: str, packed: bool) -> None:
+    text = f'"a{separator}1"{separator}b\n"x{separator} ""y"""{separator}2\n'.encode()
+    file = opened(tmp_path, gzip.compress(text) if packed else text)
+    assert columns(file) == {f"a{separator}1": [f'x{separator} "y"'], "b": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [
+        ("a, b and c;d\n1;2\n3;4\n", ";"),  # commas in a name
+        ("a;b,c\n1,2\n3,4\n", ","),
+        ("text|n\none, two|1\nthree, four, five|2\n", "|"),
+        ("a\n1\n", ","),
+        ("sep=;\na;b\n1,2;3\n", ";"),
+    ],
+)
+def test_records_must_agree_with_the_header(tmp_path: Path, text: str, separator: str) -> None:
+    assert opened(tmp_path, text.encode()).dialect.separator == separator
+
+
+def test_the_line_by_which_excel_announces_a_separator(tmp_path: Path) -> None:
+    file = opened(tmp_path, b"sep=|\r\na|b\r\n1|2\r\n")
+    assert columns(file) == {"a": ["1"], "b": ["2"]}
+    assert file.first_row == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal", "note"),
+    [
+        ("a;b\n1,5;2\n", ",", "decimal commas, as in '1,5'"),
+        ("a\tb\n-0,25\t2\n1,234\t3\n", ",", "decimal commas"),
+        ("a;b\n1.5;2\n", ".", None),
+        ("a;b\n1.5;2,5\n", ".", "others have a decimal point"),
+        ("a;b\n1,234;2\n", ".", "stand between thousands"),
+        ("a;b\n1,234,567;2\n", ".", None),  # no number with a decimal comma at all
+        ('a,b\n"1,5",2\n', ".", None),
+    ],
+)
+def test_decimal_marks_are_found(tmp_path: Path, text: str, decimal: str, note: str | None) -> None:
+    file = opened(tmp_path, text.encode())
+    assert file.decimal == decimal
+    assert len(file.notes) == (note is not None)
+    assert note is None or note in file.notes[0]
+    assert opened(tmp_path, text.encode(), decimal=".").decimal == "."
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_are_strict(decimal: str) -> None:
+    def number(text: str) -> float | None:
+        return parse_number(text.replace(".", decimal), decimal)
+
+    assert [number(t) for t in ["1.5", " -2 ", "+.5", "3.", "1e3", "-inf"]] == [
+        *(1.5, -2.0, 0.5, 3.0, 1000.0, float("-inf"))
+    ]
+    assert all(number(t) != number(t) for t in ["", "NA", "n/a", "NaN", "null", "None", " "])
+    odd = ["1_000", "1.2.3", "٣", "0x10", "one", "1 000", "--1", "e5", "."]
+    assert [number(t) for t in odd] == [None] * len(odd)
+    assert parse_number("1,5" if decimal == "." else "1.5", decimal) is None
+
+
+def test_nothing_is_typed_by_its_looks(tmp_path: Path) -> None:
+    cells = ["007", "true", "True", "2024-01-01", "12345678901234567890", "NA", "1e3", "nan"]
+    text = "k,i\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(cells))
+    assert columns(opened(tmp_path, text.encode()))["k"] == cells
+
+
+def test_missing_values_are_empty_cells_and_what_is_said(tmp_path: Path) -> None:
+    data = b'country,x\nNA,\nDE,-999\n"",NA\n'
+    assert columns(opened(tmp_path, data)) == {
+        "country": ["NA", "DE", None],
+        "x": [None, "-999", "NA"],
+    }
+    file = opened(tmp_path, data, missing_values=("-999", "NA"))
+    assert columns(file) == {"country": [None, "DE", None], "x": [None, None, None]}
+    as_key = file.read(["country"]).to_dict(as_series=False)
+    assert as_key == {"country": ["NA", "DE", None], "x": [None, None, None]}
+    batches = list(file.batches(["country", "absent"], ["country"]))
+    assert [b.to_dict(as_series=False) for b in batches] == [{"country": ["NA", "DE", None]}]
+
+
+def test_text_files_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdey.tables.files.BLOCK", 1000)
+    lines = [f'{i},"a\n{i}"\n' for i in range(500)]
+    file = opened(tmp_path, ("i,t\n" + "".join(lines)).encode())
+    frames = list(file.batches())
+    assert len(frames) > 3
+    assert [i for frame in frames for i in frame["i"].to_list()] == [str(i) for i in range(500)]
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(TEXT.encode(),))
+    writer.start()
+    try:
+        file = TableFile.open(str(pipe))
+    finally:
+        writer.join(timeout=30)
+    assert columns(file)["code"] == ["007", "7"]
+
+
+def test_devices_and_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="is a directory"):
+        TableFile.open(str(tmp_path))
+    with pytest.raises(TableError, match="neither a file nor a pipe"):
+        TableFile.open("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"encoding": "klingon"}, "encoding must be one that Python knows"),
+        ({"encoding": "base64"}, "encoding must be one"),
+        ({"separator": "::"}, "separator must be one character"),
+        ({"separator": '"'}, "separator must be one character"),
+        ({"decimal": "x"}, "decimal must be"),
+        ({"separator": ",", "decimal": ","}, "both ','"),
+        ({"date_format": "DD.MM.YYYY"}, "notation of strftime"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ReadOptions(**options)
+    assert ReadOptions(separator="tab").separator == "\t"

@@ -1,0 +1,175 @@
+"""The transformer from tables to features, inside quantifiers: every method reads tables alike."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import kdey
+from kdey.tables.features import TableFeatures, TableWarning
+from kdey.tables.preparation import preparation
+from kdey.tables.schema import learn_schema
+
+
+def table(n: int = 150, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    y = rng.choice(["bad", "good"], n)
+    colour = np.where(rng.random(n) < np.where(y == "bad", 0.8, 0.2), "red", "blue")
+    return pl.DataFrame({"x": rng.normal(size=n) + (y == "bad"), "colour": colour, "kind": y})
+
+
+def quantifier(frame: pl.DataFrame) -> Any:
+    schema = learn_schema(frame, "kind")
+    classifier = LogisticRegression()
+    steps = (TableFeatures(schema), preparation(classifier, schema.kinds), classifier)
+    return kdey.KDEyML(make_pipeline(*steps), bandwidth=0.2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Any:
+    return quantifier(table()).fit(table(), table()["kind"].to_numpy())
+
+
+FRAMES = {
+    "polars": lambda frame: frame,
+    "pandas": lambda frame: frame.to_pandas(),
+    "pyarrow": lambda frame: frame.to_arrow(),
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_every_door_gives_the_same_answer(fitted: Any, library: str) -> None:
+    new = table(60, seed=1)
+    frame = FRAMES[library](new.select("kind", "colour", pl.lit(3).alias("more"), "x"))
+    expected = fitted.predict(fitted.table_schema.features(new))
+    whole = [np.arange(60)]
+    assert_array_equal(fitted.predict(frame), expected)
+    assert_array_equal(fitted.predict_bags(frame, whole)[0], expected)
+    assert_array_equal(fitted.estimate(frame).estimate, expected)
+    assert_array_equal(fitted.estimate_bags(frame, whole).estimate[0], expected)
+    groups = fitted.predict_groups(frame)
+    assert_allclose(np.asarray(groups["estimate"]), expected, atol=1e-12)
+    assert kdey.check_fit(fitted, frame, random_state=0).p_value == pytest.approx(
+        kdey.check_fit(fitted, new, random_state=0).p_value
+    )
+
+
+def test_a_saved_model_reads_tables(fitted: Any, tmp_path: Path) -> None:
+    pytest.importorskip("skops")
+    again = kdey.load(kdey.save(fitted, tmp_path / "m.kdey"))
+    assert again.table_schema == fitted.table_schema
+    new = table(60, seed=1)
+    assert_array_equal(again.predict(new), fitted.predict(new))
+
+
+def test_a_frame_may_be_fitted_without_a_schema() -> None:
+    frame = table().with_columns(id=pl.int_range(150)).drop("kind")
+    y = table()["kind"].to_numpy()
+    method = kdey.PACC(make_pipeline(TableFeatures(), _OneHot()), random_state=0)
+    with pytest.warns(TableWarning, match=r"not used as features: 'id' \(150 different"):
+        method.fit(frame.to_arrow(), y)
+    assert method.table_schema.feature_names == ("x", "colour")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        assert_array_equal(method.predict(frame.to_pandas()), method.predict(frame))
+
+
+class _OneHot(LogisticRegression):
+    """A logistic regression of the codes."""
+
+
+def test_unseen_values_are_warned_about_once_with_counts(fitted: Any) -> None:
+    shouted = table(60, seed=1).with_columns(pl.col("colour").str.to_uppercase())
+    for ask in (fitted.predict, fitted.estimate):
+        with pytest.warns(TableWarning, match="'colour': unseen values in 60 of 60 rows") as caught:
+            ask(shouted)
+        assert len(caught) == 1
+    with pytest.warns(TableWarning, match="'colour': unseen values in 60 of 60"):
+        groups = fitted.predict_groups(shouted)
+    assert groups["status"].unique().to_list() == ["unseen values"]
+
+
+def test_a_few_unseen_values_leave_the_status_alone(fitted: Any) -> None:
+    frame = table(60, seed=1)
+    changed = ["mauve" if i < 3 else c for i, c in enumerate(frame["colour"])]
+    with pytest.warns(TableWarning, match="in 3 of 60 rows"):
+        status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed)))["status"]
+    assert status.unique().to_list() == ["ok"]
+    changed[3] = "mauve"
+    with pytest.warns(TableWarning, match="in 4 of 60 rows"):
+        status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed)))["status"]
+    assert status.unique().to_list() == ["unseen values"]
+
+
+def test_the_status_is_that_of_the_group(fitted: Any) -> None:
+    frame = table(80, seed=1).with_columns(
+        shop=pl.Series(["A", "B"] * 40),
+        colour=pl.Series(["pink" if i % 2 else "red" for i in range(80)]),
+    )
+    with pytest.warns(TableWarning):
+        groups = fitted.predict_groups(frame, "shop", wide=True)
+    assert groups["status"].to_list() == ["ok", "unseen values"]
+
+
+def test_values_missing_where_training_lacks_none(fitted: Any) -> None:
+    frame = table(60, seed=1).with_columns(
+        x=pl.when(pl.int_range(60) == 7).then(None).otherwise(pl.col("x"))
+    )
+    with pytest.raises(ValueError, match=r"'x': missing values in 1 of 60 rows \(row 8; training"):
+        fitted.estimate(frame)
+    groups = fitted.predict_groups(frame)
+    assert groups["n_missing"].to_list() == [1, 1]
+    assert_array_equal(groups["estimate"].to_numpy(), fitted.estimate(frame.drop_nulls()).estimate)
+    with pytest.raises(ValueError, match="'x' has no value in row 8"):
+        fitted.predict_groups(frame, missing="error")
+
+
+def test_values_missing_where_training_lacks_some_are_used() -> None:
+    gaps = pl.when(pl.int_range(pl.len()) % 10 == 3).then(None).otherwise(pl.col("x"))
+    training, new = (table(seed=s).with_columns(x=gaps) for s in (0, 1))
+    q = quantifier(training).fit(training, training["kind"].to_numpy())
+    groups = q.predict_groups(new)
+    assert groups["n_missing"].to_list() == [0, 0]
+    assert_allclose(groups["estimate"].to_numpy(), q.predict(new), atol=1e-12)
+    assert q.predict_groups(new, missing="drop")["n_missing"].to_list() == [15, 15]
+
+
+def test_arrays_must_be_features(fitted: Any) -> None:
+    new = table(60, seed=1)
+    raw = new.select("x", "colour").to_numpy()
+    with pytest.raises(ValueError, match=r"'colour' holds categories.*give a data frame"):
+        fitted.predict(raw)
+    with pytest.raises(ValueError, match=r"columns x, colour, or an array of 2 features"):
+        fitted.predict(np.zeros((5, 3)))
+    with pytest.raises(ValueError, match="'colour' holds categories"):
+        fitted.predict(np.full((5, 2), 7.0))
+
+
+def test_absent_and_changed_columns_are_named(fitted: Any) -> None:
+    new = table(60, seed=1)
+    with pytest.raises(ValueError, match="no column 'x'"):
+        fitted.predict(new.drop("x"))
+    with pytest.raises(ValueError, match="'x' must hold numbers, but row 1 has 'much'"):
+        fitted.predict(new.with_columns(x=pl.lit("much")))
+    with pytest.raises(ValueError, match=r"'x' must hold numbers.*truth values"):
+        fitted.predict(new.with_columns(x=pl.lit(True)))
+
+
+def test_the_transformer_is_one_of_scikit_learn() -> None:
+    frame = table()
+    step = TableFeatures(learn_schema(frame, "kind")).fit(frame)
+    assert clone(step).schema == step.schema
+    assert step.get_feature_names_out().tolist() == ["x", "colour"]
+    assert_array_equal(step.transform(step.transform(frame)), step.transform(frame))
+    small = pd.DataFrame({"a": [1.5, 2.5]})
+    assert_array_equal(TableFeatures().fit_transform(small), [[1.5], [2.5]])

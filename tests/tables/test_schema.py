@@ -1,0 +1,280 @@
+"""What columns are taken for, and how later tables are read by it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+
+from kdey.tables.schema import Column, TableSchema, learn_schema
+
+N = 60
+LIBRARIES = {
+    "polars": lambda frame: frame,
+    "pandas": lambda frame: frame.to_pandas(),
+    "pyarrow": lambda frame: frame.to_arrow(),
+}
+
+
+def table(**columns: Any) -> pl.DataFrame:
+    """Return a table of N rows with a feature and a label, and the columns given."""
+    rng = np.random.default_rng(0)
+    base = {"x": rng.normal(size=N).round(3), "y": ["a", "b", "b"] * (N // 3)}
+    return pl.DataFrame(base | columns)
+
+
+def taken_for(column: Any, **options: Any) -> tuple[str, str]:
+    found = learn_schema(table(c=column), "y", **options)["c"]
+    return found.role, found.kind
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_library_gives_the_same_schema(library: str) -> None:
+    frame = table(
+        code=[f"{i:05d}" for i in range(N)],
+        number=[str(i % 7 / 2) for i in range(N)],
+        colour=["red", "blue"] * (N // 2),
+        good=[True, False, False] * (N // 3),
+        day=[dt.date(2024, 1, 1 + i % 28) for i in range(N)],
+        count=[None, *range(5), *[3] * (N - 6)],
+        row=list(range(N)),
+    )
+    schema = learn_schema(LIBRARIES[library](frame), "y")
+    assert schema == learn_schema(frame, "y") if library == "polars" else True
+    assert {c.name: (c.role, c.kind) for c in schema.columns} == {
+        "x": ("feature", "number"),
+        "y": ("label", "category"),
+        "code": ("id", "category"),
+        "number": ("feature", "number"),
+        "colour": ("feature", "category"),
+        "good": ("feature", "category"),
+        "day": ("ignored", "date"),
+        "count": ("feature", "number"),
+        "row": ("id", "number"),
+    }
+    assert schema["good"].categories == ("false", "true")
+    assert schema["count"].n_missing == 1
+    X = schema.features(LIBRARIES[library](frame))
+    assert X.shape == (N, 5)
+    assert_array_equal(X, schema.features(frame))
+    assert X[:3, 2].tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([f"u{i}" for i in range(N)], ("id", "category")),
+        ([str(10**19 + i) for i in range(N)], ("id", "number")),
+        (list(range(N)), ("id", "number")),
+        (np.arange(N) / 7.0, ("feature", "number")),  # floats are never ids
+        (np.arange(N).astype(float), ("feature", "number")),
+        ([f"{i / 8}" for i in range(N)], ("feature", "number")),
+        ([i // 2 for i in range(N)], ("feature", "number")),
+        ([f"{i % 9:03d}" for i in range(N)], ("feature", "category")),  # codes, not numbers
+        ([f"2024-01-{1 + i % 28:02d}" for i in range(N)], ("ignored", "date")),
+        ([f"{1 + i % 28}.{1 + i % 12}.2024" for i in range(N)], ("ignored", "date")),
+        ([f"2024-01-{1 + i % 28:02d} 12:30" for i in range(N)], ("ignored", "date")),
+        ([20240101 + i % 28 for i in range(N)], ("ignored", "date")),
+        ([dt.datetime(2024, 1, 1 + i % 28) for i in range(N)], ("ignored", "date")),
+        (["same"] * N, ("ignored", "category")),
+        ([5] * N, ("ignored", "number")),
+        ([None] * N, ("ignored", "number")),
+        ([5] * (N - 1) + [None], ("feature", "number")),  # that it is missing may tell
+        ([f"part {i // 2} of" for i in range(N)], ("feature", "category")),
+        ([f"k{i % 40}" for i in range(N)], ("ignored", "category")),
+        ([f"the pump of unit {i} is loud" for i in range(N)], ("feature", "text")),
+        ([[1, 2]] * N, ("ignored", "category")),
+    ],
+)
+def test_what_a_column_is_taken_for(column: Any, expected: tuple[str, str]) -> None:
+    assert taken_for(column) == expected
+
+
+def test_few_rows_do_not_make_an_id_of_integers() -> None:
+    frame = pl.DataFrame({"age": [31, 45, 28, 60], "y": ["a", "b", "a", "b"]})
+    assert learn_schema(frame, "y")["age"].role == "feature"
+
+
+def test_an_id_may_repeat_in_one_row_of_a_hundred() -> None:
+    ids = [*range(198), 5, 6]
+    frame = pl.DataFrame({"id": ids, "x": np.sin(np.arange(200)), "y": ["a", "b"] * 100})
+    assert learn_schema(frame, "y")["id"].role == "id"
+    frame = frame.with_columns(id=pl.Series([*ids[:-1], 0]).replace({7: 0}))
+    assert learn_schema(frame, "y")["id"].role == "feature"
+
+
+def test_what_the_user_says_wins() -> None:
+    assert taken_for(list(range(N)), features=["x", "c"]) == ("feature", "number")
+    assert taken_for([f"u{i}" for i in range(N)], features=["c"]) == ("feature", "category")
+    assert taken_for(list(range(N)), roles={"c": "feature"}) == ("feature", "number")
+    assert taken_for([1, 2, 3] * (N // 3), roles={"c": "weight"})[0] == "weight"
+    assert taken_for([1, 2, 3] * (N // 3), types={"c": "category"}) == ("feature", "category")
+    assert taken_for(["1", "2", "A"] * (N // 3), types={"c": "category"}) == ("feature", "category")
+    dates = [dt.date(2024, 1, 1 + i % 28) for i in range(N)]
+    schema = learn_schema(table(c=dates), "y", features=["c"])
+    assert schema.features(table(c=dates))[0, 0] == 19723.0
+    assert learn_schema(table(c=dates), "y", features=["c", "x"]).feature_names == ("c", "x")
+
+
+def test_copies_of_a_feature_are_named() -> None:
+    frame = table(other=table()["x"], words=["u", "v"] * (N // 2), more=["p", "q"] * (N // 2))
+    schema = learn_schema(frame, "y")
+    assert schema["other"].role == schema["more"].role == "ignored"
+    assert schema["other"].reason == "the same in every row as 'x'"
+    assert learn_schema(frame, "y", features=["x", "other"]).feature_names == ("x", "other")
+
+
+@pytest.mark.parametrize("values", [["1,5", "2,25", "3"], ["1.234,5", "2,5", "3,5"]])
+def test_decimal_commas_are_refused_by_name(values: list[str]) -> None:
+    column = [f"{i},{i % 9}" for i in range(N - 3)] + values
+    if "." in values[0]:
+        assert taken_for(column[:-3] + ["7,5"] * 3, decimal=",") == ("feature", "number")
+        return
+    with pytest.raises(ValueError, match=r"'c' holds numbers with decimal commas \(row \d+ has"):
+        taken_for(column)
+    assert taken_for(column, decimal=",") == ("feature", "number")
+
+
+def test_a_text_among_numbers_is_refused_with_its_row() -> None:
+    column = [str(i % 9) for i in range(N)]
+    column[4] = "oops"
+    with pytest.raises(ValueError, match=r"'c' holds numbers, but row 6 has 'oops'.*--type c="):
+        learn_schema(table(c=column), "y", first=2)
+
+
+def test_missing_spellings_are_missing_in_numbers_and_values_in_texts() -> None:
+    numbers = ["NA", "n/a", "", *[str(i % 5) for i in range(N - 3)]]
+    schema = learn_schema(table(c=numbers, country=["NA", "DE", "FR"] * (N // 3)), "y")
+    assert schema["c"].n_missing == 3
+    assert schema["country"].categories == ("DE", "FR", "NA")
+
+
+def test_nothing_left_is_said_with_reasons() -> None:
+    frame = pl.DataFrame({"id": range(N), "y": ["a", "b"] * (N // 2)})
+    with pytest.raises(ValueError, match=r"'id' \(60 different whole numbers in 60 rows\)"):
+        learn_schema(frame, "y")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": ["z"]}, "no column 'z'"),
+        ({"features": ["y"]}, "must not be among the features"),
+        ({"roles": {"x": "feture"}}, "no role or kind is called 'feture'"),
+        ({"types": {"x": "int"}}, "no role or kind is called 'int'"),
+    ],
+)
+def test_wrong_choices_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        learn_schema(table(), "y", **options)
+
+
+def test_columns_are_found_by_name_and_others_ignored() -> None:
+    frame = table(colour=["red", "blue"] * (N // 2))
+    schema = learn_schema(frame, "y")
+    shuffled = frame.select("colour", pl.lit(7).alias("more"), "x")
+    assert_array_equal(schema.features(shuffled), schema.features(frame))
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        schema.features(frame.drop("colour"))
+
+
+def test_typed_and_text_sources_are_matched_by_canonical_text() -> None:
+    frame = table(c=["1", "2", "10"] * (N // 3))
+    schema = learn_schema(frame, "y", types={"c": "category"})
+    for typed in (pl.Int64, pl.Float64):
+        assert_array_equal(
+            schema.features(frame.with_columns(pl.col("c").cast(typed))), schema.features(frame)
+        )
+    good = learn_schema(table(c=[True, False] * (N // 2)), "y")
+    texts = table(c=["true", "false"] * (N // 2))
+    assert_array_equal(good.features(texts), good.features(table(c=[True, False] * (N // 2))))
+    numbers = learn_schema(table(c=np.arange(N) % 7 / 2), "y")
+    assert_array_equal(
+        numbers.features(table(c=[str(i % 7 / 2) for i in range(N)])),
+        numbers.features(table(c=np.arange(N) % 7 / 2)),
+    )
+
+
+def test_unseen_values_are_missing_and_counted() -> None:
+    schema = learn_schema(table(c=["red", "blue"] * (N // 2)), "y")
+    new = table(c=["RED", "blue", None] * (N // 3))
+    encoded = schema.encode(new)
+    assert np.isnan(encoded.X[:3, 1]).tolist() == [True, False, True]
+    assert encoded.unseen[:3].tolist() == [True, False, False]
+    assert encoded.missing[:3].tolist() == [False, False, True]
+    assert [(f.column, f.what, f.count) for f in encoded.findings] == [
+        ("c", "unseen values", 20),
+        ("c", "missing values", 20),
+    ]
+    assert str(encoded.findings[0]) == (
+        "column 'c': unseen values in 20 of 60 rows (such as 'RED')"
+    )
+
+
+def test_check_finds_what_features_would_refuse() -> None:
+    schema = learn_schema(table(c=["red", "blue"] * (N // 2), z=np.arange(N) % 7 / 2), "y")
+    new = table(c=["red"] * N, z=["many"] * N).drop("x")
+    found = {finding.column: finding.what for finding in schema.check(new)}
+    assert found == {"x": "absent", "c": "constant", "z": "other type"}
+    assert schema.check(table(c=["red", "blue"] * (N // 2), z=np.arange(N) % 7 / 2)) == ()
+
+
+def test_missing_values_are_expected_where_training_has_some() -> None:
+    gaps = [None, *[float(i % 5) for i in range(N - 1)]]
+    whole = np.arange(N) % 7 / 2
+    schema = learn_schema(table(gaps=gaps, whole=whole), "y")
+    encoded = schema.encode(table(gaps=gaps, whole=[*whole[:-1], None]))
+    assert np.flatnonzero(encoded.missing).tolist() == [0, N - 1]
+    assert np.flatnonzero(encoded.unexpected).tolist() == [N - 1]
+    assert encoded.findings[0].detail == f"row {N}; training lacks none"
+
+
+def test_free_texts_give_an_object_matrix() -> None:
+    words = [f"the pump of unit {i} is loud" for i in range(N)]
+    schema = learn_schema(table(words=words), "y")
+    X = schema.features(table(words=[None, *words[1:]]))
+    assert X.dtype == object
+    assert schema.kinds == ("number", "text")
+    assert X[0, 1] == ""
+    assert X[1, 1] == words[1]
+
+
+def test_a_schema_survives_dicts_and_pickles() -> None:
+    schema = learn_schema(table(c=["red", "blue"] * (N // 2)), "y", decimal=",")
+    assert TableSchema.from_dict(schema.to_dict()) == schema
+    assert pickle.loads(pickle.dumps(schema)) == schema
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"columns": 3},
+        {"columns": [{"name": 3}]},
+        {"columns": [{"name": "a", "role": "king"}]},
+        {"columns": [{"name": "a", "categories": [1]}]},
+        {"columns": [{"name": "a"}, {"name": "a"}]},
+        {"columns": [], "decimal": "x"},
+    ],
+)
+def test_damaged_schemas_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"schema|role"):
+        TableSchema.from_dict(values)
+
+
+def test_the_layout_of_0_1_0_is_a_schema_of_names() -> None:
+    layout = {"label": "y", "features": ("a", "c"), "texts": {"c": ("u", "v")}, "scores": ()}
+    schema = TableSchema.from_layout(layout)
+    assert schema.names_only
+    assert schema.label == "y"
+    assert schema.feature_columns == (Column("a"), Column("c", "feature", "category", ("u", "v")))
+    new = pd.DataFrame({"c": ["v", "w", None], "a": [5.0, np.nan, 7.0]})
+    assert_array_equal(schema.features(new), [[5, 1], [np.nan, np.nan], [7, np.nan]])
+    scores = {"label": "y", "features": (), "texts": None, "scores": ("p", "q")}
+    assert TableSchema.from_layout(scores).scores == ("p", "q")
