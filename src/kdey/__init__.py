@@ -1,7 +1,7 @@
 """kdey: class prevalences in unlabelled data.
 
 Not "which label does this item have" but "how many per cent of each class are in this bag", when
-the mix has shifted since training. Start with ``KDEyML().fit(X, y).predict(X_bag)``.
+the mix has shifted since training. Start with ``Quantifier().fit(X, y).estimate(X_bag)``.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
     from kdey.quantifiers.likelihood import DIR, EMQ
     from kdey.quantifiers.mixture_models import MM, DyS
+    from kdey.quantifiers.quantifier import Quantifier
     from kdey.quantifiers.wrappers import Median, OneVsAll
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
@@ -90,6 +91,7 @@ _HOMES = {
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
     "PosteriorDraws": "kdey.bayes",
+    "Quantifier": "kdey.quantifiers.quantifier",
     "RandomSearchQ": "kdey.model_selection",
     "Region": "kdey.intervals",
     "Report": "kdey.report",
@@ -154,6 +156,7 @@ __all__ = [
     "OneVsAll",
     "OptunaSearchQ",
     "PosteriorDraws",
+    "Quantifier",
     "RandomSearchQ",
     "Region",
     "Report",

@@ -447,7 +447,7 @@ def _fold_posteriors(fits: _ClassifierFits, train: Indices, test: Indices) -> Po
 def _run_until(
     jobs: list[Callable[[], Any]], n_jobs: int | None, deadline: float | None
 ) -> list[Any]:
-    """Return the results of jobs of about equal length; TimeoutError if they would take too long."""
+    """Return the results of jobs of about equal length; TimeoutError if they would be late."""
     if deadline is None:
         return run_jobs(jobs, n_jobs)
     start = time.monotonic()

@@ -126,7 +126,7 @@ def _mixture(
         total = 1.0 + k * pseudo_share
         pseudo = torch.eye(k, dtype=rows.dtype, device=rows.device).expand(n_bags, k, k)
         rows = torch.cat([rows, pseudo], dim=1)
-        added = torch.full((n_bags, k), pseudo_share / total, dtype=shares.dtype, device=rows.device)
+        added = shares.new_full((n_bags, k), pseudo_share / total)
         shares, offset = torch.cat([shares / total, added], dim=1), offset / total
     return MixtureLoss(rows, shares), offset, mass[:, 0] > 0
 

@@ -30,7 +30,7 @@ PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 #: Rooms of the package whose classes a model file may name.
 _ROOMS = (
     *("bags", "calibration", "kernels", "matching", "posteriors", "problems", "quantifiers"),
-    *("rows", "tables", "tuning"),
+    *("rows", "stacking", "tables", "tuning"),
 )
 
 

@@ -7,7 +7,7 @@ aggregative quantifier like the others, with another classifier stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self, TypeAlias
 
@@ -30,10 +30,14 @@ from kdey.stacking.explanation import explain_pool, summarise_pool
 from kdey.stacking.members import MemberMethod
 from kdey.stacking.pool import PooledClassifier
 from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
+from kdey.stacking.preparation import Kind
 from kdey.stacking.record import StackRecord
 from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
 from kdey.stacking.selection import enough_for_kernels
 from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
+from kdey.tables.features import TableFeatures, is_matrix, reading_tables
+from kdey.tables.schema import TableSchema
+from kdey.tuning.result import Tuning
 from kdey.tuning.search import TuningPlan
 
 #: Posteriors of one model, or of several by name.
@@ -152,16 +156,19 @@ class Quantifier(AggregativeQuantifier):
             folder that nobody else can write to.
         """
         self.stages()  # raises for invalid parameters before any work
+        X, schema = _read_table(X)
         validate_data(self, X, skip_check_array=True)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        self._forget("score_names_")
-        stage = self._pooled_stage(sp.issparse(X))
+        stage = self._pooled_stage(None if schema is None else schema.kinds, sp.issparse(X))
         folder = None if cache is None else MemberCache(cache)
         fitted = stage.fit(
             X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=folder
         )
-        return self._fit_from_stage(fitted)
+        self._fit_from_stage(fitted)
+        if schema is not None:
+            self.classifier_ = reading_tables(self.classifier_, schema)
+        return self
 
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self._forget("score_names_")
@@ -205,7 +212,7 @@ class Quantifier(AggregativeQuantifier):
 
     @property
     def takes_scores(self) -> bool:
-        """Whether it was fitted on posteriors, so that bags are given by those of the same models."""
+        """Whether it was fitted on posteriors, and bags are given by those of the same models."""
         return "score_names_" in vars(self)
 
     def row_spec(self) -> RowSpec:
@@ -228,15 +235,13 @@ class Quantifier(AggregativeQuantifier):
 
     def _classifier_stage(self) -> PooledStage:
         check_classifiers(self.classifiers)
-        return self._pooled_stage(sparse=False)
+        return self._pooled_stage(None, sparse=False)
 
-    def _pooled_stage(self, sparse: bool) -> PooledStage:
+    def _pooled_stage(self, kinds: Sequence[Kind] | None, sparse: bool) -> PooledStage:
         check_choice(self.effort, "effort", EFFORTS)
         check_limits(self.time_limit, self.size_limit)
         effort = EFFORTS[self.effort]
-        candidates = portfolio(
-            self.classifiers, None, effort, self.random_state, sparse=sparse
-        )
+        candidates = portfolio(self.classifiers, kinds, effort, self.random_state, sparse=sparse)
         # Folds are shuffled in any case: tables are often sorted by class or time.
         seed = 0 if self.random_state is None else self.random_state
         return PooledStage(
@@ -259,9 +264,11 @@ class Quantifier(AggregativeQuantifier):
         elif isinstance(self.methods, Iterable) and not isinstance(self.methods, str | Mapping):
             named = [(type(method).__name__, method) for method in self.methods]
         else:
-            raise ValueError(f'methods must be "auto" or a list of quantifiers, got {self.methods!r}')
+            raise ValueError(
+                f'methods must be "auto" or a list of quantifiers, got {self.methods!r}'
+            )
         if not named:
-            raise ValueError("methods is empty: name at least one, or use \"auto\"")
+            raise ValueError('methods is empty: name at least one, or use "auto"')
         return tuple(_member_method(name, method) for name, method in named)
 
     def _scored_methods(self) -> tuple[MemberMethod, ...]:
@@ -277,7 +284,11 @@ class Quantifier(AggregativeQuantifier):
         return row_map.record(self.training_, self._plan(), thread_count(self.n_jobs))
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
-        return self._score_matrix(posteriors) if self.takes_scores else super()._checked_posteriors(posteriors)
+        return (
+            self._score_matrix(posteriors)
+            if self.takes_scores
+            else super()._checked_posteriors(posteriors)
+        )
 
     def _score_matrix(self, posteriors: Any) -> NDArray[np.floating]:
         """Return posteriors as one array; those of several models side by side, (m, k n_models)."""
@@ -307,18 +318,32 @@ class Quantifier(AggregativeQuantifier):
         ]
         if len({len(part) for part in parts}) > 1:
             sizes = {name: len(part) for name, part in zip(self.score_names_, parts, strict=True)}
-            raise ValueError(f"posteriors must have one row per instance in each array, got {sizes}")
+            raise ValueError(
+                f"posteriors must have one row per instance in each array, got {sizes}"
+            )
         return np.concatenate(parts, axis=1)
 
     def summary(self) -> str:
         """Return a sentence or two about the pool and its error on held-out bags."""
         check_is_fitted(self, "classes_")
-        return summarise_pool(self.stack_, self.tuning_)
+        return summarise_pool(self.stack_, self._smoothing())
 
     def explain(self) -> str:
         """Return in words what the pool consists of, how good it is, and what was left out."""
         check_is_fitted(self, "classes_")
-        return explain_pool(self.stack_, self.tuning_, len(self.classes_))
+        return explain_pool(self.stack_, self._smoothing(), len(self.classes_))
+
+    def _smoothing(self) -> Tuning:
+        assert isinstance(self.tuning_, Tuning), "the smoothing of the pool is always chosen"
+        return self.tuning_
+
+
+def _read_table(X: Any) -> tuple[Any, TableSchema | None]:
+    """Return the features of a data frame and its schema; other instances unchanged."""
+    if is_matrix(X) or not hasattr(X, "columns"):
+        return X, None
+    step = TableFeatures().fit(X)
+    return step.transform(X), step.schema_
 
 
 def _member_method(name: str, method: Any) -> MemberMethod:

@@ -1,4 +1,4 @@
-"""Stacking: several classifiers and methods combined into one likelihood (:class:`kdey.Quantifier`).
+"""Stacking: several classifiers and methods combined into one likelihood (``kdey.Quantifier``).
 
 A *member* is a classifier with a likelihood method (``members.py``). Its predictive distribution is
 the distribution of the class of an instance at the training prevalence. The distributions of all

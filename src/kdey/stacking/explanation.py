@@ -65,8 +65,9 @@ def _error_sentence(record: StackRecord, tuning: Tuning) -> str:
     error = get_metric(tuning.metric).title
     best = record.best_member
     text = (
-        f"On {tuning.n_bags} bags of {tuning.bag_size} held-out training instances its mean {error} "
-        f"was {tuning.best.score:.3g}, against {tuning.baseline:.3g} for answering all classes alike"
+        f"On {tuning.n_bags} bags of {tuning.bag_size} held-out training instances its mean "
+        f"{error} was {tuning.best.score:.3g}, against {tuning.baseline:.3g} for answering all "
+        "classes alike"
     )
     if best.error is None or len(record.members) == 1:
         return f"{text}."

@@ -85,7 +85,7 @@ class FittedMember:
         return self._average([part.each() for part in rows.members])
 
     def training_posteriors(self, training: TrainingPosteriors, n_threads: int = 1) -> Array:
-        """Return the predictive distributions of the training instances as if they were new, (n, k).
+        """Return the predictive distributions of the training instances as if new, shape (n, k).
 
         The posteriors come from models that have not seen the instances, and a kernel density
         leaves out the kernel of the instance itself.
@@ -150,7 +150,7 @@ def predictive(rows: NDArray[np.floating], prevalence: Array, log_rows: bool) ->
         values = np.exp(values - np.where(np.isfinite(largest), largest, 0.0))
     silent = values.max(axis=1) <= 0
     joint = np.where(silent[:, None], 1.0, values) * prevalence
-    # A class without prevalence gets the floor, and a row is scaled before it, so nothing underflows.
+    # Rows are scaled before the floor, so nothing underflows.
     joint /= joint.sum(axis=1, keepdims=True)
     joint = np.maximum(joint, FLOOR)
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))

@@ -5,8 +5,8 @@ With :math:`p^m(i | x)` the predictive distribution of member m, the pool is
 .. math:: p(i | x) = \sum_m w_m p^m(i | x), \qquad
           w = \arg\max_{w \in \Delta} \sum_n \log \sum_m w_m p^m(y_n | x_n) + c \sum_m \log w_m
 
-over the training instances n, each predicted by models that have not seen it (stacking of predictive
-distributions). This is the problem that :func:`kdey.solvers.solve_mixture` solves with a
+over the training instances n, each predicted by models that have not seen it (stacking of
+predictive distributions). This is the problem that :func:`kdey.solvers.solve_mixture` solves with a
 certificate, the members in place of the classes. The pseudo-counts c keep every member in play
 where there are few labels.
 """
@@ -50,7 +50,7 @@ def pool_weights(likelihoods: ArrayLike, sample_weight: ArrayLike | None = None)
         Non-negative, with sum one.
     """
     rows = np.asarray(likelihoods, dtype=np.float64)
-    n, n_members = rows.shape
+    n = len(rows)
     w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     bag = Bags.whole(n, w)
     problem = MixtureLikelihood(rows, bag, pseudo_share=PSEUDO_COUNT / float(w.sum()))
@@ -180,7 +180,8 @@ def mean_posteriors(models: Sequence[Any], X: Any, classes: NDArray[Any]) -> Pos
     """
     if len(models) == 1:
         return predict_posteriors(models[0], X, classes)
-    total, known = 0.0, np.zeros(len(classes))
+    total: Any = 0.0
+    known = np.zeros(len(classes))
     for model in models:
         seen = np.zeros(len(classes), dtype=np.bool_)
         seen[column_codes(model, classes)] = True

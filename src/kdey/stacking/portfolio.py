@@ -105,7 +105,9 @@ def portfolio(
         named = [(_name_of(classifiers), classifiers)]
     if not named:
         raise ValueError('classifiers is empty: name at least one, or use "auto"')
-    return tuple(_candidate(name, value, kinds, effort, random_state, sparse) for name, value in named)
+    return tuple(
+        _candidate(name, value, kinds, effort, random_state, sparse) for name, value in named
+    )
 
 
 def check_classifiers(classifiers: Any) -> None:
@@ -185,7 +187,7 @@ def _name_of(value: Any) -> str:
 
 
 def _distinct(named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Number the names that occur several times."""
+    """Append numbers to the names that occur several times."""
     names = [name for name, _ in named]
     seen: dict[str, int] = {}
     out = []

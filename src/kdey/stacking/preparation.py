@@ -60,9 +60,10 @@ def prepare(classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: boo
         parts.append(("categories", needs.category_step(), columns["category"]))
     if columns["number"]:
         steps = needs.number_steps(from_objects=bool(columns["text"]))
-        parts.append(("numbers", make_pipeline(*steps) if steps else "passthrough", columns["number"]))
-    for column in columns["text"]:
-        parts.append((f"text {column}", needs.text_step(), column))
+        parts.append(
+            ("numbers", make_pipeline(*steps) if steps else "passthrough", columns["number"])
+        )
+    parts += [(f"text {column}", needs.text_step(), column) for column in columns["text"]]
     if needs.takes_categories and columns["category"]:
         classifier = _with_categories(classifier, len(columns["category"]))
     dense = 0.0 if needs.is_tree else 0.3  # share of non-zeros below which the result is sparse

@@ -112,6 +112,8 @@ def _bag_error(training: TrainingPosteriors, plan: TuningPlan, n_threads: int) -
     hold_outs = make_hold_outs(training, k, plan.bag_size, plan.seed(), effort)
     if not hold_outs:
         return None
-    scorer = Scorer(hold_outs, MaximiseLikelihood(log_rows=False), plan.metric, plan.bag_size, n_threads)
+    scorer = Scorer(
+        hold_outs, MaximiseLikelihood(log_rows=False), plan.metric, plan.bag_size, n_threads
+    )
     errors: Array = scorer.errors([RatioRows()])
     return float(np.mean(errors))

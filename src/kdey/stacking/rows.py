@@ -74,7 +74,7 @@ class SmoothedRatioRows(RowSpec):
         if not hold_outs:
             return self._fall_back(seed)
         errors = np.concatenate([self._errors(h, n_threads) for h in hold_outs], axis=2)
-        power, share = np.unravel_index(np.argmin(errors.mean(axis=2)), errors.shape[:2])
+        power, share = divmod(int(np.argmin(errors.mean(axis=2))), len(SHARES))
         trials = tuple(
             _make_trial(POWERS[i], SHARES[j], errors[i, j], (i, j) == (power, share))
             for i in range(len(POWERS))
@@ -150,14 +150,14 @@ class PooledRows(RowSpec):
     methods : tuple of MemberMethod
     smoothing : SmoothedRatioRows or RatioRows
         Rows of the pool's posteriors.
-    members : tuple of (str, MemberMethod) or None
+    chosen : tuple of (str, MemberMethod) or None
         The members, as the name of a set of scores and a method, once they are chosen.
     """
 
     names: tuple[str, ...]
     methods: tuple[MemberMethod, ...]
     smoothing: RowSpec
-    members: tuple[tuple[str, MemberMethod], ...] | None = None
+    chosen: tuple[tuple[str, MemberMethod], ...] | None = None
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
@@ -171,16 +171,18 @@ class PooledRows(RowSpec):
             for method in self.methods:
                 rows = method.rows.settle(own, n_classes, n_threads)[1]
                 settled[name, method.name] = replace(method, rows=rows)
-                members.append(fit_member(name, settled[name, method.name], own, n_classes, n_threads))
+                members.append(
+                    fit_member(name, settled[name, method.name], own, n_classes, n_threads)
+                )
         kept = select_members(held_out(members, trainings, n_threads))
         pooled = replace(training, posteriors=kept.posteriors)
         record, smoothing = self.smoothing.settle(pooled, n_classes, n_threads)
         chosen = tuple((m.classifier, settled[m.classifier, m.method]) for m in kept.members)
-        return record, replace(self, smoothing=smoothing, members=chosen)
+        return record, replace(self, smoothing=smoothing, chosen=chosen)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PooledMap:
         """Return the map, with members, weights and calibration fitted."""
-        if self.members is None:
+        if self.chosen is None:
             spec = self.settle(training, n_classes, n_threads)[1]
             assert isinstance(spec, PooledRows), "settling keeps the type"
             return spec.fit(training, n_classes, n_threads)
@@ -188,7 +190,7 @@ class PooledRows(RowSpec):
         trainings = {name: replace(training, posteriors=p) for name, p in scores.items()}
         members = [
             fit_member(name, method, trainings[name], n_classes, n_threads)
-            for name, method in self.members
+            for name, method in self.chosen
         ]
         pool = held_out(members, trainings, n_threads)
         pooled = replace(training, posteriors=pool.posteriors)
@@ -259,7 +261,9 @@ class PooledMap(RowMap):
         return record_pool(pool, training, plan, n_threads)
 
 
-def split_scores(points: NDArray[np.floating], names: Sequence[str]) -> dict[str, NDArray[np.floating]]:
+def split_scores(
+    points: NDArray[np.floating], names: Sequence[str]
+) -> dict[str, NDArray[np.floating]]:
     """Return the posteriors of each set of scores, from all of them side by side."""
     parts = np.split(points, len(names), axis=1)
     return dict(zip(names, parts, strict=True))

@@ -55,9 +55,7 @@ class HeldOut:
 
     def log_losses(self) -> Array:
         """Return the mean log-loss of each member, shape (n_members,)."""
-        return -np.asarray(
-            np.average(np.log(self.likelihoods), axis=0, weights=self.sample_weight)
-        )
+        return -np.asarray(np.average(np.log(self.likelihoods), axis=0, weights=self.sample_weight))
 
     def log_loss(self) -> float:
         """Return the mean log-loss of the pool."""

@@ -1,7 +1,8 @@
 """The classifier stage of a pool: candidates are cross-fitted, and the useful members are pooled.
 
-The stage returns what the stage of a single classifier returns, a classifier and training posteriors
-(:class:`kdey.posteriors.FittedStage`), so that everything behind it works as for one classifier.
+The stage returns what the stage of a single classifier returns, a classifier and training
+posteriors (:class:`kdey.posteriors.FittedStage`), so that everything behind it works as for one
+classifier.
 """
 
 from __future__ import annotations
@@ -199,9 +200,13 @@ class _Run:
         for number, candidate in enumerate(self.candidates):
             started = time.monotonic()
             try:
-                fits[candidate.name] = self._cross_fit(candidate, None if not fits else self.deadline)
+                fits[candidate.name] = self._cross_fit(
+                    candidate, None if not fits else self.deadline
+                )
             except TimeoutError as late:
-                self.leave_out(candidate.name, f"time_limit={self.stage.time_limit:g} s, and {late}")
+                self.leave_out(
+                    candidate.name, f"time_limit={self.stage.time_limit:g} s, and {late}"
+                )
             except Exception as failure:  # classifiers of users may raise anything
                 error = failure
                 self.leave_out(candidate.name, f"its fit failed ({_first_line(failure)})")
@@ -256,9 +261,7 @@ class _Run:
         for name, training in trainings.items():
             for method in methods:
                 try:
-                    members.append(
-                        fit_member(name, method, training, len(self.classes), n_threads)
-                    )
+                    members.append(fit_member(name, method, training, len(self.classes), n_threads))
                 except ValueError as failure:
                     self.leave_out(f"{method.name} on {name}", _first_line(failure))
         if not members:
@@ -312,7 +315,7 @@ class _Run:
             largest = max(sizes, key=lambda name: sizes[name])
             self.leave_out(
                 largest,
-                f"it takes {sizes[largest] / 1e6:.0f} MB, and the size_limit is {limit / 1e6:.0f} MB",
+                f"it takes {sizes[largest] / 1e6:.0f} MB, and size_limit={limit / 1e6:.0f} MB",
             )
             pool = pool.without_classifier(largest)
         return pool
