@@ -8,6 +8,7 @@ aggregative quantifier like the others, with another classifier stage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self, TypeAlias
 
@@ -18,6 +19,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_choice, check_weights
+from kdey.bags import Bags
+from kdey.intervals import Estimates, IntervalOptions
+from kdey.intervals.estimate import Decisions
 from kdey.matching import AnyMatching, MaximiseLikelihood
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
@@ -322,6 +326,22 @@ class Quantifier(AggregativeQuantifier):
                 f"posteriors must have one row per instance in each array, got {sizes}"
             )
         return np.concatenate(parts, axis=1)
+
+    def _estimates_from(
+        self,
+        posteriors: NDArray[np.floating],
+        bags: Bags,
+        options: IntervalOptions,
+        clusters: ArrayLike | None,
+    ) -> Estimates:
+        estimates = super()._estimates_from(posteriors, bags, options, clusters)
+        if not self.takes_scores or len(self.score_names_) == 1:
+            return estimates
+        # The decisions of several models are those of their pool.
+        row_map = self.row_map_
+        assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
+        pooled = row_map.posteriors(posteriors, thread_count(self.n_jobs))
+        return replace(estimates, decisions=Decisions(pooled, bags))
 
     def summary(self) -> str:
         """Return a sentence or two about the pool and its error on held-out bags."""

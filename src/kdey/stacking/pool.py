@@ -58,12 +58,6 @@ def pool_weights(likelihoods: ArrayLike, sample_weight: ArrayLike | None = None)
     return weights
 
 
-def log_likelihood(likelihoods: Array, weights: Array, sample_weight: Array | None) -> float:
-    """Return the total log-likelihood of held-out labels under a pool."""
-    logs = np.log(likelihoods @ weights)
-    return float(logs.sum() if sample_weight is None else sample_weight @ logs)
-
-
 class PooledClassifier(ClassifierMixin, BaseEstimator):
     """A linear pool of members as a classifier.
 

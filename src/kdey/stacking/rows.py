@@ -232,6 +232,12 @@ class PooledMap(RowMap):
 
     def posteriors(self, points: NDArray[np.floating], n_threads: int = 1) -> Array:
         """Return the pooled posteriors of scores of shape (m, k n_sets), shape (m, k)."""
+        k, n_sets = len(self.pool[0].prevalence), len(self.names)
+        if points.shape[1] != k * n_sets:
+            raise ValueError(
+                f"the scores of {n_sets} models with {k} columns each are needed "
+                f"({', '.join(self.names)}), got {points.shape[1]} columns"
+            )
         scores = split_scores(np.asarray(points), self.names)
         return pool_posteriors(self.pool, self.weights, scores, n_threads)
 

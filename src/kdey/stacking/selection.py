@@ -1,8 +1,9 @@
 """Which members a pool keeps: those whose weight buys something.
 
-A member that hardly raises the likelihood of the held-out labels costs time and space at every
-prediction. Members are dropped one after the other, the lightest first, as long as the likelihood
-that is lost is less than what a free parameter gains by chance.
+A member with hardly any weight costs time and space at every prediction. Such members are dropped
+one after the other, the lightest first, and the others get new weights. A stricter rule, by the
+likelihood that a member is worth, had larger errors: members that are worth little each are worth
+something together.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, Indices
 from kdey.stacking.members import FittedMember
-from kdey.stacking.pool import log_likelihood, pool_weights
+from kdey.stacking.pool import pool_weights
 
-#: Log-likelihood, in total over the training instances, that a member must be worth.
-_LEAST_GAIN = 1.0
+#: Smallest weight of a member.
+LEAST_WEIGHT = 0.01
 #: Kernel members are left out below these numbers of labels in the smallest class and in all.
 KERNEL_CLASS_LABELS, KERNEL_LABELS = 20, 400
 
@@ -109,14 +110,9 @@ def select_members(pool: HeldOut) -> HeldOut:
     ----------
     pool : HeldOut
     """
-    while len(pool.members) > 1:
+    while len(pool.members) > 1 and pool.weights.min() < LEAST_WEIGHT:
         lightest = int(np.argmin(pool.weights))
-        smaller = pool.keep([i for i in range(len(pool.members)) if i != lightest])
-        lost = log_likelihood(pool.likelihoods, pool.weights, pool.sample_weight)
-        lost -= log_likelihood(smaller.likelihoods, smaller.weights, pool.sample_weight)
-        if lost > _LEAST_GAIN:
-            return pool
-        pool = smaller
+        pool = pool.keep([i for i in range(len(pool.members)) if i != lightest])
     return pool
 
 
