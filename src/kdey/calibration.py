@@ -22,7 +22,6 @@ NoBiasVectorScaling per class           none
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -48,6 +47,10 @@ Array = NDArray[np.float64]
 LOG_FLOOR = 1e-12
 #: A mean log-loss this small means that the classes are separable and the scale would diverge.
 SEPARABLE_LOSS = 1e-6
+
+
+class SeparableWarning(UserWarning):
+    """Posteriors separate the classes without error, and calibration makes them zeros and ones."""
 
 
 class Calibrator(TransformerMixin, BaseEstimator, ABC):
@@ -112,7 +115,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             warn(message, ConvergenceWarning, stacklevel=2)
         if minimum.objective <= SEPARABLE_LOSS:
             message = "P separates the classes of y without error: calibrated posteriors are 0 or 1"
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message, SeparableWarning, stacklevel=2)
         return self
 
     def transform(self, P: ArrayLike) -> Array:

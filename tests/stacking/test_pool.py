@@ -151,7 +151,7 @@ def test_a_model_has_no_say_about_classes_that_it_has_not_seen() -> None:
 
 
 def test_members_without_weight_are_dropped() -> None:
-    X, y = three_classes(2000)
+    X, y = three_classes(4000)
     good = LogisticRegression().fit(X, y).predict_proba(X)
     useless = np.random.default_rng(0).dirichlet(0.02 * np.ones(3), size=len(y))
     trainings = {

@@ -19,7 +19,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_choice, check_weights
+from kdey._support.warnings import muted
 from kdey.bags import Bags
+from kdey.calibration import SeparableWarning
 from kdey.intervals import Estimates, IntervalOptions
 from kdey.intervals.estimate import Decisions
 from kdey.matching import AnyMatching, MaximiseLikelihood
@@ -282,17 +284,19 @@ class Quantifier(AggregativeQuantifier):
         few = not enough_for_kernels(self.training_, len(self.classes_))
         return plain if few and plain else methods
 
+    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+        with muted(SeparableWarning):  # a pool without errors is nothing to worry about
+            return super()._fit_rows(training)
+
     def _record_of_scores(self) -> StackRecord:
         row_map = self.row_map_
         assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
         return row_map.record(self.training_, self._plan(), thread_count(self.n_jobs))
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
-        return (
-            self._score_matrix(posteriors)
-            if self.takes_scores
-            else super()._checked_posteriors(posteriors)
-        )
+        if self.takes_scores or isinstance(posteriors, Mapping):
+            return self._score_matrix(posteriors)
+        return super()._checked_posteriors(posteriors)
 
     def _score_matrix(self, posteriors: Any) -> NDArray[np.floating]:
         """Return posteriors as one array; those of several models side by side, (m, k n_models)."""

@@ -17,8 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.warnings import muted
+from kdey.calibration import SeparableWarning
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, RowMap, RowSpec
+from kdey.rows.references import BandwidthWarning
 
 #: Smallest probability of a class in a predictive distribution. A member that is certain and wrong
 #: then costs the pool a bounded amount.
@@ -124,8 +127,10 @@ def fit_member(
     n_classes : int
     n_threads : int
     """
-    spec = method.rows.settle(training, n_classes, n_threads)[1]
-    row_map = spec.fit(training, n_classes, n_threads)
+    # An odd kernel costs a member its weight; the user has chosen no bandwidth to be warned about.
+    with muted(BandwidthWarning, SeparableWarning):
+        spec = method.rows.settle(training, n_classes, n_threads)[1]
+        row_map = spec.fit(training, n_classes, n_threads)
     prevalence = np.bincount(training.labels, weights=training.weights, minlength=n_classes)
     return FittedMember(
         classifier, method.name, row_map, method.log_rows, prevalence / prevalence.sum()

@@ -20,8 +20,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
 
-from kdey.calibration import BCTS, SharpenedBCTS, centred_logs
+from kdey._support.warnings import muted
+from kdey.calibration import BCTS, SeparableWarning, SharpenedBCTS, centred_logs
 from kdey.posteriors import TrainingPosteriors
 from kdey.problems import MixtureLikelihood
 from kdey.rows.interface import (
@@ -73,7 +75,8 @@ class SmoothedRatioRows(RowSpec):
         hold_outs = make_hold_outs(training, n_classes, plan.bag_size, seed, TuningEffort())
         if not hold_outs:
             return self._fall_back(seed)
-        errors = np.concatenate([self._errors(h, n_threads) for h in hold_outs], axis=2)
+        with muted(ConvergenceWarning):
+            errors = np.concatenate([self._errors(h, n_threads) for h in hold_outs], axis=2)
         power, share = divmod(int(np.argmin(errors.mean(axis=2))), len(SHARES))
         trials = tuple(
             _make_trial(POWERS[i], SHARES[j], errors[i, j], (i, j) == (power, share))
@@ -93,8 +96,7 @@ class SmoothedRatioRows(RowSpec):
     def _errors(self, hold_out: HoldOut, n_threads: int) -> Array:
         """Return the errors on one hold-out, shape (n_powers, n_shares, n_bags)."""
         training = hold_out.training
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of separable classes; the final fit warns
+        with muted(SeparableWarning, ConvergenceWarning):
             calibrator = BCTS().fit(training.required(), training.labels, training.weights)
         known, new = (
             centred_logs(np.asarray(p, dtype=np.float64)) * calibrator.scale_ + calibrator.bias_
