@@ -363,9 +363,15 @@ class Quantifier(AggregativeQuantifier):
 
 
 def _read_table(X: Any) -> tuple[Any, TableSchema | None]:
-    """Return the features of a data frame and its schema; other instances unchanged."""
+    """Return the features of a data frame and its schema; other instances unchanged.
+
+    A frame whose columns are numbered instead of named is a matrix.
+    """
     if is_matrix(X) or not hasattr(X, "columns"):
         return X, None
+    names = getattr(X, "column_names", X.columns)  # of Arrow and of the others
+    if not any(isinstance(name, str) for name in names):
+        return np.asarray(X), None
     step = TableFeatures().fit(X)
     return step.transform(X), step.schema_
 

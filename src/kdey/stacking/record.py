@@ -11,7 +11,7 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, TuningEffort
 from kdey.rows.posterior import RatioRows
 from kdey.stacking.selection import HeldOut
-from kdey.tuning.hold_outs import make_hold_outs
+from kdey.tuning.hold_outs import HoldOut, make_hold_outs
 from kdey.tuning.search import Scorer, TuningPlan
 
 #: Bags on which the error of each member is measured, for the record only.
@@ -105,11 +105,28 @@ def record_pool(
     return StackRecord(tuple(records), pool.log_loss())
 
 
+def complete_hold_outs(
+    training: TrainingPosteriors, n_classes: int, plan: TuningPlan, effort: TuningEffort
+) -> list[HoldOut]:
+    """Return the hold-outs whose training rows have all classes.
+
+    Posteriors have one column per class, so those of fewer classes cannot be recalibrated.
+
+    Parameters
+    ----------
+    training : TrainingPosteriors
+    n_classes : int
+    plan : TuningPlan
+    effort : TuningEffort
+    """
+    hold_outs = make_hold_outs(training, n_classes, plan.bag_size, plan.seed(), effort)
+    return [hold_out for hold_out in hold_outs if hold_out.n_classes == n_classes]
+
+
 def _bag_error(training: TrainingPosteriors, plan: TuningPlan, n_threads: int) -> float | None:
     """Return the mean error of maximum likelihood on bags of held-out posteriors."""
     k = training.required().shape[1]
-    effort = TuningEffort(bags=_BAGS)
-    hold_outs = make_hold_outs(training, k, plan.bag_size, plan.seed(), effort)
+    hold_outs = complete_hold_outs(training, k, plan, TuningEffort(bags=_BAGS))
     if not hold_outs:
         return None
     scorer = Scorer(

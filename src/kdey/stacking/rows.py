@@ -40,9 +40,9 @@ from kdey.rows.posterior import RatioMap, RatioRows
 from kdey.solvers import solve_mixture
 from kdey.stacking.members import FittedMember, MemberMethod, fit_member
 from kdey.stacking.pool import pool_posteriors
-from kdey.stacking.record import StackRecord, record_pool
+from kdey.stacking.record import StackRecord, complete_hold_outs, record_pool
 from kdey.stacking.selection import held_out, select_members
-from kdey.tuning.hold_outs import HoldOut, make_hold_outs
+from kdey.tuning.hold_outs import HoldOut
 from kdey.tuning.result import Trial, Tuning, TuningWarning, make_trial
 from kdey.tuning.search import TuningPlan
 
@@ -72,7 +72,7 @@ class SmoothedRatioRows(RowSpec):
     ) -> tuple[Tuning, RatioRows]:
         """Return the record of the choice, and the row spec that was chosen."""
         plan, seed = self.plan, self.plan.seed()
-        hold_outs = make_hold_outs(training, n_classes, plan.bag_size, seed, TuningEffort())
+        hold_outs = complete_hold_outs(training, n_classes, plan, TuningEffort())
         if not hold_outs:
             return self._fall_back(seed)
         with muted(ConvergenceWarning):
@@ -119,7 +119,7 @@ class SmoothedRatioRows(RowSpec):
         )
 
     def _fall_back(self, seed: int) -> tuple[Tuning, RatioRows]:
-        reason = "no two classes have instances in more than one fold"
+        reason = "no fold can be held out without losing a class"
         warnings.warn(
             f"nothing can be learnt from the training posteriors ({reason}); the pool is "
             "recalibrated, but not smoothed",
