@@ -25,7 +25,7 @@ LAYERS = (
     ("matching", "protocols", "significance"),
     ("gpu", "intervals", "metrics", "tables"),
     ("fitted", "tuning"),
-    ("bayes", "diagnostics"),
+    ("bayes", "diagnostics", "stacking"),
     ("groups",),
     ("quantifiers",),
     ("evaluation",),

@@ -1,7 +1,7 @@
 """kdey: class prevalences in unlabelled data.
 
 Not "which label does this item have" but "how many per cent of each class are in this bag", when
-the mix has shifted since training. Start with ``KDEyML().fit(X, y).predict(X_bag)``.
+the mix has shifted since training. Start with ``Quantifier().fit(X, y).estimate(X_bag)``.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.likelihood import DIR, EMQ
     from kdey.quantifiers.mixture_models import MM, DyS
     from kdey.quantifiers.ordered import Ordered
+    from kdey.quantifiers.quantifier import Quantifier
     from kdey.quantifiers.thresholds import MAX, MS, MS2, SORD, T50, ThresholdX
     from kdey.quantifiers.wrappers import Median, OneVsAll, OneVsOne
     from kdey.report import Report, make_report, write_report
@@ -117,6 +118,7 @@ _HOMES = {
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
     "PosteriorDraws": "kdey.bayes",
+    "Quantifier": "kdey.quantifiers.quantifier",
     "RLLS": "kdey.quantifiers.adjusting",
     "RandomSearchQ": "kdey.model_selection",
     "Region": "kdey.intervals",
@@ -209,6 +211,7 @@ __all__ = [
     "OptunaSearchQ",
     "Ordered",
     "PosteriorDraws",
+    "Quantifier",
     "RandomSearchQ",
     "Region",
     "Report",

@@ -50,6 +50,10 @@ LOG_FLOOR = 1e-12
 SEPARABLE_LOSS = 1e-6
 
 
+class SeparableWarning(UserWarning):
+    """Posteriors separate the classes without error, and calibration makes them zeros and ones."""
+
+
 class Calibrator(TransformerMixin, BaseEstimator, ABC):
     """Base of the calibrators: their parameters, checks, and the two steps of a fit.
 
@@ -112,7 +116,7 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
             warn(message, ConvergenceWarning, stacklevel=2)
         if minimum.objective <= SEPARABLE_LOSS:
             message = "posteriors separate the classes without error: calibrated ones are 0 or 1"
-            warn(message, UserWarning, stacklevel=2)
+            warn(message, SeparableWarning, stacklevel=2)
         return self
 
     def transform(self, P: ArrayLike) -> Array:
@@ -187,6 +191,36 @@ class BCTS(_SoftmaxScaling):
 
     _shared_scale = True
     _has_bias = True
+
+
+class SharpenedBCTS(BCTS):
+    """BCTS whose calibrated posteriors are raised to a power and normalised.
+
+    Posteriors that are slightly surer than calibrated ones give prevalences with less variance and
+    a little bias, which can be the smaller error.
+
+    Parameters
+    ----------
+    power : float
+        One for BCTS itself.
+    floor, tol, max_iter
+        See :class:`Calibrator`.
+    """
+
+    def __init__(
+        self,
+        power: float = 1.0,
+        *,
+        floor: float = LOG_FLOOR,
+        tol: float = 1e-10,
+        max_iter: int = 200,
+    ) -> None:
+        super().__init__(floor=floor, tol=tol, max_iter=max_iter)
+        self.power = power
+
+    def _calibrated(self, p: Array) -> Array:
+        z = centred_logs(p, self.floor)
+        return np.asarray(softmax(self.power * (z * self.scale_ + self.bias_), axis=1))
 
 
 class VectorScaling(_SoftmaxScaling):

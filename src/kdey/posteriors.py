@@ -12,7 +12,9 @@ The stage depends on a classifier, on ``cv`` and on a seed alone. As a value
 
 from __future__ import annotations
 
+import math
 import pickle
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -29,7 +31,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from kdey._support.device import on_gpu, posteriors_on
-from kdey._support.threads import one_blas_thread, run_jobs
+from kdey._support.threads import one_blas_thread, run_jobs, thread_count
 from kdey._support.validation import check_weights
 from kdey.decisions import ClassifierAdapter
 from kdey.simplex import check_posteriors
@@ -226,10 +228,87 @@ def _fit_stage(
         return FittedStage(fits.fit(), TrainingPosteriors(None, codes, weights))
     splits = make_splits(cv, X, codes, classes, random_state=random_state)
     fitted, folds = _fit_splits(fits, splits, n_jobs, keep_bytes)
-    _warn_about_rare_classes(cv, fits, splits)
+    warn_about_rare_classes(cv, codes, len(classes), splits)
     training = _assemble(fits, splits, [fold.posteriors for fold in folds])
     models = tuple(fold.model for fold in folds)
     return FittedStage(fitted, training, None if None in models else models)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """A classifier fitted on every split, with all its models.
+
+    Attributes
+    ----------
+    training : TrainingPosteriors
+        Each row by the model that has not seen its instance.
+    fold_models : tuple of fitted classifiers
+        One per split; empty for a ``FrozenEstimator``.
+    refit : fitted classifier or None
+        Fitted on all instances, if that was asked for; the ``FrozenEstimator`` itself.
+    """
+
+    training: TrainingPosteriors
+    fold_models: tuple[Any, ...]
+    refit: Any = None
+
+
+def cross_fit(
+    classifier: Any,
+    X: Any,
+    codes: Indices,
+    classes: NDArray[Any],
+    splits: list[Split],
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    refit: bool = False,
+    deadline: float | None = None,
+) -> CrossFit:
+    """Fit ``classifier`` on every split and keep all models.
+
+    Parameters
+    ----------
+    classifier, X, codes, classes, sample_weight, n_jobs
+        As for :func:`training_posteriors`.
+    splits : list of (train, test)
+        From :func:`kdey.splits.make_splits`.
+    refit : bool
+        Whether to fit the classifier on all instances too.
+    deadline : float, optional
+        Time of ``time.monotonic`` at which all fits should be done.
+
+    Returns
+    -------
+    CrossFit
+
+    Raises
+    ------
+    TimeoutError
+        If the first fit took so long that the others would end after the deadline.
+    TypeError
+        If ``classifier`` is a class or has no ``predict_proba``.
+    ValueError
+        If lengths differ, or there is only one class to fit on.
+    """
+    _check_classifier(classifier)
+    X, codes = _check_rows(X, codes)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+    if isinstance(classifier, FrozenEstimator):
+        rows = predict_posteriors(classifier, X, classes)
+        return CrossFit(TrainingPosteriors(rows, codes, weights), (), classifier)
+    _check_two_classes(codes, "y")
+    parameter = _weight_parameter(classifier, weights)
+    single = n_jobs is not None
+    fits = _ClassifierFits(classifier, X, codes, classes, weights, parameter, single)
+    jobs: list[Callable[[], Any]] = [partial(_fit_fold, fits, *split, np.inf) for split in splits]
+    if refit:
+        jobs.append(fits.fit)
+    results = _run_until(jobs, n_jobs, deadline)
+    folds = results[: len(splits)]
+    training = _assemble(fits, splits, [fold.posteriors for fold in folds])
+    models = tuple(fold.model for fold in folds)
+    return CrossFit(training, models, results[-1] if refit else None)
 
 
 def predict_posteriors(
@@ -460,20 +539,35 @@ class _LimitedSize:
         return size
 
 
+def _run_until(
+    jobs: list[Callable[[], Any]], n_jobs: int | None, deadline: float | None
+) -> list[Any]:
+    """Return the results of jobs of about equal length; TimeoutError if they would be late."""
+    if deadline is None:
+        return run_jobs(jobs, n_jobs)
+    start = time.monotonic()
+    first = jobs[0]()
+    now = time.monotonic()
+    rounds = math.ceil((len(jobs) - 1) / thread_count(n_jobs))
+    if now + rounds * (now - start) > deadline:
+        expected = (rounds + 1) * (now - start)
+        raise TimeoutError(f"its {len(jobs)} fits would take about {expected:.0f} s")
+    return [first, *run_jobs(jobs[1:], n_jobs)]
+
+
 def _check_two_classes(codes: Indices, name: str) -> None:
     if len(np.unique(codes)) < 2:
         raise ValueError(f"{name} holds one class only; at least two are needed")
 
 
-def _warn_about_rare_classes(cv: Any, fits: _ClassifierFits, splits: list[Split]) -> None:
+def warn_about_rare_classes(cv: Any, codes: Indices, k: int, splits: list[Split]) -> None:
     """Warn once about classes that are rare or unseen in the splits (scikit-learn: per split)."""
-    k = len(fits.classes)
-    counts = np.bincount(fits.codes, minlength=k)
+    counts = np.bincount(codes, minlength=k)
     from sklearn.model_selection import StratifiedKFold  # slow to import
 
     stratified = isinstance(cv, Integral | StratifiedKFold)
     rare = int(np.count_nonzero((counts > 0) & (counts < len(splits)))) if stratified else 0
-    is_unseen = np.array([np.bincount(fits.codes[t], minlength=k) == 0 for t, _ in splits])
+    is_unseen = np.array([np.bincount(codes[t], minlength=k) == 0 for t, _ in splits])
     remarks = []
     if rare:
         remarks.append(f"{rare} of {k} classes have fewer instances than the {len(splits)} folds")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 import kdey
 from kdey import native
@@ -63,6 +64,7 @@ def multiclass() -> dict[str, Any]:
         "OneVsAll-HDy": kdey.OneVsAll(kdey.HDy(c(), cv=3)),
         "Median-KDEyML": kdey.Median(kdey.KDEyML(c(), cv=3), {"bandwidth": [0.05, 0.1, 0.2]}),
         "Ensemble-PACC": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=6),
+        "Quantifier": kdey.Quantifier([c(), GaussianNB()], effort="low"),
     }
 
 

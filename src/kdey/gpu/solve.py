@@ -64,14 +64,17 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
         return _match_divergence(problem.divergence, row_map, cast(PointRows, rows), bags)
     logs = cast(LogRows, rows)
     if problem.kind == "mixture":
-        return maximise_likelihood(logs, bags, problem.tol, problem.max_iter or _MAX_ITER)
+        steps = problem.max_iter or _MAX_ITER
+        return maximise_likelihood(logs, bags, problem.tol, steps, problem.pseudo_share)
     targets = _log_means(logs, bags)
     if problem.kind == "cauchy-schwarz":
         return solve_cauchy_schwarz(CauchySchwarz(row_map.templates, targets), logs.logs.device)
     return solve_quadratic(QuadraticMatch(row_map.templates, np.exp(targets)), logs.logs.device)
 
 
-def maximise_likelihood(rows: LogRows, bags: Bags, tol: float, max_iter: int) -> Solution:
+def maximise_likelihood(
+    rows: LogRows, bags: Bags, tol: float, max_iter: int, pseudo_share: float = 0.0
+) -> Solution:
     """Return the solution of :func:`kdey.solvers.solve_mixture`, in runs of bags that fit memory.
 
     Parameters
@@ -81,6 +84,8 @@ def maximise_likelihood(rows: LogRows, bags: Bags, tol: float, max_iter: int) ->
     tol : float
         Gap to which each bag is solved.
     max_iter : int
+    pseudo_share : float
+        Weight of one pseudo-instance per class, relative to that of the bag.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def maximise_likelihood(rows: LogRows, bags: Bags, tol: float, max_iter: int) ->
 
         def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
             selected = run[start:stop]
-            loss, offset, known = _mixture(logs, *device_bags.gather(selected))
+            loss, offset, known = _mixture(logs, *device_bags.gather(selected), pseudo_share)
             solved = solve_interior(loss, tol, max_iter)
             values = loss.value(solved.x) - offset
             informative[selected] = known.cpu().numpy()
@@ -105,7 +110,7 @@ def maximise_likelihood(rows: LogRows, bags: Bags, tol: float, max_iter: int) ->
 
 
 def _mixture(
-    logs: torch.Tensor, positions: torch.Tensor, weights: torch.Tensor
+    logs: torch.Tensor, positions: torch.Tensor, weights: torch.Tensor, pseudo_share: float
 ) -> tuple[MixtureLoss, torch.Tensor, torch.Tensor]:
     """Return the loss of bags, their mean log scale (B,), and whether they are informative (B,)."""
     rows = logs[positions].double()
@@ -116,6 +121,13 @@ def _mixture(
     mass = weights.sum(dim=1, keepdim=True)
     shares = weights / torch.where(mass > 0, mass, 1.0)
     offset = (shares * torch.where(ignored, 0.0, scale)).sum(dim=1)
+    if pseudo_share > 0:
+        n_bags, _, k = rows.shape
+        total = 1.0 + k * pseudo_share
+        pseudo = torch.eye(k, dtype=rows.dtype, device=rows.device).expand(n_bags, k, k)
+        rows = torch.cat([rows, pseudo], dim=1)
+        added = shares.new_full((n_bags, k), pseudo_share / total)
+        shares, offset = torch.cat([shares / total, added], dim=1), offset / total
     return MixtureLoss(rows, shares), offset, mass[:, 0] > 0
 
 

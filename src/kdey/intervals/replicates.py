@@ -236,7 +236,8 @@ def _fixed_likelihood(
     rows = model.moment_rows(bag.rows.each())
 
     def solve(counts: Indices, first: int) -> Array:
-        problem = MixtureLikelihood(rows, bag.bags(counts))
+        share = model.row_map.pseudo_share
+        problem = MixtureLikelihood(rows, bag.bags(counts), pseudo_share=share)
         return _maximise(likelihood, problem, bag.estimate, model.n_threads)
 
     return solve
@@ -263,7 +264,9 @@ def _replicated_densities(
         n, m = counts.shape
         rows = densities(replicates.many(range(first, first + n)))
         bags = replicated_bags(bag.sampled, counts, n * m)
-        problem = MixtureLikelihood(rows.reshape(n * m, model.n_classes), bags)
+        problem = MixtureLikelihood(
+            rows.reshape(n * m, model.n_classes), bags, pseudo_share=model.row_map.pseudo_share
+        )
         return _maximise(likelihood, problem, bag.estimate, model.n_threads)
 
     return solve

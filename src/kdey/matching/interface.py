@@ -50,12 +50,15 @@ class DeviceProblem:
         Gap to reach, for a mixture.
     max_iter : int or None
         None: the default of the solver.
+    pseudo_share : float
+        Weight of one pseudo-instance per class, for a mixture.
     """
 
     kind: Literal["mixture", "cauchy-schwarz", "quadratic", "divergence"]
     divergence: str = ""
     tol: float = 1e-8
     max_iter: int | None = None
+    pseudo_share: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,19 @@ class MaximiseLikelihood(Matching[MixtureLikelihood]):
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the mixture problem, for any rows."""
-        return DeviceProblem("mixture", tol=self.tol, max_iter=self.max_iter)
+        return DeviceProblem(
+            "mixture",
+            tol=self.tol,
+            max_iter=self.max_iter,
+            pseudo_share=row_map.pseudo_share,
+        )
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> MixtureLikelihood:
         """Return the mixture problem."""
         make = MixtureLikelihood.from_log_rows if self.log_rows else MixtureLikelihood
-        return make(rows.each(), bags)
+        return make(rows.each(), bags, pseudo_share=row_map.pseudo_share)
 
     def solve(self, problem: MixtureLikelihood, n_threads: int = 1) -> Solution:
         """Return the maximum likelihood prevalences."""

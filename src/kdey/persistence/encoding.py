@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from kdey._support.names import current_place, find_module, stable_name
 from kdey.matching import Matching
@@ -31,7 +32,7 @@ PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 #: divergences: making another problem from a few zeros can fill the memory.
 _ROOMS = (
     *("bags", "calibration", "decisions", "kernels", "matching", "posteriors"),
-    *("problems.separable", "quantifiers", "rows", "tables", "tuning"),
+    *("problems.separable", "quantifiers", "rows", "stacking", "tables", "tuning"),
 )
 
 
@@ -103,7 +104,11 @@ def _encode_array(array: NDArray[Any], scalar: bool, parts: Parts, where: str) -
 
 def _encode_object(value: Any, parts: Parts, where: str) -> Node:
     kind = type(value)
-    if not (kind.__module__.startswith("kdey.") or isinstance(value, PART_TYPES)):
+    if isinstance(value, Pipeline) and _is_inside(type(value.steps[-1][1])):
+        # A pool behind the schema of a table: its own parts are encoded one by one.
+        steps = [[name, encode(step, parts, f"{where}.{name}")] for name, step in value.steps]
+        return {"pipeline": steps}
+    if not (_is_inside(kind) or isinstance(value, PART_TYPES)):
         parts.foreign.append(value)
         return {"foreign": len(parts.foreign) - 1}
     name = stable_name(kind)
@@ -128,6 +133,11 @@ def _encode_object(value: Any, parts: Parts, where: str) -> Node:
         }
         return {"dataclass": name, "fields": fields}
     raise TypeError(f"{where} is a {kind.__qualname__}, which a model file cannot contain")
+
+
+def _is_inside(kind: type) -> bool:
+    """Return whether a class is one of this package."""
+    return kind.__module__.startswith("kdey.")
 
 
 def decode(node: Node, parts: Parts) -> Any:
@@ -220,6 +230,9 @@ _DECODERS = {
     "scalar": lambda node, parts: parts.arrays[node["scalar"]][()],
     "objects": _decode_objects,
     "foreign": lambda node, parts: parts.foreign[node["foreign"]],
+    "pipeline": lambda node, parts: Pipeline(
+        [(str(name), decode(step, parts)) for name, step in node["pipeline"]]
+    ),
     "estimator": _decode_estimator,
     "dataclass": _decode_dataclass,
 }

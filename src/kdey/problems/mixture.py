@@ -27,6 +27,16 @@ class MixtureLikelihood:
     Scaling a row changes f by a constant only. Each row is therefore divided by its largest entry,
     and nothing underflows or overflows.
 
+    With a ``pseudo_share`` s > 0, k pseudo-instances are added to each bag, one of each class and
+    each with the share s of the bag's weight:
+
+    .. math:: f(\alpha) = -\frac{\sum_j w_j \log(D_j \cdot \alpha) / \sum_j w_j
+              + s \sum_i \log \alpha_i}{1 + s k}
+
+    The minimum is then the mode of a posterior distribution with a Dirichlet prior. Where rows can
+    hardly tell classes apart, the maximum likelihood is an arbitrary corner of the simplex, and a
+    small share moves it to the middle of the prevalences that explain the bag about as well.
+
     Attributes
     ----------
     rows : array of shape (pool_size, k)
@@ -36,15 +46,20 @@ class MixtureLikelihood:
     log_scales : array of shape (pool_size,)
         Log of the divisor of each row (zero for rows of zeros), so that ``objective`` refers to
         the original rows.
+    pseudo_share : float
+        Weight of one pseudo-instance per class, relative to that of the bag.
     """
 
     rows: Array
     bags: Bags
     log_scales: Array = None  # type: ignore[assignment]
+    pseudo_share: float = 0.0
     _empty: NDArray[np.bool_] = field(init=False, repr=False)
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        if not 0.0 <= self.pseudo_share < np.inf:
+            raise ValueError(f"pseudo_share must not be negative, got {self.pseudo_share!r}")
         # Rows are divided by their largest entry below, so entries may have any finite size.
         rows = check_non_negative(self.rows, "rows", (None, None), largest=np.inf)
         if len(rows) != self.bags.pool_size:
@@ -63,7 +78,9 @@ class MixtureLikelihood:
         object.__setattr__(self, "_empty", empty)
 
     @classmethod
-    def from_log_rows(cls, log_rows: ArrayLike, bags: Bags) -> MixtureLikelihood:
+    def from_log_rows(
+        cls, log_rows: ArrayLike, bags: Bags, pseudo_share: float = 0.0
+    ) -> MixtureLikelihood:
         """Return the problem of rows whose logarithms are given, shape (pool_size, k).
 
         -inf stands for zero; the largest entry of a row is subtracted before ``exp``.
@@ -75,7 +92,7 @@ class MixtureLikelihood:
         if np.isnan(largest).any() or np.isposinf(largest).any():
             raise ValueError("log_rows contains NaN or +inf")
         scales = np.where(np.isneginf(largest), 0.0, largest)
-        return cls(np.exp(logs - scales[:, None]), bags, scales)
+        return cls(np.exp(logs - scales[:, None]), bags, scales, pseudo_share)
 
     @property
     def n_bags(self) -> int:
@@ -102,8 +119,13 @@ class MixtureLikelihood:
     def loss(self, bag: int) -> SeparableLoss:
         """Return the loss of one bag on its informative rows, as stored."""
         indices, weights = self._instances(bag)
-        shares = weights / weights.sum()
-        return SeparableLoss(self.rows[indices], shares, np.zeros(len(indices)), NEGATIVE_LOG)
+        rows, shares = self.rows[indices], weights / weights.sum()
+        if self.pseudo_share > 0:
+            k = self.n_classes
+            rows = np.concatenate([rows, np.eye(k)])
+            shares = np.concatenate([shares, np.full(k, self.pseudo_share)])
+            shares = shares / (1.0 + k * self.pseudo_share)
+        return SeparableLoss(rows, shares, np.zeros(len(rows)), NEGATIVE_LOG)
 
     def objective(self, prevalences: Array) -> Array:
         """Return f at one prevalence per bag, shape (n_bags,)."""
@@ -111,6 +133,7 @@ class MixtureLikelihood:
         for bag in map(int, np.flatnonzero(self.is_informative)):
             indices, weights = self._instances(bag)
             offset = np.average(self.log_scales[indices], weights=weights)
+            offset /= 1.0 + self.n_classes * self.pseudo_share
             values[bag] = self.loss(bag).value(prevalences[bag]) - offset
         return values
 
@@ -137,6 +160,24 @@ class MixtureLikelihood:
         with np.errstate(invalid="ignore"):
             step = np.where(prevalences > 0, -prevalences * self.gradient(prevalences), 0.0)
         return np.asarray(step / step.sum(axis=1, keepdims=True))
+
+    def with_pseudo_rows(self) -> MixtureLikelihood:
+        """Return the same problem with its pseudo-instances as rows, for solvers of plain rows."""
+        if self.pseudo_share == 0:
+            return self
+        k, bags = self.n_classes, self.bags
+        weights = np.ones(len(bags.indices)) if bags.weights is None else bags.weights
+        mass = np.add.reduceat(np.where(self._empty[bags.indices], 0.0, weights), self._starts)
+        ends = np.repeat(bags.offsets[1:], k)
+        pseudo = np.tile(np.arange(k) + bags.pool_size, len(bags))
+        expanded = Bags(
+            np.insert(bags.indices, ends, pseudo),
+            bags.offsets + k * np.arange(len(bags) + 1),
+            bags.pool_size + k,
+            np.insert(weights, ends, np.repeat(self.pseudo_share * mass, k)),
+        )
+        rows = np.concatenate([self.rows, np.eye(k)])
+        return MixtureLikelihood(rows, expanded, np.concatenate([self.log_scales, np.zeros(k)]))
 
     def take(self, which: Indices) -> MixtureLikelihood:
         """Return the problem of the bags at positions ``which``."""

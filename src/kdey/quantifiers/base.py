@@ -467,6 +467,10 @@ class PosteriorsMixin(BaseQuantifier):
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
         """Return posteriors in the form that is solved: an array, or a tensor on the device."""
+        return self._score_matrix(posteriors)
+
+    def _score_matrix(self, posteriors: Any) -> NDArray[np.floating]:
+        """Return the posteriors of a bag as a checked array, shape (m, k)."""
         return check_posteriors(posteriors, classes=self.classes_)
 
     def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -498,7 +502,7 @@ class PosteriorsMixin(BaseQuantifier):
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
         check_is_fitted(self, "classes_")
-        p = check_posteriors(posteriors, classes=self.classes_)
+        p = self._score_matrix(posteriors)
         checked = checked_bags(bags, len(p), sample_weight)
         estimates = self._estimates_from(p, checked, interval_options, clusters)
         if check_fit:

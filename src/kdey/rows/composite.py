@@ -107,6 +107,11 @@ class CommitteeSpec(RowSpec):
     weights: tuple[float, ...]
 
     @property
+    def uses_kernels(self) -> bool:
+        """Whether any member uses kernels."""
+        return any(part.uses_kernels for part in self.parts)
+
+    @property
     def members(self) -> tuple[RowSpec, ...]:
         """The members' specs."""
         return self.parts

@@ -216,6 +216,14 @@ class RowMap:
         """Return the prevalence at which EM starts, shape (k,); None for the uniform one."""
         return None
 
+    @property
+    def pseudo_share(self) -> float:
+        """Weight of one pseudo-instance per class that a likelihood adds to a bag of weight one.
+
+        Zero for a plain maximum likelihood; see :class:`kdey.problems.MixtureLikelihood`.
+        """
+        return 0.0
+
     def kernel_width(self) -> float | None:
         """Return the width of the kernel if rows are log mean kernels to references, else None."""
         return None
@@ -325,6 +333,11 @@ class RowSpec:
     def for_tuning(self, seed: int) -> RowSpec:
         """Return a cheaper version for tuning, with the same random draws for all candidates."""
         return self
+
+    @property
+    def uses_kernels(self) -> bool:
+        """Whether rows are averages over kernels at the training points."""
+        return False
 
     @property
     def tuning_effort(self) -> TuningEffort:

@@ -127,10 +127,12 @@ class RatioRows(RowSpec):
     """Spec of :class:`RatioMap`.
 
     Without calibration the training prevalence is that of the labels; with calibration it is the
-    mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise.
+    mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise. ``pseudo_share``
+    is that of :class:`kdey.problems.MixtureLikelihood`.
     """
 
     calibration: Any = None
+    pseudo_share: float = 0.0
 
     @property
     def needs(self) -> ClassifierOutput:
@@ -142,13 +144,14 @@ class RatioRows(RowSpec):
         w = training.weights
         if self.calibration is None:
             prior = np.bincount(training.labels, weights=w, minlength=n_classes).astype(np.float64)
-            return RatioMap(prior / prior.sum(), None)
+            return RatioMap(prior / prior.sum(), None, self.pseudo_share)
         calibrator = make_calibrator(self.calibration)
         p = training.required()
         calibrator.fit(p, training.labels, sample_weight=w)
         prior = np.average(calibrator.transform(p), axis=0, weights=w)
         # A calibrator that did not converge may give a class probability zero; this avoids 0 / 0.
-        return RatioMap(np.maximum(prior, np.finfo(np.float64).tiny), calibrator)
+        prior = np.maximum(prior, np.finfo(np.float64).tiny)
+        return RatioMap(prior, calibrator, self.pseudo_share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +164,7 @@ class RatioMap(RowMap):
 
     prior: Array
     calibrator: Any
+    pseudo_share: float = 0.0
 
     @property
     def templates(self) -> Array:

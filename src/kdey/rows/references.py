@@ -42,6 +42,11 @@ class KernelRowSpec(RowSpec):
         """Return the spec with another kernel."""
         return replace(self, kernel=kernel)
 
+    @property
+    def uses_kernels(self) -> bool:
+        """True: rows are averages over kernels."""
+        return True
+
 
 class KernelMap(RowMap):
     """Base of the row maps around class references. Subclasses have a field ``references``."""

@@ -47,6 +47,7 @@ def solve_mixture(
     """
     shape = (problem.n_bags, problem.n_classes)
     first = None if start is None else check_start(start, *shape)
+    problem = problem.with_pseudo_rows()
     informative = problem.is_informative
     if not informative.all():
         warn_uninformative(int((~informative).sum()), "every row is zero")

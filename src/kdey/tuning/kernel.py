@@ -81,6 +81,11 @@ class AutomaticKernel(RowSpec):
     plan: TuningPlan
     committee: bool
 
+    @property
+    def uses_kernels(self) -> bool:
+        """True: this is a choice of kernels."""
+        return True
+
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose bandwidth and geometry, and return the fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)

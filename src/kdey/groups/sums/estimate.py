@@ -170,7 +170,10 @@ def _solve(task: _Task, mixtures: Mixtures, n_groups: int) -> Solution:
     assert likelihood is not None, "only a likelihood needs the rows of a bag"
     rounds = {} if likelihood.max_iter is None else {"max_iter": likelihood.max_iter}
     if likelihood.is_exact:
-        return solve_mixtures(task.source, mixtures, n_groups, tol=likelihood.tol, **rounds)
+        share = task.model.row_map.pseudo_share
+        return solve_mixtures(
+            task.source, mixtures, n_groups, tol=likelihood.tol, pseudo_share=share, **rounds
+        )
     start = task.model.row_map.starting_prevalence()
     if start is None:
         start = np.full(task.model.n_classes, 1.0 / task.model.n_classes)

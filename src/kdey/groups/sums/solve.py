@@ -223,7 +223,13 @@ class Mixtures:
 
 
 def solve_mixtures(
-    source: Source, mixtures: Mixtures, n_groups: int, *, tol: float = 1e-8, max_iter: int = 200
+    source: Source,
+    mixtures: Mixtures,
+    n_groups: int,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    pseudo_share: float = 0.0,
 ) -> Solution:
     """Maximise the likelihood of every problem over the simplex, to a certified gap.
 
@@ -239,18 +245,34 @@ def solve_mixtures(
         Gap to reach, in mean log-likelihood.
     max_iter : int
         Rounds, each a pass over the data.
+    pseudo_share : float
+        Weight of one pseudo-instance per class; see :class:`kdey.problems.MixtureLikelihood`.
     """
     state = _State.begin(mixtures)
     for _ in range(max_iter):
         if len(state.active) == 0:
             break
         trial = Trial(state.active, state.trial[state.active], n_groups)
-        state.receive(source.total(trial), mixtures, tol)
+        state.receive(source.total(trial), mixtures, tol, pseudo_share)
     gap = np.where(mixtures.sizes > 0, state.gap, np.nan)
+    total = mixtures.sizes * (1.0 + mixtures.start.shape[1] * pseudo_share)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(mixtures.sizes > 0, state.value - mixtures.scale / mixtures.sizes, np.nan)
+        value = np.where(mixtures.sizes > 0, state.value - mixtures.scale / total, np.nan)
         converged = gap <= tol
     return Solution(state.x, value, gap, state.rounds, converged)
+
+
+def _with_pseudo_instances(
+    x: Array, value: Array, g: Array, h: Array, share: float
+) -> tuple[Array, Array, Array]:
+    """Return objective, minus its gradient and its Hessian with pseudo-instances of each class."""
+    k = x.shape[1]
+    total = 1.0 + k * share
+    with np.errstate(divide="ignore"):
+        value = value - share * np.log(x).sum(axis=1)
+        g = g + share / x
+        h = h + share * np.eye(k) / (x * x)[:, None, :]
+    return value / total, g / total, h / total
 
 
 @dataclass(eq=False)
@@ -283,7 +305,9 @@ class _State:
             rounds=np.zeros(n, dtype=np.int64),
         )
 
-    def receive(self, sums: GroupSums, mixtures: Mixtures, tol: float) -> None:
+    def receive(
+        self, sums: GroupSums, mixtures: Mixtures, tol: float, pseudo_share: float = 0.0
+    ) -> None:
         """Judge the trials by their sums and set the next ones."""
         if not np.array_equal(sums.groups, self.active):
             raise RuntimeError("a pass over the data met other groups than the pass before")
@@ -292,6 +316,8 @@ class _State:
         value = sums.sums["value"] / n
         g = (sums.sums["slope"] - blank[:, None]) / n[:, None]
         h = (sums.sums["curve"] - blank[:, None, None]) / n[:, None, None]
+        if pseudo_share > 0:
+            value, g, h = _with_pseudo_instances(self.trial[where], value, g, h, pseudo_share)
         self.rounds[where] += 1
         good = self._falls(value, g)
         self._draw_back(where[~good], g[~good])

@@ -1,0 +1,407 @@
+"""Quantifier: the best answer from a table, with nothing to choose.
+
+Several classifiers and methods are combined by stacking (``kdey.stacking``). The combination is one
+classifier whose posteriors are recalibrated and matched by maximum likelihood, so it is an
+aggregative quantifier like the others, with another classifier stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from kdey._support.threads import thread_count
+from kdey._support.validation import check_choice, check_weights
+from kdey._support.warnings import muted
+from kdey.bags import Bags
+from kdey.calibration import SeparableWarning
+from kdey.intervals import Estimates, IntervalOptions
+from kdey.intervals.estimate import Decisions
+from kdey.matching import AnyMatching, MaximiseLikelihood
+from kdey.posteriors import FittedStage, TrainingPosteriors
+from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers.base import BaseQuantifier, unfitted_on_failure
+from kdey.quantifiers.kde import KDEyML
+from kdey.quantifiers.likelihood import EMQ
+from kdey.rows.interface import RowSpec
+from kdey.simplex import check_posteriors
+from kdey.stacking.explanation import explain_pool, summarise_pool
+from kdey.stacking.members import MemberMethod
+from kdey.stacking.pool import PooledClassifier, pool_of
+from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
+from kdey.stacking.preparation import Kind
+from kdey.stacking.record import StackRecord
+from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
+from kdey.stacking.selection import enough_for_kernels
+from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
+from kdey.tables.features import TableFeatures, is_matrix, reading_tables
+from kdey.tables.schema import TableSchema
+from kdey.tuning.result import Tuning
+from kdey.tuning.search import TuningPlan
+
+#: Posteriors of one model, or of several by name.
+Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
+#: Name of the only set of scores, if it has none.
+_SCORES = "scores"
+
+
+class Quantifier(AggregativeQuantifier):
+    r"""Several classifiers and methods combined, chosen and weighted by held-out likelihood.
+
+    Every pair of a classifier and a likelihood method is a member with a predictive distribution
+    :math:`p^m(i | x)` at the training prevalence :math:`\pi`. Their linear pool
+    :math:`p = \sum_m w_m p^m`, with the weights that make the held-out labels most likely, is
+    recalibrated, and the prevalences of a bag maximise its likelihood,
+
+    .. math:: \max_{\alpha \in \Delta} \sum_j \log \sum_i \alpha_i \frac{p(i | x_j)}{\pi_i}.
+
+    Parameters
+    ----------
+    classifiers : "auto", str, classifier, sequence of these, or mapping from names to classifiers
+        "auto" takes logistic regression, extra trees and gradient boosting, each with the
+        preparation that it needs; their names select among them. Other classifiers need
+        ``predict_proba``, and a ``FrozenEstimator`` is used without fitting.
+    methods : "auto" or sequence of quantifiers
+        "auto" takes KDEy-ML and EMQ with BCTS; other methods must maximise a mixture likelihood
+        (``DIR()``). Kernel methods take part only if there are enough labels.
+    tune_for : str or Metric
+        The error to minimise: "ae", "rae" or another of :mod:`kdey.metrics`.
+    effort : {"low", "default", "high"}
+        Number of folds, trees and rounds of boosting.
+    time_limit : float, optional
+        Seconds for the fits of classifiers. Where it is short, classifiers are left out from the
+        last to the first, and named in a warning; the first one is always fitted.
+    size_limit : float, optional
+        Bytes that the models may take in a file; the largest classifiers are left out until they
+        fit, and named in a warning.
+    random_state : int, RandomState or None
+        Seed of the folds, of the classifiers in the portfolio and of all other draws.
+    n_jobs : int, optional
+        Number of classifier fits in parallel, and of threads of the native core.
+    device : str or torch.device
+        Where bags are solved, see :class:`~kdey.KDEyML`.
+
+    Attributes
+    ----------
+    classifier_ : :class:`~kdey.stacking.pool.PooledClassifier`
+        The pool as a classifier; absent after ``fit_posteriors``.
+    stack_ : :class:`~kdey.stacking.record.StackRecord`
+        Members, weights, held-out losses and errors, and what was left out.
+    tuning_ : :class:`~kdey.Tuning`
+        The choice of power and pseudo-instances on held-out bags.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import Quantifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Quantifier(effort="low", random_state=0).fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    @property
+    def draws_at_fit(self) -> bool:  # type: ignore[override]
+        """True: bags are drawn to choose the smoothing."""
+        return True
+
+    def __init__(
+        self,
+        classifiers: Any = "auto",
+        *,
+        methods: Any = "auto",
+        tune_for: Any = "ae",
+        effort: str = "default",
+        time_limit: float | None = None,
+        size_limit: float | None = 100e6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        device: Any = "cpu",
+    ) -> None:
+        self.classifiers = classifiers
+        self.methods = methods
+        self.tune_for = tune_for
+        self.effort = effort
+        self.time_limit = time_limit
+        self.size_limit = size_limit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.device = device
+
+    @unfitted_on_failure
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        keep_fold_models: bool | Literal["auto"] = "auto",
+        progress: Callable[[FitProgress], None] | None = None,
+        cache: str | PathLike[str] | None = None,
+    ) -> Self:
+        """Fit all classifiers by cross-validation and pool them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of n instances
+            Numbers may be missing (NaN).
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        keep_fold_models : bool or "auto"
+            Not used: the models of the folds score new instances, and are kept in any case.
+        progress : callable, optional
+            Called with a :class:`~kdey.stacking.stage.FitProgress` after each classifier.
+        cache : path-like, optional
+            A folder for the fits of each classifier. A fit that was stopped goes on from there
+            if it is called again with the same data and parameters. The files are pickles: use a
+            folder that nobody else can write to.
+        """
+        self.stages()  # raises for invalid parameters before any work
+        X, schema = _read_table(X)
+        self._check_training_points(X)
+        codes = self._start_fit(y)
+        check_consistent_length(X, codes)
+        stage = self._pooled_stage(None if schema is None else schema.kinds, sp.issparse(X))
+        folder = None if cache is None else MemberCache(cache)
+        fitted = stage.fit(
+            X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=folder
+        )
+        self._fit_from_stage(fitted)
+        if schema is not None:
+            self.classifier_ = reading_tables(self.classifier_, schema)
+        return self
+
+    @property
+    def fold_classifiers(self) -> Sequence[Any] | None:
+        """One pool for each fold, of the models that were fitted without it."""
+        kept = super().fold_classifiers
+        pool = pool_of(self.fitted_classifier)
+        if kept is not None or pool is None:
+            return kept
+        schema = self.table_schema
+        pools = pool.fold_pools()
+        return pools if schema is None else [reading_tables(fold, schema) for fold in pools]
+
+    def _fit_from_stage(self, stage: FittedStage) -> Self:
+        self._forget("score_names_")
+        self.stack_: StackRecord = stage.classifier.record_
+        return super()._fit_from_stage(stage)
+
+    @unfitted_on_failure
+    def fit_posteriors(
+        self,
+        posteriors: Scores,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Pool the methods on given posteriors, without a classifier.
+
+        Parameters
+        ----------
+        posteriors : array-like of shape (n, k), or mapping from names to such arrays
+            Posteriors of labelled instances by one or several models that were not fitted on them
+            (judges, annotators' models), one column per class in sorted order. Bags then need
+            posteriors of the same models, under the same names.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        classes : array-like of shape (k,), optional
+            The classes, sorted; by default the labels that occur in ``y``.
+        """
+        self.stages()
+        codes = self._start_fit(y, classes)
+        self.score_names_ = _score_names(posteriors)
+        p = self._score_matrix(posteriors)
+        check_consistent_length(p, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        self._forget_classifier()
+        self._forget("stack_")
+        self.training_ = TrainingPosteriors(p, codes, weights)
+        self._fit_rows(self.training_)
+        self.stack_ = self._record_of_scores()
+        return self
+
+    @property
+    def takes_scores(self) -> bool:
+        """Whether it was fitted on posteriors, and bags are given by those of the same models."""
+        return "score_names_" in vars(self)
+
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        smoothing = SmoothedRatioRows(self._plan())
+        if not self.takes_scores:
+            return smoothing
+        return PooledRows(self.score_names_, self._scored_methods(), smoothing)
+
+    def matching(self) -> AnyMatching:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return MaximiseLikelihood(log_rows=False)
+
+    def inner_estimator(self) -> Any:
+        """Return a pool, whose tags say what X may be."""
+        return PooledClassifier({}, (), ())
+
+    def _plan(self) -> TuningPlan:
+        return TuningPlan(self.tune_for, random_state=self.random_state)
+
+    def _classifier_stage(self) -> PooledStage:
+        check_classifiers(self.classifiers)
+        return self._pooled_stage(None, sparse=False)
+
+    def _pooled_stage(self, kinds: Sequence[Kind] | None, sparse: bool) -> PooledStage:
+        check_choice(self.effort, "effort", EFFORTS)
+        check_limits(self.time_limit, self.size_limit)
+        effort = EFFORTS[self.effort]
+        candidates = portfolio(self.classifiers, kinds, effort, self.random_state, sparse=sparse)
+        # Folds are shuffled in any case: tables are often sorted by class or time.
+        seed = 0 if self.random_state is None else self.random_state
+        return PooledStage(
+            candidates,
+            effort.folds,
+            seed,
+            self._member_methods(),
+            self._plan(),
+            self.time_limit,
+            self.size_limit,
+        )
+
+    def _member_methods(self) -> tuple[MemberMethod, ...]:
+        if isinstance(self.methods, str) and self.methods == "auto":
+            seed = self.random_state
+            named: list[tuple[str, Any]] = [
+                ("KDEy-ML", KDEyML(tune_for=self.tune_for, random_state=seed)),
+                ("EMQ-BCTS", EMQ(calibration="bcts")),
+            ]
+        elif isinstance(self.methods, Iterable) and not isinstance(self.methods, str | Mapping):
+            named = [(type(method).__name__, method) for method in self.methods]
+        else:
+            raise ValueError(
+                f'methods must be "auto" or a list of quantifiers, got {self.methods!r}'
+            )
+        if not named:
+            raise ValueError('methods is empty: name at least one, or use "auto"')
+        return tuple(_member_method(name, method) for name, method in named)
+
+    def _scored_methods(self) -> tuple[MemberMethod, ...]:
+        """Return the methods for given scores, without kernels if there are too few labels."""
+        methods = self._member_methods()
+        plain = tuple(method for method in methods if not method.has_kernel)
+        few = not enough_for_kernels(self.training_, len(self.classes_))
+        return plain if few and plain else methods
+
+    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+        with muted(SeparableWarning):  # a pool without errors is nothing to worry about
+            return super()._fit_rows(training)
+
+    def _record_of_scores(self) -> StackRecord:
+        row_map = self.row_map_
+        assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
+        return row_map.record(self.training_, self._plan(), thread_count(self.n_jobs))
+
+    def _checked_posteriors(self, posteriors: Any) -> Any:
+        if self.takes_scores or isinstance(posteriors, Mapping):
+            return self._score_matrix(posteriors)
+        return super()._checked_posteriors(posteriors)
+
+    def _score_matrix(self, posteriors: Any) -> NDArray[np.floating]:
+        """Return posteriors as one array; those of several models side by side, (m, k n_models)."""
+        if not self.takes_scores:
+            if isinstance(posteriors, Mapping):
+                raise ValueError(
+                    "posteriors by name need a quantifier fitted on them: this one was fitted on "
+                    "instances, and takes the posteriors of its classifier_"
+                )
+            return check_posteriors(posteriors, classes=self.classes_)
+        if not isinstance(posteriors, Mapping):
+            if self.score_names_ != (_SCORES,):
+                raise ValueError(
+                    f"posteriors must map {', '.join(map(repr, self.score_names_))} to arrays, as "
+                    "in fit_posteriors"
+                )
+            return check_posteriors(posteriors, classes=self.classes_)
+        if set(posteriors) != set(self.score_names_):
+            raise ValueError(
+                f"posteriors must have the names {', '.join(map(repr, self.score_names_))}, as in "
+                f"fit_posteriors; got {', '.join(map(repr, posteriors)) or 'none'}"
+            )
+        parts = [
+            check_posteriors(posteriors[name], classes=self.classes_, name=f"posteriors[{name!r}]")
+            for name in self.score_names_
+        ]
+        if len({len(part) for part in parts}) > 1:
+            sizes = {name: len(part) for name, part in zip(self.score_names_, parts, strict=True)}
+            raise ValueError(
+                f"posteriors must have one row per instance in each array, got {sizes}"
+            )
+        return np.concatenate(parts, axis=1)
+
+    def _estimates_from(
+        self,
+        posteriors: NDArray[np.floating],
+        bags: Bags,
+        options: IntervalOptions,
+        clusters: ArrayLike | None,
+    ) -> Estimates:
+        estimates = super()._estimates_from(posteriors, bags, options, clusters)
+        if not self.takes_scores or len(self.score_names_) == 1:
+            return estimates
+        # The decisions of several models are those of their pool.
+        row_map = self.row_map_
+        assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
+        pooled = row_map.posteriors(posteriors, thread_count(self.n_jobs))
+        return replace(estimates, decisions=Decisions(pooled, bags))
+
+    def summary(self) -> str:
+        """Return a sentence or two about the pool and its error on held-out bags."""
+        check_is_fitted(self, "classes_")
+        return summarise_pool(self.stack_, self._smoothing())
+
+    def explain(self) -> str:
+        """Return in words what the pool consists of, how good it is, and what was left out."""
+        check_is_fitted(self, "classes_")
+        return explain_pool(self.stack_, self._smoothing(), len(self.classes_))
+
+    def _smoothing(self) -> Tuning:
+        assert isinstance(self.tuning_, Tuning), "the smoothing of the pool is always chosen"
+        return self.tuning_
+
+
+def _read_table(X: Any) -> tuple[Any, TableSchema | None]:
+    """Return the features of a data frame and its schema; other instances unchanged.
+
+    A frame whose columns are numbered instead of named is a matrix.
+    """
+    if is_matrix(X) or not hasattr(X, "columns"):
+        return X, None
+    names = getattr(X, "column_names", X.columns)  # of Arrow and of the others
+    if not any(isinstance(name, str) for name in names):
+        return np.asarray(X), None
+    step = TableFeatures().fit(X)
+    return step.transform(X), step.schema_
+
+
+def _member_method(name: str, method: Any) -> MemberMethod:
+    stages = method.stages() if isinstance(method, BaseQuantifier) else None
+    likelihood = None if stages is None else stages.matching.likelihood
+    if stages is None or likelihood is None:
+        raise ValueError(
+            f"methods: {method!r} does not maximise a mixture likelihood; use KDEyML, EMQ or DIR"
+        )
+    return MemberMethod(name, stages.rows, likelihood.log_rows, stages.rows.uses_kernels)
+
+
+def _score_names(posteriors: Scores) -> tuple[str, ...]:
+    if not isinstance(posteriors, Mapping):
+        return (_SCORES,)
+    if not posteriors:
+        raise ValueError("posteriors is empty: it must map names to arrays")
+    return tuple(str(name) for name in posteriors)

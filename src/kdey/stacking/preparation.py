@@ -1,0 +1,150 @@
+"""Preparation of columns for a classifier: a plain pipeline of scikit-learn.
+
+What a classifier needs depends on the kinds of the columns and on the classifier. Trees take
+numbers as they are, missing ones included, and histogram boosting takes categories too; a linear
+model needs imputed and scaled numbers and one column per category; naive Bayes needs numbers that
+are not negative. Texts become TF-IDF weights of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from sklearn.utils import get_tags
+
+#: Kind of a column: numbers; categories as codes, missing as NaN; texts. Dates and scores are
+#: numbers to a classifier.
+Kind: TypeAlias = Literal["number", "category", "text", "date", "score"]
+#: Largest number of columns that one column of categories becomes; rarer ones share the last.
+_MOST_CATEGORIES = 100
+#: Histogram boosting has 255 bins for the values of a category.
+_MOST_CODES = 250
+#: Largest number of words and pairs of words of a column of texts; trees need dense columns.
+_MOST_WORDS, _MOST_WORDS_OF_TREES = 50_000, 1_000
+
+
+def prepare(classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: bool = False) -> Any:
+    """Return a pipeline that prepares columns of the given kinds for a classifier.
+
+    Parameters
+    ----------
+    classifier : unfitted classifier
+    kinds : sequence of {"number", "category", "text", "date", "score"} or None
+        Kind of each column of X, in order; categories are codes. None means that all columns are
+        numbers.
+    sparse : bool
+        Whether X is a sparse matrix of numbers.
+
+    Returns
+    -------
+    pipeline : sklearn.pipeline.Pipeline
+        Or the classifier itself, if it needs no preparation.
+    """
+    from sklearn.compose import ColumnTransformer  # slow to import
+    from sklearn.pipeline import make_pipeline
+
+    needs = _Needs.of(classifier)
+    if sparse:
+        return make_pipeline(_sparse_scaler(), classifier)
+    if kinds is None or set(kinds) <= {"number", "date", "score"}:
+        steps = needs.number_steps()
+        return make_pipeline(*steps, classifier) if steps else classifier
+    columns = {
+        kind: [i for i, own in enumerate(kinds) if (own if own in _OTHERS else "number") == kind]
+        for kind in ("number", *_OTHERS)
+    }
+    parts: list[tuple[str, Any, Any]] = []
+    # Categories come first, so that histogram boosting finds them by their positions.
+    if columns["category"]:
+        parts.append(("categories", needs.category_step(), columns["category"]))
+    if columns["number"]:
+        steps = needs.number_steps(from_objects=bool(columns["text"]))
+        parts.append(
+            ("numbers", make_pipeline(*steps) if steps else "passthrough", columns["number"])
+        )
+    parts += [(f"text {column}", needs.text_step(), column) for column in columns["text"]]
+    if needs.takes_categories and columns["category"]:
+        classifier = _with_categories(classifier, len(columns["category"]))
+    dense = 0.0 if needs.is_tree else 0.3  # share of non-zeros below which the result is sparse
+    return make_pipeline(ColumnTransformer(parts, sparse_threshold=dense), classifier)
+
+
+_OTHERS = ("category", "text")
+
+
+class _Needs:
+    """What a classifier needs of its columns."""
+
+    def __init__(
+        self, *, takes_missing: bool, takes_categories: bool, is_tree: bool, is_positive: bool
+    ) -> None:
+        self.takes_missing = takes_missing
+        self.takes_categories = takes_categories
+        self.is_tree = is_tree
+        self.is_positive = is_positive
+
+    @classmethod
+    def of(cls, classifier: Any) -> _Needs:
+        """Return the needs of a classifier, by its tags and its parameters."""
+        tags = get_tags(classifier).input_tags
+        params = classifier.get_params(deep=False)
+        return cls(
+            takes_missing=bool(tags.allow_nan),
+            takes_categories="categorical_features" in params,
+            # Trees split on ranks, so the scale of a number does not matter to them.
+            is_tree="max_leaf_nodes" in params,
+            is_positive=bool(tags.positive_only),
+        )
+
+    def number_steps(self, from_objects: bool = False) -> list[Any]:
+        """Return the steps for columns of numbers; ``from_objects`` if X is not a float array."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+        steps: list[Any] = []
+        if not self.takes_missing:
+            steps.append(
+                SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+            )
+        if self.is_positive:
+            steps.append(MinMaxScaler(clip=True))
+        elif not self.is_tree or (from_objects and not steps):
+            # Scaling changes nothing for trees, but turns objects into numbers.
+            steps.append(StandardScaler())
+        return steps
+
+    def category_step(self) -> Any:
+        """Return the transformer of columns of categories, which are codes with NaN as missing."""
+        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+        if self.takes_categories:
+            return OrdinalEncoder(
+                max_categories=_MOST_CODES,
+                handle_unknown="use_encoded_value",
+                unknown_value=float("nan"),
+                encoded_missing_value=float("nan"),
+            )
+        return OneHotEncoder(
+            max_categories=_MOST_CATEGORIES, handle_unknown="ignore", sparse_output=not self.is_tree
+        )
+
+    def text_step(self) -> Any:
+        """Return the transformer of one column of texts."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        most = _MOST_WORDS_OF_TREES if self.is_tree else _MOST_WORDS
+        return TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), max_features=most)
+
+
+def _sparse_scaler() -> Any:
+    from sklearn.preprocessing import MaxAbsScaler
+
+    return MaxAbsScaler()
+
+
+def _with_categories(classifier: Any, n_categories: int) -> Any:
+    """Return a histogram booster that is told which columns are categories: the first ones."""
+    from sklearn.base import clone
+
+    return clone(classifier).set_params(categorical_features=list(range(n_categories)))

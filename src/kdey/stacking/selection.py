@@ -1,0 +1,127 @@
+"""Which members a pool keeps: those whose weight buys something.
+
+A member with hardly any weight costs time and space at every prediction. Such members are dropped
+one after the other, the lightest first, and the others get new weights. A stricter rule, by the
+likelihood that a member is worth, had larger errors: members that are worth little each are worth
+something together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.interface import Array, Indices
+from kdey.stacking.members import FittedMember
+from kdey.stacking.pool import pool_weights
+
+#: Smallest weight of a member.
+LEAST_WEIGHT = 0.01
+#: Kernel members are left out below these numbers of labels in the smallest class and in all.
+KERNEL_CLASS_LABELS, KERNEL_LABELS = 20, 400
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Members with their predictive distributions of the training instances as if these were new.
+
+    Attributes
+    ----------
+    members : tuple of FittedMember
+    distributions : array of shape (n_members, n, k)
+    labels : int64 array of shape (n,)
+    sample_weight : array of shape (n,) or None
+    weights : array of shape (n_members,)
+        Weights of the pool.
+    """
+
+    members: tuple[FittedMember, ...]
+    distributions: Array
+    labels: Indices
+    sample_weight: Array | None
+    weights: Array
+
+    @property
+    def likelihoods(self) -> Array:
+        """Probability that each member gives to the true classes, shape (n, n_members)."""
+        return self.distributions[:, np.arange(len(self.labels)), self.labels].T
+
+    @property
+    def posteriors(self) -> Array:
+        """The pooled distributions, shape (n, k)."""
+        return np.asarray(np.tensordot(self.weights, self.distributions, axes=1))
+
+    def log_losses(self) -> Array:
+        """Return the mean log-loss of each member, shape (n_members,)."""
+        return -np.asarray(np.average(np.log(self.likelihoods), axis=0, weights=self.sample_weight))
+
+    def log_loss(self) -> float:
+        """Return the mean log-loss of the pool."""
+        logs = np.log(self.likelihoods @ self.weights)
+        return -float(np.average(logs, weights=self.sample_weight))
+
+    def keep(self, positions: Sequence[int]) -> HeldOut:
+        """Return the pool of the members at these positions."""
+        likelihoods = self.likelihoods[:, list(positions)]
+        return HeldOut(
+            tuple(self.members[i] for i in positions),
+            self.distributions[list(positions)],
+            self.labels,
+            self.sample_weight,
+            pool_weights(likelihoods, self.sample_weight),
+        )
+
+    def without_classifier(self, name: str) -> HeldOut:
+        """Return the pool of the members on other classifiers."""
+        return self.keep([i for i, m in enumerate(self.members) if m.classifier != name])
+
+
+def held_out(
+    members: Sequence[FittedMember],
+    trainings: Mapping[str, TrainingPosteriors],
+    n_threads: int = 1,
+) -> HeldOut:
+    """Return the pool of all members, with weights by the likelihood of the training labels.
+
+    Parameters
+    ----------
+    members : sequence of FittedMember
+    trainings : mapping from the names of classifiers to their training posteriors
+        All of the same instances.
+    n_threads : int
+    """
+    distributions = np.array(
+        [member.training_posteriors(trainings[member.classifier], n_threads) for member in members]
+    )
+    training = next(iter(trainings.values()))
+    n = len(training.labels)
+    likelihoods = distributions[:, np.arange(n), training.labels].T
+    weights = pool_weights(likelihoods, training.weights)
+    return HeldOut(tuple(members), distributions, training.labels, training.weights, weights)
+
+
+def select_members(pool: HeldOut) -> HeldOut:
+    """Return the pool without the members whose weight buys nothing.
+
+    Parameters
+    ----------
+    pool : HeldOut
+    """
+    while len(pool.members) > 1 and pool.weights.min() < LEAST_WEIGHT:
+        lightest = int(np.argmin(pool.weights))
+        pool = pool.keep([i for i in range(len(pool.members)) if i != lightest])
+    return pool
+
+
+def enough_for_kernels(training: TrainingPosteriors, n_classes: int) -> bool:
+    """Return whether there are enough labels for kernel members.
+
+    With few labels kernels send the unusual instances of a small class to the others, and pools
+    without kernel members have the smaller error.
+    """
+    labels = training.labels if training.weights is None else training.labels[training.weights > 0]
+    counts = np.bincount(labels, minlength=n_classes)
+    return bool(counts.min() >= KERNEL_CLASS_LABELS and len(labels) >= KERNEL_LABELS)

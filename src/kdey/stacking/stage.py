@@ -1,0 +1,368 @@
+"""The classifier stage of a pool: candidates are cross-fitted, and the useful members are pooled.
+
+The stage returns what the stage of a single classifier returns, a classifier and training
+posteriors (:class:`kdey.posteriors.FittedStage`), so that everything behind it works as for one
+classifier.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey._support.files import write_whole
+from kdey._support.fingerprint import fingerprint
+from kdey._support.threads import thread_count
+from kdey.posteriors import (
+    ClassifierStage,
+    CrossFit,
+    FittedStage,
+    TrainingPosteriors,
+    cross_fit,
+    warn_about_rare_classes,
+)
+from kdey.rows.interface import Indices
+from kdey.splits import Split, make_splits
+from kdey.stacking.members import FittedMember, MemberMethod, fit_member
+from kdey.stacking.pool import PooledClassifier
+from kdey.stacking.portfolio import Candidate
+from kdey.stacking.record import LeftOut, record_pool
+from kdey.stacking.selection import (
+    KERNEL_CLASS_LABELS,
+    KERNEL_LABELS,
+    HeldOut,
+    enough_for_kernels,
+    held_out,
+    select_members,
+)
+from kdey.tuning.search import TuningPlan
+
+#: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
+_COSTS = {"logistic regression": 1.0, "extra trees": 3.0, "gradient boosting": 10.0}
+_OTHER_COST = 3.0
+
+
+class MemberWarning(UserWarning):
+    """A classifier or a method could not take part in the pool."""
+
+
+@dataclass(frozen=True)
+class FitProgress:
+    """How far a fit is.
+
+    Attributes
+    ----------
+    step : str
+        What was just finished, in words.
+    done, total : int
+        Finished classifiers, and all of them.
+    seconds : float
+        Time since the start.
+    seconds_left : float
+        A guess.
+    """
+
+    step: str
+    done: int
+    total: int
+    seconds: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class MemberCache:
+    """A folder that keeps the fits of classifiers, so that a fit that was stopped can go on.
+
+    The files are pickles: use a folder that nobody else can write to.
+
+    Attributes
+    ----------
+    folder : path-like
+    """
+
+    folder: str | PathLike[str]
+
+    def load(self, key: str) -> CrossFit | None:
+        """Return the fits stored under ``key``; None if there are none, or they are damaged."""
+        try:
+            fits = pickle.loads(self._path(key).read_bytes())
+        except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError):
+            return None
+        return fits if isinstance(fits, CrossFit) else None
+
+    def store(self, key: str, fits: CrossFit) -> None:
+        """Keep fits under ``key``."""
+        Path(self.folder).mkdir(parents=True, exist_ok=True)
+        write_whole(self._path(key), pickle.dumps(fits))
+
+    def _path(self, key: str) -> Path:
+        return Path(self.folder) / f"{key}.fits"
+
+
+@dataclass(frozen=True, eq=False)
+class PooledStage(ClassifierStage):
+    """Everything that the pool of a quantifier depends on.
+
+    Attributes
+    ----------
+    classifier : tuple of Candidate
+        A limit on time drops them from the last to the first.
+    cv : int
+    random_state : int, RandomState or None
+    methods : tuple of MemberMethod
+    plan : TuningPlan
+        How the errors of members on held-out bags are measured.
+    time_limit : float or None
+        Seconds; the first classifier is fitted in any case.
+    size_limit : float or None
+        Bytes of the models in a file.
+    """
+
+    methods: tuple[MemberMethod, ...] = ()
+    plan: TuningPlan = field(default_factory=TuningPlan)
+    time_limit: float | None = None
+    size_limit: float | None = None
+
+    def fit(
+        self,
+        X: Any,
+        codes: Indices,
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        keep_bytes: float = 0,
+        *,
+        progress: Callable[[FitProgress], None] | None = None,
+        cache: MemberCache | None = None,
+    ) -> FittedStage:
+        """Return the pool fitted on instances ``X`` with labels ``classes[codes]``.
+
+        Parameters
+        ----------
+        X, codes, classes, sample_weight, n_jobs
+            See :class:`kdey.posteriors.ClassifierStage`.
+        keep_bytes : float
+            Not used: the models of the folds score new instances, and are kept in any case.
+        progress : callable, optional
+            Called after each classifier.
+        cache : MemberCache, optional
+            Keeps the fits of each classifier, and takes up those that it has.
+        """
+        splits = make_splits(self.cv, X, codes, classes, random_state=self.random_state)
+        run = _Run(self, X, codes, classes, splits, sample_weight, n_jobs, progress, cache)
+        fits = run.cross_fits()
+        pool = run.pool(fits)
+        warn_about_rare_classes(self.cv, codes, len(classes), splits)
+        return run.finished(fits, pool)
+
+
+@dataclass(eq=False)
+class _Run:
+    """One fit of a pool, and what was left out on the way."""
+
+    stage: PooledStage
+    X: Any
+    codes: Indices
+    classes: NDArray[Any]
+    splits: list[Split]
+    sample_weight: ArrayLike | None
+    n_jobs: int | None
+    progress: Callable[[FitProgress], None] | None
+    cache: MemberCache | None
+    start: float = field(default_factory=time.monotonic)
+    left_out: list[LeftOut] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def candidates(self) -> Sequence[Candidate]:
+        return self.stage.classifier  # type: ignore[no-any-return]
+
+    @property
+    def deadline(self) -> float | None:
+        limit = self.stage.time_limit
+        return None if limit is None else self.start + limit
+
+    def leave_out(self, name: str, reason: str) -> None:
+        self.left_out.append(LeftOut(name, reason))
+        warnings.warn(f"{name} is left out of the pool: {reason}", MemberWarning, stacklevel=6)
+
+    def cross_fits(self) -> dict[str, CrossFit]:
+        """Return the fits of all candidates that could be fitted, by name."""
+        fits: dict[str, CrossFit] = {}
+        error: Exception | None = None
+        for number, candidate in enumerate(self.candidates):
+            started = time.monotonic()
+            try:
+                fits[candidate.name] = self._cross_fit(
+                    candidate, None if not fits else self.deadline
+                )
+            except TimeoutError as late:
+                self.leave_out(
+                    candidate.name, f"time_limit={self.stage.time_limit:g} s, and {late}"
+                )
+            except Exception as failure:  # classifiers of users may raise anything
+                error = failure
+                self.leave_out(candidate.name, f"its fit failed ({_first_line(failure)})")
+            self.seconds[candidate.name] = time.monotonic() - started
+            self._report(candidate.name, number + 1)
+        if not fits:
+            assert error is not None, "the first classifier has no deadline"
+            raise error
+        return fits
+
+    def _cross_fit(self, candidate: Candidate, deadline: float | None) -> CrossFit:
+        key = ""
+        if self.cache is not None:
+            key = fingerprint(
+                *(candidate.classifier, candidate.refit, self.X, self.codes, self.classes),
+                *(self.splits, self.sample_weight),
+            )
+            kept = self.cache.load(key)
+            if kept is not None:
+                return kept
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeoutError("the others have used it up")
+        fits = cross_fit(
+            candidate.classifier,
+            self.X,
+            self.codes,
+            self.classes,
+            self.splits,
+            sample_weight=self.sample_weight,
+            n_jobs=self.n_jobs,
+            refit=candidate.refit,
+            deadline=deadline,
+        )
+        if self.cache is not None:
+            self.cache.store(key, fits)
+        return fits
+
+    def _report(self, name: str, done: int) -> None:
+        if self.progress is None:
+            return
+        costs = [_COSTS.get(candidate.name, _OTHER_COST) for candidate in self.candidates]
+        seconds = time.monotonic() - self.start
+        left = seconds * sum(costs[done:]) / sum(costs[:done])
+        self.progress(FitProgress(name, done, len(costs), seconds, left))
+
+    def pool(self, fits: dict[str, CrossFit]) -> HeldOut:
+        """Return the pool of the members that are worth their weight."""
+        n_threads = thread_count(self.n_jobs)
+        trainings = {name: self._training(fit, fits) for name, fit in fits.items()}
+        methods = self._methods(next(iter(trainings.values())))
+        members: list[FittedMember] = []
+        for name, training in trainings.items():
+            for method in methods:
+                try:
+                    members.append(fit_member(name, method, training, len(self.classes), n_threads))
+                except ValueError as failure:
+                    self.leave_out(f"{method.name} on {name}", _first_line(failure))
+        if not members:
+            raise ValueError("no method could be fitted to the posteriors of any classifier")
+        pool = select_members(held_out(members, trainings, n_threads))
+        return self._within_size(pool, fits)
+
+    def _training(self, fit: CrossFit, fits: dict[str, CrossFit]) -> TrainingPosteriors:
+        """Return training posteriors whose rows are those of all other classifiers.
+
+        A frozen classifier scores all instances once; splits may leave out or repeat some.
+        """
+        if fit.fold_models:
+            return fit.training
+        other = next((f.training for f in fits.values() if f.fold_models), None)
+        if other is None or other.instances is None:
+            return fit.training
+        return replace(other, posteriors=fit.training.required()[other.instances])
+
+    def _methods(self, training: TrainingPosteriors) -> tuple[MemberMethod, ...]:
+        methods = self.stage.methods
+        if enough_for_kernels(training, len(self.classes)):
+            return methods
+        plain = tuple(method for method in methods if not method.has_kernel)
+        if not plain:
+            return methods
+        for method in methods:
+            if method.has_kernel:
+                reason = (
+                    f"kernels need {KERNEL_LABELS} labels, and {KERNEL_CLASS_LABELS} in each class"
+                )
+                self.left_out.append(LeftOut(method.name, reason))
+        return plain
+
+    def _within_size(self, pool: HeldOut, fits: dict[str, CrossFit]) -> HeldOut:
+        """Return the pool without the largest classifiers, until it is as small as asked for."""
+        limit = self.stage.size_limit
+        while limit is not None:
+            sizes = {m.classifier: 0 for m in pool.members}
+            sizes = {name: model_bytes(self._models(name, fits)) for name in sizes}
+            total = sum(sizes.values()) + model_bytes(pool.members)
+            if total <= limit or len(sizes) == 1:
+                if total > limit:
+                    warnings.warn(
+                        f"the model takes about {total / 1e6:.0f} MB, more than the size_limit of "
+                        f"{limit / 1e6:.0f} MB",
+                        MemberWarning,
+                        stacklevel=5,
+                    )
+                return pool
+            largest = max(sizes, key=lambda name: sizes[name])
+            self.leave_out(
+                largest,
+                f"it takes {sizes[largest] / 1e6:.0f} MB, and size_limit={limit / 1e6:.0f} MB",
+            )
+            pool = pool.without_classifier(largest)
+        return pool
+
+    def _candidate(self, name: str) -> Candidate:
+        return next(candidate for candidate in self.candidates if candidate.name == name)
+
+    def _models(self, name: str, fits: dict[str, CrossFit]) -> list[Any]:
+        """Return the models that score new instances."""
+        fit = fits[name]
+        return list(fit.fold_models) if fit.refit is None else [fit.refit]
+
+    def finished(self, fits: dict[str, CrossFit], pool: HeldOut) -> FittedStage:
+        """Return the pool as a classifier, and its training posteriors."""
+        names = list(dict.fromkeys(member.classifier for member in pool.members))
+        classifier = PooledClassifier(
+            {name: self._candidate(name).classifier for name in names},
+            pool.members,
+            pool.weights,
+            thread_count(self.n_jobs),
+        )
+        models = {name: self._models(name, fits) for name in names}
+        classifier.set_models(models, self.classes, self.X)
+        training = self._training(fits[names[0]], fits)
+        record = record_pool(pool, training, self.stage.plan, thread_count(self.n_jobs))
+        classifier.record_ = replace(
+            record, left_out=tuple(self.left_out), seconds=dict(self.seconds)
+        )
+        return FittedStage(classifier, replace(training, posteriors=pool.posteriors))
+
+
+def model_bytes(models: Any) -> int:
+    """Return about how many bytes models take in a file, which is compressed."""
+    return len(zlib.compress(pickle.dumps(models), 1))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def check_limits(time_limit: Any, size_limit: Any) -> None:
+    """Raise ValueError unless limits are None or positive numbers."""
+    for name, value in (("time_limit", time_limit), ("size_limit", size_limit)):
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if value is not None and not (is_number and value > 0):
+            raise ValueError(f"{name} must be None or a positive number, got {value!r}")

@@ -1,0 +1,118 @@
+"""Preparation of columns for classifiers, and the portfolio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import ComplementNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, TEXT_CLASSIFIERS, portfolio
+from kdey.stacking.preparation import Kind, prepare
+
+LOW = EFFORTS["low"]
+ALL = [
+    LogisticRegression(),
+    ExtraTreesClassifier(5, random_state=0),
+    HistGradientBoostingClassifier(max_iter=5),
+    ComplementNB(),
+]
+
+
+def mixed(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers with gaps, codes of categories and texts, and labels that all of them tell."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0] = np.where(rng.random(n) < 0.2, np.nan, y + rng.normal(scale=0.5, size=n))
+    X[:, 1] = np.where(rng.random(n) < 0.1, np.nan, 3.0 * y + rng.integers(3, size=n))
+    words = np.array([["rain cloud storm", "sun beach warm"], ["grey wet wind", "light blue sky"]])
+    X[:, 2] = words[rng.integers(2, size=n), y]
+    return X, y
+
+
+@pytest.mark.parametrize("classifier", ALL, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("kinds", [("number", "category"), ("number", "category", "text")])
+def test_every_classifier_takes_every_kind(classifier: Any, kinds: tuple[Kind, ...]) -> None:
+    X, y = mixed()
+    X = X[:, : len(kinds)]
+    if "text" not in kinds:
+        X = X.astype(float)
+    model = clone(prepare(classifier, kinds)).fit(X[:80], y[:80])
+    assert (model.predict(X[80:]) == y[80:]).mean() > 0.75
+
+
+@pytest.mark.parametrize("classifier", ALL, ids=lambda c: type(c).__name__)
+def test_new_gaps_and_new_categories_are_taken(classifier: Any) -> None:
+    X, y = mixed()
+    X = X[:, :2].astype(float)
+    complete = ~np.isnan(X).any(axis=1)
+    model = prepare(classifier, ("number", "category")).fit(X[complete], y[complete])
+    new = np.array([[np.nan, 1.0], [0.2, 17.0], [np.nan, np.nan]])
+    posteriors = model.predict_proba(new)
+    assert np.isfinite(posteriors).all()
+
+
+def test_kinds_of_numbers_need_no_transformer_of_columns() -> None:
+    assert prepare(ALL[2]) is ALL[2]
+    steps = prepare(LogisticRegression(), ("number", "date", "score")).named_steps
+    assert list(steps) == ["simpleimputer", "standardscaler", "logisticregression"]
+
+
+def test_boosting_is_told_which_columns_are_categories() -> None:
+    pipeline = prepare(HistGradientBoostingClassifier(), ("number", "category", "category"))
+    assert pipeline[-1].categorical_features == [0, 1]
+
+
+def test_many_categories_are_bounded() -> None:
+    X = np.column_stack([np.arange(600) % 400, np.arange(600) % 3]).astype(float)
+    y = np.arange(600) % 2
+    boosted = prepare(HistGradientBoostingClassifier(max_iter=2), ("category", "number")).fit(X, y)
+    linear = prepare(LogisticRegression(), ("category", "number")).fit(X, y)
+    assert boosted[0].transform(X)[:, 0].max() < 255
+    assert linear[0].transform(X).shape[1] <= 101
+
+
+def test_auto_is_the_portfolio_for_the_kinds() -> None:
+    names = [candidate.name for candidate in portfolio("auto", None, LOW)]
+    assert names == list(CLASSIFIERS)
+    for options in ({"kinds": ("text",)}, {"kinds": None, "sparse": True}):
+        kinds, sparse = options["kinds"], bool(options.get("sparse"))
+        found = portfolio("auto", kinds, LOW, sparse=sparse)
+        assert [candidate.name for candidate in found] == list(TEXT_CLASSIFIERS)
+
+
+def test_sparse_matrices_are_taken() -> None:
+    y = np.arange(90) % 3
+    X = sp.csr_matrix(np.eye(3)[y] + 0.01)
+    for candidate in portfolio("auto", None, LOW, sparse=True):
+        assert (candidate.classifier.fit(X, y).predict(X) == y).all()
+
+
+def test_names_of_classifiers() -> None:
+    linear = make_pipeline(StandardScaler(), LogisticRegression())
+    found = portfolio([linear, LogisticRegression(C=2), "extra trees"], None, LOW)
+    names = [candidate.name for candidate in found]
+    assert names == ["LogisticRegression 1", "LogisticRegression 2", "extra trees"]
+    assert found[0].classifier is linear
+    by_name = portfolio({"mine": linear}, None, LOW)
+    assert [candidate.name for candidate in by_name] == ["mine"]
+    assert portfolio(linear, None, LOW)[0].name == "LogisticRegression"
+
+
+@pytest.mark.parametrize("classifiers", ["boosting", [], {}, ["extra trees", "no such"]])
+def test_unknown_names_and_nothing_are_refused(classifiers: Any) -> None:
+    with pytest.raises(ValueError, match="classifiers"):
+        portfolio(classifiers, None, LOW)
+
+
+def test_a_class_is_refused() -> None:
+    with pytest.raises(TypeError, match="instances"):
+        portfolio(LogisticRegression, None, LOW)

@@ -1,0 +1,192 @@
+"""The classifier stage of a pool: failures, limits, caches, frozen classifiers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from kdey import Quantifier
+from kdey.stacking import FitProgress, MemberWarning
+
+
+def data(n: int = 240, k: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n)
+    return rng.normal(size=(n, k)) + 2.0 * np.eye(k)[y], y
+
+
+class Failing(ClassifierMixin, BaseEstimator):
+    """A classifier whose fit raises."""
+
+    def fit(self, X: Any, y: Any) -> Failing:
+        raise RuntimeError("no licence\nsecond line")
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        raise NotImplementedError
+
+
+class Slow(GaussianNB):
+    """A classifier that takes its time."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Slow:
+        time.sleep(0.3)
+        super().fit(X, y, sample_weight)
+        return self
+
+
+class Counted(GaussianNB):
+    """A classifier that counts its fits in a file."""
+
+    def __init__(self, path: str = "") -> None:
+        super().__init__()
+        self.path = path
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Counted:
+        with Path(self.path).open("a") as file:
+            file.write("fit\n")
+        super().fit(X, y, sample_weight)
+        return self
+
+
+def test_a_member_that_fails_is_left_out_and_named() -> None:
+    X, y = data()
+    with pytest.warns(MemberWarning, match=r"broken.*RuntimeError: no licence"):
+        q = Quantifier({"broken": Failing(), "bayes": GaussianNB()}, effort="low").fit(X, y)
+    assert {member.classifier for member in q.stack_.members} == {"bayes"}
+    assert [item.name for item in q.stack_.left_out if item.name == "broken"] == ["broken"]
+    assert "Left out: broken" in q.explain()
+    alone = Quantifier(GaussianNB(), effort="low").fit(X, y)
+    assert q.predict(X) == pytest.approx(alone.predict(X))
+
+
+def test_if_all_fail_the_error_is_raised() -> None:
+    X, y = data()
+    q = Quantifier(Failing(), effort="low")
+    with pytest.warns(MemberWarning), pytest.raises(RuntimeError, match="no licence"):
+        q.fit(X, y)
+    assert not hasattr(q, "classes_")
+
+
+def test_a_limit_on_time_drops_the_last_classifiers() -> None:
+    X, y = data()
+    classifiers = {"bayes": GaussianNB(), "slow": Slow()}
+    with pytest.warns(MemberWarning, match=r"slow is left out.*time_limit"):
+        q = Quantifier(classifiers, effort="low", time_limit=0.5).fit(X, y)
+    assert {member.classifier for member in q.stack_.members} == {"bayes"}
+    generous = Quantifier(classifiers, effort="low", time_limit=600).fit(X, y)
+    assert not [item for item in generous.stack_.left_out if item.name == "slow"]
+
+
+def test_the_first_classifier_is_fitted_whatever_the_limit() -> None:
+    X, y = data()
+    q = Quantifier({"slow": Slow()}, effort="low", time_limit=1e-6).fit(X, y)
+    assert q.stack_.members[0].classifier == "slow"
+
+
+def test_a_limit_on_size_drops_the_largest_classifier() -> None:
+    X, y = data()
+    classifiers = {"bayes": GaussianNB(), "trees": ExtraTreesClassifier(300, random_state=0)}
+    with pytest.warns(MemberWarning, match=r"trees is left out.*size_limit"):
+        q = Quantifier(classifiers, effort="low", size_limit=300_000).fit(X, y)
+    assert set(q.classifier_.models_) == {"bayes"}
+    with pytest.warns(MemberWarning, match="more than the size_limit"):
+        Quantifier(GaussianNB(), effort="low", size_limit=10).fit(X, y)
+
+
+def test_a_fit_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    X, y = data()
+    fits = tmp_path / "fits"
+    classifiers = {"counted": Counted(str(fits)), "bayes": GaussianNB()}
+
+    def stop(step: FitProgress) -> None:
+        raise KeyboardInterrupt
+
+    q = Quantifier(classifiers, effort="low")
+    with pytest.raises(KeyboardInterrupt):
+        q.fit(X, y, progress=stop, cache=tmp_path / "cache")
+    assert not hasattr(q, "classes_")
+    n_fits = len(fits.read_text().splitlines())
+    again = Quantifier(classifiers, effort="low").fit(X, y, cache=tmp_path / "cache")
+    assert len(fits.read_text().splitlines()) == n_fits
+    plain = Quantifier(classifiers, effort="low").fit(X, y)
+    assert again.predict(X) == pytest.approx(plain.predict(X))
+
+
+def test_other_data_are_not_taken_from_the_cache(tmp_path: Path) -> None:
+    X, y = data()
+    q = Quantifier(GaussianNB(), effort="low").fit(X, y, cache=tmp_path)
+    other = Quantifier(GaussianNB(), effort="low").fit(X + 1.0, y, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert other.predict(X + 1.0) == pytest.approx(q.predict(X), abs=1e-6)
+
+
+def test_damaged_files_of_the_cache_are_fitted_again(tmp_path: Path) -> None:
+    X, y = data()
+    q = Quantifier(GaussianNB(), effort="low").fit(X, y, cache=tmp_path)
+    for file in tmp_path.iterdir():
+        file.write_bytes(b"damaged")
+    again = Quantifier(GaussianNB(), effort="low").fit(X, y, cache=tmp_path)
+    assert again.predict(X) == pytest.approx(q.predict(X))
+
+
+def test_progress_names_each_classifier() -> None:
+    X, y = data()
+    steps: list[FitProgress] = []
+    classifiers = {"linear": LogisticRegression(), "bayes": GaussianNB()}
+    Quantifier(classifiers, effort="low").fit(X, y, progress=steps.append)
+    assert [(step.step, step.done, step.total) for step in steps] == [
+        ("linear", 1, 2),
+        ("bayes", 2, 2),
+    ]
+    assert steps[0].seconds_left > 0
+    assert steps[1].seconds_left == 0
+
+
+def test_frozen_classifiers_are_used_as_they_are() -> None:
+    X, y = data(600)
+    frozen = FrozenEstimator(GaussianNB().fit(X[:200], y[:200]))
+    q = Quantifier({"frozen": frozen, "linear": LogisticRegression()}, effort="low")
+    q.fit(X[200:], y[200:])
+    assert q.classifier_.models_["frozen"] == [frozen]
+    assert {member.classifier for member in q.stack_.members} == {"frozen", "linear"}
+    alone = Quantifier(frozen, effort="low").fit(X[200:], y[200:])
+    assert alone.training_.folds is None
+    assert alone.predict(X[:200]).sum() == pytest.approx(1.0)
+
+
+def test_kernel_members_need_labels() -> None:
+    X, y = data(300)
+    few = Quantifier(GaussianNB(), effort="low").fit(X, y)
+    assert {member.method for member in few.stack_.members} == {"EMQ-BCTS"}
+    assert "kernels need 400 labels" in few.explain()
+    X, y = data(600)
+    many = Quantifier({"a": GaussianNB(), "b": LogisticRegression()}, effort="low").fit(X, y)
+    assert not [item for item in many.stack_.left_out if item.name == "KDEy-ML"]
+    rare = np.where((y == 2) & (np.cumsum(y == 2) > 10), 0, y)
+    small_class = Quantifier(GaussianNB(), effort="low").fit(X, rare)
+    assert {member.method for member in small_class.stack_.members} == {"EMQ-BCTS"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("effort", "much"),
+        ("time_limit", 0),
+        ("size_limit", -1.0),
+        ("methods", "EMQ"),
+        ("methods", []),
+    ],
+)
+def test_bad_parameters_are_refused_before_any_work(name: str, value: Any) -> None:
+    X, y = data()
+    with pytest.raises(ValueError, match=name):
+        Quantifier(Failing(), **{name: value}).fit(X, y)
