@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ class Densities:
     rows: Array
     scales: Array
 
+    @cached_property
+    def _unscaled(self) -> Array:
+        """The densities themselves, shape (m, k)."""
+        return self.rows * np.exp(self.scales)[:, None]
+
     @classmethod
     def from_logs(cls, logs: Array) -> Densities:
         """Return densities from their logarithms (m, k), in which -inf stands for zero."""
@@ -65,7 +71,7 @@ class Densities:
         -------
         array of shape (m, n_prevalences)
         """
-        mixed = (self.rows @ prevalences.T) * np.exp(self.scales)[:, None]
+        mixed = self._unscaled @ prevalences.T
         return np.asarray(np.log(np.add(mixed, FLOOR, out=mixed), out=mixed))
 
     def mean_floored_log(self, prevalences: Array, bags: Bags) -> Array:
@@ -81,14 +87,15 @@ class Densities:
         -------
         array of shape (n_bags,)
         """
-        scales = np.exp(self.scales)
         out = np.empty(len(bags))
         for part in bags.runs(_CHUNK // self.rows.shape[1]):
             sub = bags[part]
             mixed = np.einsum(
-                "sk,sk->s", self.rows[sub.indices], np.repeat(prevalences[part], sub.sizes, axis=0)
+                "sk,sk->s",
+                self._unscaled[sub.indices],
+                np.repeat(prevalences[part], sub.sizes, axis=0),
             )
-            logs = np.log(mixed * scales[sub.indices] + FLOOR)
+            logs = np.log(mixed + FLOOR)
             weights = np.ones(len(logs)) if sub.weights is None else sub.weights
             sums = np.add.reduceat(weights * logs, sub.offsets[:-1])
             out[part] = sums / np.add.reduceat(weights, sub.offsets[:-1])
@@ -149,11 +156,8 @@ class TrainingDensities:
 
     def class_means(self, values: Array) -> Array:
         """Return the class means, shape (k, ...), of values of the references, (n, ...)."""
-        starts = self.references.offsets[:-1]
-        shape = (-1, *[1] * (values.ndim - 1))
-        if self.references.weights is None:
-            return np.asarray(np.add.reduceat(values, starts) / self.counts.reshape(shape))
-        return np.asarray(np.add.reduceat(values * self.class_weights.reshape(shape), starts))
+        ends = pairwise(self.references.offsets)
+        return np.stack([self.class_weights[a:b] @ values[a:b] for a, b in ends])
 
     def expected_log(self, prevalences: Array) -> Array:
         """Return the mean of log(p_alpha + floor) over points drawn from p_alpha.

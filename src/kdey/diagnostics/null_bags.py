@@ -84,9 +84,16 @@ class NullBags:
             training point was drawn.
         """
         draws, n = self._random_numbers(numbers), len(self.training.labels)
+        edges = np.cumsum(prevalences, axis=1)
+        edges /= edges[:, -1:]
+        before = np.concatenate([np.zeros((len(edges), 1)), edges[:, :-1]], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # absent classes are never chosen
+            # Within the interval of its class a number is uniform again, and chooses the place.
+            slopes = self.training.counts / (edges - before)
+            shifts = self.training.references.offsets[:-1] - slopes * before
         parts = [
-            self._positions(draws, prevalence, int(size)).ravel()
-            for prevalence, size in zip(prevalences, sizes, strict=True)
+            _positions(draws, edges[bag], slopes[bag], shifts[bag], int(size)).ravel()
+            for bag, size in enumerate(sizes)
         ]
         indices = np.concatenate(parts).astype(np.int64)
         n_null = len(numbers)
@@ -100,21 +107,6 @@ class NullBags:
             w[np.argsort(order[: len(w)], kind="stable")] for w in weights for order in orders
         ]
         return Bags(indices, offsets, n, np.concatenate(shuffled))
-
-    def _positions(self, draws: _Draws, prevalence: Array, size: int) -> NDArray[np.int32]:
-        """Return the instances of the null bags of one bag, shape (n_null, size)."""
-        refs, uniform = self.training, draws.uniform[:, :size]
-        edges = np.cumsum(prevalence / prevalence.sum())
-        code = _choose_classes(edges, prevalence, uniform)
-        # Within the interval of its class a number is uniform again, and chooses the place.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes = refs.counts / np.diff(edges, prepend=0.0)
-            starts = refs.references.offsets[:-1]
-            shifts = starts - slopes * np.concatenate([[0.0], edges[:-1]])
-        place = (slopes[code] * uniform + shifts[code]).astype(np.int64)
-        np.clip(place, starts[code], (starts + refs.counts - 1)[code], out=place)  # rounding
-        place += (np.arange(len(uniform)) * len(refs.labels))[:, None]
-        return np.asarray(draws.resampled.ravel()[place])
 
     def _random_numbers(self, numbers: range) -> _Draws:
         """Return the random numbers of some null bags, which are drawn once."""
@@ -150,9 +142,25 @@ class NullBags:
         return np.asarray(np.clip(drawn, starts[labels], last), dtype=np.int32)
 
 
-def _choose_classes(edges: Array, prevalence: Array, uniform: Array) -> Indices:
+def _positions(
+    draws: _Draws, edges: Array, slopes: Array, shifts: Array, size: int
+) -> NDArray[np.int32]:
+    """Return the training points of the null bags of one bag, shape (n_null, size).
+
+    The classes fill the intervals between ``edges``, shape (k,); ``slopes`` and ``shifts`` map the
+    interval of a class to its places among the references.
+    """
+    uniform, n = draws.uniform[:, :size], draws.resampled.shape[1]
+    code = _choose_classes(edges, uniform)
+    place = (slopes[code] * uniform + shifts[code]).astype(np.int64)
+    np.clip(place, 0, n - 1, out=place)  # rounding
+    place += (np.arange(len(uniform)) * n)[:, None]
+    return np.asarray(draws.resampled.ravel()[place])
+
+
+def _choose_classes(edges: Array, uniform: Array) -> Indices:
     """Return the class of each number: the first whose edge is above it."""
-    last = int(np.flatnonzero(prevalence > 0)[-1])  # rounding of the edges never adds a class
+    last = int(np.searchsorted(edges, 1.0))  # the last class of positive prevalence
     if last >= _FEW_CLASSES:
         return np.asarray(np.minimum(np.searchsorted(edges, uniform, side="right"), last))
     code = np.zeros(uniform.shape, dtype=np.int64)
