@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq, nnls
 
 from kdey import ACC, EMQ, PACC, Bags, KDEyML
 from kdey.bags import Array
 from kdey.intervals.class_rows import MembershipWeights
 from kdey.intervals.moments import MomentEquations, Moments
-from kdey.intervals.profile import _Chunk, _Faces, profile_limits
+from kdey.intervals.profile import _Chunk, _Faces, _Fit, profile_limits
 from kdey.intervals.score_interval import wilson
 
 from .cases import bag, separated, training
@@ -45,66 +45,80 @@ def moments_of(matrix: Array, covariances: Array, sizes: Array) -> Moments:
     )
 
 
-def slow_distance(given: MomentEquations, b: int, middle: Array, i: int, t: float, pop: bool):
-    """Return D(t), term by term, the inner minimum by a general solver."""
-    moments, m = given.moments[0], given.sizes[b]
-    k = len(middle)
-    mix = (m * middle + 0.5) / (m + 0.5 * k)
-    a = mix * (1 - t) / (1 - mix[i])
-    a[i] = t
-    V = np.zeros((k, k))
-    for label in range(k):
-        V += a[label] / m * moments.covariances[label]
-        V += a[label] ** 2 / moments.sizes[label] * moments.template_covariances[label]
-    if pop:
+def slow_covariance(moments: Moments, a: Array, m: float, population: bool) -> Array:
+    """Return V at a prevalence, term by term."""
+    V = np.zeros((len(a), len(a)))
+    for label, share in enumerate(a):
+        V += share / m * moments.covariances[label]
+        V += share**2 / moments.sizes[label] * moments.template_covariances[label]
+    if population:
         V += moments.matrix @ (np.diag(a) - np.outer(a, a)) @ moments.matrix.T / m
-    inverse = np.linalg.pinv(V, hermitian=True)
+    return V
 
-    def q(x: Array) -> float:
-        residual = given.means[b] - moments.matrix @ x
-        return float(residual @ inverse @ residual)
 
-    rest = [label for label in range(k) if label != i]
+def slow_minimum(inverse: Array, columns: Array, target: Array, total: float) -> Array:
+    """Return the x >= 0 with a given sum that is nearest to the target, by another solver."""
+    values, vectors = np.linalg.eigh(inverse)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    heavy = 1e3 * np.abs(root @ columns).max()  # the sum as one more equation
+    rows = np.vstack([root @ columns, np.full(columns.shape[1], heavy)])
+    return nnls(rows, np.append(root @ target, heavy * total))[0]
 
-    def on_face(y: Array) -> Array:
-        x = np.zeros(k)
-        x[i], x[rest] = t, y
-        return x
 
-    starts = [np.full(k - 1, (1 - t) / (k - 1)), mix[rest] * (1 - t) / mix[rest].sum()]
-    found = [
-        minimize(
-            lambda y: q(on_face(y)),
-            start,
-            method="SLSQP",
-            bounds=[(0, 1)] * (k - 1),
-            constraints={"type": "eq", "fun": lambda y: y.sum() - (1 - t)},
-            options={"ftol": 1e-14, "maxiter": 500},
-        ).fun
-        for start in starts
-    ]
-    return min(found) - q(middle)
+class SlowProfile:
+    """The definition of the limits of one bag, term by term."""
+
+    def __init__(self, given: MomentEquations, b: int, population: bool) -> None:
+        self.moments, self.q, self.m = given.moments[0], given.means[b], given.sizes[b]
+        self.population, self.k = population, given.estimates.shape[1]
+        x = given.estimates[b]
+        for _ in range(2):
+            self.mix = (self.m * x + 0.5) / (self.m + 0.5 * self.k)
+            V = slow_covariance(self.moments, self.mix, self.m, population)
+            self.inverse = np.linalg.pinv(V, hermitian=True)
+            x = slow_minimum(self.inverse, self.moments.matrix, self.q, 1.0)
+        self.minimum = x
+
+    def quadratic(self, x: Array) -> float:
+        residual = self.q - self.moments.matrix @ x
+        return float(residual @ self.inverse @ residual)
+
+    def variance(self, i: int, t: float) -> float:
+        a = self.mix * (1 - t) / (1 - self.mix[i])
+        a[i] = t
+        inverse = np.linalg.inv(self.moments.matrix)
+        V = slow_covariance(self.moments, a, self.m, self.population)
+        return float((inverse @ V @ inverse.T)[i, i])
+
+    def scaled_distance(self, i: int, t: float) -> float:
+        rest = [label for label in range(self.k) if label != i]
+
+        matrix = self.moments.matrix
+        x = np.zeros(self.k)
+        x[i] = t
+        x[rest] = slow_minimum(self.inverse, matrix[:, rest], self.q - t * matrix[:, i], 1 - t)
+        distance = self.quadratic(x) - self.quadratic(self.minimum)
+        return max(distance, 0.0) * self.variance(i, self.mix[i]) / self.variance(i, t)
 
 
 @pytest.mark.parametrize("population", [True, False])
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_limits_solve_their_equation(k: int, population: bool) -> None:
-    given = equations(k, seed=k)
+    sizes = np.random.default_rng(k).integers(60, 200, k).astype(float)
+    given = equations(k, seed=k, sizes=sizes)
     low, high, middle = profile_limits(given, 0.05, population)
     quantile = stats.norm.ppf(0.95)
-    for b in range(3):
+    for b in range(2):
+        slow = SlowProfile(given, b, population)
+        np.testing.assert_allclose(middle[b], slow.minimum, atol=1e-4)
         for i in range(k):
             for limit, end in ((low[b, i], 0.0), (high[b, i], 1.0)):
-                inside, outside = limit + (middle[b, i] - limit) / 50, limit + (end - limit) / 50
-
-                def excess(t: float, b: int = b, i: int = i) -> float:
-                    d = slow_distance(given, b, middle[b], i, t, population)
-                    return np.sqrt(max(d, 0.0)) / quantile - 1
-
-                assert excess(inside) < 1e-6
-                if limit not in (0.0, 1.0):
-                    assert excess(outside) > -1e-6
-                    assert excess(limit) == pytest.approx(0.0, abs=1e-3)
+                inside = limit + (middle[b, i] - limit) / 50
+                assert np.sqrt(slow.scaled_distance(i, inside)) < quantile * (1 + 1e-3)
+                if limit != end:
+                    assert np.sqrt(slow.scaled_distance(i, limit)) == pytest.approx(
+                        quantile, rel=2e-3
+                    )
 
 
 @pytest.mark.parametrize("population", [True, False])
@@ -145,16 +159,27 @@ def test_perfect_classes_give_wilson() -> None:
 
 @pytest.mark.parametrize("k", [3, 6])
 def test_certificates_of_the_inner_programs(k: int) -> None:
-    given = equations(k, seed=20 + k)
-    chunk = _Chunk.of(given, slice(None), True)
-    middle = chunk.moment_estimates(1)
-    faces = _Faces.of(chunk, middle, 0.025, 1)
+    chunk = _Chunk.of(equations(k, seed=20 + k), slice(None), True)
+    fit = _Fit.of(chunk, 1)
+    faces = _Faces.of(chunk, fit, 0.025, 1)
     pairs = np.repeat(np.arange(3 * k), 4)
     t = np.tile([0.0, 0.2, 0.9, 1.0], 3 * k)
-    distance, gap = faces.distance(pairs, t)
-    assert (gap <= 1e-8 * (1.0 + np.abs(distance))).all()
-    own = faces.distance(np.arange(3 * k), middle.ravel())[0]
-    assert (own <= 1e-9).all()  # the moment estimate lies on its own face
+    distance, error = faces.distance(pairs, t)
+    assert (error <= 1e-8 * (1.0 + np.abs(distance))).all()
+    assert (distance >= -1e-9).all()
+    own = faces.distance(np.arange(3 * k), fit.minimum.ravel())[0]
+    np.testing.assert_allclose(own, 0.0, atol=1e-8)  # the minimum lies on its own face
+
+
+def test_a_class_with_few_labels_widens_the_limits_of_others() -> None:
+    many, few = np.full(3, 400.0), np.array([400.0, 400.0, 6.0])
+    widths = []
+    for sizes in (many, few):
+        given = equations(3, seed=3, sizes=sizes)
+        low, high, _ = profile_limits(given, 0.025, True)
+        widths.append((high - low)[:, :2])
+    assert (widths[1] >= widths[0] - 1e-9).all()
+    assert (widths[1] > 1.05 * widths[0]).any()
 
 
 def test_classes_in_another_order() -> None:

@@ -2,27 +2,28 @@ r"""Limits by the profile of the moment equation over the simplex.
 
 With q, T and V as in ``moments.py``, the distance of a prevalence from what the bag shows is
 
-.. math:: Q_V(\alpha) = (q - T\alpha)' V^{-1} (q - T\alpha)
+.. math:: Q(\alpha) = (q - T\alpha)' V^{-1} (q - T\alpha)
 
-Its minimum over the simplex is the moment estimate :math:`\hat x`. For class i and a share t let
-V(t) be the covariance at :math:`\alpha_i = t`, the others sharing the rest as in
-:math:`\hat x`. The limits of the class are the ends of the set of all t with
+with V taken near the minimum of Q over the simplex, the moment estimate :math:`\hat x`. For class i
+and a share t let v(t) be the variance of the class if it had the share t and the others shared
+the rest as estimated, and v_0 that behind V. The limits of the class are the ends of the set of
+all t with
 
-.. math:: D(t) = \min \{ Q_{V(t)}(\alpha) : \alpha_i = t, \alpha \text{ in the simplex} \}
-          - Q_{V(t)}(\hat x) \le c(t)^2
+.. math:: D(t) = \min \{ Q(\alpha) : \alpha_i = t, \alpha \text{ in the simplex} \} - Q(\hat x)
+          \le c(t)^2 \, \frac{v(t)}{v_0}
 
-where c(t) is the quantile of Student's t with Satterthwaite's degrees of freedom for the variance
-of the class at t. The other classes are not negative either, which limits around the unconstrained
-:math:`T^{-1} q` ignore: where classes are hard to distinguish the profile halves the width. T is
-not inverted, so that classes which cannot be distinguished need no special case. With two classes
-and :math:`\hat x` inside the simplex the limits are the roots of a quadratic: Wilson's score
-interval with perfect classes, Fieller's with template noise alone.
+where c(t) is the quantile of Student's t with Satterthwaite's degrees of freedom of v(t). The other
+classes are not negative either, which limits around the unconstrained :math:`T^{-1} q` ignore:
+where classes are hard to distinguish the profile halves the width. T is inverted for v only, so
+that classes which cannot be distinguished need no special case. With two classes and
+:math:`\hat x` inside the simplex the limits are the roots of a quadratic: Wilson's score interval
+with perfect classes, Fieller's with template noise alone.
 
-V(t) is too small if a class with few labels has a share that the moment estimate does not show: the
+V is too small if a class with few labels has a share that the moment estimate does not show: the
 estimate may have sent it to other classes, whose limits would then be sure of that. Where another
-class has few labels we therefore also try prevalences on the face that give it half of the rest,
-and those that follow from there, each judged by the V at this very prevalence; D is the smallest
-value. Any prevalence in the set bounds D from above, so this can only widen the limits.
+class has few labels we therefore also try prevalences with :math:`\alpha_i = t` that give it half
+of the rest, and the nearest ones from there, each judged by the V at this very prevalence; the
+smallest value counts. Any prevalence bounds a minimum from above: this can only widen the limits.
 
 Each value of D is a quadratic program on a face of the simplex. We solve the programs of all bags,
 classes and sides together, and subtract the certified gap of each from D, so that a program that
@@ -32,7 +33,7 @@ stopped early can widen the limits but not narrow them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,9 @@ MAX_EVALUATIONS = 60
 FEW_LABELS = 50
 #: Share of the rest that such classes get where we look for prevalences beside the moment estimate,
 #: and number of steps from there.
-HIDDEN_SHARE, HIDDEN_STEPS = 0.5, 3
+HIDDEN_SHARE, HIDDEN_STEPS = 0.5, 2
+#: Smallest share that the other classes have in a quadratic program.
+SMALLEST_REST = 1e-9
 
 
 def profile_limits(
@@ -84,9 +87,9 @@ def profile_limits(
     for start in range(0, len(low), step):
         run = slice(start, start + step)
         chunk = _Chunk.of(equations, run, population)
-        middle[run] = chunk.moment_estimates(n_threads)
-        faces = _Faces.of(chunk, middle[run], tail, n_threads)
-        low[run], high[run] = faces.limits()
+        fit = _Fit.of(chunk, n_threads)
+        middle[run] = fit.minimum
+        low[run], high[run] = _Faces.of(chunk, fit, tail, n_threads).limits()
     return low, high, middle
 
 
@@ -134,18 +137,6 @@ class _Chunk:
             equations.moments[0].sizes,
             population,
         )
-
-    def moment_estimates(self, n_threads: int) -> Array:
-        """Return the minima of Q over the simplex, V taken at the estimate and then at them."""
-        x, bags = self.start, np.arange(len(self.means))
-        widest = self.bag_sizes.argmin(axis=1)
-        for _ in range(2):
-            variance = self.variance_at(smoothed(x, self.sizes), bags, widest)
-            whitened = _Whitened.of(variance, self, bags)
-            x, _ = solve_programs(whitened.gram, whitened.linear, simplex=True, n_threads=n_threads)
-            x = np.maximum(x, 0.0)
-            x /= x.sum(axis=1, keepdims=True)
-        return x
 
     def variance_at(self, prevalence: Array, bags: Indices, classes: Indices) -> Array:
         """Return V at prevalences (N, k) of some bags, with the bag sizes of some classes."""
@@ -212,94 +203,227 @@ class _Whitened:
 
 
 @dataclass(frozen=True, eq=False)
+class _Fit:
+    """The minimum of Q over the simplex of B bags.
+
+    Attributes
+    ----------
+    minimum : array of shape (B, k)
+        The moment estimate.
+    mix : array of shape (B, k)
+        The prevalence without zeros at which V is taken.
+    gram : array of shape (B, k, k)
+        Half the Hessian of Q.
+    slope : array of shape (B, k)
+        Half the gradient of Q at the minimum.
+    """
+
+    minimum: Array
+    mix: Array
+    gram: Array
+    slope: Array
+
+    @classmethod
+    def of(cls, chunk: _Chunk, n_threads: int) -> _Fit:
+        """Return the minimum, with V at the minimum for V at the quantifier's own estimate."""
+        bags, widest = np.arange(len(chunk.means)), chunk.bag_sizes.argmin(axis=1)
+        x = chunk.start
+        for _ in range(2):
+            mix = smoothed(x, chunk.sizes)
+            whitened = _Whitened.of(chunk.variance_at(mix, bags, widest), chunk, bags)
+            gram, linear = whitened.gram, whitened.linear
+            x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
+            x = np.maximum(x, 0.0)
+            x /= x.sum(axis=1, keepdims=True)
+        return cls(x, mix, gram, _times(gram, x) - linear)
+
+
+@dataclass(frozen=True, eq=False)
+class _Variances:
+    """The variance v(t) of each pair of a bag and a class, and its degrees of freedom.
+
+    A pair is ``number of the bag * k + i``; there are P = B k pairs. The variance is
+
+        t own_0 + t^2 own_1 + (1 - t) others_0 + (1 - t)^2 others_1 + t (1 - t) labels
+
+    Attributes
+    ----------
+    own, others : arrays of shape (2, P)
+    labels : array of shape (P,)
+    own_freedom : array of shape (P,)
+        Degrees of freedom of the covariance of class i.
+    products : array of shape (3, P)
+        Sums over the other classes of squares of their two terms, and of the terms' product, each
+        divided by the degrees of freedom of the class.
+    at_fit : array of shape (P,)
+        The variance at the prevalence of V.
+    units : array of shape (P,)
+    """
+
+    own: Array
+    others: Array
+    labels: Array
+    own_freedom: Array
+    products: Array
+    at_fit: Array
+    units: Array
+
+    @classmethod
+    def of(cls, chunk: _Chunk, fit: _Fit, rest: Array) -> _Variances:
+        """Return the variances if the others share the rest as ``rest`` (B, k, k) says."""
+        m = chunk.bag_sizes
+        first = rest * chunk.spread / m[:, :, None]
+        second = rest**2 / chunk.template_sizes * chunk.template_spread
+        own = np.diagonal(chunk.spread, axis1=1, axis2=2) / m
+        own_templates = np.diagonal(chunk.template_spread, axis1=1, axis2=2) / chunk.template_sizes
+        freedom = chunk.freedom[:, None, :]
+        products = [first**2 / freedom, first * second / freedom, second**2 / freedom]
+        variances = cls(
+            np.array([own.ravel(), own_templates.ravel()]),
+            np.array([first.sum(axis=2).ravel(), second.sum(axis=2).ravel()]),
+            ((1.0 if chunk.population else 0.0) / m).ravel(),
+            chunk.freedom.ravel(),
+            np.array([product.sum(axis=2).ravel() for product in products]),
+            np.empty(0),
+            np.repeat(chunk.units, m.shape[1]),
+        )
+        # V has the bag size of the widest class.
+        factor = (m / m.min(axis=1, keepdims=True)).ravel()
+        pairs, t = np.arange(m.size), fit.mix.ravel()
+        at_fit = variances.value(pairs, t)
+        templates = t**2 * variances.own[1] + (1.0 - t) ** 2 * variances.others[1]
+        return replace(variances, at_fit=templates + (at_fit - templates) * factor)
+
+    def value(self, pairs: Indices, t: Array) -> Array:
+        """Return v(t) of some pairs, shape (N,)."""
+        return np.asarray(
+            self._own(pairs, t) + self._others(pairs, t) + t * (1.0 - t) * self.labels[pairs]
+        )
+
+    def scale(self, pairs: Indices, t: Array) -> Array:
+        """Return v(t) / v_0 of some pairs, shape (N,)."""
+        small = SMALLEST_VARIANCE
+        return np.asarray((self.value(pairs, t) + small) / (self.at_fit[pairs] + small))
+
+    def freedom(self, pairs: Indices, t: Array) -> Array:
+        """Return the degrees of freedom of v(t), shape (N,)."""
+        rest = 1.0 - t
+        squares, mixed, template_squares = self.products[:, pairs]
+        uncertain = self._own(pairs, t) ** 2 / self.own_freedom[pairs]
+        uncertain = uncertain + rest**2 * (
+            squares + 2.0 * rest * mixed + rest**2 * template_squares
+        )
+        degrees = self.value(pairs, t) ** 2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
+        return np.asarray(np.minimum(degrees, self.units[pairs]))
+
+    def _own(self, pairs: Indices, t: Array) -> Array:
+        return np.asarray(t * (self.own[0, pairs] + t * self.own[1, pairs]))
+
+    def _others(self, pairs: Indices, t: Array) -> Array:
+        rest = 1.0 - t
+        return np.asarray(rest * (self.others[0, pairs] + rest * self.others[1, pairs]))
+
+
+@dataclass(frozen=True, eq=False)
 class _Faces:
-    """One face of the simplex per bag and class: the prevalences that give class i the share t.
+    """One face of the simplex per pair of a bag and a class: prevalences that give it a share t.
 
-    A pair is a bag and a class, ``number of the bag * k + i``; there are P = B k pairs. V(t) is
-
-        t first + t^2 second + (1 - t) third + (1 - t)^2 fourth + t (1 - t) fifth.
+    On the face Q - Q(minimum) is a quadratic in the distance d of the prevalence from the minimum,
+    of which the class has its own number and the k - 1 other classes theirs.
 
     Attributes
     ----------
     chunk : _Chunk
-    middle : array of shape (B, k)
-        Moment estimates.
+    fit : _Fit
+    variances : _Variances
     rest : array of shape (P, k)
         How the other classes share what class i leaves; zero for class i.
-    terms : five arrays of shape (P, r, r)
+    gram : array of shape (P, k - 1, k - 1)
+        Half the Hessian among the others.
+    column : array of shape (P, k - 1)
+        Half the Hessian between class i and the others.
+    corner : array of shape (P,)
+        Half the Hessian of class i.
     tail : float
     n_threads : int
     """
 
     chunk: _Chunk
-    middle: Array
+    fit: _Fit
+    variances: _Variances
     rest: Array
-    terms: tuple[Array, Array, Array, Array, Array]
+    gram: Array
+    column: Array
+    corner: Array
     tail: float
     n_threads: int
 
     @classmethod
-    def of(cls, chunk: _Chunk, middle: Array, tail: float, n_threads: int) -> _Faces:
-        n_bags, k = middle.shape
-        mix = smoothed(middle, chunk.sizes)
-        rest = np.repeat(mix[:, None, :], k, axis=1) * (1.0 - np.eye(k))
+    def of(cls, chunk: _Chunk, fit: _Fit, tail: float, n_threads: int) -> _Faces:
+        """Return the faces of all bags and classes."""
+        n_bags, k = fit.minimum.shape
+        rest = np.repeat(fit.mix[:, None, :], k, axis=1) * (1.0 - np.eye(k))
         rest /= rest.sum(axis=2, keepdims=True)  # (B, class i, class l)
-        m, n = chunk.bag_sizes[:, :, None, None], chunk.template_sizes
-        own = chunk.covariances / m
-        own_templates = chunk.template_covariances / n[:, None, None]
-        others = _mixed(rest, chunk.covariances)
-        other_templates = _mixed(rest**2 / n, chunk.template_covariances)
-        apart = np.zeros_like(others)
-        if chunk.population:
-            columns = chunk.matrix.transpose(0, 2, 1)  # (B, k, r)
-            means = rest @ columns  # (B, k, r)
-            outer = _mixed(rest, columns[:, :, :, None] * columns[:, :, None, :])
-            others = others + outer - means[:, :, :, None] * means[:, :, None, :]
-            d = columns - means
-            apart = d[:, :, :, None] * d[:, :, None, :] / m
-        terms = (own, own_templates, others / m, other_templates, apart)
-        r = chunk.means.shape[1]
-        flat = tuple(np.ascontiguousarray(term).reshape(n_bags * k, r, r) for term in terms)
-        first, second, third, fourth, fifth = flat
+        others, classes = _other_classes(k), np.arange(k)
         return cls(
             chunk,
-            middle,
+            fit,
+            _Variances.of(chunk, fit, rest),
             rest.reshape(n_bags * k, k),
-            (first, second, third, fourth, fifth),
+            fit.gram[:, others[:, :, None], others[:, None, :]].reshape(-1, k - 1, k - 1),
+            fit.gram[:, classes[:, None], others].reshape(-1, k - 1),
+            fit.gram[:, classes, classes].ravel(),
             tail,
             n_threads,
         )
 
     def limits(self) -> tuple[Array, Array]:
         """Return the limits of all pairs, two arrays of shape (B, k)."""
-        pairs = np.arange(len(self.rest))
-        middle = self.middle.ravel()
-        both = np.concatenate([pairs, pairs])
+        shape, middle = self.fit.minimum.shape, self.fit.minimum.ravel()
+        pairs = np.arange(len(middle))
         ends = np.repeat([0.0, 1.0], len(pairs))
-        t = _crossings(self.excess, both, np.concatenate([middle, middle]), ends)
-        return t[: len(pairs)].reshape(self.middle.shape), t[len(pairs) :].reshape(
-            self.middle.shape
-        )
+        t = _crossings(self.excess, np.tile(pairs, 2), np.tile(middle, 2), ends)
+        return t[: len(pairs)].reshape(shape), t[len(pairs) :].reshape(shape)
 
     def excess(self, pairs: Indices, t: Array) -> Array:
-        """Return sqrt(D(t)) / c(t) - 1 of some pairs, shape (N,): negative inside the limits."""
-        distance, gap = self.distance(pairs, t)
-        lowest = np.maximum(distance - gap, 0.0)
-        return np.asarray(np.sqrt(lowest) / self._quantile(pairs, t) - 1.0)
+        """Return sqrt(D / scale) / c(t) - 1 of some pairs, shape (N,): negative inside."""
+        distance, error = self.distance(pairs, t)
+        scaled = np.maximum(distance - error, 0.0) / self.variances.scale(pairs, t)
+        hidden = np.flatnonzero(self._has_hidden_classes[pairs % self.rest.shape[1]])
+        if len(hidden):
+            other = np.maximum(self._hidden_distance(pairs[hidden], t[hidden]), 0.0)
+            scaled[hidden] = np.minimum(scaled[hidden], other)
+        quantile = t_quantile(self.tail, self.variances.freedom(pairs, t))
+        return np.asarray(np.sqrt(scaled) / quantile - 1.0)
 
     def distance(self, pairs: Indices, t: Array) -> tuple[Array, Array]:
         """Return D and a certified bound on its error, two arrays of shape (N,)."""
         bags, classes = np.divmod(pairs, self.rest.shape[1])
-        whitened = _Whitened.of(self._variance(pairs, t), self.chunk, bags)
-        a, gap = _face_minima(whitened, classes, t, self.n_threads)
-        distance, error = whitened.difference(a, self.middle[bags]), 2.0 * gap
-        hidden = np.flatnonzero(self._has_hidden_classes[classes])
-        if len(hidden):
-            other = self._hidden_distance(pairs[hidden], t[hidden])
-            is_nearer = other < distance[hidden]
-            distance[hidden] = np.where(is_nearer, other, distance[hidden])
-            error[hidden] = np.where(is_nearer, 0.0, error[hidden])
-        return distance, error
+        rows, others = np.arange(len(t))[:, None], _other_classes(self.rest.shape[1])[classes]
+        minimum, slope = self.fit.minimum[bags], self.fit.slope[bags]
+        gram, column, middle = self.gram[pairs], self.column[pairs], minimum[rows, others]
+        moved = t - minimum[rows[:, 0], classes]
+        rest = np.maximum(1.0 - t, SMALLEST_REST)[:, None]
+        # Half the gradient among the others where these stay at the minimum.
+        pull = slope[rows, others] + moved[:, None] * column
+        face = np.ones((len(t), 1))
+        if middle.shape[1] > 1:
+            linear = (_times(gram, middle) - pull) / rest
+            share = middle.sum(axis=1, keepdims=True)
+            start = np.where(share > 0, middle / np.where(share > 0, share, 1.0), 1.0)
+            start /= start.sum(axis=1, keepdims=True)
+            face, _ = solve_programs(
+                gram, linear, simplex=True, start=start, n_threads=self.n_threads
+            )
+            face = np.maximum(face, 0.0)
+            face /= face.sum(axis=1, keepdims=True)
+        d = (1.0 - t)[:, None] * face - middle
+        bent = _times(gram, d)
+        own = slope[rows[:, 0], classes]
+        total = (d * (bent + 2.0 * pull)).sum(axis=1)
+        total += moved * (2.0 * own + moved * self.corner[pairs])
+        gap = frank_wolfe_gap(face, (1.0 - t)[:, None] * (bent + pull))
+        return total, 2.0 * np.maximum(gap, 0.0)
 
     @property
     def _has_hidden_classes(self) -> NDArray[np.bool_]:
@@ -319,77 +443,46 @@ class _Faces:
         a = rest * (1.0 - t)[:, None]
         a[rows, classes] = t
         nearest = np.full(len(t), np.inf)
-        for _ in range(HIDDEN_STEPS):
+        for step in range(HIDDEN_STEPS):
             variance = chunk.variance_at(smoothed(a, chunk.sizes[bags]), bags, classes)
             whitened = _Whitened.of(variance, chunk, bags)
-            nearest = np.minimum(nearest, whitened.difference(a, self.middle[bags]))
-            a, _ = _face_minima(whitened, classes, t, self.n_threads)
+            nearest = np.minimum(nearest, whitened.difference(a, self.fit.minimum[bags]))
+            if step + 1 < HIDDEN_STEPS:
+                a = _nearest_on_face(whitened, classes, t, self.n_threads)
         return nearest
 
-    def _variance(self, pairs: Indices, t: Array) -> Array:
-        """Return V(t), shape (N, r, r)."""
-        rest = 1.0 - t
-        weights = (t, t**2, rest, rest**2, t * rest)
-        total = np.zeros((len(t), *self.terms[0].shape[1:]))
-        for weight, term in zip(weights, self.terms, strict=True):
-            total += weight[:, None, None] * term[pairs]
-        return total
 
-    def _quantile(self, pairs: Indices, t: Array) -> Array:
-        """Return c(t), the quantile for the degrees of freedom of the variance at t, shape (N,)."""
-        chunk = self.chunk
-        bags, classes = np.divmod(pairs, self.rest.shape[1])
-        a = self.rest[pairs] * (1.0 - t)[:, None]
-        a[np.arange(len(a)), classes] = t
-        m = chunk.bag_sizes[bags, classes]
-        parts = a / m[:, None] * chunk.spread[bags, classes]
-        parts += a**2 / chunk.template_sizes * chunk.template_spread[bags, classes]
-        total = parts.sum(axis=1) + (t * (1.0 - t) / m if chunk.population else 0.0)
-        uncertain = (parts**2 / chunk.freedom[bags]).sum(axis=1)
-        freedom = total**2 / np.maximum(uncertain, np.finfo(np.float64).tiny)
-        return t_quantile(self.tail, np.minimum(freedom, chunk.units[bags]))
-
-
-def _face_minima(
-    whitened: _Whitened, classes: Indices, t: Array, n_threads: int
-) -> tuple[Array, Array]:
-    """Minimise Q / 2 over the prevalences with a_i = t.
+def _nearest_on_face(whitened: _Whitened, classes: Indices, t: Array, n_threads: int) -> Array:
+    """Return the prevalences (N, k) with a_i = t at which Q is least.
 
     Parameters
     ----------
     whitened : _Whitened
     classes : int64 array of shape (N,)
-        The class i of each program.
+        The class i of each equation.
     t : array of shape (N,)
     n_threads : int
 
     Returns
     -------
-    a : array of shape (N, k)
-    gap : array of shape (N,)
-        Bounds on how far the value at ``a`` is above the minimum.
+    array of shape (N, k)
     """
     gram, linear = whitened.gram, whitened.linear
     n, k = linear.shape
-    rows, rest = np.arange(n), 1.0 - t
-    others = _other_classes(k)[classes]
+    rows, rest, others = np.arange(n)[:, None], 1.0 - t, _other_classes(k)[classes]
+    # With a = t e_i + (1 - t) y the program is one over the simplex of the other classes.
+    inner = gram[rows[:, :, None], others[:, :, None], others[:, None, :]]
+    pull = linear[rows, others] - t[:, None] * gram[rows, classes[:, None], others]
+    face, _ = solve_programs(
+        inner,
+        pull / np.maximum(rest, SMALLEST_REST)[:, None],
+        simplex=True,
+        n_threads=n_threads,
+    )
     a = np.zeros((n, k))
-    a[rows, classes] = t
-    face = np.ones((n, 1))
-    if k > 2:
-        # With a = t e_i + (1 - t) y the program is one over the simplex of the other classes.
-        inner = gram[rows[:, None, None], others[:, :, None], others[:, None, :]]
-        pull = (
-            linear[rows[:, None], others]
-            - t[:, None] * gram[rows[:, None], classes[:, None], others]
-        )
-        inner = inner * rest[:, None, None]
-        face, _ = solve_programs(inner, pull, simplex=True, n_threads=n_threads)
-        face = np.maximum(face, 0.0)
-        face /= face.sum(axis=1, keepdims=True)
-    a[rows[:, None], others] = rest[:, None] * face
-    gradient = (_times(gram, a) - linear)[rows[:, None], others] * rest[:, None]
-    return a, np.maximum(frank_wolfe_gap(face, gradient), 0.0)
+    a[rows[:, 0], classes] = t
+    a[rows, others] = rest[:, None] * np.maximum(face, 0.0)
+    return a
 
 
 def _other_classes(k: int) -> Indices:
@@ -446,13 +539,6 @@ def _crossings(
         )
         active = active[~is_done]
     return t
-
-
-def _mixed(weights: Array, matrices: Array) -> Array:
-    """Return sum_l weights[b, i, l] matrices[b, l], shape (B, n, r, r)."""
-    n_bags, k, r, _ = matrices.shape
-    flat = np.ascontiguousarray(matrices).reshape(n_bags, k, r * r)
-    return np.asarray(weights @ flat).reshape(n_bags, weights.shape[1], r, r)
 
 
 def _multinomial(matrix: Array, prevalence: Array) -> Array:
