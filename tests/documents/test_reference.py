@@ -17,7 +17,7 @@ PACKAGES = (
     *("bayes", "datasets", "diagnostics", "evaluation", "gpu", "groups", "groups.sums"),
     *("interop", "intervals", "metrics", "model_selection", "persistence"),
     *("plots", "problems", "protocols", "report", "significance", "solvers"),
-    *("rows", "tuning"),
+    *("rows", "stacking", "tuning"),
 )
 #: Names of types for annotations: nothing to call, nothing to tell.
 TYPES = {"Contribution", "MetricLike"}

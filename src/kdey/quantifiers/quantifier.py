@@ -247,8 +247,12 @@ class Quantifier(AggregativeQuantifier):
         return MaximiseLikelihood(log_rows=False)
 
     def inner_estimator(self) -> Any:
-        """Return a pool, whose tags say what X may be."""
-        return PooledClassifier({}, (), ())
+        """Return the unfitted pool of all classifiers, whose tags say what X may be."""
+        try:
+            candidates = portfolio(self.classifiers, None, EFFORTS["default"])
+        except (TypeError, ValueError):  # refused at fit, with a message
+            candidates = ()
+        return PooledClassifier({c.name: c.classifier for c in candidates}, (), ())
 
     def _plan(self) -> TuningPlan:
         return TuningPlan(self.tune_for, random_state=self.random_state)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_features, check_is_fitted
 
 from kdey.bags import Bags
@@ -148,9 +148,11 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[posteriors.argmax(axis=1)])
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: what X may be is up to the classifiers."""
+        """Return scikit-learn's tags: X may be what all classifiers take."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = tags.input_tags.string = True
+        inner = [get_tags(classifier).input_tags for classifier in self.classifiers.values()]
+        tags.input_tags.allow_nan = all(t.allow_nan for t in inner)
+        tags.input_tags.sparse = all(t.sparse for t in inner)
         return tags
 
 
