@@ -8,6 +8,7 @@ instances.
 """
 
 from kdey.labelled.estimate import LabelledEstimate
+from kdey.labelled.plan import SamplingPlan, plan_sample
 from kdey.labelled.run import LabelledRequest, estimate_labelled
 from kdey.labelled.sample import Labelled, LabelledSample, labelled_sample
 from kdey.labelled.shift_test import LabelShiftTest
@@ -18,6 +19,8 @@ __all__ = [
     "LabelledEstimate",
     "LabelledRequest",
     "LabelledSample",
+    "SamplingPlan",
     "estimate_labelled",
     "labelled_sample",
+    "plan_sample",
 ]
