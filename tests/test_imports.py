@@ -24,7 +24,7 @@ LAYERS = (
     ("solvers",),
     ("matching", "protocols", "significance"),
     ("gpu", "intervals", "metrics", "tables"),
-    ("fitted", "tuning"),
+    ("fitted", "labelled", "tuning"),
     ("bayes", "diagnostics", "stacking"),
     ("groups",),
     ("quantifiers",),

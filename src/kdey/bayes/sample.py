@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -155,19 +156,20 @@ def sample_rows(
     """
     k = problem.n_classes
     parameters = check_prior(prior, k)
-    _check_effort(min_ess, n_chains, max_sweeps)
+    check_effort(min_ess, n_chains, max_sweeps)
     # A row of zeros contains no information about the class, which the sampler sees as ones.
     informative = np.asarray(problem.rows.any(axis=1))
     rows = np.where(informative[:, None], problem.rows, 1.0)
     weights = None if sample_weight is None else _instance_counts(sample_weight, len(rows))
-    chains = Chains.dispersed(n_chains, parameters, _seed(random_state))
-    alpha, counts, n_sweeps = _run_chains(
-        rows, parameters, chains, weights, min_ess, max_sweeps, n_threads
-    )
-    r_hat, ess = _diagnose(alpha)
-    converged = _is_converged(r_hat, ess, min_ess)
-    if not converged:
-        _warn(r_hat, ess, min_ess, n_sweeps)
+    chains = Chains.dispersed(n_chains, parameters, seed_sequence(random_state))
+
+    def sweep(n_sweeps: int) -> tuple[Array, Array]:
+        return gibbs_sweeps(
+            rows, parameters, chains, n_sweeps, weights=weights, n_threads=n_threads
+        )
+
+    alpha, counts, n_sweeps = run_chains(sweep, min_ess, max_sweeps)
+    r_hat, ess, converged = judge_chains(alpha, min_ess, n_sweeps)
     total = float(len(rows) if weights is None else weights.sum())
     return PosteriorDraws(
         classes=np.arange(k) if classes is None else np.asarray(classes),
@@ -212,13 +214,14 @@ def _instance_counts(sample_weight: ArrayLike, size: int) -> Array:
     return weights
 
 
-def _check_effort(min_ess: float, n_chains: int, max_sweeps: int) -> None:
+def check_effort(min_ess: float, n_chains: int, max_sweeps: int) -> None:
+    """Raise ValueError unless the effort of sampling is allowed; see :func:`sample_posterior`."""
     check_positive(min_ess, "min_ess")
     check_count(n_chains, "n_chains", least=2)
     check_count(max_sweeps, "max_sweeps", least=20)
 
 
-def _seed(random_state: Any) -> np.random.SeedSequence:
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
     """Return a seed sequence from anything that NumPy accepts as a random state."""
     if isinstance(random_state, np.random.SeedSequence):
         # Spawning changes a sequence. With a copy, a second call gives the same draws.
@@ -229,37 +232,68 @@ def _seed(random_state: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence(random_state)
 
 
-def _run_chains(
-    rows: Array,
-    prior: Array,
-    chains: Chains,
-    weights: Array | None,
-    min_ess: float,
-    max_sweeps: int,
-    n_threads: int,
+def run_chains(
+    sweep: Callable[[int], tuple[Array, Array]], min_ess: float, max_sweeps: int
 ) -> tuple[Array, Array, int]:
     """Double the length of the chains until they converge.
 
-    Returns prevalences and counts without the warm-up, both (n_chains, n_draws, k), and the number
-    of sweeps.
+    Parameters
+    ----------
+    sweep : callable
+        Goes on by a number of sweeps and returns prevalences and counts after each of them, both
+        of shape (n_chains, n_sweeps, k).
+    min_ess : float
+    max_sweeps : int
+
+    Returns
+    -------
+    prevalences, counts : arrays of shape (n_chains, n_draws, k)
+        Without the warm-up.
+    n_sweeps : int
+        Number of sweeps, including the warm-up.
     """
     prevalences: list[Array] = []
     counts: list[Array] = []
     done, goal = 0, min(_FIRST_SWEEPS, max_sweeps)
     while True:
-        alpha_part, counts_part = gibbs_sweeps(
-            rows, prior, chains, goal - done, weights=weights, n_threads=n_threads
-        )
+        alpha_part, counts_part = sweep(goal - done)
         prevalences.append(alpha_part)
         counts.append(counts_part)
         done = goal
-        alpha = np.concatenate(prevalences, axis=1)[:, _warm_up(done) :]
+        alpha = np.concatenate(prevalences, axis=1)[:, warm_up(done) :]
         if done == max_sweeps or _is_converged(*_diagnose(alpha), min_ess):
-            return alpha, np.concatenate(counts, axis=1)[:, _warm_up(done) :], done
+            return alpha, np.concatenate(counts, axis=1)[:, warm_up(done) :], done
         goal = min(2 * done, max_sweeps)
 
 
-def _warm_up(n_sweeps: int) -> int:
+def judge_chains(alpha: Array, min_ess: float, n_sweeps: int) -> tuple[Array, Array, bool]:
+    """Return R-hat and effective size of each class, and whether the chains have converged.
+
+    Parameters
+    ----------
+    alpha : array of shape (n_chains, n_draws, k)
+    min_ess : float
+    n_sweeps : int
+        Named in the warning.
+
+    Returns
+    -------
+    r_hat, ess : arrays of shape (k,)
+    converged : bool
+
+    Warns
+    -----
+    SamplingWarning
+        If they have not.
+    """
+    r_hat, ess = _diagnose(alpha)
+    converged = _is_converged(r_hat, ess, min_ess)
+    if not converged:
+        _warn(r_hat, ess, min_ess, n_sweeps)
+    return r_hat, ess, converged
+
+
+def warm_up(n_sweeps: int) -> int:
     """Return the number of sweeps at the start that are dropped, a quarter."""
     return n_sweeps // 4
 
@@ -281,5 +315,5 @@ def _warn(r_hat: NDArray[Any], ess: Array, min_ess: float, n_sweeps: int) -> Non
         f"{min_ess:g}) and the largest R-hat is {r_hat.max():.3f} (allowed: {MAX_R_HAT}). The "
         "classes overlap so much that the chains move slowly: raise max_sweeps or lower min_ess",
         SamplingWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

@@ -7,7 +7,12 @@ prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
-from kdey.diagnostics.default_check import full_check, unchecked_reason, with_fit_checks
+from kdey.diagnostics.default_check import (
+    fit_details,
+    full_check,
+    unchecked_reason,
+    with_fit_checks,
+)
 from kdey.diagnostics.fit_check import FitCheck, FitResult, FitVerdict, NotChecked
 from kdey.diagnostics.fit_checker import FitChecker, check_fit
 from kdey.diagnostics.fold_models import FoldModels, fold_models, hold_fold_models
@@ -27,6 +32,7 @@ __all__ = [
     "NotChecked",
     "adapt_posteriors",
     "check_fit",
+    "fit_details",
     "fold_models",
     "full_check",
     "hold_fold_models",

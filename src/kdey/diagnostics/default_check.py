@@ -110,14 +110,37 @@ def with_fit_checks(
     -------
     Estimates
     """
+    seed = estimates.options.random_state
+    return replace(estimates, details=fit_details(quantifier, posteriors, bags, X, seed))
+
+
+def fit_details(
+    quantifier: FittedQuantifier,
+    posteriors: NDArray[np.floating],
+    bags: Bags,
+    X: Any = None,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Return what the fit check adds to the diagnostics of every bag.
+
+    Parameters
+    ----------
+    quantifier, posteriors, bags, X
+        As for :func:`with_fit_checks`.
+    seed : int
+
+    Returns
+    -------
+    list of n_bags dicts
+        With the verdict on the fit as ``fit``.
+    """
     verdicts: list[FitVerdict] | list[NotChecked]
     reason = unchecked_reason(quantifier)
     if reason is None:
-        seed = estimates.options.random_state
         verdicts = _verdicts(quantifier, posteriors, bags, X, seed)
     else:
         verdicts = [NotChecked(reason)] * len(bags)
-    return replace(estimates, details=[{"fit": verdict.summary()} for verdict in verdicts])
+    return [{"fit": verdict.summary()} for verdict in verdicts]
 
 
 def _verdicts(

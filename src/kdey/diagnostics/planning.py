@@ -1,21 +1,24 @@
 """Planning: how large a bag, or how many more labels, intervals of a desired width need.
 
-Both plans use the variance parts of an identifiability report. The part of the bag is proportional
-to one over its size, the part of the templates to one over the training size of each class.
+Labels of a new bag are planned in :mod:`kdey.labelled.plan`. The other two plans use the variance
+parts of an identifiability report. The part of the bag is proportional to one over its size, the
+part of the templates to one over the training size of each class.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kdey._support.frames import make_frame
-from kdey._support.validation import check_share
+from kdey._support.validation import check_count, check_share
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
-from kdey.fitted import FittedQuantifier
+from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
+from kdey.intervals import IntervalOptions
+from kdey.labelled import SamplingPlan, plan_sample
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -182,36 +185,87 @@ def plan_bag_size(
     return BagPlan(report.classes, width, _round_up(np.maximum(sizes, 1.0)), 2 * z * np.sqrt(fixed))
 
 
+@overload
 def plan_labels(
     source: Identifiability | FittedQuantifier,
     width: float,
     *,
     bag_size: int | None = None,
     target: str = "population",
-) -> LabelPlan:
-    """Return how many more labels of each class make intervals ``width`` wide.
+) -> LabelPlan: ...
 
-    Labels are added step by step to the class whose labels lower the variance of the widest
-    interval most per label. The plan ignores that more labels also improve the classifier.
+
+@overload
+def plan_labels(
+    source: FittedQuantifier,
+    width: float,
+    *,
+    X: Any = None,
+    posteriors: ArrayLike | None = None,
+    target: str = "population",
+    confidence: float = 0.95,
+    random_state: int = 0,
+) -> SamplingPlan: ...
+
+
+def plan_labels(
+    source: Identifiability | FittedQuantifier,
+    width: float,
+    *,
+    bag_size: int | None = None,
+    target: str = "population",
+    X: Any = None,
+    posteriors: ArrayLike | None = None,
+    confidence: float = 0.95,
+    random_state: int = 0,
+) -> LabelPlan | SamplingPlan:
+    """Return how many more labels make intervals ``width`` wide: of training, or of a new bag.
+
+    Without a bag, the plan is about training data. Labels are added step by step to the class
+    whose labels lower the variance of the widest interval most per label. The plan ignores that
+    more labels also improve the classifier.
+
+    With ``X`` or ``posteriors`` of a new bag, the plan says how many of its instances to label,
+    and which, for the prediction-powered limits of ``estimate(labelled=...)``; see
+    :mod:`kdey.labelled.plan`.
 
     Parameters
     ----------
     source : Identifiability, or a fitted quantifier
-        As for :func:`plan_bag_size`.
+        As for :func:`plan_bag_size`; for a new bag, a fitted quantifier on posteriors.
     width : float in (0, 1)
     bag_size : int, optional
-        Default: that of the report.
+        Default: that of the report. Not for a new bag, whose size is known.
     target : {"population", "bag"}
+    X : instances of a new bag, optional
+    posteriors : array-like of shape (m, k), optional
+        Posteriors of a new bag, instead of X.
+    confidence : float
+        Confidence of the limits of a new bag; without one it is that of the report.
+    random_state : int
+        Seed of the draw of instances.
 
     Returns
     -------
-    LabelPlan
+    LabelPlan, or SamplingPlan for a new bag
 
     Raises
     ------
+    TypeError
+        If there is a new bag and ``source`` is no fitted quantifier on posteriors.
     ValueError
         If a parameter is not allowed.
     """
+    if X is not None or posteriors is not None:
+        if isinstance(source, Identifiability):
+            raise TypeError("labels of a new bag are planned with the fitted quantifier itself")
+        if bag_size is not None:
+            raise ValueError("bag_size is not for a new bag, whose size is known")
+        points = bag_posteriors(source, X, posteriors)
+        options = IntervalOptions(confidence, target)
+        check_share(width, "width")
+        seed = check_count(random_state, "random_state", 0)
+        return plan_sample(fitted_stages(source), points, width, options, seed)
     report = _report(source)
     allowed = _allowed_variance(report, width)
     from_bag = report.bag_variance(bag_size, target)

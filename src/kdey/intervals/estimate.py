@@ -9,7 +9,7 @@ groups rarely needs them. The functions at the end of the file format estimates 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -144,6 +144,41 @@ class Estimate:
     def region(self) -> Region:
         """Joint confidence region of all classes, at the same confidence."""
         return self.uncertainty.region(self.confidence)
+
+    def merge(self, merge: Mapping[Any, Any]) -> Estimate:
+        """Return the shares of groups of classes, with the limits of their sums.
+
+        The limits follow from the covariance of the errors or from the bootstrap draws, so that
+        the sum of two classes that can hardly be told apart may be known well.
+
+        Parameters
+        ----------
+        merge : mapping from new label to a class or a sequence of classes
+            Groups are shown in the order of the mapping, followed by the classes that it does not
+            name, which stay by themselves. ``{"b": "b", "a": "a"}`` therefore only sets the order.
+
+        Returns
+        -------
+        Estimate
+
+        Raises
+        ------
+        ValueError
+            If the mapping does not fit the classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> import kdey
+        >>> X, y = load_iris(return_X_y=True)
+        >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2])
+        >>> merged = estimate.merge({"large": [1, 2], "small": 0})
+        >>> merged.classes.tolist(), merged.estimate.round(2).tolist()
+        (['large', 'small'], [0.67, 0.33])
+        """
+        from kdey.intervals.merging import Merging  # which builds on this file
+
+        return Merging.of(merge, self.classes).apply(self)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the frame by name, each of length k."""
@@ -345,6 +380,12 @@ class Estimates(Sequence[Estimate]):
     def __len__(self) -> int:
         """Return the number of bags."""
         return len(self.estimate)
+
+    def merge(self, merge: Mapping[Any, Any]) -> Estimates:
+        """Return the shares of groups of classes in every bag, as :meth:`Estimate.merge` does."""
+        from kdey.intervals.merging import Merging  # which builds on this file
+
+        return Merging.of(merge, self.classes).apply_all(self)
 
     @property
     def classify_and_count(self) -> Array | None:

@@ -241,6 +241,14 @@ class Uncertainty:
         """Return the estimate without smoothing and calibration bias, shape (k,), or None."""
         return None
 
+    def centre(self) -> Array | None:
+        """Return the estimate before it was moved into the simplex, (k,); None if there is none."""
+        return None
+
+    def freedom(self) -> float:
+        """Return the degrees of freedom of the covariance, for all classes together."""
+        return np.inf
+
     def covariance(self) -> Array:
         """Return the covariance of the error, shape (k, k)."""
         raise NotImplementedError
@@ -281,12 +289,18 @@ class AnalyticUncertainty(Uncertainty):
         """Return the covariance of the moment estimate, shape (k, k)."""
         return self.limits.covariance(self.number)
 
+    def centre(self) -> Array:
+        """Return the moment estimate, shape (k,), which may leave the simplex."""
+        return np.asarray(self.limits.centre(self.number))
+
+    def freedom(self) -> float:
+        """Return the harmonic mean of the degrees of freedom of the classes."""
+        degrees = self.limits.freedom(self.number)
+        return float(len(degrees) / (1.0 / degrees).sum())
+
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes."""
-        degrees = self.limits.freedom(self.number)
-        freedom = float(len(degrees) / (1.0 / degrees).sum())
-        centre = self.limits.centre(self.number)
-        return region_from_covariance(centre, self.covariance(), freedom, confidence)
+        return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
 
 
 @dataclass(frozen=True, eq=False)

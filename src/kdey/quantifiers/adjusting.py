@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from kdey._support.rates import counts_from_limits
 from kdey._support.validation import check_choice
 from kdey.bags import Array
+from kdey.bayes.error_rates import check_counts
 from kdey.class_columns import in_class_order
+from kdey.intervals import Estimate
+from kdey.labels import check_classes
 from kdey.masks import refuse_masked
 from kdey.matching import MatchMeans, Penalised
+from kdey.posteriors import TrainingPosteriors
 from kdey.problems.least_squares import LeastSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.decisions import DecisionsMixin
@@ -21,6 +26,10 @@ from kdey.rows.posterior import FriedmanRows, PosteriorMap, PosteriorRows
 from kdey.simplex import check_posteriors
 from kdey.tuning.search import TuningPlan
 from kdey.tuning.strength import AutomaticStrength
+
+#: Largest number of decisions of a bag, and of counted instances of a class: with more, neither
+#: leaves any uncertainty that matters.
+_MAX_DECISIONS, _MAX_COUNTED = 10_000_000, 1_000_000
 
 
 class _Adjusting(AggregativeQuantifier):
@@ -67,11 +76,7 @@ class _Adjusting(AggregativeQuantifier):
         if rates.shape[0] != rates.shape[1] or len(rates) < 2:
             raise ValueError(f"matrix must be square with at least 2 classes, got {rates.shape}")
         quantifier = cls()
-        quantifier.classes_ = np.arange(len(rates)) if classes is None else np.asarray(classes)
-        if quantifier.classes_.shape != (len(rates),):
-            raise ValueError(
-                f"classes must have shape ({len(rates)},), got {quantifier.classes_.shape}"
-            )
+        quantifier.classes_ = _class_names(len(rates), classes)
         quantifier.prevalence_ = np.full(len(rates), np.nan)
         quantifier.row_map_ = PosteriorMap(
             np.ascontiguousarray(rates, dtype=np.float64), cls._crisp
@@ -123,13 +128,76 @@ class ACC(DecisionsMixin, _Adjusting):
     _crisp = True
 
     @classmethod
+    def from_counts(cls, counts: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Return a fitted quantifier from the counts of a validation study.
+
+        Its limits include the uncertainty of the error rates, as if it had been fitted on the
+        instances that were counted.
+
+        Parameters
+        ----------
+        counts : array-like of shape (k, k)
+            ``counts[i, j]`` is the number of instances of class j that were classified as class i.
+        classes : array-like of shape (k,), optional
+            Names of the classes, sorted; default 0..k-1.
+
+        Raises
+        ------
+        ValueError
+            If ``counts`` is not square, has negative entries or a class without instances, or
+            ``classes`` has another length.
+
+        Examples
+        --------
+        >>> from kdey import ACC
+        >>> q = ACC.from_counts([[95, 10], [5, 90]], classes=["no", "yes"])
+        >>> estimate = q.estimate_counts([880, 120])
+        >>> estimate.estimate.round(3), estimate.low.round(2), estimate.high.round(2)
+        (array([0.918, 0.082]), array([0.86, 0.02]), array([0.98, 0.14]))
+        """
+        table = check_counts(counts)
+        if table.shape[0] != table.shape[1]:
+            raise ValueError(f"counts must be square, got shape {table.shape}")
+        if not (table.sum(axis=0) > 0).all():
+            empty = int(np.argmin(table.sum(axis=0)))
+            raise ValueError(f"counts has no instance of class number {empty}")
+        quantifier, k = cls(), len(table)
+        quantifier.classes_ = _class_names(k, classes)
+        quantifier.prevalence_ = table.sum(axis=0) / table.sum()
+        quantifier.training_ = _counted_training(table)
+        return quantifier._fit_rows(quantifier.training_)
+
+    @classmethod
     def from_rates(
-        cls, sensitivity: float, specificity: float, classes: ArrayLike = (0, 1)
+        cls,
+        sensitivity: float,
+        specificity: float,
+        classes: ArrayLike = (0, 1),
+        *,
+        sensitivity_limits: tuple[float, float] | None = None,
+        specificity_limits: tuple[float, float] | None = None,
+        confidence: float = 0.95,
     ) -> Self:
         """Return a fitted binary quantifier from a test's sensitivity and specificity.
 
         This is the estimator of Rogan and Gladen (1978), restricted to [0, 1]. The second of
-        ``classes`` is the positive one.
+        ``classes`` is the positive one. Without limits the rates count as exactly known. With
+        limits, those of the estimates include the uncertainty of the rates: each rate counts as
+        the result of a study so large that its Wilson limits are as wide as those given.
+
+        Parameters
+        ----------
+        sensitivity, specificity : float in [0, 1]
+        classes : array-like of shape (2,)
+        sensitivity_limits, specificity_limits : pairs (low, high), optional
+            Both or none.
+        confidence : float
+            Confidence of these limits.
+
+        Raises
+        ------
+        ValueError
+            If a rate is not in [0, 1] or not within its limits, or only one has limits.
 
         Examples
         --------
@@ -141,8 +209,79 @@ class ACC(DecisionsMixin, _Adjusting):
         for name, rate in (("sensitivity", sensitivity), ("specificity", specificity)):
             if not 0.0 <= rate <= 1.0:
                 raise ValueError(f"{name} must be in [0, 1], got {rate!r}")
-        matrix = [[specificity, 1.0 - sensitivity], [1.0 - specificity, sensitivity]]
-        return cls.from_misclassification(matrix, classes)
+        if sensitivity_limits is None and specificity_limits is None:
+            matrix = [[specificity, 1.0 - sensitivity], [1.0 - specificity, sensitivity]]
+            return cls.from_misclassification(matrix, classes)
+        if sensitivity_limits is None or specificity_limits is None:
+            raise ValueError("give limits of both sensitivity and specificity, or of none")
+        yes = counts_from_limits(sensitivity, *sensitivity_limits, confidence, "sensitivity")
+        no = counts_from_limits(specificity, *specificity_limits, confidence, "specificity")
+        return cls.from_counts([[no[0], yes[1]], [no[1], yes[0]]], classes)
+
+    def estimate_counts(self, observed: ArrayLike, **options: Any) -> Estimate:
+        """Return the prevalences of a bag of which only the decisions are known, with limits.
+
+        Parameters
+        ----------
+        observed : array-like of shape (k,)
+            How many instances of the bag were classified as each class.
+        **options
+            As for :meth:`estimate` (``confidence``, ``target``, ``method``, ...).
+
+        Returns
+        -------
+        Estimate
+
+        Raises
+        ------
+        ValueError
+            If ``observed`` does not hold k whole numbers.
+        """
+        ordered = in_class_order(observed, self.classes_, "observed")
+        counts = np.asarray(refuse_masked(ordered, "observed"), dtype=np.float64)
+        k = len(self.classes_)
+        if counts.shape != (k,) or not np.isfinite(counts).all() or (counts < 0).any():
+            raise ValueError(f"observed must hold the number of decisions for each of {k} classes")
+        if (counts % 1 != 0).any() or not 0 < counts.sum() <= _MAX_DECISIONS:
+            raise ValueError(
+                f"observed must hold whole numbers, 1 to {_MAX_DECISIONS:.0e} in all; for shares "
+                "of decisions use adjust"
+            )
+        decisions = np.repeat(np.eye(k), counts.astype(np.int64), axis=0)
+        options = {"check_fit": False, **options}
+        estimate = self.estimate_posteriors(decisions, **options)
+        assert isinstance(estimate, Estimate)
+        return estimate
+
+
+def _class_names(k: int, classes: ArrayLike | None) -> NDArray[Any]:
+    """Return the labels of k classes, or raise ValueError."""
+    names = np.arange(k) if classes is None else check_classes(classes)
+    if names.shape != (k,):
+        raise ValueError(f"classes must have shape ({k},), got {names.shape}")
+    return names
+
+
+def _counted_training(table: Array) -> TrainingPosteriors:
+    """Return one-hot decisions and labels that have these counts, fractions as weights.
+
+    Parameters
+    ----------
+    table : array of shape (k, k)
+        Entry (i, j): number of instances of class j classified as class i.
+
+    Returns
+    -------
+    TrainingPosteriors
+    """
+    capped = table * np.minimum(1.0, _MAX_COUNTED / table.sum(axis=0))
+    copies = np.where(capped > 0, np.maximum(np.round(capped), 1.0), 0.0).astype(np.int64)
+    decisions, labels = np.nonzero(copies)
+    n = copies[decisions, labels]
+    weights = np.repeat(capped[decisions, labels] / n, n)
+    posteriors = np.eye(len(table))[np.repeat(decisions, n)]
+    whole = bool(np.allclose(weights, 1.0))
+    return TrainingPosteriors(posteriors, np.repeat(labels, n), None if whole else weights)
 
 
 class PACC(_Adjusting):

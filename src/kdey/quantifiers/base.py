@@ -7,7 +7,7 @@ for posteriors. Both do the work per instance once per pool (:class:`PoolWork`),
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self, TypeAlias, TypeVar, cast
@@ -18,10 +18,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from kdey._support.device import on_host
 from kdey._support.threads import thread_count
 from kdey._support.warnings import warn
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
+from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
 from kdey.labels import FewLabelsWarning, few_labels_note, training_labels
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
@@ -296,6 +298,10 @@ class BaseQuantifier(BaseEstimator):
         target: str = "population",
         method: str = "auto",
         check_fit: bool = True,
+        labelled: Labelled | None = None,
+        selection: ArrayLike | None = None,
+        believe: str = "prediction-powered",
+        merge: Mapping[Any, Any] | None = None,
         **options: Any,
     ) -> Estimate:
         """Return the prevalences of the bag of all instances of ``X`` with their limits.
@@ -314,13 +320,64 @@ class BaseQuantifier(BaseEstimator):
             Whether to check that the bag looks like a mixture of the training classes, at level
             0.01; the verdict is ``diagnostics["fit"]`` and enters ``status``. A method that cannot
             be checked says so there. See :func:`kdey.check_fit` for more detail.
+        labelled : pair of array-likes of shape (n,), optional
+            Positions (row numbers of X) of instances whose labels are known, and these labels. The
+            instances must be a random draw from the bag, or ``selection`` must say with which
+            probabilities they were chosen. The result is then a
+            :class:`~kdey.labelled.LabelledEstimate` with three estimates side by side.
+        selection : array-like of shape (n,), optional
+            The probability with which each labelled instance was chosen for labelling.
+        believe : {"prediction-powered", "label-shift", "labels"}
+            Which of the three estimates with labels is the estimate of the result.
+        merge : mapping from new label to classes, optional
+            Groups of classes whose shares are wanted; see :meth:`kdey.Estimate.merge`.
 
         Returns
         -------
         estimate : Estimate
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
-        return self._estimate(X, None, sample_weight, clusters, interval_options, check_fit)[0]
+        if labelled is not None:
+            request = LabelledRequest(labelled, selection, believe, merge)
+            return self._estimate_labelled(
+                X, request, sample_weight, clusters, interval_options, check_fit
+            )
+        refuse_selection(selection)
+        estimates = self._estimate(X, None, sample_weight, clusters, interval_options, check_fit)
+        return estimates[0] if merge is None else estimates[0].merge(merge)
+
+    def _estimate_labelled(
+        self,
+        X: Any,
+        request: LabelledRequest,
+        sample_weight: ArrayLike | None,
+        clusters: ArrayLike | None,
+        options: IntervalOptions,
+        check_fit: bool,
+    ) -> LabelledEstimate:
+        check_is_fitted(self, "classes_")
+        self._check_points(X)
+        model, pool = self._labelled_model(), PoolWork(self._instances(X))
+        points = on_host(self._pool_points(pool))
+        result = request.estimate(model, points, options, sample_weight, clusters)
+        if not check_fit:
+            return result
+        from kdey.diagnostics import fit_details  # slow to import
+
+        bags = Bags.whole(len(points), sample_weight)
+        return result.with_diagnostics(
+            fit_details(self, points, bags, pool.X, options.random_state)[0]
+        )
+
+    def _labelled_model(self) -> FittedModel:
+        """Return the stages that estimates with labels need, or raise TypeError."""
+        model = self.interval_model()
+        if model is None:
+            raise TypeError(
+                f"labelled= needs a method with rows and a matching (KDEyML, EMQ, PACC, ...), and "
+                f"{type(self).__name__} combines several quantifiers"
+            )
+        return model
 
     def estimate_bags(
         self,
@@ -332,14 +389,16 @@ class BaseQuantifier(BaseEstimator):
         target: str = "population",
         method: str = "auto",
         check_fit: bool = True,
+        merge: Mapping[Any, Any] | None = None,
         **options: Any,
     ) -> Estimates:
-        """As :meth:`estimate` for many bags over the pool ``X``.
+        """As :meth:`estimate` for many bags over the pool ``X``, without labels.
 
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
-        return self._estimate(X, bags, None, clusters, interval_options, check_fit)
+        estimates = self._estimate(X, bags, None, clusters, interval_options, check_fit)
+        return estimates if merge is None else estimates.merge(merge)
 
     def predict_groups(self, frame: Any, by: str | Sequence[str] = (), **options: Any) -> Any:
         """Return the prevalences of every group of a data frame, with limits and a status.
@@ -493,23 +552,55 @@ class PosteriorsMixin(BaseQuantifier):
         target: str = "population",
         method: str = "auto",
         check_fit: bool = True,
+        labelled: Labelled | None = None,
+        selection: ArrayLike | None = None,
+        believe: str = "prediction-powered",
+        merge: Mapping[Any, Any] | None = None,
         **options: Any,
     ) -> Estimate | Estimates:
         """As :meth:`BaseQuantifier.estimate`, from posteriors of shape (m, k).
 
         Without ``bags`` all of them are one bag, and one estimate is returned; with ``bags`` as
-        :meth:`BaseQuantifier.estimate_bags`.
+        :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
         check_is_fitted(self, "classes_")
         p = self._score_matrix(posteriors)
+        if labelled is not None:
+            if bags is not None:
+                raise ValueError("labelled is for a single bag, not for bags over a pool")
+            request = LabelledRequest(labelled, selection, believe, merge)
+            return self._labelled_from(
+                p, request, sample_weight, clusters, interval_options, check_fit
+            )
+        refuse_selection(selection)
         checked = checked_bags(bags, len(p), sample_weight)
         estimates = self._estimates_from(p, checked, interval_options, clusters)
         if check_fit:
             from kdey.diagnostics import with_fit_checks  # slow to import
 
             estimates = with_fit_checks(self, estimates, p, checked)
+        estimates = estimates if merge is None else estimates.merge(merge)
         return estimates[0] if bags is None else estimates
+
+    def _labelled_from(
+        self,
+        posteriors: NDArray[np.floating],
+        request: LabelledRequest,
+        sample_weight: ArrayLike | None,
+        clusters: ArrayLike | None,
+        options: IntervalOptions,
+        check_fit: bool,
+    ) -> LabelledEstimate:
+        model = self._labelled_model()
+        result = request.estimate(model, posteriors, options, sample_weight, clusters)
+        if not check_fit:
+            return result
+        from kdey.diagnostics import fit_details  # slow to import
+
+        bags = Bags.whole(len(posteriors), sample_weight)
+        details = fit_details(self, posteriors, bags, seed=options.random_state)
+        return result.with_diagnostics(details[0])
 
     def _estimates_from(
         self,
@@ -520,6 +611,14 @@ class PosteriorsMixin(BaseQuantifier):
     ) -> Estimates:
         solve = partial(self._solve_posteriors, posteriors)
         return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
+
+
+def refuse_selection(selection: ArrayLike | None) -> None:
+    """Raise ValueError if probabilities of selection were given without labels."""
+    if selection is not None:
+        raise ValueError(
+            "selection says how labelled instances were chosen: give labelled=(positions, labels)"
+        )
 
 
 def without_fold_models(fitted: FittedT) -> FittedT:

@@ -1,0 +1,263 @@
+"""Merging classes after the fit: shares of sums of classes, with limits of their own.
+
+Classes that can hardly be told apart have errors that nearly cancel in their sum, so that its
+limits follow from the covariance of the errors, or from the bootstrap draws, and not from the
+limits of the classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from kdey.bags import Array
+from kdey.intervals.bootstrap import bootstrap_limits
+from kdey.intervals.estimate import Decisions, Estimate, Estimates
+from kdey.intervals.region import (
+    Region,
+    Uncertainty,
+    region_from_covariance,
+    region_from_draws,
+    whole_simplex,
+)
+from kdey.intervals.score_interval import wilson
+from kdey.labels import check_classes
+from kdey.rows.posterior import one_hot_argmax
+
+
+@dataclass(frozen=True, eq=False)
+class Merging:
+    """Groups of classes, in the order in which they are shown.
+
+    Attributes
+    ----------
+    names : array of shape (g,)
+        The labels of the groups.
+    matrix : array of shape (g, k)
+        Entry (j, i) is one if group j contains class i, otherwise zero.
+    """
+
+    names: NDArray[Any]
+    matrix: Array
+
+    @classmethod
+    def of(cls, merge: Mapping[Any, Any], classes: NDArray[Any]) -> Merging:
+        """Return the groups that a mapping describes.
+
+        Parameters
+        ----------
+        merge : mapping from new label to a class or a sequence of classes
+            Groups are shown in the order of the mapping, followed by the classes that it does not
+            name, which stay by themselves. ``{"b": "b", "a": "a"}`` therefore only sets the order.
+        classes : array of shape (k,)
+
+        Returns
+        -------
+        Merging
+
+        Raises
+        ------
+        ValueError
+            If the mapping is empty, names a class that does not exist or occurs twice, or gives
+            two groups the same label.
+        """
+        if not isinstance(merge, Mapping) or not merge:
+            raise ValueError(
+                "merge must map new labels to the classes that they stand for, such as "
+                f"{{'pets': ['cat', 'dog']}}, got {merge!r}"
+            )
+        known = np.asarray(classes).tolist()
+        groups = {name: _members(name, members, known) for name, members in merge.items()}
+        used = [label for members in groups.values() for label in members]
+        for label in used:
+            if used.count(label) > 1:
+                raise ValueError(f"merge uses class {label!r} twice")
+        rest = [label for label in known if label not in used]
+        for label in rest:
+            if label in groups:
+                raise ValueError(
+                    f"merge calls a group {label!r}, which is also the label of a class outside "
+                    "the group: choose another label"
+                )
+            groups[label] = [label]
+        if len(groups) < 2:
+            raise ValueError("merge puts all classes into one group, whose share is always one")
+        matrix = np.array([[float(label in m) for label in known] for m in groups.values()])
+        return cls(_label_array(list(groups)), matrix)
+
+    @classmethod
+    def identity(cls, classes: NDArray[Any]) -> Merging:
+        """Return the groups of one class each, in the order of the classes."""
+        return cls(np.asarray(classes), np.eye(len(classes)))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every group is a class, and all are in their place."""
+        g, k = self.matrix.shape
+        return g == k and bool((self.matrix == np.eye(k)).all())
+
+    def apply(self, estimate: Estimate) -> Estimate:
+        """Return the estimate of the groups, with the limits of their sums.
+
+        A group of a single class keeps the limits of the class.
+
+        Parameters
+        ----------
+        estimate : Estimate
+
+        Returns
+        -------
+        Estimate
+        """
+        if self.is_identity:
+            return estimate
+        shares = self.matrix @ estimate.estimate
+        uncertainty = MergedUncertainty(estimate.uncertainty, self.matrix)
+        low, high = _limits(shares, uncertainty, estimate)
+        single = self.matrix.sum(axis=1) == 1
+        low = np.where(single, self.matrix @ estimate.low, low)
+        high = np.where(single, self.matrix @ estimate.high, high)
+        return replace(
+            estimate,
+            classes=self.names,
+            estimate=shares,
+            low=np.minimum(low, shares),
+            high=np.maximum(high, shares),
+            training_prevalence=self.matrix @ estimate.training_prevalence,
+            uncertainty=uncertainty,
+            decisions=self.decisions(estimate.decisions),
+        )
+
+    def apply_all(self, estimates: Estimates) -> Estimates:
+        """Return the estimates of the groups of many bags, as :meth:`apply` does of one."""
+        if self.is_identity:
+            return estimates
+        merged = [self.apply(estimate) for estimate in estimates]
+        shape = (len(merged), len(self.names))
+        inner, matrix = estimates.uncertainty_of, self.matrix
+        return replace(
+            estimates,
+            classes=self.names,
+            estimate=np.reshape([part.estimate for part in merged], shape),
+            low=np.reshape([part.low for part in merged], shape),
+            high=np.reshape([part.high for part in merged], shape),
+            training_prevalence=matrix @ estimates.training_prevalence,
+            uncertainty_of=lambda position: MergedUncertainty(inner(position), matrix),
+            decisions=self.decisions(estimates.decisions),
+        )
+
+    def decisions(self, decisions: Decisions | None) -> Decisions | None:
+        """Return the decisions for groups; None if there are none."""
+        if decisions is None or self.is_identity:
+            return decisions
+        return replace(decisions, posteriors=one_hot_argmax(decisions.posteriors) @ self.matrix.T)
+
+
+@dataclass(frozen=True, eq=False)
+class MergedUncertainty(Uncertainty):
+    """The uncertainty of sums of classes.
+
+    Attributes
+    ----------
+    inner : Uncertainty
+        That of the classes.
+    matrix : array of shape (g, k)
+        The classes of each group, as in :class:`Merging`.
+    """
+
+    inner: Uncertainty
+    matrix: Array
+    method: ClassVar[str] = "none"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", self.inner.method)  # the class is frozen
+
+    @property
+    def template_noise(self) -> bool:
+        """Whether the limits include the uncertainty that a limited training set leaves."""
+        return self.inner.template_noise
+
+    def bootstrap_draws(self) -> Array | None:
+        """Return bootstrap draws of the groups, shape (n_replicates, g), or None."""
+        draws = self.inner.bootstrap_draws()
+        return None if draws is None else draws @ self.matrix.T
+
+    def corrected(self) -> Array | None:
+        """Return the estimate without smoothing and calibration bias, shape (g,), or None."""
+        corrected = self.inner.corrected()
+        return None if corrected is None else self.matrix @ corrected
+
+    def centre(self) -> Array | None:
+        """Return the estimate before it was moved into the simplex, shape (g,), or None."""
+        centre = self.inner.centre()
+        return None if centre is None else self.matrix @ centre
+
+    def freedom(self) -> float:
+        """Return the degrees of freedom of the covariance."""
+        return self.inner.freedom()
+
+    def covariance(self) -> Array:
+        """Return the covariance of the error, shape (g, g)."""
+        return np.asarray(self.matrix @ self.inner.covariance() @ self.matrix.T)
+
+    def region(self, confidence: float) -> Region:
+        """Return the joint region of all groups."""
+        draws, centre = self.bootstrap_draws(), self.centre()
+        if draws is not None:
+            return region_from_draws(draws.mean(axis=0), draws, confidence)
+        if centre is None:
+            return whole_simplex(len(self.matrix), confidence)
+        return region_from_covariance(centre, self.covariance(), self.freedom(), confidence)
+
+
+def _members(name: Any, members: Any, known: list[Any]) -> list[Any]:
+    """Return the classes of one group, or raise ValueError."""
+    listed = np.asarray(members).tolist() if isinstance(members, np.ndarray) else members
+    several = isinstance(listed, Sequence) and not isinstance(listed, str)
+    labels = list(listed) if several else [listed]
+    if not labels:
+        raise ValueError(f"merge gives the group {name!r} no class")
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        raise ValueError(f"merge: the group {name!r} has {unknown[:5]}, which are no classes")
+    return labels
+
+
+def _label_array(names: list[Any]) -> NDArray[Any]:
+    """Return labels as an array that keeps their types: 1 and "1" stay different."""
+    if len({type(name) for name in names}) == 1:
+        return check_classes(names)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array
+
+
+def _limits(
+    shares: Array, uncertainty: MergedUncertainty, estimate: Estimate
+) -> tuple[Array, Array]:
+    """Return the limits of sums of classes, two arrays of shape (g,)."""
+    g = len(shares)
+    tail = (1.0 - estimate.confidence) / 2.0 / (g if estimate.simultaneous else 1)
+    draws = uncertainty.bootstrap_draws()
+    if draws is not None:
+        low, high = bootstrap_limits(shares, draws, tail, "percentile")
+    else:
+        variance = np.diag(uncertainty.covariance())
+        freedom = uncertainty.freedom()
+        quantile = float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
+        known = uncertainty.centre()
+        centre = shares if known is None else known
+        half = quantile * np.sqrt(np.maximum(variance, 0.0))
+        unknown = ~np.isfinite(half)
+        low = np.where(unknown, 0.0, np.clip(centre - half, 0.0, 1.0))
+        high = np.where(unknown, 1.0, np.clip(centre + half, 0.0, 1.0))
+    if estimate.target == "population":
+        size = np.array([[estimate.diagnostics.get("effective_size", estimate.size)]])
+        first, last = wilson(shares[None], size, tail)
+        low, high = np.minimum(low, first[0]), np.maximum(high, last[0])
+    return low, high

@@ -1,0 +1,172 @@
+r"""Predictions of the labels, and their moments within the training classes.
+
+The predictions f are posteriors adapted to an estimate :math:`\alpha` (see
+:mod:`kdey.intervals.moments`). Under label shift their mean in a bag is T times its prevalence,
+where column l of T is their mean in training class l. So :math:`z = T^{-1} f` has the mean of the
+one-hot labels y, in every class; this is what the test of label shift looks at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array
+from kdey.intervals import FittedModel
+from kdey.intervals.class_rows import ClassRows, class_rows
+from kdey.intervals.model import densities
+from kdey.intervals.moments import PSEUDO_OBSERVATIONS, adapted, smoothed
+from kdey.rows.interface import Rows
+from kdey.rows.posterior import RatioMap
+
+#: Singular values of T below this share of the largest count as zero.
+_CUTOFF = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Moments of z = T^-1 f within the training classes.
+
+    Attributes
+    ----------
+    inverse : array of shape (k, k)
+        T^-1, a pseudo-inverse if classes cannot be distinguished.
+    covariances : array of shape (k, k, k)
+        Covariance of z within each class.
+    sizes : array of shape (k,)
+        Effective number of training instances of each class.
+    """
+
+    inverse: Array
+    covariances: Array
+    sizes: Array
+
+    def covariance(self, shares: Array, size: float) -> Array:
+        """Return the covariance of a mean of z - y, shape (k, k).
+
+        Parameters
+        ----------
+        shares : array of shape (k,)
+            Shares p of the classes among the instances of the mean.
+        size : float
+            Effective number n of these instances.
+
+        Returns
+        -------
+        array of shape (k, k)
+            sum_l (p_l / n + p_l^2 / n_l) Cov_l(z): the second part is that of the templates.
+        """
+        weights = shares / size + shares**2 / self.sizes
+        return np.asarray(np.tensordot(weights, self.covariances, axes=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predicted labels of all instances of a bag.
+
+    Attributes
+    ----------
+    f : array of shape (m, k)
+        Posteriors adapted to an estimate.
+    moments : ClassMoments or None
+        None if the method keeps no training posteriors.
+    """
+
+    f: Array
+    moments: ClassMoments | None
+
+
+def predict_labels(
+    model: FittedModel, points: NDArray[Any], rows: Rows, estimate: Array
+) -> Predictions | None:
+    """Return the predictions adapted to an estimate.
+
+    Likelihood methods predict by their densities (of the heaviest member), other methods on
+    posteriors by the posteriors. Methods on features have no predictions.
+
+    Parameters
+    ----------
+    model : FittedModel
+    points : array of shape (m, d)
+    rows : Rows
+        Those of the points.
+    estimate : array of shape (k,)
+
+    Returns
+    -------
+    Predictions or None
+    """
+    if model.likelihood is not None:
+        values, training = model.moment_rows(rows.each()), model.class_rows
+    elif model.on_posteriors and np.isfinite(model.prevalence).all():
+        ratios = RatioMap(model.prevalence, None)
+        values, training = densities(ratios(points).each(), logs=False), _ratio_rows(model, ratios)
+    elif model.on_posteriors:  # the error rates were given, so that no prevalence is known
+        return Predictions(np.asarray(points, dtype=np.float64), None)
+    else:
+        return None
+    size = float(len(values)) if training is None else min(len(values), training.typical_size)
+    prevalence = smoothed(estimate, size)
+    moments = None if training is None else class_moments(training, prevalence)
+    return Predictions(adapted(values, prevalence), moments)
+
+
+def class_moments(training: ClassRows, prevalence: Array) -> ClassMoments:
+    """Return the moments of z from the densities of the training instances.
+
+    Parameters
+    ----------
+    training : ClassRows
+    prevalence : array of shape (k,)
+        Positive; the densities are adapted to it.
+
+    Returns
+    -------
+    ClassMoments
+    """
+    rows, w = training.rows, training.weights
+    weighted = w / (rows @ prevalence.astype(np.float32))
+    runs = [slice(a, b) for a, b in pairwise(training.offsets.tolist())]
+    means = np.array([weighted[run] @ rows[run] for run in runs], dtype=np.float64)
+    inverse = np.asarray(np.linalg.pinv(means.T * prevalence[:, None], rcond=_CUTOFF))
+    z = adapted(training.thin_rows.astype(np.float64), prevalence) @ inverse.T
+    thin = training.thin_weights
+    covariances = np.array(
+        [_covariance(z[a:b], thin.weights[a:b]) for a, b in pairwise(thin.offsets.tolist())]
+    )
+    return ClassMoments(inverse, covariances + _pseudo(training.sizes), training.sizes)
+
+
+def _ratio_rows(model: FittedModel, ratios: RatioMap) -> ClassRows | None:
+    """Return the class rows of posteriors divided by the training prevalence."""
+    if model.training is None or not model.is_learnt:
+        return None
+
+    def moment_rows(rows: NDArray[np.floating]) -> Array:
+        return densities(rows, logs=False)
+
+    return class_rows(ratios, model.training, model.n_classes, moment_rows, model.n_threads)
+
+
+def _covariance(values: Array, weights: Array) -> Array:
+    """Return the unbiased covariance of values (n, k) with weights that sum to one."""
+    centred = values - weights @ values
+    free = 1.0 - weights @ weights
+    total = (centred * weights[:, None]).T @ centred
+    return np.asarray(total / free if free > 1e-9 else total)
+
+
+def _pseudo(sizes: Array) -> Array:
+    """Return the covariances that pseudo-observations add, shape (k, k, k).
+
+    A class without a single error among n instances may still have an error rate of order 1 / n:
+    we add 0.75 observations per class, spread evenly over the classes.
+    """
+    k = len(sizes)
+    steps = np.eye(k)[None, :, :] - np.eye(k)[:, None, :]  # entry (l, j): e_j - e_l
+    spread = np.einsum("lja,ljb->lab", steps, steps) / k
+    return np.asarray(PSEUDO_OBSERVATIONS * spread / sizes[:, None, None])
