@@ -40,6 +40,7 @@ NOTES = {
     "posteriors": "X, y to training posteriors; kernel sums",
     "bags": "bags as weights over a pool; folds",
     "native": "files, threads, validation, labels; the C++ core",
+    "masks": "columns named after classes; masked arrays",
     "simplex": "checks, projection, sampling",
 }
 LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760

@@ -21,6 +21,8 @@ from .profiles import fuzzed
 QUANTIFIERS: dict[str, Any] = {
     "HDx": kdey.HDx(n_bins=(3, 4)),
     "DMx": kdey.DMx(n_bins=3),
+    "EDx": kdey.EDx(),
+    "KMM": kdey.KMM(),
     "TrainingPrevalence": kdey.TrainingPrevalence(),
     "PACC": kdey.PACC(KNeighborsClassifier(1), cv=2),
     "EMQ": kdey.EMQ(KNeighborsClassifier(1)),

@@ -82,6 +82,10 @@ PROTOCOLS: dict[str, Any] = {
     "NPP": kdey.NPP,
     "DirichletProtocol": kdey.DirichletProtocol,
     "GridAPP": kdey.GridAPP,
+    "SmoothAPP": kdey.SmoothAPP,
+    "AtPrevalences": kdey.AtPrevalences,
+    "CovariateShift": kdey.CovariateShift,
+    "MixedShift": kdey.MixedShift,
 }
 
 
@@ -91,7 +95,8 @@ PROTOCOLS: dict[str, Any] = {
 def test_protocols(name: str, data: Any) -> None:
     make = PROTOCOLS[name]
     parameters = sorted(make.__dataclass_fields__)
-    small = {"bag_size": 4, "n_bags": 3, "n_prevalences": 3, "repeats": 1}
+    small: dict[str, Any] = {"bag_size": 4, "n_bags": 3, "n_prevalences": 3, "repeats": 1}
+    small |= {"prevalences": [[0.2, 0.8]], "covariate": np.arange(len(Y))}
     given_ = {p: v for p, v in small.items() if p in parameters}
     parameter, value = data.draw(st.sampled_from(parameters)), data.draw(some.ODD)
     if isinstance(value, int | float) and value > 1e6:

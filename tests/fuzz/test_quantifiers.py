@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kdey
+from kdey.matching import MatchMeans
+from kdey.rows.posterior import PosteriorRows
 
 from . import strategies as some
 from .outcomes import Refused, answer, assert_limits, assert_solution, refused
@@ -35,11 +37,25 @@ METHODS: dict[str, tuple[Any, int]] = {
     "KDEyCS": (kdey.KDEyCS(bandwidth=0.05, kernel="gaussian"), 4),
     "KDEyL2": (kdey.KDEyL2(bandwidth=0.5, kernel="aitchison"), 4),
     "KDEyHD": (kdey.KDEyHD(bandwidth=0.1, kernel="gaussian", n_points=40, random_state=0), 3),
+    "EDy": (kdey.EDy(), 4),
+    "Friedman": (kdey.Friedman(), 4),
+    "RLLS": (kdey.RLLS(), 4),
+    "Ordered": (kdey.Ordered(kdey.PACC(), strength=0.1), 4),
+    "Quantifier": (kdey.Quantifier(random_state=0), 3),
+    "T50": (kdey.T50(), 2),
+    "MAX": (kdey.MAX(), 2),
+    "ThresholdX": (kdey.ThresholdX(), 2),
+    "MS": (kdey.MS(), 2),
+    "MS2": (kdey.MS2(), 2),
+    "SORD": (kdey.SORD(), 2),
+    "composed": (kdey.compose(PosteriorRows(), MatchMeans()), 4),
+    "OneVsOne": (kdey.OneVsOne(kdey.MM()), 3),
     "OneVsAll": (kdey.OneVsAll(kdey.MM()), 3),
     "Median": (kdey.Median(kdey.DyS(), {"n_bins": [2, 4]}), 2),
     "Ensemble": (kdey.Ensemble(kdey.PACC(), n_members=2, min_per_class=1, random_state=0), 3),
 }
-ROWWISE = [name for name in METHODS if name not in ("OneVsAll", "Median", "Ensemble")]
+WRAPPERS = ("OneVsOne", "OneVsAll", "Median", "Ensemble")
+ROWWISE = [name for name in METHODS if name not in WRAPPERS]
 
 
 @cache
