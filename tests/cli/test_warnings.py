@@ -42,10 +42,12 @@ def test_a_rare_class(tmp_path: Path) -> None:
     table = without(rows(), "shop", "day")
     rare = [row for row in table if row["kind"] == "bad"][:2]
     path = write(tmp_path / "t.csv", rare + [row for row in table if row["kind"] == "good"])
-    (line,) = warning_lines(
+    lines = warning_lines(
         "fit", path, "--label", "kind", "--method", "pacc", "-o", tmp_path / "m"
     )
-    assert line.startswith("warning: cross-validation: 1 of 2 classes have fewer instances")
+    folds, labels = sorted(lines)
+    assert folds.startswith("warning: cross-validation: 1 of 2 classes have fewer instances")
+    assert "bad (2)" in labels
 
 
 def test_a_classifier_that_does_not_converge(labelled: Path, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "report": ("m.kdey", "n.csv", "-o", "o.html"),
     "inspect": ("m.kdey",),
     "evaluate": ("l.csv", "--label", "kind", "--methods", "cc", *FEW),
+    "check": ("l.csv", "--label", "kind"),
     "select": ("l.csv", "--label", "kind", "--method", "dm", "--grid", "n_bins=2", *FEW),
     "data list": (),
     "data fetch": ("iris",),

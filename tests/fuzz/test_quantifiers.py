@@ -48,7 +48,7 @@ METHODS: dict[str, tuple[Any, int]] = {
     "MS": (kdey.MS(), 2),
     "MS2": (kdey.MS2(), 2),
     "SORD": (kdey.SORD(), 2),
-    "composed": (kdey.compose(PosteriorRows(), MatchMeans()), 4),
+    "composed": (kdey.compose(PosteriorRows(crisp=False, adjusted=True), MatchMeans()), 4),
     "OneVsOne": (kdey.OneVsOne(kdey.MM()), 3),
     "OneVsAll": (kdey.OneVsAll(kdey.MM()), 3),
     "Median": (kdey.Median(kdey.DyS(), {"n_bins": [2, 4]}), 2),

@@ -309,7 +309,7 @@ def test_averaged_geometries_are_bootstrapped_member_by_member(data) -> None:
     [
         (lambda n: [None] * n, "clusters has missing values"),
         (lambda n: np.array([1, "a"] * (n // 2), dtype=object), "clusters mixes types"),
-        (lambda n: np.ma.masked_equal(np.arange(n), 0), "clusters has masked entries"),
+        (lambda n: np.ma.masked_equal(np.arange(n), 0), "clusters is a masked array"),
     ],
 )
 def test_clusters_that_are_no_ids_are_refused(clusters, message: str) -> None:

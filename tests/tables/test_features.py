@@ -96,7 +96,7 @@ def test_unseen_values_are_warned_about_once_with_counts(fitted: Any) -> None:
         assert len(caught) == 1
     with pytest.warns(TableWarning, match="'colour': unseen values in 60 of 60"):
         groups = fitted.predict_groups(shouted)
-    assert groups["status"].unique().to_list() == ["unseen values"]
+    assert groups["status"].str.contains("unseen values").all()
 
 
 def test_a_few_unseen_values_leave_the_status_alone(fitted: Any) -> None:
@@ -104,11 +104,11 @@ def test_a_few_unseen_values_leave_the_status_alone(fitted: Any) -> None:
     changed = ["mauve" if i < 3 else c for i, c in enumerate(frame["colour"])]
     with pytest.warns(TableWarning, match="in 3 of 60 rows"):
         status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed)))["status"]
-    assert status.unique().to_list() == ["ok"]
+    assert not status.str.contains("unseen values").any()
     changed[3] = "mauve"
     with pytest.warns(TableWarning, match="in 4 of 60 rows"):
         status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed)))["status"]
-    assert status.unique().to_list() == ["unseen values"]
+    assert status.str.contains("unseen values").all()
 
 
 def test_the_status_is_that_of_the_group(fitted: Any) -> None:

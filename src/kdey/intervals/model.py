@@ -106,11 +106,14 @@ class FittedModel:
         """The map whose rows are the densities or features of the moment equation.
 
         Likelihood methods on posteriors share calibrated posteriors (``features.py``), whichever
-        rows and however many members they have; all others have their own rows.
+        rows and however many members they have; all others have their own rows, and so have pools
+        of scores by several models, whose rows are calibrated posteriors.
         """
         if self.likelihood is None or not (self.on_posteriors and self.is_learnt):
             return self.row_map
         assert self.training is not None
+        if self.training.required().shape[1] != self.n_classes:
+            return self.row_map  # scores of several models, which the rows pool and calibrate
         return calibrated_map(self.training, self.n_classes)
 
     @property
