@@ -51,6 +51,10 @@ class FittedQuantifier(Protocol):
         """Whether it works on posteriors, and so has ``aggregate`` and ``estimate_posteriors``."""
 
     @property
+    def n_score_columns(self) -> int:
+        """The number of columns of posteriors that it takes."""
+
+    @property
     def fitted_classifier(self) -> Any | None:
         """The classifier that scores instances; None if there is none, or more than one."""
 

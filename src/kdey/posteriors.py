@@ -210,7 +210,7 @@ def _fit_stage(
     keep_bytes: float = 0,
 ) -> FittedStage:
     """Do the work of :func:`training_posteriors`, and keep the models of the splits if asked to."""
-    _check_classifier(classifier)
+    check_classifier(classifier)
     classes = np.asarray(classes)
     X, codes = _check_rows(X, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
@@ -291,7 +291,7 @@ def cross_fit(
     ValueError
         If lengths differ, or there is only one class to fit on.
     """
-    _check_classifier(classifier)
+    check_classifier(classifier)
     X, codes = _check_rows(X, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
     if isinstance(classifier, FrozenEstimator):
@@ -396,7 +396,8 @@ def _aligned_tensor(raw: Any, columns: Indices, labels: NDArray[Any], name: str)
     return aligned
 
 
-def _check_classifier(classifier: Any) -> None:
+def check_classifier(classifier: Any) -> None:
+    """Raise TypeError unless ``classifier`` is an instance with ``predict_proba``."""
     if isinstance(classifier, type):
         raise TypeError(f"classifier must be an instance, got the class {classifier.__name__}")
     if not hasattr(classifier, "predict_proba"):

@@ -42,9 +42,7 @@ def test_a_rare_class(tmp_path: Path) -> None:
     table = without(rows(), "shop", "day")
     rare = [row for row in table if row["kind"] == "bad"][:2]
     path = write(tmp_path / "t.csv", rare + [row for row in table if row["kind"] == "good"])
-    lines = warning_lines(
-        "fit", path, "--label", "kind", "--method", "pacc", "-o", tmp_path / "m"
-    )
+    lines = warning_lines("fit", path, "--label", "kind", "--method", "pacc", "-o", tmp_path / "m")
     folds, labels = sorted(lines)
     assert folds.startswith("warning: cross-validation: 1 of 2 classes have fewer instances")
     assert "bad (2)" in labels

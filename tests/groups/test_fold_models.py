@@ -41,7 +41,7 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     assert sharp.select(same).equals(plain.select(same))
     checker = FitChecker.fit(fitted)
     assert checker.models is not None
-    seen = checker.models.posteriors(table.drop("site"), 1)
+    seen = checker.models.posteriors_at(table.drop("site"), np.arange(200))
     for number, site in enumerate(("a", "b")):
         (expected,) = checker.screen(seen[number::2], Bags.whole(100))
         p_values = sharp.filter(pl.col("site") == site)["fit_p_value"]

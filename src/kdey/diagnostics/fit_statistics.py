@@ -201,10 +201,10 @@ def unknown_share(observed: Array, null: Array, level: float) -> tuple[float, bo
     Returns
     -------
     share : float
-        At least zero.
+        Between zero and one.
     significant : bool
     """
     middle = np.median(null, axis=0)
     share = float((observed - middle).max())
     largest = (null - middle).max(axis=1)
-    return max(share, 0.0), bool(share > np.quantile(largest, 1.0 - level))
+    return min(max(share, 0.0), 1.0), bool(share > np.quantile(largest, 1.0 - level))

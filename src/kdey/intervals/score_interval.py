@@ -73,7 +73,10 @@ def ensure_minimum_width(
     """
     low, high = np.minimum(low, estimates), np.maximum(high, estimates)
     if options.target == "bag":
-        return attainable_shares(low, high, bags)
+        low, high = attainable_shares(low, high, bags)
+        return np.minimum(low, estimates), np.maximum(
+            high, estimates
+        )  # exactly, not up to rounding
     sizes = np.minimum(bags.effective_sizes, bags.n_units)[:, None]
     first, last = wilson(estimates, sizes, options.tail(estimates.shape[1]))
     return np.minimum(low, first), np.maximum(high, last)

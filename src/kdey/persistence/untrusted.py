@@ -125,7 +125,7 @@ def _check_training(training: TrainingPosteriors, owner: BaseQuantifier) -> None
         raise ValueError("its labels are no codes of classes")
     if n and not 0 <= int(labels.min()) <= int(labels.max()) < n_classes:
         raise ValueError("its labels are codes of classes that it does not have")
-    width = n_classes if owner.takes_posteriors else owner.n_features  # or features
+    width = owner.n_score_columns if owner.takes_posteriors else owner.n_features
     if training.posteriors is not None and width is not None:
         _check_shape("posteriors", training.posteriors, (n, int(width)))
     for name, values in (

@@ -233,8 +233,7 @@ class AtPrevalences:
     def __post_init__(self) -> None:
         check_count(self.repeats, "repeats")
         check_draws(1, self.bag_size, self.random_state, self.replace)
-        rows = np.atleast_2d(np.asarray(self.prevalences, dtype=np.float64))
-        checked = check_posteriors(rows, name="prevalences")
+        checked = check_posteriors(np.atleast_2d(np.asarray(self.prevalences)), name="prevalences")
         # Plain numbers, so that protocols can be compared, hashed and printed.
         object.__setattr__(self, "prevalences", tuple(map(tuple, checked.tolist())))
 

@@ -144,6 +144,11 @@ class BaseQuantifier(BaseEstimator):
         return False
 
     @property
+    def n_score_columns(self) -> int:
+        """The number of columns of posteriors that it takes."""
+        return len(self.classes_)
+
+    @property
     def fitted_classifier(self) -> Any | None:
         """The classifier that scores instances; None if there is none, or more than one."""
         return vars(self).get("classifier_")

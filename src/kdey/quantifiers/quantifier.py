@@ -231,6 +231,11 @@ class Quantifier(AggregativeQuantifier):
         return self
 
     @property
+    def n_score_columns(self) -> int:
+        """One column per class, for each of the models whose scores it was fitted on."""
+        return len(self.classes_) * (len(self.score_names_) if self.takes_scores else 1)
+
+    @property
     def takes_scores(self) -> bool:
         """Whether it was fitted on posteriors, and bags are given by those of the same models."""
         return "score_names_" in vars(self)

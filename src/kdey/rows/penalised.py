@@ -32,6 +32,8 @@ from kdey.rows.references import ClassReferences
 #: Confidence of RLLS's bound on the error of the templates, and the factor by which its authors
 #: multiply three times that bound.
 RLLS_DELTA, RLLS_FACTOR = 0.05, 0.01
+#: Classes that weights make rarer than this are penalised as if they were as frequent.
+_SMALLEST_PREVALENCE = 1e-12
 
 
 class PenaltySpec(Protocol):
@@ -83,7 +85,8 @@ class RatioShrinkage:
         if strength is None:
             strength = finite_sample_strength(n_classes, float(mass.sum()))
         root = math.sqrt(strength)
-        return Penalty(np.diag(root * mass.sum() / mass), np.full(n_classes, root))
+        prevalence = np.maximum(mass / mass.sum(), _SMALLEST_PREVALENCE)
+        return Penalty(np.diag(root / prevalence), np.full(n_classes, root))
 
 
 def second_differences(n_classes: int) -> Array:

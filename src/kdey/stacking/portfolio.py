@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kdey.posteriors import check_classifier
 from kdey.stacking.preparation import Kind, prepare
 
 #: Names of the classifiers of the portfolio. A limit on time drops them from the last to the first.
@@ -129,6 +130,10 @@ def _candidate(
     sparse: bool,
 ) -> Candidate:
     if not isinstance(value, str):
+        try:
+            check_classifier(value)
+        except TypeError as error:
+            raise TypeError(f"classifiers: {error}") from error
         return Candidate(name, value)
     classifier = named_classifier(value, effort, random_state)
     return Candidate(name, prepare(classifier, kinds, sparse=sparse), value in _REFITTED)
