@@ -131,11 +131,14 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[posteriors.argmax(axis=1)])
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: X may be what all classifiers take."""
+        """Return scikit-learn's tags: X may have the gaps that all classifiers take.
+
+        A sparse matrix at ``fit`` leaves out those that need a dense one.
+        """
         tags = super().__sklearn_tags__()
         inner = [get_tags(classifier).input_tags for classifier in self.classifiers.values()]
         tags.input_tags.allow_nan = all(t.allow_nan for t in inner)
-        tags.input_tags.sparse = all(t.sparse for t in inner)
+        tags.input_tags.sparse = any(t.sparse for t in inner)
         return tags
 
 
