@@ -39,12 +39,12 @@ def check(table: str, **options: Any) -> None:
     fit then shows how well the classes can be told apart. Exit code 1: kdey fit would refuse the
     table as it is.
     """
-    from kdey.tables.training import survey_columns, training_table
+    from kdey.tables.training import survey_table, training_table
 
     file = open_table(table, options)
     frame = file.read()
     reading = table_options(options, file)
-    columns, problems = survey_columns(frame, reading, file.first_row)
+    columns, problems = survey_table(frame, reading, file.first_row)
     _print(f"{file.name}: {len(frame):,} rows, {len(frame.columns)} columns")
     _print_columns(columns)
     try:

@@ -39,6 +39,7 @@ from kdey.groups.request import GroupRequest, GroupSettings
 from kdey.groups.scoring import Scorer
 from kdey.groups.sums import estimate_sums
 from kdey.status import not_checked
+from kdey.tables.columns import require_names
 from kdey.tables.files import TableError, TableFile
 
 
@@ -261,6 +262,7 @@ def score_file(
         )
     grouping = request.grouping
     try:
+        _check_columns(file.columns, BatchReader(scorer, grouping))
         reader = BatchReader(scorer, _settled(grouping, file), label=label)
         # Only posteriors are collected from several batches; other methods need the whole table.
         frames = (
@@ -381,12 +383,10 @@ def _check_sample(
         checks.check(groups, sample.posteriors, bags, sizes[groups])
 
 
-def _check_columns(present: list[str], reader: PartitionReader) -> None:
-    needed = [*(reader.columns or ()), *reader.grouping.names]
+def _check_columns(present: Sequence[str], reader: BatchReader) -> None:
+    """Raise where a table lacks a column; what is read later are the columns needed alone."""
+    require_names(present, reader.grouping.names, "key column")
     if reader.key is not None:
-        needed.append(reader.key)
-    lacking = [name for name in needed if name not in present]
-    if lacking:
-        raise ValueError(
-            f"frame has no column {lacking[0]!r}; it has {', '.join(map(str, present[:8]))}"
-        )
+        require_names(present, [reader.key])
+    scorer = reader.scorer
+    require_names(present, scorer.columns() or (), "score column" if scorer.scores else "column")

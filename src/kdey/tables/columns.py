@@ -65,16 +65,36 @@ def row_number(first: RowNumbers, position: int) -> int:
 
 def require(frame: Frame, names: Sequence[str], what: str = "column") -> None:
     """Raise ValueError unless a frame has all columns named."""
-    absent = [name for name in names if name not in frame.columns]
+    require_names(frame.columns, names, what)
+
+
+def require_names(present: Sequence[str], names: Sequence[str], what: str = "column") -> None:
+    """Raise ValueError unless all names are among those of a table's columns.
+
+    Parameters
+    ----------
+    present : names of all columns of the table
+    names : names that are needed
+    what : str
+        What the message calls them.
+    """
+    absent = [name for name in names if name not in present]
     if absent:
-        shown = ", ".join(frame.columns[:30]) + (", ..." if len(frame.columns) > 30 else "")
+        shown = ", ".join(map(str, present[:30])) + (", ..." if len(present) > 30 else "")
         several = "s" if len(absent) > 1 else ""
-        similar = get_close_matches(str(absent[0]), frame.columns, n=1)
-        hint = f" (did you mean {similar[0]!r}?)" if similar else ""
+        similar = _similar_name(str(absent[0]), [name for name in present if isinstance(name, str)])
+        hint = f" (did you mean {similar!r}?)" if similar else ""
         raise ValueError(
             f"no {what}{several} {', '.join(map(repr, absent[:8]))}"
             f"{', ...' if len(absent) > 8 else ''}{hint}; the table has {shown}"
         )
+
+
+def _similar_name(name: str, present: Sequence[str]) -> str | None:
+    """Return the name that was probably meant: with other capital letters, or nearly the same."""
+    by_letters = {other.casefold().strip(): other for other in present}
+    close = get_close_matches(name.casefold().strip(), by_letters, n=1)
+    return by_letters[close[0]] if close else None
 
 
 def is_number(column: Series) -> bool:

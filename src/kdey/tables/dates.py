@@ -102,9 +102,15 @@ class TimeFormat:
             "iso": "dates such as 2024-01-31 or 2024-01-31T12:00",
             "integer": "whole numbers, as in the other rows",
         }.get(self.kind, f"dates written as {self.pattern!r}")
+        what_to_do = (
+            "correct the row, or the pattern"
+            if self.kind == "pattern"
+            else "say how its dates are written with --date-format (date_format=), such as "
+            "'%d.%m.%Y'"
+        )
         return (
-            f"time column {name!r} must hold {wanted}, but row {row} has {str(text)[:40]!r}: say "
-            "how its dates are written with --date-format (date_format=), such as '%d.%m.%Y'"
+            f"time column {name!r} must hold {wanted}, but row {row} has {str(text)[:40]!r}: "
+            f"{what_to_do}"
         )
 
 
@@ -182,7 +188,8 @@ class TimeFormatFinder:
         Raises
         ------
         ValueError
-            If it must, but does not; or if day and month cannot be told apart.
+            If it must, but does not; if it writes dates in several ways; or if day and month cannot
+            be told apart.
         """
         shapes = [
             name for name in self._examples if name not in ("zone", "day first", "month first")
@@ -193,7 +200,9 @@ class TimeFormatFinder:
             if "zone" in self._examples and not needs_dates:
                 return TimeFormat("text")  # two zones may have the same clock
             return TimeFormat("iso", has_clock=self._clocks != {""})
-        if len(shapes) == 1 and shapes[0].startswith(("first", "last")):
+        if all(shape.startswith(("iso", "first", "last")) for shape in shapes):
+            if len(shapes) > 1:  # as texts, one day would become two groups
+                raise ValueError(self._several_forms(shapes))
             return self._numeric(shapes[0])
         if needs_dates:
             raise ValueError(self._refusal(shapes))
@@ -205,8 +214,9 @@ class TimeFormatFinder:
         if len(self._clocks) > 1:
             row, text = self._examples[shape]
             raise ValueError(
-                f"time column {self.name!r} holds dates in several forms (row {row} has {text!r}): "
-                "write them alike, best as 2024-01-31T12:00"
+                f"time column {self.name!r} holds dates with and without a time of day, or with "
+                f"several kinds of it (row {row} has {text!r}): write them alike, best as "
+                "2024-01-31T12:00"
             )
         clock = next(iter(self._clocks))
         if shape.startswith("first"):
@@ -226,6 +236,13 @@ class TimeFormatFinder:
             )
         order = f"%d{mark}%m" if day is not None else f"%m{mark}%d"
         return TimeFormat("pattern", f"{order}{mark}%Y{clock}", has_clock)
+
+    def _several_forms(self, shapes: list[str]) -> str:
+        (row, text), (other_row, other_text) = (self._examples[shape] for shape in shapes[:2])
+        return (
+            f"time column {self.name!r} writes dates in several ways (row {row} has {text!r}, row "
+            f"{other_row} has {other_text!r}): write them alike, best as 2024-01-31"
+        )
 
     def _refusal(self, shapes: list[str]) -> str:
         odd = next((shape for shape in ("text", "integer") if shape in shapes), shapes[-1])

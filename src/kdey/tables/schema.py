@@ -495,47 +495,55 @@ def learn_schema(
     """
     table = as_frame(frame)
     choices = SchemaChoices(tuple(features), dict(roles or {}), dict(types or {}), decimal)
-    if label is not None:
-        require(table, [label], "label column")
-    _check_choices(table, label, choices)
-    columns: list[Column] = []
-    copies: dict[bytes, str] = {}
-    for name in table.columns:
-        column = _decide(table[name], label, choices, first)
-        if column.role == "feature":
-            column = _without_copy(column, table[name], copies, choices, first)
-        columns.append(column)
+    columns, problems = survey_columns(table, label, choices, first)
+    if problems:
+        raise ValueError(problems[0])
     schema = TableSchema(_in_order(columns, choices.features), decimal)
     if not schema.with_role("feature"):
         raise ValueError(_nothing_left(schema, label))
     return schema
 
 
-def learn_column(
-    frame: Any,
-    *,
-    kind: Kind | None = None,
-    asked: bool = False,
-    decimal: str = ".",
-    first: RowNumbers = 1,
-) -> Column:
-    """Decide what the only column of a frame is taken for.
+def survey_columns(
+    frame: Any, label: str | None, choices: SchemaChoices, first: RowNumbers = 1
+) -> tuple[tuple[Column, ...], list[str]]:
+    """Decide what each column is taken for, and go on where one cannot be used.
 
     Parameters
     ----------
-    frame : data frame of one column
-    kind : str, optional
-        The kind that the user says it has.
-    asked : bool
-        Whether the user asked for it as a feature.
-    decimal, first
+    frame, label, first
         As for :func:`learn_schema`.
+    choices : SchemaChoices
+
+    Returns
+    -------
+    columns : tuple of Column
+        In the order of the table. Columns that cannot be used have the role "ignored".
+    problems : list of str
+        What :func:`learn_schema` refuses, one message per column.
+
+    Raises
+    ------
+    ValueError
+        If the label, or a column of the choices, is absent or used twice.
     """
     table = as_frame(frame)
-    name = table.columns[0]
-    kinds: dict[str, Kind] = {} if kind is None else {name: kind}
-    choices = SchemaChoices((name,) if asked else (), {}, kinds, decimal)
-    return _decide(table[name], None, choices, first)
+    if label is not None:
+        require(table, [label], "label column")
+    _check_choices(table, label, choices)
+    columns: list[Column] = []
+    problems: list[str] = []
+    copies: dict[bytes, str] = {}
+    for name in table.columns:
+        try:
+            column = _decide(table[name], label, choices, first)
+            if column.role == "feature":
+                column = _without_copy(column, table[name], copies, choices, first)
+        except ValueError as error:
+            column = Column(name, "ignored", "category", reason="cannot be used: see below")
+            problems.append(str(error))
+        columns.append(column)
+    return tuple(columns), problems
 
 
 def _check_choices(table: Frame, label: str | None, choices: SchemaChoices) -> None:

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from kdey.tables.columns import Frame, RowNumbers, numbers, require, row_number
 from kdey.tables.labels import LabelType, is_unlabelled, match_labels, read_labels
-from kdey.tables.schema import Column, Kind, Role, TableSchema, learn_column, learn_schema
+from kdey.tables.schema import (
+    Column,
+    Kind,
+    Role,
+    SchemaChoices,
+    TableSchema,
+    learn_schema,
+    survey_columns,
+)
 
 Missing: TypeAlias = Literal["auto", "drop", "error"]
 
@@ -147,20 +155,30 @@ def labelled_rows(
 
 
 def _schema(frame: Frame, options: TableOptions, rows: RowNumbers) -> TableSchema:
-    label_kind: Kind = "number" if options.label_type == "integer" else "category"
     if options.scores:
         scores = tuple(Column(name, "feature", "score") for name in options.scores)
-        return TableSchema((Column(options.label, "label", label_kind), *scores), options.decimal)
-    roles: dict[str, Role] = dict.fromkeys(options.ignore, "ignored")
+        label = Column(options.label, "label", _label_kind(options))
+        return TableSchema((label, *scores), options.decimal)
+    choices = _schema_choices(options)
     return learn_schema(
         frame,
         options.label,
-        features=options.features,
-        roles=roles,
-        types={**options.types, options.label: label_kind},
-        decimal=options.decimal,
+        features=choices.features,
+        roles=choices.roles,
+        types=choices.kinds,
+        decimal=choices.decimal,
         first=rows,
     )
+
+
+def _schema_choices(options: TableOptions) -> SchemaChoices:
+    roles: dict[str, Role] = dict.fromkeys(options.ignore, "ignored")
+    kinds: dict[str, Kind] = {**options.types, options.label: _label_kind(options)}
+    return SchemaChoices(options.features, roles, kinds, options.decimal)
+
+
+def _label_kind(options: TableOptions) -> Kind:
+    return "number" if options.label_type == "integer" else "category"
 
 
 def _usable_rows(
@@ -193,10 +211,10 @@ def _matrix(frame: Frame, schema: TableSchema, rows: RowNumbers) -> NDArray[Any]
     return np.column_stack(columns)
 
 
-def survey_columns(
+def survey_table(
     frame: Frame, options: TableOptions, first: int = 1
 ) -> tuple[tuple[Column, ...], list[str]]:
-    """Return what each column would be taken for, and why some cannot be used; raises nothing.
+    """Return what each column would be taken for, and why some cannot be used.
 
     Parameters
     ----------
@@ -211,35 +229,14 @@ def survey_columns(
         In the order of the table. Columns that cannot be used have the role "ignored".
     problems : list of str
         What :func:`training_table` would refuse, one message per column.
+
+    Raises
+    ------
+    ValueError
+        If a column that the options name is absent.
     """
-    columns: list[Column] = []
-    problems: list[str] = []
-    for name in frame.columns:
-        if name == options.label:
-            columns.append(Column(name, "label", "category", reason="the label"))
-            continue
-        try:
-            columns.append(_survey_column(frame.select(name), options, first))
-        except ValueError as error:
-            columns.append(Column(name, "ignored", "category", reason="cannot be used: see below"))
-            problems.append(str(error))
-    return tuple(columns), problems
-
-
-def _survey_column(frame: Frame, options: TableOptions, first: int) -> Column:
-    name = frame.columns[0]
-    if options.scores:
-        role: Role = "feature" if name in options.scores else "ignored"
-        return Column(name, role, "score", reason="as asked")
-    if name in options.ignore or (options.features and name not in options.features):
-        return Column(name, "ignored", "category", reason="as asked")
-    return learn_column(
-        frame,
-        kind=options.types.get(name),
-        asked=name in options.features,
-        decimal=options.decimal,
-        first=first,
-    )
+    labelled, rows = labelled_rows(frame, options, first)
+    return survey_columns(labelled, options.label, _schema_choices(options), rows)
 
 
 def labels_seen(
