@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.tables.features import TableFeatures, TableWarning
-from kdey.tables.preparation import preparation
+from kdey.tables.features import TableFeatures, TableWarning, reading_tables
+from kdey.tables.preparation import prepare
 from kdey.tables.schema import learn_schema
 
 
@@ -30,9 +30,8 @@ def table(n: int = 150, seed: int = 0) -> pl.DataFrame:
 
 def quantifier(frame: pl.DataFrame) -> Any:
     schema = learn_schema(frame, "kind")
-    classifier = LogisticRegression()
-    steps = (TableFeatures(schema), preparation(classifier, schema.kinds), classifier)
-    return kdey.KDEyML(make_pipeline(*steps), bandwidth=0.2, random_state=0)
+    pipeline = reading_tables(prepare(LogisticRegression(), schema.kinds), schema)
+    return kdey.KDEyML(pipeline, bandwidth=0.2, random_state=0)
 
 
 @pytest.fixture(scope="module")

@@ -36,13 +36,12 @@ from kdey.stacking.explanation import explain_pool, summarise_pool
 from kdey.stacking.members import MemberMethod
 from kdey.stacking.pool import PooledClassifier, pool_of
 from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
-from kdey.stacking.preparation import Kind
 from kdey.stacking.record import StackRecord
 from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
 from kdey.stacking.selection import enough_for_kernels
 from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
 from kdey.tables.features import TableFeatures, is_matrix, reading_tables
-from kdey.tables.schema import TableSchema
+from kdey.tables.schema import Kind, TableSchema
 from kdey.tuning.result import Tuning
 from kdey.tuning.search import TuningPlan
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdey.stacking.preparation import Kind, prepare
+from kdey.tables.preparation import prepare
+from kdey.tables.schema import Kind
 
 #: Names of the classifiers of the portfolio. A limit on time drops them from the last to the first.
 CLASSIFIERS = ("logistic regression", "extra trees", "gradient boosting")

@@ -225,7 +225,14 @@ def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any]:
 
 
 def reading_tables(classifier: Any, schema: TableSchema) -> Pipeline:
-    """Return a fitted classifier of X as a pipeline that reads tables by a schema first."""
+    """Return a classifier of X as a pipeline that reads tables by a schema first.
+
+    Parameters
+    ----------
+    classifier : classifier, fitted or not
+        If it is a pipeline, its steps follow the one that reads tables.
+    schema : TableSchema
+    """
     step = TableFeatures(schema).fit(None)
     steps = classifier.steps if isinstance(classifier, Pipeline) else [("classify", classifier)]
     return Pipeline([(STEP, step), *steps])
