@@ -14,12 +14,12 @@ interface of a fitted quantifier is in ``kdey.fitted``, those of rows and matchi
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -44,6 +44,7 @@ from kdey.quantifiers.base import (
     MethodStages,
     PoolWork,
     PosteriorsMixin,
+    SettledTable,
     checked_bags,
     unfitted_on_failure,
 )
@@ -259,11 +260,12 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """
         keep_bytes = _kept_bytes(keep_fold_models)
         self.stages()  # raises for invalid parameters before any work
-        classifier, X = self._settled_classifier(X)
+        settled = self.settle_table(X)
+        X = settled.X
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        stage = replace(self._classifier_stage(), classifier=classifier)
+        stage = settled.quantifier._classifier_stage()
         return self._fit_from_stage(
             stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs, keep_bytes)
         )
@@ -286,12 +288,15 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         classifier = adapt_classifier(self.inner_estimator(), self.row_spec().needs)
         return ClassifierStage(classifier, cv, self.random_state)
 
-    def _settled_classifier(self, X: Any) -> tuple[Any, Any]:
-        """Return the unfitted classifier and its instances; the schema of a table is settled."""
+    def settle_table(self, X: Any) -> SettledTable:
+        """Settle the schema of a classifier that begins with the features of a table."""
         from kdey.tables.features import settle_schema  # slow to import
 
-        classifier, X = settle_schema(self.inner_estimator(), X)
-        return adapt_classifier(classifier, self.row_spec().needs), X
+        inner = self.inner_estimator()
+        classifier, X, schema = settle_schema(inner, X)
+        if classifier is inner:
+            return SettledTable(self, X, schema)
+        return SettledTable(clone(self).set_params(classifier=classifier), X, schema)
 
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training
