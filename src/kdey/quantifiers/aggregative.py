@@ -14,6 +14,7 @@ interface of a fitted quantifier is in ``kdey.fitted``, those of rows and matchi
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -68,6 +69,8 @@ def _kept_bytes(keep_fold_models: bool | str) -> float:
 class RowQuantifier(BaseQuantifier):
     """A quantifier defined by a row spec and a matching (see the module docstring)."""
 
+    training_: TrainingPosteriors
+
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         raise NotImplementedError
@@ -94,6 +97,21 @@ class RowQuantifier(BaseQuantifier):
         self.matching_ = matching
         self.__dict__.pop("_interval_model", None)
         return self
+
+    def with_training(self, training: TrainingPosteriors) -> Self:
+        """Return a copy whose templates are made from other training posteriors.
+
+        The classifier is the same, and so are parameters that were chosen at ``fit``.
+        """
+        changed = copy(self)
+        changed._forget_computed()
+        changed.__dict__.pop("_interval_model", None)
+        k = len(self.classes_)
+        mass = np.bincount(training.labels, weights=training.weights, minlength=k)
+        changed.prevalence_ = mass / mass.sum()
+        changed.training_ = training
+        changed.row_map_ = self.row_spec_.fit(training, k, thread_count(self.n_jobs))
+        return changed
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
         """Return the input of the row map for a pool: posteriors, or features."""

@@ -262,6 +262,11 @@ class BaseQuantifier(BaseEstimator):
         check_is_fitted(self, "classes_")
         return None if self.tuning_record is None else self.tuning_record.summary()
 
+    @property
+    def description(self) -> str | None:
+        """What gives the answers, in a sentence for readers of a report; None: nothing to say."""
+        return None
+
     def explain(self) -> str | None:
         """Return in words what ``fit`` chose and why; None if nothing was left to choose."""
         return self.summary()

@@ -33,7 +33,7 @@ from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
-from kdey.stacking.explanation import explain_pool, summarise_pool
+from kdey.stacking.explanation import describe_pool, explain_pool, summarise_pool
 from kdey.stacking.members import MemberMethod
 from kdey.stacking.pool import PooledClassifier, pool_of
 from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
@@ -382,6 +382,12 @@ class Quantifier(AggregativeQuantifier):
         assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
         pooled = row_map.posteriors(posteriors, thread_count(self.n_jobs))
         return replace(estimates, decisions=Decisions(pooled, bags))
+
+    @property
+    def description(self) -> str:
+        """The classifiers and methods of the pool, in a sentence."""
+        check_is_fitted(self, "classes_")
+        return describe_pool(self.stack_)
 
     def summary(self) -> str:
         """Return a sentence or two about the pool and its error on held-out bags."""
