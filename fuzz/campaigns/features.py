@@ -26,15 +26,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
 
 import kdey
 from fuzz.campaigns.arrays import Array
 from fuzz.campaigns.tally import Tally
 from kdey.groups import Grouping, GroupSettings, estimate_file
-from kdey.tables.features import TableFeatures
+from kdey.tables.features import reading_tables
 from kdey.tables.files import TableFile
-from kdey.tables.preparation import preparation
+from kdey.tables.preparation import prepare
 from kdey.tables.training import TableOptions, TrainingTable, training_table
 
 #: What is the matter with the new table.
@@ -325,14 +324,7 @@ def _cell(value: Any) -> str:
 
 def _fitted(table: TrainingTable, folder: Path, rng: np.random.Generator) -> Any:
     """Return a model of the training data, saved and loaded."""
-    classifier = LogisticRegression()
-    pipeline = Pipeline(
-        [
-            ("table", TableFeatures(table.schema)),
-            ("prepare", preparation(classifier, table.schema.kinds)),
-            ("classify", classifier),
-        ]
-    )
+    pipeline = reading_tables(prepare(LogisticRegression(), table.schema.kinds), table.schema)
     fitted = kdey.PACC(pipeline, cv=3, random_state=0).fit(table.X, table.y)
     return kdey.load(kdey.save(fitted, folder / "m.kdey"))
 

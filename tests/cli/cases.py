@@ -11,7 +11,7 @@ from click.testing import Result
 
 from ..runner import invoke
 
-FAST = ("--option", "bandwidth=0.2")
+FAST = ("--method", "kdey-ml", "--option", "bandwidth=0.2")
 
 
 def run(*arguments: Any, **options: Any) -> Result:

@@ -221,6 +221,7 @@ MOVED = {
     "sums.replicates": "groups.sums.bootstrap",
     "sums.soft": "groups.sums.limits",
     "sums.source": "groups.sums.group_sums",
+    "tables.layout": "tables.columns",
     "tables.reading": "tables.files",
     "tables.writing": "tables.files",
     "telling": "_support.warnings",

@@ -114,7 +114,7 @@ def _print_quick_fit(training: TrainingTable, seed: int) -> None:
     from kdey.evaluation.training_summary import TrainingSummary
 
     X, y = _some_rows(training, seed)
-    quantifier = make_method("pacc", _classifier(training.schema, seed), {}, seed, 1)
+    quantifier = make_method("pacc", _classification(training.schema, seed), {}, seed, 1)
     summary = TrainingSummary.of(quantifier.fit(X, y), seed)
     rows = "" if len(y) == len(training.y) else f", {len(y):,} of the rows"
     _print(f"quick fit (logistic regression, PACC{rows}):")
@@ -122,8 +122,8 @@ def _print_quick_fit(training: TrainingTable, seed: int) -> None:
         _print(f"- {sentence}")
 
 
-def _classifier(schema: TableSchema, seed: int) -> Any:
-    return make_classifier("logistic", {}, seed, schema)
+def _classification(schema: TableSchema, seed: int) -> dict[str, Any]:
+    return {"classifier": make_classifier("logistic", {}, seed, schema)}
 
 
 def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:

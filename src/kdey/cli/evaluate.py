@@ -10,8 +10,8 @@ import click
 from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
 from kdey.cli.options import (
     METHODS,
+    classification,
     label_options,
-    make_classifier,
     make_method,
     make_protocol,
     model_options,
@@ -64,7 +64,6 @@ def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
     from sklearn.model_selection import train_test_split
 
     from kdey import fit_many
-    from kdey.cli.common import settings
 
     chosen = names(options["methods"])
     unknown = [name for name in chosen if name not in METHODS]
@@ -72,13 +71,14 @@ def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
         raise click.UsageError(f"--methods: no {unknown[0]!r}; known are {', '.join(METHODS)}")
     training = read_labelled(table, options)
     seed, jobs = options["seed"], options["jobs"]
-    classifier_settings = settings(options["classifier_options"], "--classifier-option")
-    classifier = make_classifier(options["classifier"], classifier_settings, seed, training.schema)
     parts = train_test_split(
         training.X, training.y, test_size=options["test"], random_state=seed, stratify=training.y
     )
     say(f"fitting on {len(parts[0]):,} rows, bags from {len(parts[1]):,}")
-    methods = {name: make_method(name, classifier, {}, seed, jobs) for name in chosen}
+    methods = {
+        name: make_method(name, classification(name, options, training.schema), {}, seed, jobs)
+        for name in chosen
+    }
     return _evaluate_fitted(
         fit_many(methods, parts[0], parts[2], n_jobs=jobs), parts[1], parts[3], options
     )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
 from kdey.cli.common import check_output, guarded, names, say, settings
 from kdey.cli.options import (
+    classification,
     config_option,
     fit_options,
     label_options,
-    make_classifier,
     make_method,
     method_option,
     model_options,
     read_labelled,
 )
+from kdey.cli.pool import POOL, fit_pool, pool_options, pool_parameters, refuse_pool_options
 
 if TYPE_CHECKING:
+    from kdey import Quantifier
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.tables.training import TrainingTable
 
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
 @click.option(
     "--scores", multiple=True, help="Columns of held-out posteriors: no classifier is fitted."
 )
-@method_option
+@method_option(POOL)
 @fit_options
 @model_options
+@pool_options
 @config_option
 @click.option(
     "--fold-models/--no-fold-models",
@@ -44,9 +47,10 @@ if TYPE_CHECKING:
 def fit(table: str, label: str, output: str, **options: Any) -> None:
     """Fit on a labelled TABLE and write a model file.
 
-    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input. Columns of texts become
-    one-hot; all columns but the label are features unless said otherwise. With --scores the
-    columns are the posteriors of a classifier of your own, on rows it was not fitted on.
+    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input. All columns that look like
+    features are used unless said otherwise. Several classifiers and methods are fitted and pooled
+    by default; --method chooses a single one, with one classifier. With --scores the columns are
+    the posteriors of a classifier of your own, on rows it was not fitted on.
     """
     check_output(output)
     training = read_labelled(table, {**options, "label": label})
@@ -68,13 +72,12 @@ def _fit(
     name, seed, jobs = options["method"], options["seed"], options["jobs"]
     try:
         if scores:
-            unfitted = make_method(name, None, method_settings, seed, jobs)
+            unfitted = make_method(name, _scored(name, options), method_settings, seed, jobs)
             return _fit_scores(unfitted, training, scores)
-        classifier_settings = settings(options["classifier_options"], "--classifier-option")
-        classifier = make_classifier(
-            options["classifier"], classifier_settings, seed, training.schema
-        )
-        quantifier = make_method(name, classifier, method_settings, seed, jobs)
+        parameters = classification(name, options, training.schema)
+        quantifier = make_method(name, parameters, method_settings, seed, jobs)
+        if name == POOL:
+            return fit_pool(cast("Quantifier", quantifier), training, options)
         asked: bool | None = options["fold_models"]
         keep: bool | Literal["auto"] = "auto" if asked is None else asked
         quantifier.fit(training.X, training.y, keep_fold_models=keep)
@@ -83,13 +86,25 @@ def _fit(
     return quantifier
 
 
+def _scored(method: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a method that is fitted on scores."""
+    if method != POOL:
+        refuse_pool_options(method, options)
+        return {}
+    if options["resume"] is not None:
+        raise click.UsageError("--resume keeps classifiers, and with --scores none is fitted")
+    return pool_parameters(options)
+
+
 def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
-    """Say how well the model does on its training data, and what to do about it."""
+    """Say how well the model does on its training data, what it chose, and what to do about it."""
     import textwrap
 
     from kdey.evaluation.training_summary import TrainingSummary
 
-    for sentence in TrainingSummary.of(quantifier, seed).sentences():
+    chosen = quantifier.summary()
+    sentences = TrainingSummary.of(quantifier, seed).sentences()
+    for sentence in sentences if chosen is None else [*sentences, chosen]:
         for line in textwrap.wrap(sentence, 80, initial_indent="- ", subsequent_indent="  "):
             say(line)
 

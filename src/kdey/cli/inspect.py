@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,8 +29,12 @@ def inspect(model: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts, indent=2, allow_nan=False))
         return
+    explanation = facts.pop("explanation", [])
     for name, value in facts.items():
         click.echo(printable(f"{name}: {_line(value)}"))
+    for line in explanation:
+        for part in textwrap.wrap(printable(line), 80, subsequent_indent="  "):
+            click.echo(part)
 
 
 def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -47,9 +52,16 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
     }
     if schema is not None:
         facts |= _columns(schema)
-    if quantifier.tuning_record is not None:
-        facts["tuning"] = quantifier.tuning_record.summary()
+    facts |= _choices(quantifier)
     return {name: value for name, value in facts.items() if value not in (None, {}, [])}
+
+
+def _choices(quantifier: BaseQuantifier) -> dict[str, Any]:
+    """Return what was chosen at fit: in a sentence, or in the lines of an explanation."""
+    record, explanation = quantifier.tuning_record, quantifier.explain()
+    if explanation is None or (record is not None and explanation == record.summary()):
+        return {"tuning": explanation}
+    return {"explanation": explanation.splitlines()}
 
 
 def _columns(schema: TableSchema) -> dict[str, Any]:
@@ -75,9 +87,14 @@ def _rows(quantifier: BaseQuantifier) -> int | None:
 
 
 def _classifier(quantifier: BaseQuantifier) -> str:
+    from kdey.stacking.pool import pool_of
+
     classifier = quantifier.fitted_classifier
     if classifier is None:
         return "none: fitted on scores"
+    pool = pool_of(classifier)
+    if pool is not None:
+        return f"a pool of {', '.join(pool.models_)}"
     steps = getattr(classifier, "steps", None)
     return type(classifier if steps is None else steps[-1][1]).__name__
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.common import Command, names, say
+from kdey.cli.common import Command, names, say, settings
+from kdey.cli.pool import POOL, PORTFOLIO, pool_parameters, refuse_pool_options
 from kdey.cli.reading import open_table, reading_options
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 #: Name -> class in ``kdey``.
 METHODS = {
+    POOL: "Quantifier",
     "kdey-ml": "KDEyML",
     "kdey-hd": "KDEyHD",
     "kdey-cs": "KDEyCS",
@@ -68,9 +70,12 @@ CLASSIFIERS: dict[str, tuple[str, str, dict[str, Any]]] = {
 #: Columns that are named one by one where they are not used.
 _MOST_NAMED = 8
 
-method_option = click.option(
-    "--method", type=click.Choice(list(METHODS)), default="kdey-ml", show_default=True
-)
+
+def method_option(default: str) -> Callable[[Command], Command]:
+    """Return ``--method`` with this default."""
+    return click.option(
+        "--method", type=click.Choice(list(METHODS)), default=default, show_default=True
+    )
 
 
 def label_options(command: Command) -> Command:
@@ -267,31 +272,80 @@ def model_options(command: Command) -> Command:
         command,
         click.option(
             "--classifier",
-            type=click.Choice(list(CLASSIFIERS)),
-            default="logistic",
-            show_default=True,
+            multiple=True,
+            help=f"Any of {', '.join(CLASSIFIERS)}; a pool (--method {POOL}) takes several: "
+            "repeat, or commas. Default: auto, those that suit the columns; other methods: "
+            "logistic.",
         ),
         click.option(
             "--classifier-option",
             "classifier_options",
             multiple=True,
-            help="name=value for the classifier, such as C=0.1; repeat.",
+            help="name=value for the only classifier, such as C=0.1; repeat.",
         ),
         click.option("--seed", default=0, show_default=True, help="Shuffles folds and draws."),
         click.option("--jobs", default=1, show_default=True, help="Fits at once; -1: all cores."),
     )
 
 
+def classification(method: str, options: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
+    """Return the parameters of a method that say how the rows of a table are classified.
+
+    Parameters
+    ----------
+    method : str
+    options : mapping
+        Those of :func:`model_options` and, for a pool, of :func:`~kdey.cli.pool.pool_options`.
+    schema : TableSchema
+    """
+    chosen, seed = _classifier_names(options), options["seed"]
+    given = settings(options["classifier_options"], "--classifier-option")
+    if method != POOL:
+        refuse_pool_options(method, options)
+        if len(chosen) > 1:
+            raise click.UsageError(
+                f"--classifier: {method} takes one; --method {POOL} pools several"
+            )
+        name = chosen[0] if chosen else "logistic"
+        return {"classifier": make_classifier(name, given, seed, schema)}
+    if given and len(chosen) != 1:
+        raise click.UsageError("--classifier-option needs one --classifier that it is for")
+    classifiers = {
+        PORTFOLIO.get(name, name): PORTFOLIO[name]
+        if name in PORTFOLIO and not given
+        else _prepared(name, given, seed, schema)
+        for name in chosen
+    }
+    return {"classifiers": classifiers or "auto", "schema": schema, **pool_parameters(options)}
+
+
+def _classifier_names(options: Mapping[str, Any]) -> list[str]:
+    """Return the classifiers that are asked for; none for "auto"."""
+    chosen = list(dict.fromkeys(names(options["classifier"])))
+    if chosen == ["auto"]:
+        return []
+    for name in chosen:
+        if name not in CLASSIFIERS:
+            raise click.UsageError(
+                f"--classifier: no {name!r}; known are {', '.join(CLASSIFIERS)}, and auto alone"
+            )
+    return chosen
+
+
 def make_classifier(
     name: str, settings: Mapping[str, Any], seed: int, schema: TableSchema
 ) -> Pipeline:
     """Return an unfitted pipeline: a table is read, its columns are prepared, then classified."""
+    from kdey.tables.features import reading_tables
+
+    return reading_tables(_prepared(name, settings, seed, schema), schema)
+
+
+def _prepared(name: str, settings: Mapping[str, Any], seed: int, schema: TableSchema) -> Any:
+    """Return an unfitted classifier of the features of a table, with its preparation."""
     from importlib import import_module
 
-    from sklearn.pipeline import Pipeline
-
-    from kdey.tables.features import STEP, TableFeatures
-    from kdey.tables.preparation import preparation
+    from kdey.tables.preparation import prepare
 
     home, kind, defaults = CLASSIFIERS[name]
     classifier = getattr(import_module(home), kind)(**defaults)
@@ -303,30 +357,34 @@ def make_classifier(
         )
     seeded = {"random_state": seed} if "random_state" in known else {}
     classifier.set_params(**{**seeded, **settings})
-    return Pipeline(
-        [
-            (STEP, TableFeatures(schema)),
-            ("prepare", preparation(classifier, schema.kinds)),
-            ("classify", classifier),
-        ]
-    )
+    return prepare(classifier, schema.kinds)
 
 
 def make_method(
-    name: str, classifier: Pipeline | None, settings: Mapping[str, Any], seed: int, jobs: int
+    name: str, parameters: Mapping[str, Any], settings: Mapping[str, Any], seed: int, jobs: int
 ) -> AggregativeQuantifier:
-    """Return an unfitted quantifier."""
+    """Return an unfitted quantifier.
+
+    Parameters
+    ----------
+    name : str
+    parameters : mapping
+        Those of :func:`classification`; none for a method that is fitted on scores.
+    settings : mapping
+        What the user sets with ``--option``.
+    seed, jobs : int
+    """
     import kdey
 
     cls = getattr(kdey, METHODS[name])
-    known = cls().get_params(deep=False)
-    unknown = sorted(set(settings) - set(known))
+    known = set(cls().get_params(deep=False)) - {"classifier", "classifiers", "schema"}
+    unknown = sorted(set(settings) - known)
     if unknown:
         raise click.UsageError(
             f"--option: {name} has no {unknown[0]!r}; it has {', '.join(sorted(known))}"
         )
     quantifier: AggregativeQuantifier = cls(
-        **{"classifier": classifier, "random_state": seed, "n_jobs": jobs, **settings}
+        **{**parameters, "random_state": seed, "n_jobs": jobs, **settings}
     )
     return quantifier
 

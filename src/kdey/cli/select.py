@@ -8,8 +8,8 @@ import click
 
 from kdey.cli.common import check_output, deliver, guarded, literal, output_options, say
 from kdey.cli.options import (
+    classification,
     label_options,
-    make_classifier,
     make_method,
     make_protocol,
     method_option,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("table")
 @label_options
-@method_option
+@method_option("kdey-ml")
 @click.option(
     "--grid",
     multiple=True,
@@ -57,13 +57,10 @@ def select(table: str, **options: Any) -> None:
 
 def _search(training: TrainingTable, options: dict[str, Any]) -> GridSearchQ:
     from kdey import GridSearchQ
-    from kdey.cli.common import settings
 
-    classifier_settings = settings(options["classifier_options"], "--classifier-option")
-    classifier = make_classifier(
-        options["classifier"], classifier_settings, options["seed"], training.schema
-    )
-    method = make_method(options["method"], classifier, {}, options["seed"], options["jobs"])
+    name = options["method"]
+    parameters = classification(name, options, training.schema)
+    method = make_method(name, parameters, {}, options["seed"], options["jobs"])
     search = GridSearchQ(
         method,
         _grid(options["grid"]),

@@ -29,7 +29,7 @@ from kdey.posteriors import FittedStage
 from kdey.protocols import APP, BagProtocol, LabelledBags
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.base import PoolWork
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, settle_table
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
 #: depend on it.
@@ -88,17 +88,18 @@ def fit_many(
             raise TypeError(
                 f"quantifiers must map names to quantifiers, but {name!r} is {quantifier!r}"
             )
-        copy = clone(quantifier)
+        settled = settle_table(clone(quantifier), X)
+        copy, features = settled.quantifier, settled.X
         method = as_quantifier(copy).stages()
         if method is None:
             extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-            copy.fit(X, y, **extra)
+            copy.fit(features, y, **extra)
             fitted[name] = copy
             continue
         key = fingerprint(method.classifier)
         if key not in stages:
-            stages[key] = method.classifier.fit(X, codes, classes, sample_weight, n_jobs)
-        fitted[name] = copy.fit_stage(stages[key], X, y)
+            stages[key] = method.classifier.fit(features, codes, classes, sample_weight, n_jobs)
+        fitted[name] = copy.fit_stage(stages[key], features, y)
     return fitted
 
 

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from kdey.bags import Array, Indices
 from kdey.diagnostics import identifiability
@@ -168,12 +167,10 @@ def _halves(
 def _fit_half(
     quantifier: AggregativeQuantifier, training: TrainingPosteriors, rows: Indices
 ) -> AggregativeQuantifier:
+    """Return the quantifier with templates of some rows; what it chose at ``fit`` is kept."""
     weights = None if training.weights is None else training.weights[rows]
-    labels = np.asarray(quantifier.classes_)[training.labels[rows]]
-    fitted: AggregativeQuantifier = clone(quantifier).fit_posteriors(
-        training.required()[rows], labels, weights, classes=quantifier.classes_
-    )
-    return fitted
+    part = TrainingPosteriors(training.required()[rows], training.labels[rows], weights)
+    return quantifier.with_training(part)
 
 
 def _bag_errors(

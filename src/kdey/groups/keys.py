@@ -23,11 +23,11 @@ from kdey.tables.canonical import (
     value_tokens,
 )
 from kdey.tables.cells import parse_number
+from kdey.tables.columns import is_text, require
 from kdey.tables.dates import TimeFormat, TimeFormatFinder, asked_format, integer_series
-from kdey.tables.layout import is_text, require
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Frame, Series
+    from kdey.tables.columns import Frame, Series
 
 #: Unit -> NumPy's unit and how many of them.
 _UNITS = {

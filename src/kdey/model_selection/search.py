@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from numbers import Real
 from typing import Any, Literal, Self
@@ -23,7 +23,9 @@ from kdey._support import fingerprint as fp
 from kdey._support.frames import make_frame
 from kdey._support.progress import progress
 from kdey._support.validation import check_weights
-from kdey.bags import Array
+from kdey.bags import Array, BagsLike
+from kdey.intervals import Estimates, IntervalOptions
+from kdey.masks import refuse_masked
 from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model_selection.candidates import (
     NOT_TRIED,
@@ -42,11 +44,19 @@ from kdey.model_selection.scoring import Scoring, StageCache
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
-from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, check_is_quantifier
+from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, SettledTable
+from kdey.quantifiers.foreign import (
+    QuantifierLike,
+    as_quantifier,
+    check_is_quantifier,
+    settle_table,
+)
+from kdey.tables.schema import TableSchema
 
 #: The version in which scores last changed their meaning; logs of older searches are refused.
 _SCORES_SINCE = "0.1.0"
+#: Parameters that decide how the columns of a table are read.
+_READERS = frozenset({"classifier", "quantifier", "schema", "table"})
 
 
 class BaseSearch(BaseQuantifier):
@@ -164,9 +174,15 @@ class BaseSearch(BaseQuantifier):
         check_is_quantifier(self.quantifier)
         limit = TimeLimit.from_now(self.time_limit)
         metrics = self._metrics()
-        first = make_candidates(self.quantifier, self._settings())
+        settings = self._settings()
+        first = make_candidates(self.quantifier, settings)
+        settled = _settle_table(self.quantifier, settings, refuse_masked(X, "X"))
+        if settled.schema is not None:
+            first, X = make_candidates(settled.quantifier, settings), settled.X
         self._check_training_points(X)
         codes = self._start_fit(y)
+        if settled.schema is not None:
+            self.table_ = settled.schema
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         whole = Training.of(X, codes, self.classes_, weights)
@@ -174,9 +190,9 @@ class BaseSearch(BaseQuantifier):
         cache = StageCache(self._private_stages()) if self.cache is None else self.cache
         raising = isinstance(self.error_score, str)
         scoring = Scoring(training, validation, tuple(metrics), cache, self.n_jobs, raising)
-        self._search(first, scoring, limit)
+        self._search(settled.quantifier, first, scoring, limit)
         if self.refit:
-            self._refit(scoring, everything)
+            self._refit(settled.quantifier, scoring, everything)
         return self
 
     def _private_stages(self) -> int:
@@ -221,12 +237,19 @@ class BaseSearch(BaseQuantifier):
             parts = split_off(whole.X, whole, self.validation, protocol, self.random_state)
             return *parts, whole
         self._check_points(X_val)
+        X_val = self._instances(X_val)
         if y_val is not None:
             check_consistent_length(X_val, y_val)
         labelled = protocol.bags(y_val, self.classes_)  # type: ignore[arg-type]
         return whole, Validation.of(X_val, labelled), joined(whole, X_val, y_val)
 
-    def _search(self, first: list[Candidate], scoring: Scoring, limit: TimeLimit) -> None:
+    def _search(
+        self,
+        quantifier: QuantifierLike,
+        first: list[Candidate],
+        scoring: Scoring,
+        limit: TimeLimit,
+    ) -> None:
         """Score candidates until there are no more or the time is over; store the results."""
         settings = [dict(candidate.params) for candidate in first]
         scores: dict[int, Score] = {}
@@ -239,7 +262,7 @@ class BaseSearch(BaseQuantifier):
                 if is_over:
                     break
                 more = self._more(settings, ordered, best)
-                candidates = make_candidates(self.quantifier, more, first=len(settings))
+                candidates = make_candidates(quantifier, more, first=len(settings))
                 settings += more
         self._store_results(settings, ordered, best)
 
@@ -331,9 +354,9 @@ class BaseSearch(BaseQuantifier):
         metric = self._deciding_metric
         self.best_score_ = metric.sign * scores[best].means[metric.name]
 
-    def _refit(self, scoring: Scoring, everything: Training) -> None:
+    def _refit(self, base: QuantifierLike, scoring: Scoring, everything: Training) -> None:
         """Fit the best candidate on all data, with the cached classifier stage if there is one."""
-        (best,) = make_candidates(self.quantifier, [self.best_params_])
+        (best,) = make_candidates(base, [self.best_params_])
         y = everything.classes[everything.codes]
         quantifier = as_quantifier(best.quantifier, everything.classes)
         stages = quantifier.stages()
@@ -375,7 +398,18 @@ class BaseSearch(BaseQuantifier):
             raise AttributeError(
                 "this search keeps no fitted estimator to predict with: fit it with refit=True"
             )
-        return as_quantifier(best, self.classes_)
+        quantifier = as_quantifier(best, self.classes_)
+        if quantifier is not best:  # of another library, whose estimates need the prevalence
+            quantifier.prevalence_ = self.prevalence_
+        return quantifier
+
+    @property
+    def table_schema(self) -> TableSchema | None:
+        """The columns of the training table, by which the best candidate reads others."""
+        schema = super().table_schema
+        if schema is not None or vars(self).get("best_estimator_") is None:
+            return schema
+        return self.answering.table_schema
 
     def inner_estimator(self) -> Any:
         """Return the quantifier that X is passed to."""
@@ -383,6 +417,34 @@ class BaseSearch(BaseQuantifier):
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
         return self.answering.on_pool(pool)
+
+    def _estimate(
+        self,
+        X: Any,
+        bags: BagsLike | None,
+        sample_weight: ArrayLike | None,
+        clusters: ArrayLike | None,
+        options: IntervalOptions,
+        check_fit: bool,
+    ) -> Estimates:
+        """Return the estimates of the best candidate, with the limits and the fit check it has."""
+        check_is_fitted(self, "classes_")
+        self._check_points(X)
+        best = self.answering
+        return best._estimate(X, bags, sample_weight, clusters, options, check_fit)
+
+
+def _settle_table(
+    quantifier: QuantifierLike, settings: Sequence[Mapping[str, Any]], X: Any
+) -> SettledTable:
+    """Settle how a table is read, once for all candidates.
+
+    Candidates with classifiers of their own may read tables in other ways, each for itself.
+    """
+    ends = {name.rpartition("__")[2] for params in settings for name in params}
+    if ends & _READERS:
+        return SettledTable(quantifier, X)
+    return settle_table(quantifier, X)
 
 
 def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:

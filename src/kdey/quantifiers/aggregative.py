@@ -14,12 +14,13 @@ interface of a fitted quantifier is in ``kdey.fitted``, those of rows and matchi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
 from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -44,6 +45,7 @@ from kdey.quantifiers.base import (
     MethodStages,
     PoolWork,
     PosteriorsMixin,
+    SettledTable,
     checked_bags,
     unfitted_on_failure,
 )
@@ -66,6 +68,8 @@ def _kept_bytes(keep_fold_models: bool | str) -> float:
 
 class RowQuantifier(BaseQuantifier):
     """A quantifier defined by a row spec and a matching (see the module docstring)."""
+
+    training_: TrainingPosteriors
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -93,6 +97,21 @@ class RowQuantifier(BaseQuantifier):
         self.matching_ = matching
         self.__dict__.pop("_interval_model", None)
         return self
+
+    def with_training(self, training: TrainingPosteriors) -> Self:
+        """Return a copy whose templates are made from other training posteriors.
+
+        The classifier is the same, and so are parameters that were chosen at ``fit``.
+        """
+        changed = copy(self)
+        changed._forget_computed()
+        changed.__dict__.pop("_interval_model", None)
+        k = len(self.classes_)
+        mass = np.bincount(training.labels, weights=training.weights, minlength=k)
+        changed.prevalence_ = mass / mass.sum()
+        changed.training_ = training
+        changed.row_map_ = self.row_spec_.fit(training, k, thread_count(self.n_jobs))
+        return changed
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
         """Return the input of the row map for a pool: posteriors, or features."""
@@ -259,11 +278,12 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """
         keep_bytes = _kept_bytes(keep_fold_models)
         self.stages()  # raises for invalid parameters before any work
-        classifier, X = self._settled_classifier(X)
+        settled = self.settle_table(X)
+        X = settled.X
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        stage = replace(self._classifier_stage(), classifier=classifier)
+        stage = settled.quantifier._classifier_stage()
         return self._fit_from_stage(
             stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs, keep_bytes)
         )
@@ -286,12 +306,15 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         classifier = adapt_classifier(self.inner_estimator(), self.row_spec().needs)
         return ClassifierStage(classifier, cv, self.random_state)
 
-    def _settled_classifier(self, X: Any) -> tuple[Any, Any]:
-        """Return the unfitted classifier and its instances; the schema of a table is settled."""
+    def settle_table(self, X: Any) -> SettledTable:
+        """Settle the schema of a classifier that begins with the features of a table."""
         from kdey.tables.features import settle_schema  # slow to import
 
-        classifier, X = settle_schema(self.inner_estimator(), X)
-        return adapt_classifier(classifier, self.row_spec().needs), X
+        inner = self.inner_estimator()
+        classifier, X, schema = settle_schema(inner, X)
+        if classifier is inner:
+            return SettledTable(self, X, schema)
+        return SettledTable(clone(self).set_params(classifier=classifier), X, schema)
 
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self.classifier_, self.training_ = stage.classifier, stage.training

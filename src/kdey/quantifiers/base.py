@@ -84,6 +84,24 @@ class MethodStages:
     device: str
 
 
+@dataclass(frozen=True, eq=False)
+class SettledTable:
+    """A quantifier and its training instances, once it is decided how tables are read.
+
+    Attributes
+    ----------
+    quantifier : unfitted quantifier
+    X : training instances
+        Features of the schema, if there is one.
+    schema : TableSchema or None
+        None: instances are passed on as they are.
+    """
+
+    quantifier: Any
+    X: Any
+    schema: TableSchema | None = None
+
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 T = TypeVar("T")
 FittedT = TypeVar("FittedT")
@@ -237,6 +255,28 @@ class BaseQuantifier(BaseEstimator):
         Raises ValueError if parameters are invalid.
         """
         return None
+
+    def settle_table(self, X: Any) -> SettledTable:
+        """Return the quantifier and its training instances, once it is decided how to read tables.
+
+        A quantifier that reads tables by a schema learns it from the whole table, so that folds,
+        members of wrappers and candidates of searches share it.
+        """
+        return SettledTable(self, X)
+
+    def summary(self) -> str | None:
+        """Return a sentence or two about what ``fit`` chose; None if nothing was left to choose."""
+        check_is_fitted(self, "classes_")
+        return None if self.tuning_record is None else self.tuning_record.summary()
+
+    @property
+    def description(self) -> str | None:
+        """What gives the answers, in a sentence for readers of a report; None: nothing to say."""
+        return None
+
+    def explain(self) -> str | None:
+        """Return in words what ``fit`` chose and why; None if nothing was left to choose."""
+        return self.summary()
 
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
@@ -454,11 +494,12 @@ class BaseQuantifier(BaseEstimator):
 
     def _instances(self, X: Any) -> Any:
         """Return instances as the classifier takes them: the features of a table, if it is one."""
-        if self.table_schema is None:
+        schema = self.table_schema
+        if schema is None or not schema.feature_names:
             return X
-        from kdey.tables.features import table_instances  # slow to import
+        from kdey.tables.features import table_features  # slow to import
 
-        return table_instances(self.fitted_classifier, X)
+        return table_features(schema, X)
 
     def _check_points(self, X: Any) -> None:
         if _num_samples(refuse_masked(X, "X")) == 0:
@@ -471,9 +512,15 @@ class BaseQuantifier(BaseEstimator):
         if self.table_schema is None:  # tables are checked by the schema, column by column
             validate_data(self, X, reset=False, skip_check_array=True)
 
-    def _start_fit(self, y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Set ``classes_`` and ``prevalence_``; return the labels as codes."""
+    def _start_fit(
+        self, y: ArrayLike, classes: ArrayLike | None = None, stacklevel: int = 4
+    ) -> NDArray[np.int64]:
+        """Set ``classes_`` and ``prevalence_``; return the labels as codes.
+
+        The schema of a table that an earlier fit read is dropped.
+        """
         self._forget_computed()
+        self.__dict__.pop("table_", None)
         codes, self.classes_ = training_labels(y, classes)
         k = len(self.classes_)
         self.check_n_classes(k)
@@ -481,7 +528,7 @@ class BaseQuantifier(BaseEstimator):
         self.prevalence_ = counts / len(codes)
         note = few_labels_note(self.classes_, counts)
         if note is not None:
-            warn(note, FewLabelsWarning, stacklevel=4)
+            warn(note, FewLabelsWarning, stacklevel=stacklevel)
         return codes
 
     def check_n_classes(self, k: int) -> None:

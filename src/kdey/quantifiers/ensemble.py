@@ -110,9 +110,7 @@ class Ensemble(WrapperQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the training bags and fit one clone of the quantifier on each."""
-        self._check_training_points(X)
-        codes = self._start_fit(y)
-        check_consistent_length(X, codes)
+        quantifier, X, codes = self._start_members(X, y)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         draws = self._draw(codes)
         X = indexable(X)[0]
@@ -120,7 +118,7 @@ class Ensemble(WrapperQuantifier):
             [
                 partial(
                     _fit_member,
-                    clone(self.quantifier),
+                    clone(quantifier),
                     X,
                     self.classes_[codes],
                     weights,
@@ -203,7 +201,14 @@ class Ensemble(WrapperQuantifier):
         """Fit the classifier by which bags are compared; return its out-of-sample posteriors."""
         from sklearn.linear_model import LogisticRegression  # slow to import
 
-        stage = ClassifierStage(LogisticRegression(max_iter=1000), 5, 0)
+        classifier: Any = LogisticRegression(max_iter=1000)
+        schema = self.table_schema
+        if schema is not None:
+            from kdey.tables.features import reading_tables
+            from kdey.tables.preparation import prepare
+
+            classifier = reading_tables(prepare(classifier, schema.kinds), schema)
+        stage = ClassifierStage(classifier, 5, 0)
         fitted = stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs)
         self.reference_classifier_ = fitted.classifier
         return fitted.training.required()

@@ -7,13 +7,21 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length
 
 from kdey.bags import Bags
 from kdey.class_columns import in_class_order
 from kdey.labels import training_labels
 from kdey.masks import refuse_masked
-from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, PosteriorsMixin
+from kdey.quantifiers.base import (
+    BagSolver,
+    BaseQuantifier,
+    PoolWork,
+    PosteriorsMixin,
+    SettledTable,
+)
 from kdey.solvers.solution import Solution
 
 
@@ -126,6 +134,16 @@ def as_quantifier(quantifier: QuantifierLike, classes: ArrayLike | None = None) 
     return ForeignQuantifier(quantifier, classes)
 
 
+def settle_table(quantifier: QuantifierLike, X: Any) -> SettledTable:
+    """Return a quantifier and its training instances, once it is decided how tables are read.
+
+    Quantifiers of other libraries, and those that do not read tables by a schema, are returned as
+    they are (:meth:`~kdey.quantifiers.base.BaseQuantifier.settle_table`).
+    """
+    settled = as_quantifier(quantifier).settle_table(X)
+    return SettledTable(quantifier, X) if settled.schema is None else settled
+
+
 def check_is_quantifier(quantifier: Any) -> None:
     """Raise TypeError unless ``quantifier`` is an instance with ``fit`` and ``predict``."""
     if isinstance(quantifier, type):
@@ -157,9 +175,31 @@ class WrapperQuantifier(PosteriorsMixin):
                 "posteriors: use fit and predict"
             )
 
-    def _check_training_points(self, X: Any) -> None:
+    def settle_table(self, X: Any) -> SettledTable:
+        """Settle how the quantifier inside reads tables."""
+        inner = settle_table(self.quantifier, X)
+        if inner.schema is None:
+            return SettledTable(self, X)
+        settled = clone(self).set_params(quantifier=inner.quantifier)
+        return SettledTable(settled, inner.X, inner.schema)
+
+    def _start_members(self, X: Any, y: ArrayLike) -> tuple[QuantifierLike, Any, NDArray[np.int64]]:
+        """Check the training data, and keep the schema if they are a table.
+
+        Returns
+        -------
+        quantifier : unfitted quantifier, to be cloned for each member
+        X : training instances for it
+        codes : int64 array of shape (n,)
+        """
         check_is_quantifier(self.quantifier)
-        super()._check_training_points(X)
+        inner = settle_table(self.quantifier, refuse_masked(X, "X"))
+        self._check_training_points(inner.X)
+        codes = self._start_fit(y, stacklevel=5)
+        check_consistent_length(inner.X, codes)
+        if inner.schema is not None:
+            self.table_ = inner.schema
+        return inner.quantifier, inner.X, codes
 
     @property
     def takes_posteriors(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kdey._support.threads import thread_count
@@ -27,21 +28,20 @@ from kdey.intervals.estimate import Decisions
 from kdey.matching import AnyMatching, MaximiseLikelihood
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier, unfitted_on_failure
+from kdey.quantifiers.base import BaseQuantifier, SettledTable, unfitted_on_failure
 from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
-from kdey.stacking.explanation import explain_pool, summarise_pool
+from kdey.stacking.explanation import describe_pool, explain_pool, summarise_pool
 from kdey.stacking.members import MemberMethod
 from kdey.stacking.pool import PooledClassifier, pool_of
 from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
-from kdey.stacking.preparation import Kind
 from kdey.stacking.record import StackRecord
 from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
 from kdey.stacking.selection import enough_for_kernels
 from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
-from kdey.tables.features import TableFeatures, is_matrix, reading_tables
+from kdey.tables.features import TableFeatures, is_matrix, reading_tables, table_features
 from kdey.tables.schema import TableSchema
 from kdey.tuning.result import Tuning
 from kdey.tuning.search import TuningPlan
@@ -81,6 +81,9 @@ class Quantifier(AggregativeQuantifier):
     size_limit : float, optional
         Bytes that the models may take in a file; the largest classifiers are left out until they
         fit, and named in a warning.
+    schema : TableSchema, optional
+        What the columns of a table are taken for (:func:`~kdey.tables.schema.learn_schema`); by
+        default ``fit`` decides it for a data frame.
     random_state : int, RandomState or None
         Seed of the folds, of the classifiers in the portfolio and of all other draws.
     n_jobs : int, optional
@@ -122,6 +125,7 @@ class Quantifier(AggregativeQuantifier):
         effort: str = "default",
         time_limit: float | None = None,
         size_limit: float | None = 100e6,
+        schema: TableSchema | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         device: Any = "cpu",
@@ -132,6 +136,7 @@ class Quantifier(AggregativeQuantifier):
         self.effort = effort
         self.time_limit = time_limit
         self.size_limit = size_limit
+        self.schema = schema
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
@@ -152,7 +157,7 @@ class Quantifier(AggregativeQuantifier):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of n instances
-            Numbers may be missing (NaN).
+            Numbers may be missing (NaN). With a ``schema``, an array holds its features.
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         keep_fold_models : bool or "auto"
@@ -165,19 +170,33 @@ class Quantifier(AggregativeQuantifier):
             folder that nobody else can write to.
         """
         self.stages()  # raises for invalid parameters before any work
-        X, schema = _read_table(X)
+        settled = self.settle_table(X)
+        X = settled.X
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        stage = self._pooled_stage(None if schema is None else schema.kinds, sp.issparse(X))
+        stage = self._pooled_stage(settled.schema, sp.issparse(X))
         folder = None if cache is None else MemberCache(cache)
         fitted = stage.fit(
             X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=folder
         )
-        self._fit_from_stage(fitted)
-        if schema is not None:
-            self.classifier_ = reading_tables(self.classifier_, schema)
-        return self
+        return self._fit_from_stage(fitted)
+
+    def settle_table(self, X: Any) -> SettledTable:
+        """Decide what the columns of a data frame are taken for, unless a schema says it.
+
+        A frame whose columns are numbered instead of named is a matrix.
+        """
+        if self.schema is not None:
+            return SettledTable(self, table_features(self.schema, X), self.schema)
+        if is_matrix(X) or not hasattr(X, "columns"):
+            return SettledTable(self, X)
+        names = getattr(X, "column_names", X.columns)  # of Arrow and of the others
+        if not any(isinstance(name, str) for name in names):
+            return SettledTable(self, np.asarray(X))
+        step = TableFeatures().fit(X)
+        settled = clone(self).set_params(schema=step.schema_)
+        return SettledTable(settled, step.transform(X), step.schema_)
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
@@ -192,7 +211,9 @@ class Quantifier(AggregativeQuantifier):
 
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self._forget("score_names_")
-        self.stack_: StackRecord = stage.classifier.record_
+        pool = pool_of(stage.classifier)
+        assert pool is not None, "the stage of a pool returns one"
+        self.stack_: StackRecord = pool.record_
         return super()._fit_from_stage(stage)
 
     @unfitted_on_failure
@@ -264,12 +285,13 @@ class Quantifier(AggregativeQuantifier):
 
     def _classifier_stage(self) -> PooledStage:
         check_classifiers(self.classifiers)
-        return self._pooled_stage(None, sparse=False)
+        return self._pooled_stage(self.schema, sparse=False)
 
-    def _pooled_stage(self, kinds: Sequence[Kind] | None, sparse: bool) -> PooledStage:
+    def _pooled_stage(self, schema: TableSchema | None, sparse: bool) -> PooledStage:
         check_choice(self.effort, "effort", EFFORTS)
         check_limits(self.time_limit, self.size_limit)
         effort = EFFORTS[self.effort]
+        kinds = None if schema is None else schema.kinds
         candidates = portfolio(self.classifiers, kinds, effort, self.random_state, sparse=sparse)
         # Folds are shuffled in any case: tables are often sorted by class or time.
         seed = 0 if self.random_state is None else self.random_state
@@ -281,6 +303,7 @@ class Quantifier(AggregativeQuantifier):
             self._plan(),
             self.time_limit,
             self.size_limit,
+            schema,
         )
 
     def _member_methods(self) -> tuple[MemberMethod, ...]:
@@ -369,6 +392,12 @@ class Quantifier(AggregativeQuantifier):
         pooled = row_map.posteriors(posteriors, thread_count(self.n_jobs))
         return replace(estimates, decisions=Decisions(pooled, bags))
 
+    @property
+    def description(self) -> str:
+        """The classifiers and methods of the pool, in a sentence."""
+        check_is_fitted(self, "classes_")
+        return describe_pool(self.stack_)
+
     def summary(self) -> str:
         """Return a sentence or two about the pool and its error on held-out bags."""
         check_is_fitted(self, "classes_")
@@ -382,20 +411,6 @@ class Quantifier(AggregativeQuantifier):
     def _smoothing(self) -> Tuning:
         assert isinstance(self.tuning_, Tuning), "the smoothing of the pool is always chosen"
         return self.tuning_
-
-
-def _read_table(X: Any) -> tuple[Any, TableSchema | None]:
-    """Return the features of a data frame and its schema; other instances unchanged.
-
-    A frame whose columns are numbered instead of named is a matrix.
-    """
-    if is_matrix(X) or not hasattr(X, "columns"):
-        return X, None
-    names = getattr(X, "column_names", X.columns)  # of Arrow and of the others
-    if not any(isinstance(name, str) for name in names):
-        return np.asarray(X), None
-    step = TableFeatures().fit(X)
-    return step.transform(X), step.schema_
 
 
 def _member_method(name: str, method: Any) -> MemberMethod:

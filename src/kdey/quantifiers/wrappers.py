@@ -71,9 +71,8 @@ class Median(WrapperQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier per setting."""
-        self._check_training_points(X)
-        self._start_fit(y)
-        members = self._members()
+        quantifier, X, _ = self._start_members(X, y)
+        members = self._members(quantifier)
         self.quantifiers_ = run_jobs(
             [partial(_fit_member, member, X, y, sample_weight) for member in members], self.n_jobs
         )
@@ -88,15 +87,16 @@ class Median(WrapperQuantifier):
         self._start_fit(y)
         with muted(FewLabelsWarning):
             self.quantifiers_ = [
-                member.fit_posteriors(posteriors, y, sample_weight) for member in self._members()
+                member.fit_posteriors(posteriors, y, sample_weight)
+                for member in self._members(self.quantifier)
             ]
         return self
 
-    def _members(self) -> list[Any]:
+    def _members(self, quantifier: QuantifierLike) -> list[Any]:
         settings = list(ParameterGrid(self.param_grid))
         if not settings:
             raise ValueError("param_grid must hold at least one setting")
-        return [clone(self.quantifier).set_params(**setting) for setting in settings]
+        return [clone(quantifier).set_params(**setting) for setting in settings]
 
     def _on_pool(self, pool: PoolWork) -> BagSolver:
         solvers = [as_quantifier(q, self.classes_).on_pool(pool) for q in self.quantifiers_]
@@ -150,12 +150,10 @@ class OneVsAll(WrapperQuantifier):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier (and its classifier) per class."""
         self._check_normalisation()
-        self._check_training_points(X)
-        codes = self._start_fit(y)
-        check_consistent_length(X, codes)
+        quantifier, X, codes = self._start_members(X, y)
         self.quantifiers_ = run_jobs(
             [
-                partial(_fit_member, clone(self.quantifier), X, codes == i, sample_weight)
+                partial(_fit_member, clone(quantifier), X, codes == i, sample_weight)
                 for i in range(len(self.classes_))
             ],
             self.n_jobs,
@@ -259,16 +257,15 @@ class OneVsOne(WrapperQuantifier):
     @unfitted_on_failure
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit one clone of the quantifier (and its classifier) per pair of classes."""
-        self._check_training_points(X)
-        codes = self._start_fit(y)
-        check_consistent_length(X, codes, sample_weight)
+        quantifier, X, codes = self._start_members(X, y)
+        check_consistent_length(codes, sample_weight)
         X = indexable(X)[0]
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         jobs = []
         for pair, members in self._start_pairs(codes):
             w = None if weights is None else weights[members]
             part = (_safe_indexing(X, members), codes[members] == pair[1], w)
-            jobs.append(partial(_fit_member, clone(self.quantifier), *part))
+            jobs.append(partial(_fit_member, clone(quantifier), *part))
         self.quantifiers_ = run_jobs(jobs, self.n_jobs)
         return self
 

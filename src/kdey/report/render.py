@@ -155,6 +155,8 @@ def _lead(report: Report, rows: Sequence[ClassRow] | None) -> list[str]:
         sentences += [f"Note: {note}." for note in report.estimate.diagnostics.get("notes", ())]
     if report.groups is not None:
         sentences += groups_answer(report.groups)
+    if report.quantifier is not None and report.quantifier.description is not None:
+        sentences.append(report.quantifier.description)
     return sentences
 
 
@@ -283,8 +285,7 @@ def _classifier_section(view: ClassifierView) -> Section:
 
 
 def _tuning(quantifier: BaseQuantifier | None) -> str:
-    tuning = None if quantifier is None else quantifier.tuning_record
-    return "" if tuning is None else tuning.summary()
+    return "" if quantifier is None else quantifier.summary() or ""
 
 
 def _downloads(report: Report, rows: Sequence[ClassRow] | None) -> list[Download]:

@@ -10,7 +10,6 @@ average is a classifier like any other, which is recalibrated and then matched b
 from kdey.stacking.members import FittedMember, MemberMethod
 from kdey.stacking.pool import PooledClassifier, pool_weights
 from kdey.stacking.portfolio import CLASSIFIERS, Candidate, portfolio
-from kdey.stacking.preparation import prepare
 from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
 from kdey.stacking.stage import FitProgress, MemberCache, MemberWarning, PooledStage
 
@@ -29,5 +28,4 @@ __all__ = [
     "SmoothedRatioRows",
     "pool_weights",
     "portfolio",
-    "prepare",
 ]

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kdey.metrics import get_metric
 from kdey.stacking.record import MemberRecord, StackRecord
 from kdey.tuning.result import Tuning
+
+
+def describe_pool(record: StackRecord) -> str:
+    """Return a sentence that names the classifiers and methods of a pool.
+
+    Parameters
+    ----------
+    record : StackRecord
+    """
+    classifiers = _listed(dict.fromkeys(member.classifier for member in record.by_weight))
+    methods = _listed(dict.fromkeys(member.method for member in record.by_weight))
+    return (
+        f"The estimates come from {_count(len(record.members), 'model')} (classifiers: "
+        f"{classifiers}; methods: {methods}), each with a weight by how well it predicts labels "
+        "that it has not seen."
+    )
 
 
 def summarise_pool(record: StackRecord, tuning: Tuning) -> str:
@@ -86,6 +104,11 @@ def _smoothing_sentence(tuning: Tuning) -> str:
             "weight, which keeps classes that cannot be told apart from going to zero"
         )
     return ", ".join(parts) + "."
+
+
+def _listed(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _percent(share: float) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdey.posteriors import check_classifier
-from kdey.stacking.preparation import Kind, prepare
+from kdey.tables.preparation import prepare
+from kdey.tables.schema import Kind
 
 #: Names of the classifiers of the portfolio. A limit on time drops them from the last to the first.
 CLASSIFIERS = ("logistic regression", "extra trees", "gradient boosting")

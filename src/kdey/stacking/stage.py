@@ -45,6 +45,8 @@ from kdey.stacking.selection import (
     held_out,
     select_members,
 )
+from kdey.tables.features import reading_tables
+from kdey.tables.schema import TableSchema
 from kdey.tuning.search import TuningPlan
 
 #: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
@@ -126,12 +128,15 @@ class PooledStage(ClassifierStage):
         Seconds; the first classifier is fitted in any case.
     size_limit : float or None
         Bytes of the models in a file.
+    schema : TableSchema or None
+        By which the pool reads tables; X has its features.
     """
 
     methods: tuple[MemberMethod, ...] = ()
     plan: TuningPlan = field(default_factory=TuningPlan)
     time_limit: float | None = None
     size_limit: float | None = None
+    schema: TableSchema | None = None
 
     def fit(
         self,
@@ -347,7 +352,11 @@ class _Run:
         classifier.record_ = replace(
             record, left_out=tuple(self.left_out), seconds=dict(self.seconds)
         )
-        return FittedStage(classifier, replace(training, posteriors=pool.posteriors))
+        schema = self.stage.schema
+        return FittedStage(
+            classifier if schema is None else reading_tables(classifier, schema),
+            replace(training, posteriors=pool.posteriors),
+        )
 
 
 def model_bytes(models: Any) -> int:

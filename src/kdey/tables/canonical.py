@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Series
+    from kdey.tables.columns import Series
 
 #: Whole floats from here on are not written as integers: float64 skips some of these.
 _EXACT = 2.0**53

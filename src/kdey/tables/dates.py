@@ -17,7 +17,7 @@ import numpy as np
 from kdey.tables.cells import is_missing_text
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Series
+    from kdey.tables.columns import Series
 
 _CLOCK = r"(?P<clock>[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?"
 _ISO = re.compile(

@@ -192,14 +192,18 @@ def classifier_schema(classifier: Any) -> TableSchema | None:
     return first.schema_ if isinstance(first, TableFeatures) else None
 
 
-def table_instances(classifier: Any, X: Any) -> Any:
-    """Return the features of a table if the classifier reads tables; other instances unchanged."""
-    if classifier_schema(classifier) is None or is_matrix(X):
-        return X
-    return classifier.steps[0][1].transform(X)
+def table_features(schema: TableSchema, X: Any) -> NDArray[Any]:
+    """Return the features of a table by a schema; features that were made before are checked.
+
+    Parameters
+    ----------
+    schema : TableSchema
+    X : data frame, or array of features
+    """
+    return TableFeatures(schema).fit(None).transform(X)
 
 
-def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any]:
+def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any, TableSchema | None]:
     """Return an unfitted classifier and instances for it, once tables are read.
 
     Where the classifier is a pipeline that begins with :class:`TableFeatures`, its schema is
@@ -214,18 +218,28 @@ def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any]:
     -------
     classifier, X
         The same, or a clone with a schema and its features.
+    schema : TableSchema or None
     """
-    starts = isinstance(classifier, Pipeline) and isinstance(classifier.steps[0][1], TableFeatures)
-    if not starts or is_matrix(X):
-        return classifier, X
-    step = clone(classifier.steps[0][1]).fit(X)
+    first = classifier.steps[0][1] if isinstance(classifier, Pipeline) else None
+    if not isinstance(first, TableFeatures):
+        return classifier, X, None
+    if is_matrix(X):
+        return classifier, X, first.schema
+    step = clone(first).fit(X)
     settled = clone(classifier)
     settled.steps[0] = (settled.steps[0][0], TableFeatures(step.schema_))
-    return settled, step.transform(X)
+    return settled, step.transform(X), step.schema_
 
 
 def reading_tables(classifier: Any, schema: TableSchema) -> Pipeline:
-    """Return a fitted classifier of X as a pipeline that reads tables by a schema first."""
+    """Return a classifier of X as a pipeline that reads tables by a schema first.
+
+    Parameters
+    ----------
+    classifier : classifier, fitted or not
+        If it is a pipeline, its steps follow the one that reads tables.
+    schema : TableSchema
+    """
     step = TableFeatures(schema).fit(None)
     steps = classifier.steps if isinstance(classifier, Pipeline) else [("classify", classifier)]
     return Pipeline([(STEP, step), *steps])

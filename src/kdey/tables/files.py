@@ -1,7 +1,7 @@
 """Tables in files: CSV (also gzipped), Parquet and Excel, read whole or in batches, and written.
 
 The columns of a text file are text, whatever they look like: a role gives them a type later
-(``layout.py``). Columns of Parquet, and cells of Excel, have types of their own and keep them.
+(``columns.py``). Columns of Parquet, and cells of Excel, have types of their own and keep them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kdey.tables.excel import Sheet, is_excel, read_sheet, sheet_bytes
 from kdey.tables.formats import csv_text
 
 if TYPE_CHECKING:
-    from kdey.tables.layout import Frame
+    from kdey.tables.columns import Frame
 
 #: Formats that tables are written in.
 FORMATS = ("csv", "json", "parquet", "xlsx")

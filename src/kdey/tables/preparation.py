@@ -1,8 +1,9 @@
-"""What is done to the columns of a table before a classifier sees them, by their kinds.
+"""Preparation of columns for a classifier: a plain pipeline of scikit-learn.
 
-All steps are scikit-learn's: numbers are imputed with an indicator and standardised, categories
-become one-hot, free texts TF-IDF weights of their words. A classifier that learns from missing
-values by itself gets them as NaN.
+What a classifier needs depends on the kinds of the columns and on the classifier. Trees take
+numbers as they are, missing ones included, and histogram boosting takes categories too; a linear
+model needs imputed and scaled numbers and one column per category; naive Bayes needs numbers that
+are not negative. Texts become TF-IDF weights of words.
 """
 
 from __future__ import annotations
@@ -10,64 +11,161 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
 
 from kdey.tables.schema import Kind
 
-#: Words of a free text column that are kept, the most frequent first.
-WORDS = 5000
+#: Largest number of columns that one column of categories becomes; rarer ones share the last.
+_MOST_CATEGORIES = 100
+#: Histogram boosting has 255 bins for the values of a category.
+_MOST_CODES = 250
+#: Largest number of words and pairs of words of a column of texts, as sparse or dense columns.
+_MOST_WORDS, _MOST_DENSE_WORDS = 50_000, 1_000
+#: Kinds that are not numbers to a classifier; dates and scores are.
+_OTHERS = ("category", "text")
 
 
-def preparation(classifier: Any, kinds: Sequence[Kind]) -> ColumnTransformer:
-    """Return an unfitted transformer of the columns of X for a classifier.
+def prepare(classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: bool = False) -> Any:
+    """Return a pipeline that prepares columns of the given kinds for a classifier.
 
     Parameters
     ----------
-    classifier : unfitted classifier of scikit-learn
-        Its tags say whether it takes missing values and sparse matrices.
-    kinds : sequence of str
-        The kind of each column of X (:attr:`~kdey.tables.schema.TableSchema.kinds`).
+    classifier : unfitted classifier
+    kinds : sequence of {"number", "category", "text", "date", "score"} or None
+        Kind of each column of X, in order (:attr:`~kdey.tables.schema.TableSchema.kinds`);
+        categories are codes, missing values NaN. None means that all columns are numbers.
+    sparse : bool
+        Whether X is a sparse matrix of numbers.
 
     Returns
     -------
-    ColumnTransformer
+    pipeline : sklearn.pipeline.Pipeline
+        With the steps "prepare" and "classify"; or the classifier itself, if it needs no
+        preparation.
     """
-    tags = get_tags(classifier).input_tags
-    positions = {
-        "numbers": [i for i, kind in enumerate(kinds) if kind in ("number", "date")],
-        "categories": [i for i, kind in enumerate(kinds) if kind == "category"],
-    }
-    steps = {"numbers": _number_step(tags.allow_nan), "categories": _category_step()}
-    parts: list[tuple[str, Any, list[int] | int]] = [
-        (name, steps[name], columns) for name, columns in positions.items() if columns
-    ]
-    # A vectorizer takes one column, as a vector.
-    texts = [i for i, kind in enumerate(kinds) if kind == "text"]
-    parts += [(f"text {i}", _text_step(), i) for i in texts]
-    sparse = 1.0 if texts and tags.sparse else 0.0
-    return ColumnTransformer(parts, sparse_threshold=sparse)
+    from sklearn.compose import ColumnTransformer  # slow to import
+
+    needs = _Needs.of(classifier)
+    if sparse:
+        return _pipeline(_sparse_scaler(), classifier)
+    if kinds is None or set(kinds) <= {"number", "date", "score"}:
+        step = needs.number_step()
+        return classifier if step is None else _pipeline(step, classifier)
+    columns = {kind: [i for i, k in enumerate(kinds) if k == kind] for kind in _OTHERS}
+    columns["number"] = [i for i, kind in enumerate(kinds) if kind not in _OTHERS]
+    parts: list[tuple[str, Any, Any]] = []
+    # Categories come first, so that histogram boosting finds them by their positions.
+    if columns["category"]:
+        parts.append(("categories", needs.category_step(), columns["category"]))
+    if columns["number"]:
+        step = needs.number_step(from_objects=bool(columns["text"]))
+        parts.append(("numbers", "passthrough" if step is None else step, columns["number"]))
+    parts += [(f"text {column}", needs.text_step(), column) for column in columns["text"]]
+    if needs.takes_categories and columns["category"]:
+        classifier = _with_categories(classifier, len(columns["category"]))
+    share = 0.0 if needs.is_dense else 0.3  # of non-zeros, below which the result is sparse
+    return _pipeline(ColumnTransformer(parts, sparse_threshold=share), classifier)
 
 
-def _number_step(takes_missing: bool) -> Any:
-    if takes_missing:
-        return StandardScaler()  # NaN passes
-    # A column of a fold without a single value is kept, so that folds have the same columns.
-    imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    return Pipeline([("impute", imputer), ("scale", StandardScaler())])
+def _pipeline(step: Any, classifier: Any) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("prepare", step), ("classify", classifier)])
 
 
-def _category_step() -> OneHotEncoder:
-    """Return one column per category; missing values are one where training has them.
+class _Needs:
+    """What a classifier needs of its columns."""
 
-    A category that training lacks is none of them, all zeros, where training misses no value.
-    """
-    return OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    def __init__(
+        self,
+        *,
+        takes_missing: bool,
+        takes_categories: bool,
+        is_tree: bool,
+        is_dense: bool,
+        is_positive: bool,
+    ) -> None:
+        self.takes_missing = takes_missing
+        self.takes_categories = takes_categories
+        self.is_tree = is_tree
+        self.is_dense = is_dense
+        self.is_positive = is_positive
+
+    @classmethod
+    def of(cls, classifier: Any) -> _Needs:
+        """Return the needs of a classifier, by its tags and its parameters."""
+        tags = get_tags(classifier).input_tags
+        params = classifier.get_params(deep=False)
+        # Trees split on ranks, so the scale of a number does not matter to them.
+        is_tree = "max_leaf_nodes" in params
+        return cls(
+            takes_missing=bool(tags.allow_nan),
+            takes_categories="categorical_features" in params,
+            is_tree=is_tree,
+            # Some trees take sparse columns, too, but are much slower on them.
+            is_dense=is_tree or not tags.sparse,
+            is_positive=bool(tags.positive_only),
+        )
+
+    def number_step(self, from_objects: bool = False) -> Any | None:
+        """Return the transformer of columns of numbers; None if they are taken as they are.
+
+        Parameters
+        ----------
+        from_objects : bool
+            Whether X is not an array of floats, because it has texts, too.
+        """
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import Pipeline
+        from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+        steps: list[tuple[str, Any]] = []
+        if not self.takes_missing:
+            # A column of a fold without a single value is kept: folds have the same columns.
+            imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+            steps.append(("impute", imputer))
+        if self.is_positive:
+            steps.append(("scale", MinMaxScaler(clip=True)))
+        elif not self.is_tree or (from_objects and not steps):
+            # Scaling changes nothing for trees, but turns objects into numbers.
+            steps.append(("scale", StandardScaler()))
+        if len(steps) > 1:
+            return Pipeline(steps)
+        return steps[0][1] if steps else None
+
+    def category_step(self) -> Any:
+        """Return the transformer of columns of categories, which are codes with NaN as missing."""
+        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+        if self.takes_categories:
+            return OrdinalEncoder(
+                max_categories=_MOST_CODES,
+                handle_unknown="use_encoded_value",
+                unknown_value=float("nan"),
+                encoded_missing_value=float("nan"),
+            )
+        return OneHotEncoder(
+            max_categories=_MOST_CATEGORIES,
+            handle_unknown="ignore",
+            sparse_output=not self.is_dense,
+        )
+
+    def text_step(self) -> Any:
+        """Return the transformer of one column of texts."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        most = _MOST_DENSE_WORDS if self.is_dense else _MOST_WORDS
+        return TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), max_features=most)
 
 
-def _text_step() -> TfidfVectorizer:
-    return TfidfVectorizer(max_features=WORDS, sublinear_tf=True)
+def _sparse_scaler() -> Any:
+    from sklearn.preprocessing import MaxAbsScaler
+
+    return MaxAbsScaler()
+
+
+def _with_categories(classifier: Any, n_categories: int) -> Any:
+    """Return a histogram booster that is told which columns are categories: the first ones."""
+    from sklearn.base import clone
+
+    return clone(classifier).set_params(categorical_features=list(range(n_categories)))

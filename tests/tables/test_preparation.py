@@ -1,4 +1,4 @@
-"""Preparation of columns for classifiers, and the portfolio."""
+"""Preparation of columns for classifiers."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import ComplementNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.naive_bayes import ComplementNB, GaussianNB
 
-from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, TEXT_CLASSIFIERS, portfolio
-from kdey.stacking.preparation import Kind, prepare
+from kdey.tables.preparation import prepare
+from kdey.tables.schema import Kind
 
-LOW = EFFORTS["low"]
 ALL = [
     LogisticRegression(),
     ExtraTreesClassifier(5, random_state=0),
     HistGradientBoostingClassifier(max_iter=5),
     ComplementNB(),
+    GaussianNB(),  # takes no sparse columns
 ]
 
 
@@ -63,7 +60,8 @@ def test_new_gaps_and_new_categories_are_taken(classifier: Any) -> None:
 def test_kinds_of_numbers_need_no_transformer_of_columns() -> None:
     assert prepare(ALL[2]) is ALL[2]
     steps = prepare(LogisticRegression(), ("number", "date", "score")).named_steps
-    assert list(steps) == ["simpleimputer", "standardscaler", "logisticregression"]
+    assert list(steps) == ["prepare", "classify"]
+    assert list(steps["prepare"].named_steps) == ["impute", "scale"]
 
 
 def test_boosting_is_told_which_columns_are_categories() -> None:
@@ -78,41 +76,3 @@ def test_many_categories_are_bounded() -> None:
     linear = prepare(LogisticRegression(), ("category", "number")).fit(X, y)
     assert boosted[0].transform(X)[:, 0].max() < 255
     assert linear[0].transform(X).shape[1] <= 101
-
-
-def test_auto_is_the_portfolio_for_the_kinds() -> None:
-    names = [candidate.name for candidate in portfolio("auto", None, LOW)]
-    assert names == list(CLASSIFIERS)
-    for options in ({"kinds": ("text",)}, {"kinds": None, "sparse": True}):
-        kinds, sparse = options["kinds"], bool(options.get("sparse"))
-        found = portfolio("auto", kinds, LOW, sparse=sparse)
-        assert [candidate.name for candidate in found] == list(TEXT_CLASSIFIERS)
-
-
-def test_sparse_matrices_are_taken() -> None:
-    y = np.arange(90) % 3
-    X = sp.csr_matrix(np.eye(3)[y] + 0.01)
-    for candidate in portfolio("auto", None, LOW, sparse=True):
-        assert (candidate.classifier.fit(X, y).predict(X) == y).all()
-
-
-def test_names_of_classifiers() -> None:
-    linear = make_pipeline(StandardScaler(), LogisticRegression())
-    found = portfolio([linear, LogisticRegression(C=2), "extra trees"], None, LOW)
-    names = [candidate.name for candidate in found]
-    assert names == ["LogisticRegression 1", "LogisticRegression 2", "extra trees"]
-    assert found[0].classifier is linear
-    by_name = portfolio({"mine": linear}, None, LOW)
-    assert [candidate.name for candidate in by_name] == ["mine"]
-    assert portfolio(linear, None, LOW)[0].name == "LogisticRegression"
-
-
-@pytest.mark.parametrize("classifiers", ["boosting", [], {}, ["extra trees", "no such"]])
-def test_unknown_names_and_nothing_are_refused(classifiers: Any) -> None:
-    with pytest.raises(ValueError, match="classifiers"):
-        portfolio(classifiers, None, LOW)
-
-
-def test_a_class_is_refused() -> None:
-    with pytest.raises(TypeError, match="instances"):
-        portfolio(LogisticRegression, None, LOW)

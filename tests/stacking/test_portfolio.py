@@ -1,0 +1,54 @@
+"""The classifiers that names stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, TEXT_CLASSIFIERS, portfolio
+
+LOW = EFFORTS["low"]
+
+
+def test_auto_is_the_portfolio_for_the_kinds() -> None:
+    names = [candidate.name for candidate in portfolio("auto", None, LOW)]
+    assert names == list(CLASSIFIERS)
+    for options in ({"kinds": ("text",)}, {"kinds": None, "sparse": True}):
+        kinds, sparse = options["kinds"], bool(options.get("sparse"))
+        found = portfolio("auto", kinds, LOW, sparse=sparse)
+        assert [candidate.name for candidate in found] == list(TEXT_CLASSIFIERS)
+
+
+def test_sparse_matrices_are_taken() -> None:
+    y = np.arange(90) % 3
+    X = sp.csr_matrix(np.eye(3)[y] + 0.01)
+    for candidate in portfolio("auto", None, LOW, sparse=True):
+        assert (candidate.classifier.fit(X, y).predict(X) == y).all()
+
+
+def test_names_of_classifiers() -> None:
+    linear = make_pipeline(StandardScaler(), LogisticRegression())
+    found = portfolio([linear, LogisticRegression(C=2), "extra trees"], None, LOW)
+    names = [candidate.name for candidate in found]
+    assert names == ["LogisticRegression 1", "LogisticRegression 2", "extra trees"]
+    assert found[0].classifier is linear
+    by_name = portfolio({"mine": linear}, None, LOW)
+    assert [candidate.name for candidate in by_name] == ["mine"]
+    assert portfolio(linear, None, LOW)[0].name == "LogisticRegression"
+
+
+@pytest.mark.parametrize("classifiers", ["boosting", [], {}, ["extra trees", "no such"]])
+def test_unknown_names_and_nothing_are_refused(classifiers: Any) -> None:
+    with pytest.raises(ValueError, match="classifiers"):
+        portfolio(classifiers, None, LOW)
+
+
+def test_a_class_is_refused() -> None:
+    with pytest.raises(TypeError, match="instances"):
+        portfolio(LogisticRegression, None, LOW)
