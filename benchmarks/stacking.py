@@ -213,7 +213,7 @@ def contestants(contest: Contest) -> dict[str, float]:
     plain = everything.keep([i for i, m in enumerate(contest.members) if m.method == "EMQ-BCTS"])
     kernels = everything.keep([i for i, m in enumerate(contest.members) if m.method == "KDEy-ML"])
     training = next(iter(contest.trainings.values()))
-    enough = enough_for_kernels(training, len(contest.prevalence))
+    enough = enough_for_kernels(training)
     uniform = replace(everything, weights=np.full(len(contest.members), 1 / len(contest.members)))
     ways: dict[str, Callable[[], np.ndarray]] = {
         "Quantifier": lambda: contest.smoothed(
