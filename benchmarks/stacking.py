@@ -7,7 +7,8 @@
 ``fit`` fits the portfolio once per set and seed and keeps the posteriors of training and test
 instances: out of fold, by the refitted classifier and by the models of the folds. ``compare`` pools
 them in several ways on 1,000 bags of 500 and writes one line per set and seed to
-``results/stacking.jsonl``. Contestants see the same features, with categories one-hot.
+``results/stacking.jsonl``. Contestants see the same features, with categories one-hot. The binary
+sets of the paper: ``--group binary``, bags of 100, ``results/stacking_binary.jsonl``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from kdey.bags import Bags
 from kdey.calibration import BCTS
 from kdey.labels import training_labels
 from kdey.metrics import get_metric
+from kdey.paper.datasets import names
 from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_posteriors
 from kdey.problems import MixtureLikelihood
 from kdey.protocols import APP
@@ -43,7 +45,8 @@ from kdey.tuning.search import TuningPlan
 from printing import markdown
 
 METRICS = ("ae", "rae")
-BAG_SIZE = 500
+#: Group of sets -> size of bags, and the file of results.
+GROUPS = {"multiclass": (500, "stacking.jsonl"), "binary": (100, "stacking_binary.jsonl")}
 SINGLE = [f"{m} on {c}" for c in CLASSIFIERS for m in ("KDEy-ML", "EMQ-BCTS")]
 BASE = "KDEy-ML on logistic regression"
 #: Power of (smallest error / own error) in the weighted average of estimates.
@@ -140,6 +143,7 @@ class Contest:
     refit: dict[str, np.ndarray]
     bags: Any
     metric: str
+    bag_size: int
 
     @property
     def trainings(self) -> dict[str, TrainingPosteriors]:
@@ -154,7 +158,7 @@ class Contest:
     def error(self, estimates: np.ndarray) -> float:
         """Return the mean error of estimates of all bags."""
         metric = get_metric(self.metric)
-        return float(np.mean(metric(self.bags.prevalences, estimates, bag_size=BAG_SIZE)))
+        return float(np.mean(metric(self.bags.prevalences, estimates, bag_size=self.bag_size)))
 
     def solve(self, rows: np.ndarray, share: float = 0.0, bags: Bags | None = None) -> np.ndarray:
         """Return the maximum likelihood prevalences of bags, shape (n_bags, k)."""
@@ -188,11 +192,11 @@ def scores_of(scored: dict[str, Scored]) -> dict[str, np.ndarray]:
     return {name: s.mean if name == "gradient boosting" else s.refit for name, s in scored.items()}
 
 
-def compare(cache: Path, name: str, seed: int, n_bags: int) -> dict[str, Any]:
+def compare(cache: Path, name: str, seed: int, n_bags: int, bag_size: int) -> dict[str, Any]:
     """Return the errors of all combinations by both metrics."""
     scored, labels, seconds = load(cache, name, seed)
     k = scored[CLASSIFIERS[0]].refit.shape[1]
-    bags = APP(n_bags, BAG_SIZE, random_state=seed).bags(labels, np.arange(k))
+    bags = APP(n_bags, bag_size, random_state=seed).bags(labels, np.arange(k))
     line: dict[str, Any] = {"set": name, "seed": seed, "seconds": round(seconds, 1)}
     for number, metric in enumerate(METRICS):
         members = [
@@ -201,7 +205,8 @@ def compare(cache: Path, name: str, seed: int, n_bags: int) -> dict[str, Any]:
             for m in methods(metric).values()
         ]
         refit = {classifier: s.refit for classifier, s in scored.items()}
-        contest = Contest(scored, members, scores_of(scored), refit, bags, metric)
+        new = scores_of(scored)
+        contest = Contest(scored, members, new, refit, bags, metric, bag_size)
         for label, error in contestants(contest).items():
             line.setdefault(label, [None] * len(METRICS))[number] = round(error, 6)
     return line
@@ -213,7 +218,7 @@ def contestants(contest: Contest) -> dict[str, float]:
     plain = everything.keep([i for i, m in enumerate(contest.members) if m.method == "EMQ-BCTS"])
     kernels = everything.keep([i for i, m in enumerate(contest.members) if m.method == "KDEy-ML"])
     training = next(iter(contest.trainings.values()))
-    enough = enough_for_kernels(training, len(contest.prevalence))
+    enough = enough_for_kernels(training)
     uniform = replace(everything, weights=np.full(len(contest.members), 1 / len(contest.members)))
     ways: dict[str, Callable[[], np.ndarray]] = {
         "Quantifier": lambda: contest.smoothed(
@@ -284,13 +289,14 @@ def mean_of_posteriors(contest: Contest) -> np.ndarray:
 def average_of_estimates(contest: Contest, singles: dict[str, np.ndarray]) -> np.ndarray:
     """Return the average of the members' estimates, weighted by their errors on held-out bags."""
     labels = next(iter(contest.trainings.values())).labels
-    bags = APP(200, BAG_SIZE, random_state=7).bags(labels, np.arange(len(contest.prevalence)))
+    protocol = APP(200, contest.bag_size, random_state=7)
+    bags = protocol.bags(labels, np.arange(len(contest.prevalence)))
     metric = get_metric(contest.metric)
     errors = []
     for m in contest.members:
         rows = m.training_posteriors(contest.trainings[m.classifier]) / m.prevalence
         estimates = contest.solve(rows, bags=bags.bags)
-        errors.append(np.mean(metric(bags.prevalences, estimates, bag_size=BAG_SIZE)))
+        errors.append(np.mean(metric(bags.prevalences, estimates, bag_size=contest.bag_size)))
     weights = (min(errors) / np.array(errors)) ** POWER
     return np.tensordot(weights / weights.sum(), [singles[m.name] for m in contest.members], 1)
 
@@ -335,24 +341,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=["fit", "compare", "table"])
     parser.add_argument("--cache", type=Path, default=Path("build/benchmarks/stacking"))
-    parser.add_argument("--sets", nargs="*", default=[*PAPER, *EXTRA])
+    parser.add_argument("--group", choices=list(GROUPS), default="multiclass")
+    parser.add_argument("--sets", nargs="*")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--bags", type=int, default=1000)
     args = parser.parse_args()
-    records = Records("stacking.jsonl", ("set", "seed"))
+    bag_size, file = GROUPS[args.group]
+    records = Records(file, ("set", "seed"))
     if args.task == "table":
         print_table(records.rows)
         return
     quiet()
     args.cache.mkdir(parents=True, exist_ok=True)
+    known = (
+        [*PAPER, *EXTRA]
+        if args.group == "multiclass"
+        else [f"uci-binary/{name}" for name in names("uci-binary")]
+    )
     for seed in args.seeds:
-        for name in args.sets:
+        for name in args.sets or known:
             if args.task == "fit":
                 fit(args.cache, name, seed)
                 continue
             ready = all(file_of(args.cache, name, seed, c).exists() for c in CLASSIFIERS)
             if ready and (name, seed) not in records:
-                records.add(compare(args.cache, name, seed, args.bags))
+                records.add(compare(args.cache, name, seed, args.bags, bag_size))
 
 
 if __name__ == "__main__":

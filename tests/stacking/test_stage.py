@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
+import kdey
 from kdey import Quantifier
 from kdey.stacking import FitProgress, MemberWarning
 
@@ -165,15 +166,14 @@ def test_frozen_classifiers_are_used_as_they_are() -> None:
 
 def test_kernel_members_need_labels() -> None:
     X, y = data(300)
-    few = Quantifier(GaussianNB(), effort="low").fit(X, y)
+    few = Quantifier(GaussianNB(), effort="low").fit(X[:150], y[:150])
     assert {member.method for member in few.stack_.members} == {"EMQ-BCTS"}
-    assert "kernels need 400 labels" in few.explain()
-    X, y = data(600)
-    many = Quantifier({"a": GaussianNB(), "b": LogisticRegression()}, effort="low").fit(X, y)
-    assert not [item for item in many.stack_.left_out if item.name == "KDEy-ML"]
-    rare = np.where((y == 2) & (np.cumsum(y == 2) > 10), 0, y)
-    small_class = Quantifier(GaussianNB(), effort="low").fit(X, rare)
-    assert {member.method for member in small_class.stack_.members} == {"EMQ-BCTS"}
+    assert "Left out: KDEy-ML, because kernels need 200 labels" in few.explain()
+    many = Quantifier(GaussianNB(), effort="low").fit(X, y)
+    assert many.stack_.left_out == ()
+    kernels = [kdey.KDEyML(bandwidth=0.1)]
+    only = Quantifier(GaussianNB(), methods=kernels, effort="low").fit(X[:150], y[:150])
+    assert {member.method for member in only.stack_.members} == {"KDEyML"}
 
 
 @pytest.mark.parametrize(

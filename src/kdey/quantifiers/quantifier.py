@@ -70,7 +70,7 @@ class Quantifier(AggregativeQuantifier):
         ``predict_proba``, and a ``FrozenEstimator`` is used without fitting.
     methods : "auto" or sequence of quantifiers
         "auto" takes KDEy-ML and EMQ with BCTS; other methods must maximise a mixture likelihood
-        (``DIR()``). Kernel methods take part only if there are enough labels.
+        (``DIR()``). Kernel methods take part only if there are 200 labels.
     tune_for : str or Metric
         The error to minimise: "ae", "rae" or another of :mod:`kdey.metrics`.
     effort : {"low", "default", "high"}
@@ -327,7 +327,7 @@ class Quantifier(AggregativeQuantifier):
         """Return the methods for given scores, without kernels if there are too few labels."""
         methods = self._member_methods()
         plain = tuple(method for method in methods if not method.has_kernel)
-        few = not enough_for_kernels(self.training_, len(self.classes_))
+        few = not enough_for_kernels(self.training_)
         return plain if few and plain else methods
 
     def _fit_rows(self, training: TrainingPosteriors) -> Self:

@@ -15,7 +15,7 @@ from kdey.tuning.hold_outs import HoldOut, make_hold_outs
 from kdey.tuning.search import Scorer, TuningPlan
 
 #: Bags on which the error of each member is measured, for the record only.
-_BAGS = 100
+_BAGS = 200
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,12 @@ class StackRecord:
 
     @property
     def best_member(self) -> MemberRecord:
-        """The member that is best on its own: by its error on bags, otherwise by its log-loss."""
-        return min(self.members, key=lambda m: m.log_loss if m.error is None else m.error)
+        """The member with the smallest held-out log-loss.
+
+        The errors on bags are no fair measure of kernel members, because an instance of a bag finds
+        its neighbours from the same bag among the kernels.
+        """
+        return min(self.members, key=lambda member: member.log_loss)
 
 
 def record_pool(

@@ -20,8 +20,8 @@ from kdey.stacking.pool import pool_weights
 
 #: Smallest weight of a member.
 LEAST_WEIGHT = 0.01
-#: Kernel members are left out below these numbers of labels in the smallest class and in all.
-KERNEL_CLASS_LABELS, KERNEL_LABELS = 20, 400
+#: Kernel members are left out below this number of labels.
+KERNEL_LABELS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +116,13 @@ def select_members(pool: HeldOut) -> HeldOut:
     return pool
 
 
-def enough_for_kernels(training: TrainingPosteriors, n_classes: int) -> bool:
+def enough_for_kernels(training: TrainingPosteriors) -> bool:
     """Return whether there are enough labels for kernel members.
 
-    With few labels kernels send the unusual instances of a small class to the others, and pools
-    without kernel members have the smaller error.
+    Relative to pools without kernel members, those with them have 1.22 times the error with 100
+    labels, 0.92 with 200, 0.97 with 400 and 0.96 with 700 (seven sets, decision 0019). Classes of
+    a few labels in larger sets make no difference.
     """
-    labels = training.labels if training.weights is None else training.labels[training.weights > 0]
-    counts = np.bincount(labels, minlength=n_classes)
-    return bool(counts.min() >= KERNEL_CLASS_LABELS and len(labels) >= KERNEL_LABELS)
+    weights = training.weights
+    n = len(training.labels) if weights is None else int(np.count_nonzero(weights > 0))
+    return n >= KERNEL_LABELS

@@ -38,7 +38,6 @@ from kdey.stacking.pool import PooledClassifier
 from kdey.stacking.portfolio import Candidate
 from kdey.stacking.record import LeftOut, record_pool
 from kdey.stacking.selection import (
-    KERNEL_CLASS_LABELS,
     KERNEL_LABELS,
     HeldOut,
     enough_for_kernels,
@@ -291,16 +290,14 @@ class _Run:
 
     def _methods(self, training: TrainingPosteriors) -> tuple[MemberMethod, ...]:
         methods = self.stage.methods
-        if enough_for_kernels(training, len(self.classes)):
+        if enough_for_kernels(training):
             return methods
         plain = tuple(method for method in methods if not method.has_kernel)
         if not plain:
             return methods
         for method in methods:
             if method.has_kernel:
-                reason = (
-                    f"kernels need {KERNEL_LABELS} labels, and {KERNEL_CLASS_LABELS} in each class"
-                )
+                reason = f"kernels need {KERNEL_LABELS} labels"
                 self.left_out.append(LeftOut(method.name, reason))
         return plain
 
