@@ -91,12 +91,18 @@ class TableFeatures(TransformerMixin, BaseEstimator):
             Where categories were not seen in training, with counts by column.
         """
         check_is_fitted(self, "schema_")
-        if is_matrix(X):
-            return _check_matrix(X, self.schema_)
+        return _check_matrix(X, self.schema_) if is_matrix(X) else self.encode(X).X
+
+    def encode(self, X: Any) -> EncodedTable:
+        """Return the features of a data frame, and which rows hold values that training lacks.
+
+        Raises and warns as :meth:`transform` does.
+        """
+        check_is_fitted(self, "schema_")
         encoded = self.schema_.encode(X)
         _refuse_missing(encoded)
-        warn_of_unseen_values(encoded.findings, stacklevel=3)
-        return encoded.X
+        warn_of_unseen_values(encoded.findings, stacklevel=4)
+        return encoded
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of X."""
@@ -192,11 +198,19 @@ def classifier_schema(classifier: Any) -> TableSchema | None:
     return first.schema_ if isinstance(first, TableFeatures) else None
 
 
-def table_instances(classifier: Any, X: Any) -> Any:
-    """Return the features of a table if the classifier reads tables; other instances unchanged."""
+def table_instances(classifier: Any, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+    """Return the features of a table if the classifier reads tables; other instances unchanged.
+
+    Returns
+    -------
+    X : instances
+    unseen : bool array of shape (m,), or None
+        Which rows of a table hold a category that training lacks; None if there is no such row.
+    """
     if classifier_schema(classifier) is None or is_matrix(X):
-        return X
-    return classifier.steps[0][1].transform(X)
+        return X, None
+    encoded = classifier.steps[0][1].encode(X)
+    return encoded.X, encoded.unseen if encoded.unseen.any() else None
 
 
 def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any]:
