@@ -42,10 +42,10 @@ def few_labels_note(classes: Labels, counts: NDArray[np.integer]) -> str | None:
     named = [f"{classes[i]} ({counts[i]})" for i in few[:MAX_NAMED].tolist()]
     if len(few) > MAX_NAMED:
         named.append(f"{len(few) - MAX_NAMED} more")
+    which, them = ("class", "it") if len(few) == 1 else ("classes", "them")
     return (
-        f"fewer than {FEW_LABELS} labels of {'class' if len(few) == 1 else 'classes'} "
-        f"{', '.join(named)}: the limits of these classes and of those that they resemble are "
-        "wide; label more instances of them"
+        f"fewer than {FEW_LABELS} labels of the {which} {', '.join(named)}: the limits of {them}, "
+        f"and of classes that look like {them}, are wide; label more instances of {them}"
     )
 
 

@@ -17,6 +17,9 @@ POOR_FIT = "poor fit"
 MISSING_VALUES = "missing values"
 #: Values that training lacks, in more instances than an estimate can bear.
 UNSEEN_VALUES = "unseen values"
+#: Share of instances with such a value above which the status says so: an estimate may be wrong by
+#: about this share (docs/decisions/0016-tables.md).
+MOST_UNSEEN = 0.05
 NOT_CONVERGED = "not converged"
 #: A class has so few labels in training that estimates and limits lean on them.
 FEW_LABELS = "few labels"
@@ -38,6 +41,14 @@ def join_status(parts: Iterable[str]) -> str:
     """Return the status with these parts; "ok" if there are none."""
     kept = [part for part in parts if part != OK]
     return _SEPARATOR.join(kept) or OK
+
+
+def bag_problems(
+    *, unseen: bool = False, converged: bool = True, few_labels: bool = False
+) -> list[str]:
+    """Return what is the matter with the estimate of a bag, in the words and order of a status."""
+    applies = {UNSEEN_VALUES: unseen, NOT_CONVERGED: not converged, FEW_LABELS: few_labels}
+    return [part for part, is_so in applies.items() if is_so]
 
 
 def status_parts(status: str) -> list[str]:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.tables.schema import TableSchema
 
+#: Categories of a column that are shown; --json has all of them.
+_MOST_TEXTS = 8
+
 
 @click.command()
 @click.argument("model")
@@ -31,7 +34,7 @@ def inspect(model: str, as_json: bool) -> None:
         return
     explanation = facts.pop("explanation", [])
     for name, value in facts.items():
-        click.echo(printable(f"{name}: {_line(value)}"))
+        click.echo(printable(f"{name}: {_line(_shortened(value))}"))
     for line in explanation:
         for part in textwrap.wrap(printable(line), 80, subsequent_indent="  "):
             click.echo(part)
@@ -70,8 +73,10 @@ def _columns(schema: TableSchema) -> dict[str, Any]:
     return {
         "label column": schema.label,
         "score columns" if schema.scores else "feature columns": list(schema.needed),
-        "text columns": {c.name: list(c.categories) for c in schema.columns if c.categories},
-        "free text columns": [c.name for c in schema.feature_columns if c.kind == "text"],
+        "columns of categories": {
+            c.name: list(c.categories) for c in schema.columns if c.categories
+        },
+        "columns of sentences": [c.name for c in schema.feature_columns if c.kind == "text"],
         "columns with missing values": {
             c.name: c.n_missing for c in schema.feature_columns if c.n_missing
         },
@@ -106,6 +111,19 @@ def _settings(quantifier: BaseQuantifier) -> dict[str, Any]:
         for name, value in quantifier.get_params(deep=False).items()
         if isinstance(value, plain)
     }
+
+
+def _shortened(value: Any) -> Any:
+    """Return facts with lists inside them cut short; --json has all of it."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _cut(item) if isinstance(item, list) else item for key, item in value.items()}
+
+
+def _cut(texts: list[str]) -> str:
+    shown = ", ".join(text if len(text) <= 30 else f"{text[:29]}…" for text in texts[:_MOST_TEXTS])
+    more = f", and {len(texts) - _MOST_TEXTS} more" if len(texts) > _MOST_TEXTS else ""
+    return f"({shown}{more})"
 
 
 def _line(value: Any) -> str:

@@ -17,6 +17,7 @@ from kdey.status import (
     EMPTY,
     FEW_LABELS,
     MISSING_VALUES,
+    MOST_UNSEEN,
     NOT_CONVERGED,
     POOR_FIT,
     TOO_SMALL,
@@ -37,9 +38,6 @@ COLUMNS = (
     *("class", "n", "n_missing", "estimate", "low", "high", "classify_and_count"),
     *("training_prevalence", "fit_p_value", "status"),
 )
-#: Share of instances with a value that training lacks above which the status says so: an estimate
-#: may be wrong by about this share (docs/decisions/0016-tables.md).
-MOST_UNSEEN = 0.05
 _PER_CLASS = ("estimate", "low", "high", "classify_and_count")
 
 

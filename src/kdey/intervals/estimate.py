@@ -25,7 +25,14 @@ from kdey.bags import Array, Bags
 from kdey.intervals.options import IntervalOptions
 from kdey.intervals.region import Region, Uncertainty
 from kdey.rows.posterior import one_hot_argmax
-from kdey.status import NOT_CONVERGED, TURNED_OFF, join_status, not_checked
+from kdey.status import (
+    FEW_LABELS,
+    TURNED_OFF,
+    UNSEEN_VALUES,
+    bag_problems,
+    join_status,
+    not_checked,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +85,9 @@ class Estimate:
     number : int
         Position of the bag among the bags that were estimated together.
     diagnostics : dict
-        ``effective_size``, ``notes``, and ``fit``: the verdict of the fit check, or why there is
-        none; absent if the check was turned off.
+        ``effective_size``, ``notes``, ``marks`` (words of a status that training or the instances
+        give), and ``fit``: the verdict of the fit check, or why there is none; absent if the check
+        was turned off.
     """
 
     classes: NDArray[Any]
@@ -119,11 +127,23 @@ class Estimate:
         return self.uncertainty.template_noise
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """What is the matter apart from the fit, in the words of :mod:`kdey.status`."""
+        marks = self.diagnostics.get("marks", ())
+        return tuple(
+            bag_problems(
+                unseen=UNSEEN_VALUES in marks,
+                converged=self.converged,
+                few_labels=FEW_LABELS in marks,
+            )
+        )
+
+    @property
     def status(self) -> str:
         """What is the matter, if anything, and how far the fit was checked (:mod:`kdey.status`)."""
-        parts = [] if self.converged else [NOT_CONVERGED]
         fit = self.diagnostics.get("fit")
-        return join_status([*parts, not_checked(TURNED_OFF) if fit is None else fit["status"]])
+        checked = not_checked(TURNED_OFF) if fit is None else fit["status"]
+        return join_status([*self.problems, checked])
 
     @property
     def draws(self) -> Array | None:
@@ -311,6 +331,8 @@ class Estimates(Sequence[Estimate]):
         Positions of the bags among all that were estimated together; a slice keeps them.
     details : sequence of n_bags dicts, optional
         Diagnostics that checks add.
+    marks : sequence of n_bags tuples of str, optional
+        Words of a status that training or the instances give, such as "few labels".
     """
 
     classes: NDArray[Any]
@@ -328,6 +350,7 @@ class Estimates(Sequence[Estimate]):
     decisions: Decisions | None
     positions: NDArray[np.int64]
     details: Sequence[dict[str, Any]] | None = None
+    marks: Sequence[tuple[str, ...]] | None = None
 
     @cached_property
     def items(self) -> tuple[Estimate, ...]:
@@ -354,6 +377,7 @@ class Estimates(Sequence[Estimate]):
             diagnostics={
                 "effective_size": float(self.effective_size[b]),
                 "notes": list(self.notes[b]),
+                "marks": [] if self.marks is None else list(self.marks[b]),
                 **({} if self.details is None else self.details[b]),
             },
         )
@@ -361,6 +385,18 @@ class Estimates(Sequence[Estimate]):
     def with_notes(self, notes: Sequence[str]) -> Estimates:
         """Return the same estimates with further notes beside every bag."""
         return replace(self, notes=[[*texts, *notes] for texts in self.notes]) if notes else self
+
+    def marked(self, mark: str, where: NDArray[np.bool_]) -> Estimates:
+        """Return the same estimates with a word of a status for some bags.
+
+        Parameters
+        ----------
+        mark : str
+        where : bool array of shape (n_bags,)
+        """
+        marks = [()] * len(self) if self.marks is None else self.marks
+        added = [(*marks[b], mark) if where[b] else marks[b] for b in range(len(self))]
+        return replace(self, marks=added)
 
     @overload
     def __getitem__(self, index: int) -> Estimate: ...
@@ -375,7 +411,8 @@ class Estimates(Sequence[Estimate]):
         columns = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
         sliced = {name: getattr(self, name)[index] for name in (*columns, "notes", "positions")}
         details = None if self.details is None else self.details[index]
-        return replace(self, **sliced, details=details)
+        marks = None if self.marks is None else self.marks[index]
+        return replace(self, **sliced, details=details, marks=marks)
 
     def __len__(self) -> int:
         """Return the number of bags."""

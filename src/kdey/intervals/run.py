@@ -39,6 +39,7 @@ from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupporte
 from kdey.matching.interface import LimitsSource
 from kdey.rows.interface import ArrayRows, Rows
 from kdey.solvers.solution import Solution
+from kdey.status import FEW_LABELS
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (
@@ -96,8 +97,17 @@ def estimate_points(
     estimates = _assemble(
         model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
     )
-    estimates = estimates.with_notes(model.training_notes)
+    estimates = _with_training_notes(estimates, model)
     return estimates if resampled else _without_templates(estimates)
+
+
+def _with_training_notes(estimates: Estimates, model: FittedModel) -> Estimates:
+    """Return the estimates that say, in notes and status, which classes have few labels."""
+    notes = model.training_notes
+    if not notes:
+        return estimates
+    everywhere = np.ones(len(estimates), dtype=np.bool_)
+    return estimates.with_notes(notes).marked(FEW_LABELS, everywhere)
 
 
 def estimate_solver(

@@ -31,6 +31,7 @@ from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_po
 from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
+from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
 from kdey.tables.schema import TableSchema
 
 #: From bags over a pool to their solutions; the work per instance is already done.
@@ -314,7 +315,7 @@ class BaseQuantifier(BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         self._check_points(X)
-        X = self._instances(X)
+        X, _ = self._instances(X)
         checked = checked_bags(bags, _num_samples(X), sample_weight)
         return self._on_pool(PoolWork(X))(checked)
 
@@ -467,9 +468,12 @@ class BaseQuantifier(BaseEstimator):
     ) -> Estimates:
         check_is_fitted(self, "classes_")
         self._check_points(X)
-        X = self._instances(X)
+        X, unseen = self._instances(X)
         checked, pool = checked_bags(bags, _num_samples(X), sample_weight), PoolWork(X)
         estimates = self._estimates_on(pool, checked, options, clusters)
+        if unseen is not None:
+            shares = checked.mean(unseen[:, None].astype(np.float64))[:, 0]
+            estimates = estimates.marked(UNSEEN_VALUES, shares > MOST_UNSEEN)
         if not check_fit:
             return estimates
         from kdey.diagnostics import unchecked_reason, with_fit_checks  # slow to import
@@ -492,14 +496,17 @@ class BaseQuantifier(BaseEstimator):
         """Store the number and the names of the features, or raise if ``X`` is masked."""
         validate_data(self, refuse_masked(X, "X"), skip_check_array=True)
 
-    def _instances(self, X: Any) -> Any:
-        """Return instances as the classifier takes them: the features of a table, if it is one."""
+    def _instances(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+        """Return instances as the classifier takes them: the features of a table, if it is one.
+
+        The second value says which rows of a table hold a value that training lacks; None: none.
+        """
         schema = self.table_schema
         if schema is None or not schema.feature_names:
-            return X
-        from kdey.tables.features import table_features  # slow to import
+            return X, None
+        from kdey.tables.features import table_instances  # slow to import
 
-        return table_features(schema, X)
+        return table_instances(schema, X)
 
     def _check_points(self, X: Any) -> None:
         if _num_samples(refuse_masked(X, "X")) == 0:

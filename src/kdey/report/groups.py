@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from kdey.class_columns import in_class_order
 from kdey.diagnostics.fit_checker import DEFAULT_CHECK_LEVEL
 from kdey.intervals import Estimate
-from kdey.status import NOT_CHECKED, OK, POOR_FIT, TOO_SMALL
+from kdey.status import NOT_CHECKED, OK, POOR_FIT, TOO_SMALL, join_status
 
 #: Columns that a row must have beside the group's keys; the others may be missing.
 REQUIRED = ("class", "n", "estimate", "low", "high")
@@ -287,9 +287,10 @@ def estimates_table(
     for estimate, names, p_value in zip(listed, keys, checked, strict=True):
         status = estimate.status
         if p_values is not None and p_value is not None:
-            status = POOR_FIT if p_value <= DEFAULT_CHECK_LEVEL else OK
+            fit = POOR_FIT if p_value <= DEFAULT_CHECK_LEVEL else OK
+            status = join_status([*estimate.problems, fit])
         if estimate.size < fewest:
-            status = TOO_SMALL
+            status = join_status([TOO_SMALL, *estimate.problems])
         shared = {"n": estimate.size, "p_value": p_value, "status": status}
         columns = estimate.columns()
         rows += [

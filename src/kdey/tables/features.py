@@ -91,12 +91,18 @@ class TableFeatures(TransformerMixin, BaseEstimator):
             Where categories were not seen in training, with counts by column.
         """
         check_is_fitted(self, "schema_")
-        if is_matrix(X):
-            return _check_matrix(X, self.schema_)
+        return _check_matrix(X, self.schema_) if is_matrix(X) else self.encode(X).X
+
+    def encode(self, X: Any) -> EncodedTable:
+        """Return the features of a data frame, and which rows hold values that training lacks.
+
+        Raises and warns as :meth:`transform` does.
+        """
+        check_is_fitted(self, "schema_")
         encoded = self.schema_.encode(X)
         _refuse_missing(encoded)
-        warn_of_unseen_values(encoded.findings, stacklevel=3)
-        return encoded.X
+        warn_of_unseen_values(encoded.findings, stacklevel=4)
+        return encoded
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the columns of X."""
@@ -201,6 +207,22 @@ def table_features(schema: TableSchema, X: Any) -> NDArray[Any]:
     X : data frame, or array of features
     """
     return TableFeatures(schema).fit(None).transform(X)
+
+
+def table_instances(schema: TableSchema, X: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """As :func:`table_features`, with the rows that hold a category that training lacks.
+
+    Returns
+    -------
+    X : array of shape (m, d)
+    unseen : bool array of shape (m,), or None
+        None if there is no such row.
+    """
+    step = TableFeatures(schema).fit(None)
+    if is_matrix(X):
+        return step.transform(X), None
+    encoded = step.encode(X)
+    return encoded.X, encoded.unseen if encoded.unseen.any() else None
 
 
 def settle_schema(classifier: Any, X: Any) -> tuple[Any, Any, TableSchema | None]:

@@ -233,7 +233,7 @@ def _check_decimal(column: Series, distinct: list[str], decimal: str, first: Row
     row = row_number(first, position)
     raise ValueError(
         f"column {column.name!r} holds numbers with decimal {name} (row {row} has {marked[0]!r}): "
-        f"read the table with --decimal {other}, or leave the column out with --ignore "
+        f"read the table with --decimal '{other}', or leave the column out with --ignore "
         f"{column.name}"
     )
 
