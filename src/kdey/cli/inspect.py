@@ -70,7 +70,9 @@ def _columns(schema: TableSchema) -> dict[str, Any]:
     return {
         "label column": schema.label,
         "score columns" if schema.scores else "feature columns": list(schema.needed),
-        "text columns": {c.name: list(c.categories) for c in schema.columns if c.categories},
+        "text columns": {
+            c.name: list(c.categories) for c in schema.feature_columns if c.categories
+        },
         "free text columns": [c.name for c in schema.feature_columns if c.kind == "text"],
         "columns with missing values": {
             c.name: c.n_missing for c in schema.feature_columns if c.n_missing
