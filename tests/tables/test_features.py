@@ -16,8 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
+from kdey.groups import Grouping, GroupSettings, estimate_file
 from kdey.status import status_parts
 from kdey.tables.features import TableFeatures, TableWarning, reading_tables
+from kdey.tables.files import TableFile
 from kdey.tables.preparation import prepare
 from kdey.tables.schema import learn_schema
 
@@ -174,3 +176,34 @@ def test_the_transformer_is_one_of_scikit_learn() -> None:
     assert_array_equal(step.transform(step.transform(frame)), step.transform(frame))
     small = pd.DataFrame({"a": [1.5, 2.5]})
     assert_array_equal(TableFeatures().fit_transform(small), [[1.5], [2.5]])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "example"),
+    [(0.0, [0.0, 2.5], "2.5"), ("m", ["m", "cm"], "cm"), (7, ["7", "seven"], "seven")],
+    ids=["numbers", "texts", "a text among numbers"],
+)
+def test_a_column_that_was_constant_and_varies_is_named(
+    before: Any, after: list[Any], example: str, tmp_path: Path
+) -> None:
+    training, new = table(), table(60, seed=1)
+    fitted = quantifier(training.with_columns(unit=pl.lit(before))).fit(
+        training.with_columns(unit=pl.lit(before)), training["kind"].to_numpy()
+    )
+    expected = fitted.predict(new)  # it is not needed
+    same = new.with_columns(unit=pl.lit(before))
+    varied = new.with_columns(unit=pl.Series(after * 30))
+    message = f"'unit': other values in 30 of 60 rows .such as '{example}'; in training it was"
+    path = kdey.save(fitted, tmp_path / "m.kdey")
+    varied.write_csv(tmp_path / "new.csv")
+    for model in (fitted, kdey.load(path)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", TableWarning)
+            assert_array_equal(model.predict(same), expected)
+        for ask in (model.predict, model.estimate, model.predict_groups):
+            with pytest.warns(TableWarning, match=message) as caught:
+                ask(varied)
+            assert len([w for w in caught if w.category is TableWarning]) == 1
+    file = TableFile.open(tmp_path / "new.csv")
+    with pytest.warns(TableWarning, match=message):
+        estimate_file(fitted, file, Grouping(), GroupSettings())

@@ -74,7 +74,7 @@ def _columns(schema: TableSchema) -> dict[str, Any]:
         "label column": schema.label,
         "score columns" if schema.scores else "feature columns": list(schema.needed),
         "columns of categories": {
-            c.name: list(c.categories) for c in schema.columns if c.categories
+            c.name: list(c.categories) for c in schema.feature_columns if c.categories
         },
         "columns of sentences": [c.name for c in schema.feature_columns if c.kind == "text"],
         "columns with missing values": {

@@ -109,6 +109,17 @@ class BatchReader:
         return list(dict.fromkeys([*needed, *self._no_features]))
 
     @property
+    def columns_of_files(self) -> list[str] | None:
+        """The columns that are read of a file where it has them; None: all.
+
+        Columns that had a single value in training are looked at, to warn where they vary.
+        """
+        needed, schema = self.columns, self.scorer.quantifier.table_schema
+        if needed is None or schema is None:
+            return needed
+        return list(dict.fromkeys([*needed, *schema.constants]))
+
+    @property
     def _no_features(self) -> tuple[str, ...]:
         others = (self.key, self.label)
         return (*self.grouping.names, *(name for name in others if name is not None))

@@ -266,7 +266,7 @@ def score_file(
         reader = BatchReader(scorer, _settled(grouping, file), label=label)
         # Only posteriors are collected from several batches; other methods need the whole table.
         frames = (
-            file.batches(reader.columns, grouping.by)
+            file.batches(reader.columns_of_files, grouping.by)
             if scorer.on_posteriors
             else [file.read(grouping.by)]
         )

@@ -25,7 +25,7 @@ from kdey.intervals import Estimates, IntervalOptions
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
 from kdey.tables.columns import RowNumbers, missing_in, numbers, require, row_number
-from kdey.tables.schema import UNSEEN, Finding, TableSchema
+from kdey.tables.schema import UNSEEN, VARYING, Finding, TableSchema
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
@@ -40,9 +40,9 @@ class UnseenValues:
     Attributes
     ----------
     rows : bool array of shape (m,)
-        Which rows have one in some column.
+        Which rows have one in some column that is used.
     findings : tuple of Finding
-        One per column.
+        One per column, also for those that are not used because training has a single value.
     """
 
     rows: NDArray[np.bool_]
@@ -344,9 +344,9 @@ class Scorer:
         usable = ~(encoded.unexpected if self.missing == "auto" else encoded.missing)
         if self.missing == "error" and not usable.all():
             raise ValueError(self._missing_value(schema, frame, usable, first))
-        if not encoded.unseen.any():
+        findings = tuple(f for f in encoded.findings if f.what in (UNSEEN, VARYING))
+        if not findings:
             return encoded.X[usable], usable, None
-        findings = tuple(finding for finding in encoded.findings if finding.what == UNSEEN)
         return encoded.X[usable], usable, UnseenValues(encoded.unseen[usable], findings)
 
     def _missing_value(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey.tables.schema import (
     MISSING,
     UNSEEN,
+    VARYING,
     EncodedTable,
     Finding,
     TableSchema,
@@ -24,6 +25,12 @@ from kdey.tables.schema import (
 
 #: Name of the step in a pipeline.
 STEP = "table"
+#: What is said of values that training lacks, by the kind of finding.
+_UNSEEN_MESSAGES = {
+    UNSEEN: "values that training lacks are read as missing ones",
+    VARYING: "columns are not used, because training has a single value of them, and have others "
+    "here (fit on a table in which they vary, or leave them out)",
+}
 
 
 class TableWarning(UserWarning):
@@ -88,7 +95,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         Warns
         -----
         TableWarning
-            Where categories were not seen in training, with counts by column.
+            Where categories were not seen in training, or a column that had a single value there
+            has others, with counts by column.
         """
         check_is_fitted(self, "schema_")
         return _check_matrix(X, self.schema_) if is_matrix(X) else self.encode(X).X
@@ -169,15 +177,12 @@ def _refuse_missing(encoded: EncodedTable) -> None:
             )
 
 
-def warn_of_unseen_values(findings: Iterable[Finding], stacklevel: int = 2) -> None:
-    """Warn of values that training lacks, once for all columns."""
-    unseen = [str(finding) for finding in findings if finding.what == UNSEEN]
-    if unseen:
-        warnings.warn(
-            f"values that training lacks are read as missing ones: {'; '.join(unseen)}",
-            TableWarning,
-            stacklevel=stacklevel + 1,
-        )
+def warn_of_unseen_values(findings: Sequence[Finding], stacklevel: int = 2) -> None:
+    """Warn of values that training lacks, once for all columns that are used, and all others."""
+    for what, message in _UNSEEN_MESSAGES.items():
+        lines = "; ".join(str(finding) for finding in findings if finding.what == what)
+        if lines:
+            warnings.warn(f"{message}: {lines}", TableWarning, stacklevel=stacklevel + 1)
 
 
 def _warn_of_columns_left_out(schema: TableSchema) -> None:

@@ -69,12 +69,15 @@ class ColumnGuess:
     categories : tuple of str
         Canonical texts that occur, sorted, for the kind "category".
     reason : str
+    constant : str
+        The only value that occurs, as text, if the column is left out for it; otherwise "".
     """
 
     role: Literal["feature", "id", "ignored"]
     kind: Kind
     categories: tuple[str, ...] = ()
     reason: str = ""
+    constant: str = ""
 
 
 def guess_column(
@@ -139,8 +142,12 @@ def _as_kind(column: Series, kind: Kind, decimal: str, first: RowNumbers) -> Col
 def _as_category(column: Series, reason: str) -> ColumnGuess:
     texts = _texts_in(column)
     if len(texts) == 1 and not missing_in(column).any():
-        return ColumnGuess("ignored", "category", texts, f"always {texts[0][:40]!r}")
+        return _constant("category", texts[0], repr(texts[0][:40]))
     return ColumnGuess("feature", "category", texts, f"{reason}: {_shown(texts)}")
+
+
+def _constant(kind: Kind, value: str, shown: str) -> ColumnGuess:
+    return ColumnGuess("ignored", kind, reason=f"always {shown}", constant=value)
 
 
 def _texts_in(column: Series) -> tuple[str, ...]:
@@ -161,7 +168,7 @@ def _typed_numbers(column: Series, first: RowNumbers) -> ColumnGuess:
 def _number_guess(values: NDArray[np.floating], n_distinct: int, integers: bool) -> ColumnGuess:
     known = values[~np.isnan(values)]
     if n_distinct <= 1 and len(known) == len(values):
-        return ColumnGuess("ignored", "number", reason=f"always {known[0]:g}")
+        return _constant("number", repr(float(known[0])), f"{known[0]:g}")
     if integers and len(known) >= ID_ROWS and n_distinct >= ID_SHARE * len(known):
         return ColumnGuess("id", "number", reason=_id_reason("whole numbers", n_distinct, known))
     return ColumnGuess("feature", "number", reason="numbers")
@@ -244,7 +251,7 @@ def _guess_words(column: Series, texts: list[str]) -> ColumnGuess:
     if _are_dates(distinct):
         return ColumnGuess("ignored", "date", reason=f"holds dates such as {distinct[0]!r}")
     if len(distinct) == 1 and len(texts) == len(column):
-        return ColumnGuess("ignored", "category", reason=f"always {distinct[0][:40]!r}")
+        return _constant("category", distinct[0], repr(distinct[0][:40]))
     few = len(distinct) <= min(MOST_CATEGORIES, max(2, len(texts) // 2))
     if few:
         reason = f"{len(distinct)} categories: {_shown(distinct)}"

@@ -42,7 +42,7 @@ Kind: TypeAlias = Literal["number", "category", "text", "date", "score"]
 ROLES: tuple[Role, ...] = get_args(Role)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 #: What a finding may say of the values of a column.
-UNSEEN, MISSING = "unseen values", "missing values"
+UNSEEN, MISSING, VARYING = "unseen values", "missing values", "other values"
 #: Reasons of columns whose role the user gave.
 AS_ASKED, NOT_ASKED = "as asked", "not among the features asked for"
 
@@ -62,6 +62,8 @@ class Column:
         Training rows without a value.
     reason : str
         Why the column is taken for this.
+    constant : str
+        The only value of training, as text, for a column that is not used because of it.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Column:
     categories: tuple[str, ...] = ()
     n_missing: int = 0
     reason: str = ""
+    constant: str = ""
 
     @property
     def chosen(self) -> bool:
@@ -92,7 +95,8 @@ class Finding:
     ----------
     column : str
     what : str
-        "absent", "other type", "unseen values", "missing values" or "constant".
+        "absent", "other type", "unseen values", "missing values" or "constant"; "other values" for
+        a column that is not used because training has a single value of it.
     count : int
         Rows concerned.
     total : int
@@ -152,7 +156,8 @@ class EncodedTable:
     unseen : bool array of shape (m,)
         Rows in which some category was not seen in training.
     findings : tuple of Finding
-        Missing values of columns that had all of them in training, and values not seen there.
+        Missing values of columns that had all of them in training, values not seen there, and
+        other values of columns that had a single one.
     """
 
     X: NDArray[Any]
@@ -280,7 +285,21 @@ class TableSchema:
             if not column.n_missing:
                 unexpected |= encoded.missing
             findings += _value_findings(column, encoded, first)
+        findings += self._varying(table, first, mark)
         return EncodedTable(X, missing, unexpected, unseen, tuple(findings))
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The names of columns that are not used because training has a single value of them."""
+        return tuple(column.name for column in self.columns if column.constant)
+
+    def _varying(self, table: Frame, first: RowNumbers, decimal: str) -> list[Finding]:
+        """Return the columns that had a single value in training and have others here."""
+        findings = []
+        for name in self.constants:
+            if name in table.columns:
+                findings += _other_values(self[name], table[name], first, decimal)
+        return findings
 
     def _empty(self, n_rows: int) -> NDArray[Any]:
         dtype = object if "text" in self.kinds else np.float64
@@ -299,7 +318,8 @@ class TableSchema:
         """Return what may spoil an estimate for a new table; nothing is raised.
 
         Looked for are columns that are absent or of another type, values that training lacks,
-        values missing where training lacks none, and features with a single value.
+        values missing where training lacks none, features with a single value, and several values
+        of columns that are not used because training has a single one.
         """
         table = as_frame(frame)
         mark = self.decimal if decimal is None else decimal
@@ -309,7 +329,7 @@ class TableSchema:
                 findings += _check_column(column, table[column.name], first, mark)
             else:
                 findings.append(Finding(column.name, "absent", len(table), len(table)))
-        return tuple(findings)
+        return (*findings, *self._varying(table, first, mark))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -362,7 +382,7 @@ class TableSchema:
 
 def _column_from(entry: Mapping[str, Any]) -> Column:
     categories = tuple(entry.get("categories", ()))
-    texts = (entry["name"], entry.get("reason", ""), *categories)
+    texts = (entry["name"], entry.get("reason", ""), entry.get("constant", ""), *categories)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("not the schema of a table: names and categories must be texts")
     return Column(
@@ -372,6 +392,7 @@ def _column_from(entry: Mapping[str, Any]) -> Column:
         categories,
         int(entry.get("n_missing", 0)),
         entry.get("reason", ""),
+        entry.get("constant", ""),
     )
 
 
@@ -419,6 +440,23 @@ def _value_findings(column: Column, encoded: _EncodedColumn, first: RowNumbers) 
         detail = f"row {row_number(first, int(np.argmax(encoded.missing)))}; training lacks none"
         findings.append(Finding(column.name, MISSING, int(encoded.missing.sum()), total, detail))
     return findings
+
+
+def _other_values(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:
+    """Return a finding if values differ from the only one of training."""
+    texts = category_texts(values)
+    other = np.asarray((texts != "") & (texts != column.constant), dtype=np.bool_)
+    if column.kind == "number" and other.any():
+        try:
+            floats = finite_numbers(values, first, decimal)
+        except ValueError:  # a text among them is another value, too
+            floats = np.full(len(values), np.nan)
+        other &= floats != float(column.constant)
+    if not other.any():
+        return []
+    example = str(texts[int(np.argmax(other))])[:40]
+    detail = f"such as {example!r}; in training it was {column.reason}"
+    return [Finding(column.name, VARYING, int(other.sum()), len(values), detail)]
 
 
 def _check_column(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:
@@ -582,7 +620,7 @@ def _decide(column: Series, label: str | None, choices: SchemaChoices, first: Ro
 def _from_guess(name: str, guess: ColumnGuess, n_missing: int, *, asked: bool) -> Column:
     if guess.role == "feature" or asked:
         return Column(name, "feature", guess.kind, guess.categories, n_missing, guess.reason)
-    return Column(name, guess.role, guess.kind, (), n_missing, guess.reason)
+    return Column(name, guess.role, guess.kind, (), n_missing, guess.reason, guess.constant)
 
 
 def _without_copy(
