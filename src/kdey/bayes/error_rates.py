@@ -98,9 +98,7 @@ class ErrorRates:
         return cls(np.array(columns) + 0.5)
 
     @classmethod
-    def from_beta(
-        cls, sensitivity: tuple[float, float], specificity: tuple[float, float]
-    ) -> Self:
+    def from_beta(cls, sensitivity: tuple[float, float], specificity: tuple[float, float]) -> Self:
         """Return the error rates of a binary test, a Beta distribution each.
 
         Parameters

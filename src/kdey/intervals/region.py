@@ -264,9 +264,7 @@ class AnalyticUncertainty(Uncertainty):
 
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes."""
-        return region_from_covariance(
-            self.centre(), self.covariance(), self.freedom(), confidence
-        )
+        return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,9 +116,7 @@ def combine(sample: LabelledSample, base: Estimate) -> tuple[Array, Array]:
     """
     w, y = sample.label_weights, sample.one_hot
     mean = w @ y
-    mixed = (mean * sample.label_size + base.estimate * base.size) / (
-        sample.label_size + base.size
-    )
+    mixed = (mean * sample.label_size + base.estimate * base.size) / (sample.label_size + base.size)
     a = smoothed(mixed, sample.label_size)
     multinomial = np.diag(a) - np.outer(a, a)
     influence = np.zeros((sample.size, len(a)))
@@ -196,4 +194,3 @@ def _bag_shares(shares: Array, sample: LabelledSample, base: Estimate, matrix: A
         rest**2 * base.covariance,
         base.uncertainty.freedom(),
     )
-

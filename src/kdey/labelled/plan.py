@@ -129,7 +129,8 @@ def plan_sample(
     """
     bag = Bags.whole(len(points))
     estimate = estimate_points(model, points, bag, options)[0].estimate
-    predictions = predict_labels(model, points, model.row_map(points, model.n_threads), estimate)
+    rows = model.row_map(points, model.n_threads)
+    predictions = predict_labels(model, points, rows, estimate, float(len(points)))
     if predictions is None:
         raise TypeError("a plan of labels needs a method on posteriors, which predicts labels")
     forecast = _Forecast(predictions.f, options)

@@ -104,9 +104,7 @@ def relative_variance(residual: Array, label: Array) -> Array:
     return np.minimum(1.0, (residual + 1.0) / (label + 1.0))
 
 
-def within_known(
-    low: Array, high: Array, y: Array, sample: LabelledSample
-) -> tuple[Array, Array]:
+def within_known(low: Array, high: Array, y: Array, sample: LabelledSample) -> tuple[Array, Array]:
     """Return limits of this very bag that honour the labels that are known.
 
     Parameters
