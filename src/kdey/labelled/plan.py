@@ -164,11 +164,13 @@ def selection_probabilities(f: Array, n: int) -> Array:
     array of shape (m,)
         They sum to n.
     """
-    spread = np.sqrt((f * (1.0 - f)).sum(axis=1))
     even = np.ones(len(f))
+    if n >= len(f):
+        return even
+    spread = np.sqrt((f * (1.0 - f)).sum(axis=1))
     mixed = even if spread.sum() == 0 else 0.5 * even + 0.5 * spread / spread.mean()
     p = n * mixed / mixed.sum()
-    while (p > 1.0).any() and n < len(f):  # those above one are certain, the others share the rest
+    while (p > 1.0).any():  # those above one are certain, the others share the rest
         certain = p >= 1.0
         p[certain] = 1.0
         rest = p[~certain]

@@ -98,7 +98,7 @@ class ClassMoments:
         array of shape (n_draws, k)
         """
         rng, k = np.random.default_rng(seed), len(self.sizes)
-        shares = np.bincount(codes, weights=weights, minlength=k)
+        shares = np.bincount(codes, weights=weights, minlength=k).astype(np.float64)
         root = _root(self.template_covariance(shares))
         total = rng.standard_normal((n_draws, k)) @ root.T
         for label in np.unique(codes).tolist():

@@ -3,12 +3,12 @@ r"""A test of label shift by the labels of the bag.
 Under label shift :math:`z = T^{-1} f` has the mean of y in every class, so that
 :math:`d = \overline{(y - z)}_L` has mean zero. Its covariance is
 :math:`V = \sum_l (p_l/n + c\, p_l^2/n_l)\, \mathrm{Cov}_l(z)`, with p the shares among the n
-labels, :math:`n_l` the training instances of class l and c the inflation of the variance of templates
-(:mod:`kdey.labelled.predictions`). The statistic :math:`d' V^- d` would have a chi-square
-distribution with k - 1 degrees of freedom if d were normal. With good classifiers and few labels it
-is not: a single confusion that training hardly shows is enough to reject. We therefore compare the
-statistic with draws of it, in which every label gets the residual of a random training instance of
-its class; with more than 500 labels, with the chi-square distribution.
+labels, :math:`n_l` the training instances of class l and c the inflation of the variance of
+templates (:mod:`kdey.labelled.predictions`). The statistic :math:`d' V^- d` would have a chi-square
+distribution with k - 1 degrees of freedom if d were normal. With good classifiers and few labels
+it is not: a single confusion that training hardly shows is enough to reject. We therefore compare
+the statistic with draws of it, in which every label gets the residual of a random training instance
+of its class; with more than 500 labels, with the chi-square distribution.
 
 The difference of the estimates with and without label shift could be tested by the difference of
 their variances (Hausman); with few labels this rejects label shift where it holds, in a fifth to a
