@@ -155,8 +155,8 @@ _HOMES = {
 #: Packages that can be used after ``import kdey`` alone, imported when first asked for.
 _PACKAGES = (
     *("bayes", "calibration", "datasets", "diagnostics", "evaluation", "groups", "interop"),
-    *("intervals", "metrics", "model_selection", "persistence", "plots", "protocols"),
-    *("quantifiers", "report", "significance", "simplex", "tuning"),
+    *("intervals", "labelled", "metrics", "model_selection", "persistence", "plots"),
+    *("protocols", "quantifiers", "report", "significance", "simplex", "tuning"),
 )
 
 __all__ = [

@@ -15,12 +15,12 @@ API = ROOT / "docs" / "api"
 #: Packages whose public names are all listed, under their own name or that of ``kdey``.
 PACKAGES = (
     *("bayes", "datasets", "diagnostics", "evaluation", "gpu", "groups", "groups.sums"),
-    *("interop", "intervals", "metrics", "model_selection", "persistence"),
+    *("interop", "intervals", "labelled", "metrics", "model_selection", "persistence"),
     *("plots", "problems", "protocols", "report", "significance", "solvers"),
     *("rows", "stacking", "tuning"),
 )
 #: Names of types for annotations: nothing to call, nothing to tell.
-TYPES = {"Contribution", "MetricLike"}
+TYPES = {"Contribution", "Labelled", "MetricLike"}
 
 
 def listed() -> list[str]:

@@ -2,7 +2,7 @@ r"""Limits of shares whose variance has a constant part and a part that depends 
 
 The limits of a share with estimate a are all t with
 
-.. math:: (t - a)^2 \\le q^2 \\, [v + s\\, t (1 - t)]
+.. math:: (t - a)^2 \le q^2 \, [v + s\, t (1 - t)]
 
 the roots of a quadratic. With v = 0 and s = 1 / n these are Wilson's limits of n labels.
 """

@@ -129,7 +129,8 @@ def plan_sample(
     """
     bag = Bags.whole(len(points))
     estimate = estimate_points(model, points, bag, options)[0].estimate
-    predictions = predict_labels(model, points, model.row_map(points, model.n_threads), estimate)
+    rows = model.row_map(points, model.n_threads)
+    predictions = predict_labels(model, points, rows, estimate, float(len(points)))
     if predictions is None:
         raise TypeError("a plan of labels needs a method on posteriors, which predicts labels")
     forecast = _Forecast(predictions.f, options)
@@ -163,11 +164,13 @@ def selection_probabilities(f: Array, n: int) -> Array:
     array of shape (m,)
         They sum to n.
     """
-    spread = np.sqrt((f * (1.0 - f)).sum(axis=1))
     even = np.ones(len(f))
+    if n >= len(f):
+        return even
+    spread = np.sqrt((f * (1.0 - f)).sum(axis=1))
     mixed = even if spread.sum() == 0 else 0.5 * even + 0.5 * spread / spread.mean()
     p = n * mixed / mixed.sum()
-    while (p > 1.0).any() and n < len(f):  # those above one are certain, the others share the rest
+    while (p > 1.0).any():  # those above one are certain, the others share the rest
         certain = p >= 1.0
         p[certain] = 1.0
         rest = p[~certain]

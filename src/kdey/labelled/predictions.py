@@ -25,6 +25,10 @@ from kdey.rows.posterior import RatioMap
 
 #: Singular values of T below this share of the largest count as zero.
 _CUTOFF = 1e-6
+#: The classifier was fitted on the instances from which T is computed, by cross-validation, so that
+#: T varies more than a mean of independent instances. Over redrawn training sets its variance was
+#: two to three times as large (benchmarks/labelled.py); we take three.
+TEMPLATE_INFLATION = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +43,15 @@ class ClassMoments:
         Covariance of z within each class.
     sizes : array of shape (k,)
         Effective number of training instances of each class.
+    residuals : tuple of k arrays of shape (m_l + k, k)
+        z of training instances of each class, minus their mean, followed by the k
+        pseudo-observations of the class (see :data:`kdey.intervals.moments.PSEUDO_OBSERVATIONS`).
     """
 
     inverse: Array
     covariances: Array
     sizes: Array
+    residuals: tuple[Array, ...]
 
     def covariance(self, shares: Array, size: float) -> Array:
         """Return the covariance of a mean of z - y, shape (k, k).
@@ -58,10 +66,48 @@ class ClassMoments:
         Returns
         -------
         array of shape (k, k)
-            sum_l (p_l / n + p_l^2 / n_l) Cov_l(z): the second part is that of the templates.
+            sum_l (p_l / n + c p_l^2 / n_l) Cov_l(z): the second part is that of the templates.
         """
-        weights = shares / size + shares**2 / self.sizes
+        bag = np.tensordot(shares / size, self.covariances, axes=1)
+        return np.asarray(bag + self.template_covariance(shares))
+
+    def template_covariance(self, shares: Array) -> Array:
+        """Return the part of the covariance that is due to the templates, shape (k, k)."""
+        weights = TEMPLATE_INFLATION * shares**2 / self.sizes
         return np.asarray(np.tensordot(weights, self.covariances, axes=1))
+
+    def draw_means(
+        self, codes: NDArray[np.int64], weights: Array, n_draws: int, seed: int
+    ) -> Array:
+        """Draw weighted means of z - y as they occur under label shift, shape (n_draws, k).
+
+        Every instance gets the residual of a random training instance of its class, and the
+        templates get normal errors.
+
+        Parameters
+        ----------
+        codes : int64 array of shape (n,)
+            Classes of the instances.
+        weights : array of shape (n,)
+            They sum to one.
+        n_draws : int
+        seed : int
+
+        Returns
+        -------
+        array of shape (n_draws, k)
+        """
+        rng, k = np.random.default_rng(seed), len(self.sizes)
+        shares = np.bincount(codes, weights=weights, minlength=k).astype(np.float64)
+        root = _root(self.template_covariance(shares))
+        total = rng.standard_normal((n_draws, k)) @ root.T
+        for label in np.unique(codes).tolist():
+            pool, w = self.residuals[label], weights[codes == label]
+            drawn = rng.integers(len(pool) - k, size=(n_draws, len(w)))
+            rare = rng.random(drawn.shape) < PSEUDO_OBSERVATIONS / self.sizes[label]
+            drawn[rare] = len(pool) - k + rng.integers(k, size=int(rare.sum()))
+            total += np.einsum("bnk,n->bk", pool[drawn], w)
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +127,7 @@ class Predictions:
 
 
 def predict_labels(
-    model: FittedModel, points: NDArray[Any], rows: Rows, estimate: Array
+    model: FittedModel, points: NDArray[Any], rows: Rows, estimate: Array, size: float
 ) -> Predictions | None:
     """Return the predictions adapted to an estimate.
 
@@ -95,6 +141,8 @@ def predict_labels(
     rows : Rows
         Those of the points.
     estimate : array of shape (k,)
+    size : float
+        Effective size of the bag that it was estimated from.
 
     Returns
     -------
@@ -109,8 +157,7 @@ def predict_labels(
         return Predictions(np.asarray(points, dtype=np.float64), None)
     else:
         return None
-    size = float(len(values)) if training is None else min(len(values), training.typical_size)
-    prevalence = smoothed(estimate, size)
+    prevalence = smoothed(estimate, size if training is None else min(size, training.typical_size))
     moments = None if training is None else class_moments(training, prevalence)
     return Predictions(adapted(values, prevalence), moments)
 
@@ -135,10 +182,15 @@ def class_moments(training: ClassRows, prevalence: Array) -> ClassMoments:
     inverse = np.asarray(np.linalg.pinv(means.T * prevalence[:, None], rcond=_CUTOFF))
     z = adapted(training.thin_rows.astype(np.float64), prevalence) @ inverse.T
     thin = training.thin_weights
-    covariances = np.array(
-        [_covariance(z[a:b], thin.weights[a:b]) for a, b in pairwise(thin.offsets.tolist())]
+    runs = [slice(a, b) for a, b in pairwise(thin.offsets.tolist())]
+    covariances = np.array([_covariance(z[run], thin.weights[run]) for run in runs])
+    steps = _steps(len(prevalence))
+    residuals = tuple(
+        np.concatenate([z[run] - thin.weights[run] @ z[run], steps[label]])
+        for label, run in enumerate(runs)
     )
-    return ClassMoments(inverse, covariances + _pseudo(training.sizes), training.sizes)
+    covariances = covariances + _pseudo(training.sizes)
+    return ClassMoments(inverse, covariances, training.sizes, residuals)
 
 
 def _ratio_rows(model: FittedModel, ratios: RatioMap) -> ClassRows | None:
@@ -160,6 +212,17 @@ def _covariance(values: Array, weights: Array) -> Array:
     return np.asarray(total / free if free > 1e-9 else total)
 
 
+def _root(covariance: Array) -> Array:
+    """Return a matrix whose product with its transpose is the covariance, (k, k)."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _steps(k: int) -> Array:
+    """Return the pseudo-observations of each class: row (l, j) is e_j - e_l, shape (k, k, k)."""
+    return np.asarray(np.eye(k)[None, :, :] - np.eye(k)[:, None, :])
+
+
 def _pseudo(sizes: Array) -> Array:
     """Return the covariances that pseudo-observations add, shape (k, k, k).
 
@@ -167,6 +230,6 @@ def _pseudo(sizes: Array) -> Array:
     we add 0.75 observations per class, spread evenly over the classes.
     """
     k = len(sizes)
-    steps = np.eye(k)[None, :, :] - np.eye(k)[:, None, :]  # entry (l, j): e_j - e_l
+    steps = _steps(k)
     spread = np.einsum("lja,ljb->lab", steps, steps) / k
     return np.asarray(PSEUDO_OBSERVATIONS * spread / sizes[:, None, None])

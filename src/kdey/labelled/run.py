@@ -147,9 +147,10 @@ def estimate_labelled(
     shares = dict.fromkeys(WAYS, labels)
     notes: list[str] = []
     rows = model.row_map(points, model.n_threads)
+    size = effective_size(sample.shares(sample.members))
     if len(sample.unlabelled) == 0:
         solution = exact_solution((sample.label_weights @ sample.one_hot)[None])
-        predictions = predict_labels(model, points, rows, solution.prevalence[0])
+        predictions = predict_labels(model, points, rows, solution.prevalence[0], size)
         notes.append(ALL_LABELLED)
     else:
         base = without_labels(model, points, sample, options)
@@ -157,7 +158,7 @@ def estimate_labelled(
         solution = joint_solution(model, rows, sample, base)
         joint = solution.prevalence[0]
         shares[LABEL_SHIFT] = label_shift_shares(joint, sample, base, groups, options)
-        predictions = predict_labels(model, points, rows, joint)
+        predictions = predict_labels(model, points, rows, joint, size)
         if predictions is None:
             notes.append(NO_PREDICTIONS)
         else:
@@ -165,7 +166,8 @@ def estimate_labelled(
             shares[PREDICTION_POWERED] = prediction_powered(y, f, sample, tail, population)
     parts = _Parts(model, points, sample, options, groups, solution, notes)
     alternatives = {name: parts.estimate(name, shares[name]) for name in WAYS}
-    return labelled_estimate(alternatives, believe, sample.n_labels, _test(predictions, sample))
+    shift_test = _test(predictions, sample, options)
+    return labelled_estimate(alternatives, believe, sample.n_labels, shift_test)
 
 
 class _Parts:
@@ -211,7 +213,10 @@ class _Parts:
         )
 
 
-def _test(predictions: Predictions | None, sample: LabelledSample) -> LabelShiftTest | None:
+def _test(
+    predictions: Predictions | None, sample: LabelledSample, options: IntervalOptions
+) -> LabelShiftTest | None:
     if predictions is None or predictions.moments is None:
         return None
-    return label_shift_test(predictions.f, predictions.moments, sample)
+    seed = options.random_state
+    return label_shift_test(predictions.f, predictions.moments, sample, seed=seed)

@@ -1,0 +1,282 @@
+"""Estimates with labels of the bag: three ways side by side, a test and a sentence."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import kdey
+from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
+from kdey.intervals.score_interval import wilson
+from kdey.labelled import LabelledEstimate
+from tests.intervals.cases import dirichlet, training
+
+WAYS = ["label-shift", "labels", "prediction-powered"]
+
+
+def fitted(method=None):
+    rng = np.random.default_rng(0)
+    quantifier = EMQ(calibration="bcts") if method is None else method
+    return quantifier.fit_posteriors(*training(600, rng))
+
+
+def sharpened(labels, rng):
+    """Return posteriors that have changed within classes: another power, and one class moved."""
+    p = dirichlet(labels, rng) ** 2.0
+    p[:, 0] *= 2.5
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def bag(size, prevalence, rng, draw=dirichlet):
+    labels = rng.choice(3, size, p=prevalence)
+    return draw(labels, rng), labels
+
+
+@pytest.mark.parametrize("method", [None, PACC(), KDEyML(bandwidth=0.2), KDEyL2(bandwidth=0.2)])
+@pytest.mark.parametrize("target", ["population", "bag"])
+def test_three_estimates_on_the_simplex_with_limits_around_them(method, target) -> None:
+    q, rng = fitted(method), np.random.default_rng(1)
+    p, y = bag(300, [0.2, 0.5, 0.3], rng)
+    result = q.estimate_posteriors(
+        p, labelled=(np.arange(40), y[:40]), target=target, n_replicates=40
+    )
+    assert isinstance(result, LabelledEstimate)
+    assert list(result.alternatives) == WAYS
+    for part in (result, *result.alternatives.values()):
+        assert part.estimate.sum() == pytest.approx(1)
+        assert ((part.low <= part.estimate) & (part.estimate <= part.high)).all()
+        assert np.abs(part.estimate - np.bincount(y) / 300).max() < 0.2
+        assert part.covariance.shape == (3, 3)
+        assert part.region.contains(part.estimate)
+    np.testing.assert_array_equal(
+        result.estimate, result.alternatives["prediction-powered"].estimate
+    )
+
+
+def test_labels_are_one_hot_rows_of_the_likelihood() -> None:
+    q, rng = fitted(EMQ()), np.random.default_rng(2)
+    p, y = bag(200, [0.6, 0.3, 0.1], rng)
+    joint = q.estimate_posteriors(p, labelled=([3, 7, 11], y[[3, 7, 11]]))
+    rows = p / q.prevalence_
+    rows[[3, 7, 11]] = np.eye(3)[y[[3, 7, 11]]]
+    alpha = np.full(3, 1 / 3)
+    for _ in range(3000):  # expectation maximisation, independent of the solver
+        weighted = rows * alpha
+        alpha = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(joint.alternatives["label-shift"].estimate, alpha, atol=1e-5)
+
+
+def test_labels_alone_have_wilsons_limits() -> None:
+    q, rng = fitted(), np.random.default_rng(3)
+    p, _ = bag(100, [0.2, 0.5, 0.3], rng)
+    labels = np.array([0] * 15 + [1] * 5)  # no label of class 2
+    part = q.estimate_posteriors(p, labelled=(np.arange(20), labels)).alternatives["labels"]
+    share = np.array([[0.75, 0.25, 0.0]])
+    low, high = wilson(share, np.array([[20.0]]), 0.025)
+    np.testing.assert_allclose(part.estimate, share[0])
+    np.testing.assert_allclose(part.low, low[0], atol=1e-12)
+    np.testing.assert_allclose(part.high, high[0], atol=1e-12)
+
+
+def test_a_bag_with_all_labels_is_known() -> None:
+    q, rng = fitted(), np.random.default_rng(4)
+    p, y = bag(60, [0.2, 0.5, 0.3], rng)
+    result = q.estimate_posteriors(p, labelled=(np.arange(60), y), target="bag")
+    for part in result.alternatives.values():
+        np.testing.assert_allclose(part.estimate, np.bincount(y, minlength=3) / 60)
+        np.testing.assert_allclose(part.high, part.low, atol=1e-12)
+
+
+def test_limits_of_this_bag_honour_the_labels_that_are_known() -> None:
+    q, rng = fitted(), np.random.default_rng(5)
+    p, y = bag(100, [0.1, 0.8, 0.1], rng)
+    result = q.estimate_posteriors(p, labelled=(np.arange(80), y[:80]), target="bag")
+    known = np.bincount(y[:80], minlength=3) / 100
+    for part in result.alternatives.values():
+        assert (part.low >= known - 1e-12).all()
+        assert (part.high <= known + 0.2 + 1e-12).all()
+
+
+def test_prediction_powered_limits_cover_where_those_under_label_shift_do_not() -> None:
+    q, rng = fitted(), np.random.default_rng(6)
+    truth = np.array([0.3, 0.5, 0.2])
+    covered = dict.fromkeys(WAYS, 0)
+    rejected = 0
+    for _ in range(100):
+        p, y = bag(400, truth, rng, sharpened)
+        result = q.estimate_posteriors(p, labelled=(np.arange(60), y[:60]), check_fit=False)
+        rejected += result.shift_test.rejected
+        for way, part in result.alternatives.items():
+            covered[way] += int(((part.low <= truth) & (truth <= part.high)).sum())
+    assert covered["prediction-powered"] >= 275  # of 300; 285 are nominal
+    assert covered["label-shift"] < 200
+    assert rejected > 60
+
+
+def test_under_label_shift_all_cover_and_the_test_keeps_its_level() -> None:
+    rng = np.random.default_rng(7)
+    truth = np.array([0.3, 0.5, 0.2])
+    covered = dict.fromkeys(WAYS, 0)
+    errors = dict.fromkeys(WAYS, 0.0)
+    rejected = 0
+    for _ in range(100):
+        q = PACC().fit_posteriors(*training(600, rng))
+        p, y = bag(400, truth, rng)
+        result = q.estimate_posteriors(p, labelled=(np.arange(60), y[:60]), check_fit=False)
+        rejected += result.shift_test.rejected
+        for way, part in result.alternatives.items():
+            covered[way] += int(((part.low <= truth) & (truth <= part.high)).sum())
+            errors[way] += np.abs(part.estimate - truth).mean()
+    assert all(count >= 272 for count in covered.values())
+    assert rejected <= 12
+    assert errors["label-shift"] < errors["prediction-powered"] < errors["labels"]
+
+
+def test_probabilities_of_selection_undo_a_biased_choice() -> None:
+    q, rng = fitted(), np.random.default_rng(8)
+    truth = np.array([0.2, 0.5, 0.3])
+    weighted, unweighted = [], []
+    for _ in range(60):
+        p, y = bag(500, truth, rng)
+        chance = np.where(p[:, 0] > 0.5, 0.4, 0.05)
+        chosen = np.flatnonzero(rng.random(500) < chance)
+        pair = (chosen, y[chosen])
+        part = q.estimate_posteriors(p, labelled=pair, selection=chance[chosen], check_fit=False)
+        weighted.append(part.alternatives["labels"].estimate)
+        part = q.estimate_posteriors(p, labelled=pair, check_fit=False)
+        unweighted.append(part.alternatives["labels"].estimate)
+    assert np.abs(np.mean(weighted, axis=0) - truth).max() < 0.03
+    assert np.abs(np.mean(unweighted, axis=0) - truth).max() > 0.1
+
+
+def test_equal_probabilities_weights_and_clusters_of_one_change_little() -> None:
+    q, rng = fitted(), np.random.default_rng(9)
+    p, y = bag(300, [0.2, 0.5, 0.3], rng)
+    pair = (np.arange(50), y[:50])
+    plain = q.estimate_posteriors(p, labelled=pair, check_fit=False)
+    scaled = q.estimate_posteriors(
+        p, sample_weight=np.full(300, 7.0), labelled=pair, check_fit=False
+    )
+    np.testing.assert_allclose(scaled.low, plain.low, atol=1e-9)
+    chosen = q.estimate_posteriors(p, labelled=pair, selection=np.full(50, 1 / 6), check_fit=False)
+    np.testing.assert_allclose(
+        chosen.alternatives["labels"].low, plain.alternatives["labels"].low, atol=1e-12
+    )
+    single = q.estimate_posteriors(p, clusters=np.arange(300), labelled=pair, check_fit=False)
+    np.testing.assert_allclose(single.low, plain.low, atol=0.02)
+
+
+def test_clusters_widen_the_limits() -> None:
+    q, rng = fitted(), np.random.default_rng(10)
+    classes = np.repeat(rng.choice(3, 40, p=[0.2, 0.5, 0.3]), 10)  # clusters of one class each
+    p, clusters = dirichlet(classes, rng), np.repeat(np.arange(40), 10)
+    pair = (np.arange(0, 400, 2), classes[::2])
+    plain = q.estimate_posteriors(p, labelled=pair, check_fit=False)
+    clustered = q.estimate_posteriors(p, clusters=clusters, labelled=pair, check_fit=False)
+    for way in WAYS:
+        a, b = plain.alternatives[way], clustered.alternatives[way]
+        assert (b.high - b.low).mean() > 1.3 * (a.high - a.low).mean()
+
+
+def test_instances_of_weight_zero_do_not_belong_to_the_bag() -> None:
+    q, rng = fitted(), np.random.default_rng(11)
+    p, y = bag(200, [0.2, 0.5, 0.3], rng)
+    weights = np.ones(200)
+    weights[150:] = 0
+    whole = q.estimate_posteriors(
+        p, sample_weight=weights, labelled=([0, 5, 9, 160], y[[0, 5, 9, 160]]), check_fit=False
+    )
+    part = q.estimate_posteriors(p[:150], labelled=([0, 5, 9], y[[0, 5, 9]]), check_fit=False)
+    assert whole.n_labels == 3
+    np.testing.assert_allclose(whole.estimate, part.estimate, atol=1e-9)
+
+
+def test_the_caller_chooses_what_is_believed_and_the_sentence_says_so() -> None:
+    q, rng = fitted(), np.random.default_rng(12)
+    p, y = bag(300, [0.2, 0.5, 0.3], rng)
+    pair = (np.arange(30), y[:30])
+    result = q.estimate_posteriors(p, labelled=pair, believe="label-shift")
+    np.testing.assert_array_equal(result.estimate, result.alternatives["label-shift"].estimate)
+    assert "believe the label-shift estimate" in repr(result)
+    assert "p = " in result.verdict
+    moved, labels = bag(300, [0.2, 0.5, 0.3], rng, sharpened)
+    result = q.estimate_posteriors(moved, labelled=(np.arange(150), labels[:150]))
+    assert "contradict label shift" in result.verdict
+    assert result.believed == "prediction-powered"
+    with pytest.raises(ValueError, match="believe must be one of"):
+        q.estimate_posteriors(p, labelled=pair, believe="hope")
+
+
+def test_result_as_json_and_with_the_fit_check() -> None:
+    q, rng = fitted(), np.random.default_rng(13)
+    p, y = bag(300, [0.2, 0.5, 0.3], rng)
+    result = q.estimate_posteriors(p, labelled=(np.arange(30), y[:30]))
+    plain = json.loads(result.to_json())
+    assert list(plain["alternatives"]) == WAYS
+    assert plain["believed"] == "prediction-powered"
+    assert 0 <= plain["label_shift_test"]["p_value"] <= 1
+    assert "fit" in plain["diagnostics"]
+    assert result.status == result.alternatives["labels"].status
+
+
+def test_without_training_data_label_shift_is_not_tested() -> None:
+    q = ACC.from_rates(0.9, 0.8)
+    p = np.repeat(np.eye(2), [60, 40], axis=0)
+    result = q.estimate_posteriors(
+        p, labelled=([0, 1, 60, 61], [0, 0, 1, 0]), n_replicates=40, check_fit=False
+    )
+    assert result.shift_test is None
+    assert "could not be tested" in result.verdict
+
+
+def test_instances_and_posteriors_give_the_same_answer() -> None:
+    rng = np.random.default_rng(14)
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    q = PACC(random_state=0).fit(X[:200], y[:200])
+    pair = (np.arange(20), y[200:220])
+    a = q.estimate(X[200:], labelled=pair, check_fit=False)
+    p = q.classifier_.predict_proba(X[200:])
+    b = q.estimate_posteriors(p, labelled=pair, check_fit=False)
+    np.testing.assert_allclose(a.estimate, b.estimate)
+    assert "fit" in q.estimate(X[200:], labelled=pair).diagnostics
+
+
+@pytest.mark.parametrize(
+    ("labelled", "message"),
+    [
+        (([], []), "at least one position"),
+        (([0, 0], [1, 1]), "distinct"),
+        (([0, 100], [1, 1]), "0 to 99"),
+        (([-1], [1]), "0 to 99"),
+        (([0.5], [1]), "must be integers"),
+        (([True, False], [1, 1]), "flatnonzero"),
+        (([0, 1], [1]), "one label per position"),
+        (([0], [9]), "not in classes"),
+        (([0], [np.nan]), "missing"),
+        ([1, 2, 3], "pair"),
+    ],
+)
+def test_bad_labels_are_refused(labelled, message) -> None:
+    q = fitted()
+    p, _ = bag(100, [0.2, 0.5, 0.3], np.random.default_rng(0))
+    with pytest.raises(ValueError, match=message):
+        q.estimate_posteriors(p, labelled=labelled)
+
+
+def test_bad_requests_are_refused() -> None:
+    q = fitted()
+    p, y = bag(100, [0.2, 0.5, 0.3], np.random.default_rng(0))
+    with pytest.raises(ValueError, match="above 0 and at most 1"):
+        q.estimate_posteriors(p, labelled=([0, 1], y[:2]), selection=[0.5, 1.5])
+    with pytest.raises(ValueError, match="give labelled"):
+        q.estimate_posteriors(p, selection=[0.5])
+    with pytest.raises(ValueError, match="single bag"):
+        q.estimate_posteriors(p, [[0, 1], [2]], labelled=([0], y[:1]))
+    with pytest.raises(ValueError, match="weight zero"):
+        q.estimate_posteriors(p, sample_weight=[0] * 50 + [1] * 50, labelled=([0], y[:1]))
+    wrapped = kdey.OneVsAll(PACC()).fit_posteriors(*training(90, np.random.default_rng(0)))
+    with pytest.raises(TypeError, match="combines several quantifiers"):
+        wrapped.estimate_posteriors(p, labelled=([0], y[:1]))
