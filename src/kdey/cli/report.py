@@ -103,6 +103,8 @@ def _read(
     options: dict[str, Any],
 ) -> tuple[_Scored, list[float] | None, list[dict[str, Any]] | None]:
     """Return the scored table, the shares of its labels and its groups; errors name the file."""
+    from pyarrow import default_memory_pool
+
     from kdey import load
     from kdey.groups import BatchReader, GroupKeys, GroupSettings, Scorer
     from kdey.tables.files import TableError
@@ -119,7 +121,8 @@ def _read(
         batch = BatchReader(scorer, grouping, label=options["label"]).batch(frame, keys)
         scored = _Scored(quantifier, keys, batch)
         truth = _truth(quantifier, frame, options["label"])
-        del frame  # estimates need the memory more
+        del frame  # estimates need the memory more, which pyarrow would hold on to
+        default_memory_pool().release_unused()
         groups = _groups(scored, GroupSettings(limits, options["min_size"], check))
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error
