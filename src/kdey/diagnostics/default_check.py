@@ -35,7 +35,9 @@ def unchecked_reason(quantifier: FittedQuantifier) -> str | None:
     return None
 
 
-def default_checker(quantifier: FittedQuantifier, held: bool) -> FitChecker:
+def default_checker(
+    quantifier: FittedQuantifier, held: bool, most_references: int | None = None
+) -> FitChecker:
     """Return the checker of a quantifier that can be checked, made once per fit.
 
     Parameters
@@ -43,6 +45,8 @@ def default_checker(quantifier: FittedQuantifier, held: bool) -> FitChecker:
     quantifier : fitted quantifier
     held : bool
         Whether fold models that the quantifier keeps score the bags.
+    most_references : int, optional
+        See :meth:`FitChecker.fit`.
 
     Returns
     -------
@@ -52,10 +56,15 @@ def default_checker(quantifier: FittedQuantifier, held: bool) -> FitChecker:
 
     def compute() -> FitChecker:
         with muted(UserWarning):  # the estimates have notes about classes of one instance
-            return FitChecker.fit(quantifier, n_jobs=quantifier.n_jobs, held=by_folds)
+            return FitChecker.fit(
+                quantifier,
+                n_jobs=quantifier.n_jobs,
+                held=by_folds,
+                most_references=most_references,
+            )
 
-    key = f"fit checker, {thread_count(quantifier.n_jobs)} threads, folds: {by_folds}"
-    return quantifier.once_per_fit(key, compute)
+    parts = (thread_count(quantifier.n_jobs), by_folds, most_references)
+    return quantifier.once_per_fit(f"fit checker {parts}", compute)
 
 
 def full_check(

@@ -181,6 +181,7 @@ class FitChecker:
         bandwidth: float | str = DEFAULT_BANDWIDTH,
         n_jobs: int | None = None,
         held: bool = True,
+        most_references: int | None = None,
     ) -> FitChecker:
         """Return the checker of a fitted quantifier.
 
@@ -190,6 +191,8 @@ class FitChecker:
             As for :func:`check_fit`.
         held : bool
             Whether to use fold models that the quantifier keeps. Bags must then be passed as X.
+        most_references : int, optional
+            Number of training posteriors to use; by default (and at most) :func:`most_instances`.
 
         Returns
         -------
@@ -198,7 +201,9 @@ class FitChecker:
         known = training_of(quantifier)
         k = len(quantifier.classes_)
         kernel, n_threads = default_kernel(bandwidth), thread_count(n_jobs)
-        references = few_per_class(known, k, most_instances(k))
+        most = most_instances(k)
+        most = most if most_references is None else min(most, most_references)
+        references = few_per_class(known, k, most)
         densities = TrainingDensities.fit(references, k, kernel, n_threads)
         warn_single(densities, quantifier.classes_)
         models = fold_models(quantifier, *training) if training is not None else None
