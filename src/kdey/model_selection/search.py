@@ -237,7 +237,7 @@ class BaseSearch(BaseQuantifier):
             parts = split_off(whole.X, whole, self.validation, protocol, self.random_state)
             return *parts, whole
         self._check_points(X_val)
-        X_val = self._instances(X_val)
+        X_val, _ = self._instances(X_val)
         if y_val is not None:
             check_consistent_length(X_val, y_val)
         labelled = protocol.bags(y_val, self.classes_)  # type: ignore[arg-type]

@@ -403,7 +403,7 @@ class BaseQuantifier(BaseEstimator):
     ) -> LabelledEstimate:
         check_is_fitted(self, "classes_")
         self._check_points(X)
-        model, pool = self._labelled_model(), PoolWork(self._instances(X))
+        model, pool = self._labelled_model(), PoolWork(self._instances(X)[0])
         points = on_host(self._pool_points(pool))
         result = request.estimate(model, points, options, sample_weight, clusters)
         if not check_fit:
