@@ -26,9 +26,9 @@ from kdey.rows.posterior import RatioMap
 #: Singular values of T below this share of the largest count as zero.
 _CUTOFF = 1e-6
 #: Factor of the variance of T in the test of label shift. With factor 1 the test rejected too often
-#: where this variance matters, with many labels; of 1, 2 and 3, tried on wine-quality and pendigits,
-#: only 3 kept its level. A likely reason is that T comes from instances that the classifiers of the
-#: other folds were fitted on.
+#: where this variance matters, with many labels. Of 1, 2 and 3, tried on wine-quality and
+#: pendigits, only 3 kept its level. A likely reason is that T comes from instances that the
+#: classifiers of the other folds were fitted on.
 TEMPLATE_INFLATION = 3.0
 
 
