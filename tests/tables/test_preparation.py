@@ -64,15 +64,9 @@ def test_kinds_of_numbers_need_no_transformer_of_columns() -> None:
     assert list(steps["prepare"].named_steps) == ["impute", "scale"]
 
 
-def test_boosting_is_told_which_columns_are_categories() -> None:
-    pipeline = prepare(HistGradientBoostingClassifier(), ("number", "category", "category"))
-    assert pipeline[-1].categorical_features == [0, 1]
-
-
 def test_many_categories_are_bounded() -> None:
     X = np.column_stack([np.arange(600) % 400, np.arange(600) % 3]).astype(float)
     y = np.arange(600) % 2
-    boosted = prepare(HistGradientBoostingClassifier(max_iter=2), ("category", "number")).fit(X, y)
-    linear = prepare(LogisticRegression(), ("category", "number")).fit(X, y)
-    assert boosted[0].transform(X)[:, 0].max() < 255
-    assert linear[0].transform(X).shape[1] <= 101
+    for classifier in (HistGradientBoostingClassifier(max_iter=2), LogisticRegression()):
+        pipeline = prepare(classifier, ("category", "number")).fit(X, y)
+        assert pipeline[0].transform(X).shape[1] <= 101

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey.tables.canonical import canonical_text
 from kdey.tables.cells import is_missing_text, parse_number
 from kdey.tables.columns import (
     RowNumbers,
@@ -168,7 +169,7 @@ def _typed_numbers(column: Series, first: RowNumbers) -> ColumnGuess:
 def _number_guess(values: NDArray[np.floating], n_distinct: int, integers: bool) -> ColumnGuess:
     known = values[~np.isnan(values)]
     if n_distinct <= 1 and len(known) == len(values):
-        return _constant("number", repr(float(known[0])), f"{known[0]:g}")
+        return _constant("number", canonical_text(float(known[0])), f"{known[0]:g}")
     if integers and len(known) >= ID_ROWS and n_distinct >= ID_SHARE * len(known):
         return ColumnGuess("id", "number", reason=_id_reason("whole numbers", n_distinct, known))
     return ColumnGuess("feature", "number", reason="numbers")

@@ -1,9 +1,10 @@
 """Preparation of columns for a classifier: a plain pipeline of scikit-learn.
 
 What a classifier needs depends on the kinds of the columns and on the classifier. Trees take
-numbers as they are, missing ones included, and histogram boosting takes categories too; a linear
-model needs imputed and scaled numbers and one column per category; naive Bayes needs numbers that
-are not negative. Texts become TF-IDF weights of words.
+numbers as they are, missing ones included; a linear model needs imputed and scaled numbers; naive
+Bayes needs numbers that are not negative. Categories become one column each, also for histogram
+boosting: a booster that is told of categories holds a function, and model files hold data only.
+Texts become TF-IDF weights of words.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from kdey.tables.schema import Kind
 
 #: Largest number of columns that one column of categories becomes; rarer ones share the last.
 _MOST_CATEGORIES = 100
-#: Histogram boosting has 255 bins for the values of a category.
-_MOST_CODES = 250
 #: Largest number of words and pairs of words of a column of texts, as sparse or dense columns.
 _MOST_WORDS, _MOST_DENSE_WORDS = 50_000, 1_000
 #: Kinds that are not numbers to a classifier; dates and scores are.
@@ -54,15 +53,12 @@ def prepare(classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: boo
     columns = {kind: [i for i, k in enumerate(kinds) if k == kind] for kind in _OTHERS}
     columns["number"] = [i for i, kind in enumerate(kinds) if kind not in _OTHERS]
     parts: list[tuple[str, Any, Any]] = []
-    # Categories come first, so that histogram boosting finds them by their positions.
     if columns["category"]:
         parts.append(("categories", needs.category_step(), columns["category"]))
     if columns["number"]:
         step = needs.number_step(from_objects=bool(columns["text"]))
         parts.append(("numbers", "passthrough" if step is None else step, columns["number"]))
     parts += [(f"text {column}", needs.text_step(), column) for column in columns["text"]]
-    if needs.takes_categories and columns["category"]:
-        classifier = _with_categories(classifier, len(columns["category"]))
     share = 0.0 if needs.is_dense else 0.3  # of non-zeros, below which the result is sparse
     return _pipeline(ColumnTransformer(parts, sparse_threshold=share), classifier)
 
@@ -80,13 +76,11 @@ class _Needs:
         self,
         *,
         takes_missing: bool,
-        takes_categories: bool,
         is_tree: bool,
         is_dense: bool,
         is_positive: bool,
     ) -> None:
         self.takes_missing = takes_missing
-        self.takes_categories = takes_categories
         self.is_tree = is_tree
         self.is_dense = is_dense
         self.is_positive = is_positive
@@ -100,7 +94,6 @@ class _Needs:
         is_tree = "max_leaf_nodes" in params
         return cls(
             takes_missing=bool(tags.allow_nan),
-            takes_categories="categorical_features" in params,
             is_tree=is_tree,
             # Some trees take sparse columns, too, but are much slower on them.
             is_dense=is_tree or not tags.sparse,
@@ -135,15 +128,8 @@ class _Needs:
 
     def category_step(self) -> Any:
         """Return the transformer of columns of categories, which are codes with NaN as missing."""
-        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+        from sklearn.preprocessing import OneHotEncoder
 
-        if self.takes_categories:
-            return OrdinalEncoder(
-                max_categories=_MOST_CODES,
-                handle_unknown="use_encoded_value",
-                unknown_value=float("nan"),
-                encoded_missing_value=float("nan"),
-            )
         return OneHotEncoder(
             max_categories=_MOST_CATEGORIES,
             handle_unknown="ignore",
@@ -162,10 +148,3 @@ def _sparse_scaler() -> Any:
     from sklearn.preprocessing import MaxAbsScaler
 
     return MaxAbsScaler()
-
-
-def _with_categories(classifier: Any, n_categories: int) -> Any:
-    """Return a histogram booster that is told which columns are categories: the first ones."""
-    from sklearn.base import clone
-
-    return clone(classifier).set_params(categorical_features=list(range(n_categories)))
