@@ -60,7 +60,7 @@ for name, drawn in draws.items():
 # Histograms are draws of the share of positives, bars below them the analytic limits, the line is
 # the truth. With 6,000 labels the bar spans what the draws span. With 60 labels the draws are as
 # sure of themselves as with 6,000, and wrong: all of them lie above the truth, which the bar,
-# three times as wide, holds. The prior moves the draws towards a tenth and narrows them.
+# more than twice as wide, holds. The prior moves the draws towards a tenth and narrows them.
 #
 # The seed was picked to show this. Of thirty seeds 18 gave 60 labels whose draws miss the truth
 # while the limits hold it; with another the limits missed it too, as they must now and then.

@@ -219,7 +219,7 @@ def test_outputs_that_cannot_be_written(tmp_path: Path, model: Path) -> None:
 
 def test_settings_that_do_not_exist(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", without(rows(), "shop", "day"))
-    rest = ("fit", table, "--label", "kind", "-o", tmp_path / "m")
+    rest = ("fit", table, "--label", "kind", "--method", "kdey-ml", "-o", tmp_path / "m")
     refused(*rest, "--option", "bandwith=1", says=("kdey-ml has no 'bandwith'", "bandwidth"))
     refused(*rest, "--option", "bandwidth", says=("takes name=value",))
     refused(*rest, "--option", "bandwidth=-1", says=("bandwidth",))

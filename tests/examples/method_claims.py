@@ -99,7 +99,7 @@ def bayesian(found: dict[str, Any]) -> None:
     assert few.population[:, 1].min() > found["TRUE"]
     lower, upper = bars["60 labels"]
     assert lower < found["TRUE"] < upper
-    assert upper - lower > 3 * narrow
+    assert upper - lower > 2 * narrow
     assert prior.mean()[1] < many.mean()[1]
     assert (prior.interval(0.95)[1] - prior.interval(0.95)[0])[1] < high - low
 

@@ -249,7 +249,7 @@ def test_instants_are_read_by_the_clock_as_written(tmp_path: Path, texts: list[s
             ["2024-01-31", "yesterday"],
             r"dates such as 2024-01-31 .* row 3 has 'yesterday'.*--date-format",
         ),
-        (["2024-01-31", "31.01.2024"], r"must hold dates .* row 3 has '31.01.2024'"),
+        (["2024-01-31", "31.01.2024"], r"dates in several ways .* row 3 has '31.01.2024'"),
         (["31.01.24", "01.02.24"], r"row 2 has '31.01.24'"),
         (["2024-02-30", "2024-01-01"], r"row 2 has '2024-02-30'"),
         (["20240131", "20240201"], r"row 2 has '20240131'"),

@@ -329,7 +329,7 @@ def test_few_labels_are_named_at_fit_and_beside_the_estimate() -> None:
     rng = np.random.default_rng(3)
     P, y = few_labels(rng)
     points, _ = bag(60, TRUTH, rng)
-    with pytest.warns(FewLabelsWarning, match=r"of class b \(8\).*label more"):
+    with pytest.warns(FewLabelsWarning, match=r"of the class b \(8\).*label more"):
         q = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
     made = q.estimate_posteriors(points)
     assert len(made.notes) == 1

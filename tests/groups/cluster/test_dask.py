@@ -138,7 +138,7 @@ def test_scores_that_are_none() -> None:
 
 def test_refusals_before_any_work() -> None:
     q, table = fitted(PCC()), dd.from_pandas(FRAME, npartitions=2)
-    with pytest.raises(ValueError, match="no column 'site'"):
+    with pytest.raises(ValueError, match="no key column 'site'"):
         q.predict_groups(table, "site", scores=SCORES)
     with pytest.raises(ValueError, match="no column 'id'"):
         q.predict_groups(table, "group", scores=SCORES, key="id")
