@@ -4,7 +4,8 @@
     python benchmarks/stacking_limits.py --table
 
 Each redraw fits on 1,500 instances (60 % of smaller sets) and estimates 50 bags of 300 of the
-others, with prevalences uniform over the simplex. One line per redraw in ``results/stacking_limits.jsonl``.
+others, with prevalences uniform over the simplex. One line per redraw goes to
+``results/stacking_limits.jsonl``.
 """
 
 from __future__ import annotations

@@ -365,10 +365,11 @@ def partial_moments(
     -------
     Moments
     """
-    observed = np.maximum(observed, 0.5)
+    # The densities are assumed to be right, so every instance has its say about every class: a
+    # class that the bag lacks is not one of which nothing is known.
+    freedom = np.full(len(observed), freedom_of(observed.sum()))
     exact = np.full(len(observed), np.inf)
-    covariances = regularised(covariances, matrix, observed)
-    freedom = freedom_of(observed)
+    covariances = regularised(covariances, matrix, np.maximum(observed, 1.0))
     return Moments(matrix, covariances, rows, prevalence, None, class_weights, exact, freedom)
 
 

@@ -153,7 +153,7 @@ class ACC(DecisionsMixin, _Adjusting):
         >>> q = ACC.from_counts([[95, 10], [5, 90]], classes=["no", "yes"])
         >>> estimate = q.estimate_counts([880, 120])
         >>> estimate.estimate.round(3), estimate.low.round(2), estimate.high.round(2)
-        (array([0.918, 0.082]), array([0.86, 0.02]), array([0.98, 0.14]))
+        (array([0.918, 0.082]), array([0.86, 0.03]), array([0.97, 0.14]))
         """
         table = check_counts(counts)
         if table.shape[0] != table.shape[1]:

@@ -288,6 +288,8 @@ class Quantifier(AggregativeQuantifier):
         return self._pooled_stage(self.schema, sparse=False)
 
     def _pooled_stage(self, schema: TableSchema | None, sparse: bool) -> PooledStage:
+        if schema is not None and not isinstance(schema, TableSchema):
+            raise TypeError(f"schema must be a TableSchema or None, got {schema!r}")
         check_choice(self.effort, "effort", EFFORTS)
         check_limits(self.time_limit, self.size_limit)
         effort = EFFORTS[self.effort]
