@@ -63,7 +63,7 @@ def test_coverage_of_a_set_by_hand(
     assert float(first["bound"]) == pytest.approx(7 / 8 + 31.8205 / 8, rel=1e-4)
     assert float(second["covered"]) == pytest.approx(6 / 8)
     names["tables"]("PACC")
-    line = table_lines(capsys.readouterr().out)[1].split("|")
+    line = table_lines(capsys.readouterr().out)[2].split("|")
     assert [cell.strip() for cell in line[1:5]] == ["cmc", "5", "2", "0.812"]
     assert line[9].strip() == "3.0"  # mean width over mean error
 
