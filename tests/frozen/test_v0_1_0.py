@@ -104,7 +104,7 @@ def test_the_model_of_a_table_answers_as_it_did() -> None:
     facts = json.loads(kdey_command("inspect", model, "--json"))
     assert facts["method"] == "KDEyML"
     assert facts["written by"] == "kdey 0.1.0"
-    assert facts["text columns"] == {"colour": ["blue", "red"]}
+    assert facts["columns of categories"] == {"colour": ["blue", "red"]}
 
 
 # Searches

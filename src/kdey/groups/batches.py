@@ -113,7 +113,9 @@ class BatchReader:
         others = (self.key, self.label)
         return (*self.grouping.names, *(name for name in others if name is not None))
 
-    def batch(self, frame: Frame, keys: GroupKeys, first: int = 1) -> ScoredBatch:
+    def batch(
+        self, frame: Frame, keys: GroupKeys, first: int = 1, position: int = 0
+    ) -> ScoredBatch:
         """Return a frame as a batch; groups that are new get the next numbers of ``keys``.
 
         Parameters
@@ -122,10 +124,12 @@ class BatchReader:
         keys : GroupKeys
         first : int
             Number of the frame's first row, for messages.
+        position : int
+            Rows of the table before this frame.
         """
         key_columns = self.grouping.keys(frame, first)
         codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
-        rows, usable = self.scorer.score(frame, self._no_features, first)
+        rows, usable = self.scorer.score(frame, self._no_features, first, position)
         labels = None
         if self.label is not None and self.label in frame.columns:
             labels = self._labels(frame, self.label, first)
@@ -392,15 +396,15 @@ def score_table(
     first_row : int
         Number of the table's first row, for messages.
     """
-    keys, first = GroupKeys(reader.grouping.names), first_row
+    keys, position = GroupKeys(reader.grouping.names), 0
     first_keys: Frame | None = None
     label_counts: Counter[Any] = Counter()
     for frame in frames:
-        batch = reader.batch(frame, keys, first)
+        batch = reader.batch(frame, keys, first_row + position, position)
         label_counts.update(() if batch.labels is None else batch.labels.tolist())
         stream.add(batch.rows, batch.codes, batch.usable)
         first_keys = batch.keys_of_groups() if first_keys is None else first_keys
-        first += len(frame)
+        position += len(frame)
         if on_batch is not None:
             on_batch(len(frame))
     if first_keys is None:

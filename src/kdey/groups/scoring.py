@@ -232,7 +232,7 @@ class Scorer:
         return self.quantifier.feature_names
 
     def score(
-        self, frame: Frame, keys: tuple[str, ...] = (), first: int = 1
+        self, frame: Frame, keys: tuple[str, ...] = (), first: int = 1, position: int = 0
     ) -> tuple[GroupRows, NDArray[np.bool_]]:
         """Return the usable rows, scored, and which rows of the frame are usable, shape (m,).
 
@@ -242,6 +242,9 @@ class Scorer:
         keys : columns that are not features
         first : int
             Number of the frame's first row, for messages.
+        position : int
+            Rows of the table before this frame, the seed of the choice of fold models: the number
+            of a row depends on the kind of file, and must not change the answer.
         """
         k = len(self.quantifier.classes_)
         if len(frame) == 0:
@@ -258,7 +261,7 @@ class Scorer:
         posteriors = predict_posteriors(
             self.quantifier.fitted_classifier, X, self.quantifier.classes_
         )
-        return ScoredRows(posteriors, self._fold_posteriors(X, first), unseen), usable
+        return ScoredRows(posteriors, self._fold_posteriors(X, position), unseen), usable
 
     def points(
         self, frame: Frame, keys: tuple[str, ...] = (), first: int = 1
@@ -278,13 +281,13 @@ class Scorer:
             return rows.posteriors, usable
         return np.hstack([rows.posteriors, rows.fold_posteriors]), usable
 
-    def _fold_posteriors(self, X: Any, first: int) -> Floats | None:
+    def _fold_posteriors(self, X: Any, position: int) -> Floats | None:
         if not self.folds:
             return None
         from kdey.diagnostics.fold_models import held_fold_models  # slow to import
 
         models = held_fold_models(self.quantifier)
-        return None if models is None else models.posteriors(X, random_state=first)
+        return None if models is None else models.posteriors(X, random_state=1 + position)
 
     def _read_scores(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
         require(frame, self.scores, "score column")
