@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,18 @@ def test_upper_case_is_flagged_in_status_and_warning(
     assert "unseen values" in answer.status.split("; ")
 
 
+def test_a_report_names_the_column_with_unseen_values(
+    folder: Path, new: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = save(new.assign(city=new["city"].str.upper()), tmp_path / "upper.csv")
+    options = ("--no-check-fit", "-o", tmp_path / "page.html")
+    assert run("report", folder / "m.kdey", path, *options).exit_code == 0
+    page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "Note: fewer than 20 labels of the class wrong (8)" in page
+    first_paragraphs = page[: page.index("Naive count")]
+    assert "column 'city': unseen values in 600 of 600 rows" in first_paragraphs
+
+
 def test_each_bag_has_a_status_of_its_own(folder: Path, new: pd.DataFrame) -> None:
     half = new.assign(city=new["city"].where(new.index < 300, "Oslo"))
     with pytest.warns(UserWarning, match="unseen values in 300 of 600 rows"):
@@ -225,7 +238,7 @@ def test_dates_in_two_formats_are_no_time(
 
 @pytest.mark.parametrize(
     ("options", "name", "meant"),
-    [(("--by", "Shop"), "Shop", "shop"), (("--time", "recieved"), "recieved", "received")],
+    [(("--by", "Shop"), "Shop", "shop"), (("--time", "receved"), "receved", "received")],
 )
 def test_an_absent_key_is_named_beside_all_columns(
     folder: Path, options: tuple[str, ...], name: str, meant: str
@@ -281,5 +294,5 @@ def test_inspect_shows_some_categories_and_json_all(folder: Path, tmp_path: Path
     path = save(labelled, tmp_path / "shelves.csv")
     options = ("--label", "reason", "--method", "kdey-ml", *FAST, "-o", tmp_path / "m.kdey")
     assert run("fit", path, *options).exit_code == 0
-    assert "shelf number 7, and 4 more)" in run("inspect", tmp_path / "m.kdey").stdout
+    assert "shelf number 5, and 4 more)" in run("inspect", tmp_path / "m.kdey").stdout
     assert "shelf number 9" in run("inspect", tmp_path / "m.kdey", "--json").stdout

@@ -171,13 +171,17 @@ def _refuse_missing(encoded: EncodedTable) -> None:
 
 def warn_of_unseen_values(findings: Iterable[Finding], stacklevel: int = 2) -> None:
     """Warn of values that training lacks, once for all columns."""
+    note = unseen_values_note(findings)
+    if note is not None:
+        warnings.warn(note, TableWarning, stacklevel=stacklevel + 1)
+
+
+def unseen_values_note(findings: Iterable[Finding]) -> str | None:
+    """Return a sentence about values that training lacks, by column; None if there are none."""
     unseen = [str(finding) for finding in findings if finding.what == UNSEEN]
-    if unseen:
-        warnings.warn(
-            f"values that training lacks are read as missing ones: {'; '.join(unseen)}",
-            TableWarning,
-            stacklevel=stacklevel + 1,
-        )
+    if not unseen:
+        return None
+    return f"values that training lacks are read as missing ones: {'; '.join(unseen)}"
 
 
 def _warn_of_columns_left_out(schema: TableSchema) -> None:
