@@ -286,6 +286,8 @@ def test_without_periods_times_may_be_anything(tmp_path: Path) -> None:
     assert times(tmp_path, ["2024-03-01", "2024-01-01"] * 15, None) == [JANUARY, MARCH]
     zoned = ["2024-01-01T00:00+01:00", "2024-01-01T00:00+02:00"]
     assert times(tmp_path, zoned * 15, None) == zoned
+    with pytest.raises(TableError, match=r"'day' writes dates in several ways \(row 2"):
+        times(tmp_path, ["2024-01-31", "31.01.2024"] * 15, None)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])

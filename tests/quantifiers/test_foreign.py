@@ -39,7 +39,23 @@ class Named(Plain):
         return answer.sort_values(ascending=False)
 
 
-@pytest.fixture(params=[Plain, Named])
+class Bare:
+    """The same without any class of scikit-learn: it has parameters, and no tags."""
+
+    def __init__(self, smoothing=0.0):
+        self.smoothing = smoothing
+
+    def get_params(self, deep=True):
+        return {"smoothing": self.smoothing}
+
+    def set_params(self, **params):
+        vars(self).update(params)
+        return self
+
+    fit, predict = Plain.fit, Plain.predict
+
+
+@pytest.fixture(params=[Plain, Named, Bare])
 def quantifier(request):
     return request.param()
 

@@ -97,12 +97,16 @@ def _cut(text: str, width: int) -> str:
 def _print_classes(training: TrainingTable) -> None:
     import numpy as np
 
+    from kdey.tables.labels import similar_labels
+
     classes, counts = np.unique(training.y, return_counts=True)
     order = np.argsort(counts, kind="stable")
     shown = ", ".join(f"{classes[i]} {counts[i]:,}" for i in order[:8])
     more = f", and {len(classes) - 8} more" if len(classes) > 8 else ""
     kind = "integers" if classes.dtype.kind == "i" else "text"
     _print(f"{len(classes)} classes ({kind}), the rarest first: {shown}{more}")
+    for sentence in similar_labels(classes):
+        _print(sentence)
     if training.unlabelled:
         _print(f"{training.unlabelled:,} rows without a label are left out")
     if training.dropped:

@@ -166,10 +166,16 @@ def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
 
 
 def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
+    import numpy as np
+
+    from kdey.tables.labels import similar_labels
+
     if training.unlabelled:
         say(f"{name}: {training.unlabelled:,} rows without a label left out")
     if training.dropped:
         say(f"{name}: {training.dropped:,} rows with missing values left out")
+    for sentence in similar_labels(np.unique(training.y)):
+        say(f"{name}: {sentence}")
     unused = [c for c in training.schema.with_role("id", "ignored") if not c.chosen]
     for column in unused[:_MOST_NAMED]:
         say(f"{name}: column {column.name!r} is not used: {column.reason}")

@@ -62,7 +62,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
         if not len(collected.rows):
             raise TableError(f"{file.name}: no row without a missing value")
         return make_report(
-            _whole_estimate(quantifier, collected.rows, limits),
+            _whole_estimate(quantifier, collected, limits),
             quantifier=quantifier,
             check=_check(quantifier, collected.rows, options["check_fit"]),
             groups=_groups(quantifier, scored, collected, settings),
@@ -82,15 +82,24 @@ def _named_after_classes(quantifier: AggregativeQuantifier, file: TableFile) -> 
 
 
 def _whole_estimate(
-    quantifier: AggregativeQuantifier, rows: GroupRows, limits: IntervalOptions
+    quantifier: AggregativeQuantifier, collected: CollectedRows, limits: IntervalOptions
 ) -> Estimate:
-    """Return the estimate of the whole table."""
+    """Return the estimate of the whole table, with a note on values that training lacks."""
     import numpy as np
 
     from kdey.bags import as_bags
+    from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
+    from kdey.tables.features import unseen_values_note
 
-    whole = as_bags([np.arange(len(rows))], len(rows))
-    return rows.estimates(quantifier, whole, limits)[0]
+    n_rows = len(collected.rows)
+    whole = as_bags([np.arange(n_rows)], n_rows)
+    estimates = collected.rows.estimates(quantifier, whole, limits)
+    note = unseen_values_note(collected.findings)
+    if note is not None:
+        share = collected.unseen.sum() / n_rows
+        estimates = estimates.with_notes([note])
+        estimates = estimates.marked(UNSEEN_VALUES, np.array([share > MOST_UNSEEN]))
+    return estimates[0]
 
 
 def _check(

@@ -407,15 +407,15 @@ def score_table(
     first_row : int
         Number of the table's first row, for messages.
     """
-    keys, first = GroupKeys(reader.grouping.names), first_row
+    keys, position = GroupKeys(reader.grouping.names), 0
     first_keys: Frame | None = None
     label_counts: Counter[Any] = Counter()
     for frame in frames:
-        batch = reader.batch(frame, keys, first, first - first_row)
+        batch = reader.batch(frame, keys, first_row + position, position)
         label_counts.update(() if batch.labels is None else batch.labels.tolist())
         stream.add(batch.rows, batch.codes, batch.usable)
         first_keys = batch.keys_of_groups() if first_keys is None else first_keys
-        first += len(frame)
+        position += len(frame)
         if on_batch is not None:
             on_batch(len(frame))
     if first_keys is None:

@@ -489,8 +489,10 @@ def heading(estimate: Estimate) -> str:
     """Return one line that names the target, the size of the bag and the kind of limits."""
     level = f"{100 * estimate.confidence:g} %"
     joint = " simultaneous" if estimate.simultaneous else ""
-    limits = f"{level}{joint} {estimate.method} intervals"
-    return f"Prevalence of {TARGET_NAMES[estimate.target]}: {estimate.size:,} instances, {limits}"
+    known = estimate.method != "none"
+    limits = f"{level}{joint} {estimate.method} intervals" if known else "limits not known"
+    instances = "instance" if estimate.size == 1 else "instances"
+    return f"Prevalence of {TARGET_NAMES[estimate.target]}: {estimate.size:,} {instances}, {limits}"
 
 
 def remarks(estimate: Estimate) -> list[str]:

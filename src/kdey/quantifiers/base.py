@@ -552,7 +552,8 @@ class BaseQuantifier(BaseEstimator):
         tags.estimator_type = "quantifier"
         tags.target_tags.required = True
         inner = self.inner_estimator()
-        if inner is not None and not isinstance(inner, type):  # a class is refused at fit
+        # A class is refused at fit, and a quantifier of another library need not have tags.
+        if not isinstance(inner, type) and hasattr(inner, "__sklearn_tags__"):
             tags.input_tags = get_tags(inner).input_tags
         return tags
 

@@ -94,9 +94,7 @@ def groups_answer(table: GroupTable) -> list[str]:
     """Return what the groups show, in a few sentences."""
     usable = [group for group in table.groups if any(r.estimate is not None for r in group.rows)]
     kind = f"values of {table.time}" if table.time and len(table.by) == 1 else "groups"
-    sentences = [
-        f"The table has {len(table.groups):,} {kind} with {_sizes(table.groups)} instances."
-    ]
+    sentences = [f"The table has {len(table.groups):,} {kind} of {_sizes(table.groups)} instances."]
     if table.time is not None and len(table.series) == 1 and len(usable) > 1:
         sentences += _change(table, usable)
     elif len(usable) > 1:

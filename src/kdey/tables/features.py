@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -183,6 +183,14 @@ def warn_of_unseen_values(findings: Sequence[Finding], stacklevel: int = 2) -> N
         lines = "; ".join(str(finding) for finding in findings if finding.what == what)
         if lines:
             warnings.warn(f"{message}: {lines}", TableWarning, stacklevel=stacklevel + 1)
+
+
+def unseen_values_note(findings: Iterable[Finding]) -> str | None:
+    """Return a sentence about values that training lacks, by column; None if there are none."""
+    unseen = [str(finding) for finding in findings if finding.what == UNSEEN]
+    if not unseen:
+        return None
+    return f"values that training lacks are read as missing ones: {'; '.join(unseen)}"
 
 
 def _warn_of_columns_left_out(schema: TableSchema) -> None:

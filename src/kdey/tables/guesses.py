@@ -51,9 +51,17 @@ FIRST_DATE, LAST_DATE = 19000101, 20991231
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
+#: Dates in numbers, with the name of the month in any language (3 March 2026, Mar 3, 2026), and
+#: months and weeks of a year (2026-03, 2026-W10); with or without the time of day.
 _DATE = re.compile(
-    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))([T ]\d{1,2}:\d{2}.*)?",
-    re.ASCII,
+    r"""(?: [0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}
+          | [0-9]{1,2}[-/.][0-9]{1,2}[-/.](?:[0-9]{4}|[0-9]{2})
+          | (?:[^\W\d_]+\.?,?[ ])?[0-9]{1,2}\.?[ ][^\W\d_]{3,10}\.?,?[ ](?:19|20)[0-9]{2}
+          | [0-9]{1,2}([-/])[^\W\d_]{3,10}\1(?:[0-9]{4}|[0-9]{2})
+          | [^\W\d_]{3,10}\.?[ ][0-9]{1,2},?[ ](?:19|20)[0-9]{2}
+          | (?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2]|W[0-9]{2})
+        )(?:[T ][0-9]{1,2}:[0-9]{2}.*)?""",
+    re.VERBOSE,
 )
 _COMPACT_DATE = re.compile(r"(19|20)\d{6}", re.ASCII)
 _OTHER_MARK = {".": (",", "commas"), ",": (".", "points")}

@@ -113,6 +113,29 @@ def _integers(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> 
     return np.array([int(text) for text in texts], dtype=np.int64)
 
 
+def similar_labels(classes: NDArray[Any]) -> list[str]:
+    """Return sentences about classes that may be one class in two spellings.
+
+    These are texts that differ in capital letters, in spaces around them or in leading zeros alone.
+
+    Parameters
+    ----------
+    classes : array of shape (k,)
+    """
+    if classes.dtype.kind != "U":
+        return []
+    spellings: dict[str, list[str]] = {}
+    for label in classes.tolist():
+        plain = " ".join(label.split()).casefold()
+        spellings.setdefault(plain.lstrip("0") or plain, []).append(label)
+    return [
+        f"{' and '.join(map(repr, alike))} are taken for {len(alike)} classes: if they are one, "
+        "write it alike"
+        for alike in spellings.values()
+        if len(alike) > 1
+    ]
+
+
 def match_labels(
     column: Series, classes: NDArray[Any], first: RowNumbers = 1, label_type: LabelType = "auto"
 ) -> NDArray[Any]:
