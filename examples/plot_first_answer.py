@@ -32,8 +32,8 @@ print(estimate)
 # What to read off
 # ----------------
 # Diamonds, the decisions of the same classifiers counted, give digits that are not there up to 3 %,
-# and take them from the ones and twos. The estimate (dots) is close to the labels (crosses) for every
-# digit, and its limits hold them. The ticks show where training was.
+# and take them from the ones and twos. The estimate (dots) is close to the labels (crosses) for
+# every digit, and its limits hold them. The ticks show where training was.
 
 truth = np.bincount(digit[1::2][digit[1::2] < 3], minlength=10) / len(X_bag)
 IntervalsDisplay.from_estimate(estimate, truth=truth)
