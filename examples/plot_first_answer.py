@@ -11,30 +11,29 @@ the digits come with scikit-learn.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 
-from kdey import KDEyML
+from kdey import Quantifier
 from kdey.plots import IntervalsDisplay
 
 # %%
 # Two halves
 # ----------
-# Every second image has a label. The classifier is any of scikit-learn's.
+# Every second image has a label. Classifiers and methods are chosen and weighted by themselves.
 
 images, digit = load_digits(return_X_y=True)
 images = images.reshape(-1, 8, 8)[:, ::2, ::2].reshape(-1, 16) / 16  # a quarter of the pixels
 X, y = images[::2], digit[::2]  # labelled: a tenth of each digit
 X_bag = images[1::2][digit[1::2] < 3]  # not labelled: zeros, ones and twos only
-q = KDEyML(LogisticRegression(max_iter=1000)).fit(X, y)
+q = Quantifier().fit(X, y)
 estimate = q.estimate(X_bag)
 print(estimate)
 
 # %%
 # What to read off
 # ----------------
-# Diamonds, the classifier's decisions counted, give digits that are not there up to 4 %, and take
-# them from the ones and twos. The estimate (dots) is close to the labels (crosses) for every
-# digit, and its limits hold them. The ticks show where training was.
+# Diamonds, the decisions of the same classifiers counted, give digits that are not there up to 3 %,
+# and take them from the ones and twos. The estimate (dots) is close to the labels (crosses) for
+# every digit, and its limits hold them. The ticks show where training was.
 
 truth = np.bincount(digit[1::2][digit[1::2] < 3], minlength=10) / len(X_bag)
 IntervalsDisplay.from_estimate(estimate, truth=truth)

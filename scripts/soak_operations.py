@@ -205,7 +205,8 @@ def command_line(case: Case) -> None:
     frame.drop(columns="shop").to_csv(folder / "train.csv", index=False)
     frame.drop(columns="kind").to_csv(folder / "new.csv", index=False)
     model = folder / "cli.kdey"
-    fit = ["fit", folder / "train.csv", "--label", "kind", "--option", "bandwidth=0.2", "-o", model]
+    method = ["--method", "kdey-ml", "--option", "bandwidth=0.2"]
+    fit = ["fit", folder / "train.csv", "--label", "kind", *method, "-o", model]
     asked = str(case.rng.choice(["estimate", "report", "inspect"]))
     then: list[Any] = [asked, model]
     if asked != "inspect":

@@ -208,7 +208,7 @@ def test_periods_longer_than_there_are_dates(model: Path, table: Path, every: st
 def test_deep_and_long_values(tmp_path: Path, option: str, value: str) -> None:
     labelled = write(tmp_path / "l.csv", without(rows(), "shop", "day"))
     name = "bandwidth" if option == "--option" else "C"
-    rest = (option, f"{name}={value}", "-o", tmp_path / "m.kdey")
+    rest = ("--method", "kdey-ml", option, f"{name}={value}", "-o", tmp_path / "m.kdey")
     done = run("fit", labelled, "--label", "kind", *rest)
     assert done.exit_code == 2
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]

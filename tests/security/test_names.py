@@ -205,7 +205,7 @@ def test_a_terminal_obeys_no_table(tmp_path: Path) -> None:
     run = click_testing.CliRunner()
     model, new = str(tmp_path / "m.kdey"), str(tmp_path / "n.csv")
     for words in (
-        ["fit", str(tmp_path / "l.csv"), "--label", "label", "-o", model],
+        ["fit", str(tmp_path / "l.csv"), "--label", "label", "--method", "kdey-ml", "-o", model],
         ["estimate", model, new, "--by", "\x1b]0;g\x07", "--format", "table"],
         ["inspect", model],
         ["estimate", model, new, "--by", "\x1b[2J"],  # no such column: told in an error
