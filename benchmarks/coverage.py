@@ -2,8 +2,8 @@
 
 ``--synthetic`` and ``--real`` add repetitions to ``build/benchmarks/coverage.jsonl`` (those it has
 are skipped, so a stopped run goes on where it was) and then write the means of every cell that the
-file holds to ``results/coverage.csv``. From these ``--summary`` prints the table of
-docs/intervals.md and ``--table`` that of docs/coverage.md.
+file holds to ``results/coverage.csv``. From these ``--summary`` prints one line per kind of data
+and ``--table`` every cell. The coverage of the default is measured by ``coverage_default.py``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -30,18 +31,41 @@ def page_lines(name: str) -> list[str]:
     return table_lines((ROOT / "docs" / name).read_text(encoding="utf-8"))
 
 
-def test_every_cell_of_the_coverage_page(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    script("coverage.py")["table"]("auto")
+def test_tables_of_the_coverage_page(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    script("coverage_default.py")["tables"]("KDEyML")
     printed = table_lines(capsys.readouterr().out)
-    assert len(printed) > 100
+    assert len(printed) > 80
     assert page_lines("coverage.md") == printed
 
 
-def test_coverage_in_short(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    script("coverage.py")["summary"]("auto")
-    printed = table_lines(capsys.readouterr().out)
-    assert len(printed) > 40
-    assert set(printed) <= set(page_lines("intervals.md"))
+def test_coverage_of_a_set_by_hand(
+    script: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two redraws of two classes and four bags: means, and the bound clustered by redraw."""
+    names = script("coverage_default.py")["main"].__globals__
+    monkeypatch.setitem(names, "FILE", tmp_path / "raw.jsonl")
+    monkeypatch.setitem(names, "SUMMARY", tmp_path / "summary.csv")
+    rows = []
+    for seed, covered in enumerate(([4, 2], [3, 4])):
+        outcome = {"covered": covered, "corners": [2, 1], "width": [0.8, 0.4], "error": [0.1, 0.3]}
+        cells = {f"{t} {level:g}": outcome for t in ("population", "bag") for level in (0.9, 0.95)}
+        place = {"key": str(seed), "estimator": "PACC", "source": "cmc", "few": 5}
+        rows.append(json.dumps(place | {"scarce": 0, "bags": 4, "outcomes": cells}))
+    (tmp_path / "raw.jsonl").write_text("\n".join(rows) + "\n")
+    names["summarise"]()
+    first, second = (
+        row
+        for row in names["read_summary"](tmp_path / "summary.csv")
+        if (row["target"], row["level"]) == ("bag", "0.9")
+    )
+    assert (first["class"], first["scarce"], first["redraws"]) == ("0", "True", "2")
+    assert float(first["covered"]) == pytest.approx(7 / 8)
+    assert float(first["bound"]) == pytest.approx(7 / 8 + 31.8205 / 8, rel=1e-4)
+    assert float(second["covered"]) == pytest.approx(6 / 8)
+    names["tables"]("PACC")
+    line = table_lines(capsys.readouterr().out)[1].split("|")
+    assert [cell.strip() for cell in line[1:5]] == ["cmc", "5", "2", "0.812"]
+    assert line[9].strip() == "3.0"  # mean width over mean error
 
 
 def test_tables_of_the_fit_check(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
