@@ -1,10 +1,10 @@
 """Coverage of the limits of Quantifier, calibration of its pool, and its time.
 
-    python benchmarks/stacking_limits.py [--sets NAME ...] [--redraws 40]    # resumes
+    python benchmarks/stacking_limits.py [--sets NAME ...] [--redraws 40]    # can be resumed
     python benchmarks/stacking_limits.py --table
 
 Each redraw fits on 1,500 instances (60 % of smaller sets) and estimates 50 bags of 300 of the
-others, with prevalences uniform over the simplex. One line per redraw goes to
+others, with prevalences uniform over the simplex. One line per redraw in
 ``results/stacking_limits.jsonl``.
 """
 

@@ -86,6 +86,7 @@ def methods() -> dict[str, Any]:
         "EMQ": kdey.EMQ(),
         "EMQ-em": kdey.EMQ(solver="em"),
         "DIR": kdey.DIR(),
+        "pool": kdey.Quantifier(random_state=0),
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -35,6 +37,17 @@ def test_as_on_the_host(device, name, weighted):
     tensor = torch.from_numpy(Q).to("cpu" if device == "torch-cpu" else device)
     again = quantifier.solve_posteriors(tensor.float(), bags)
     np.testing.assert_allclose(again.prevalence, wanted.prevalence, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pseudo_instances_as_on_the_host(device, weighted):
+    P, y, Q, bags = problem(seed=1, weighted=weighted)
+    quantifier = kdey.EMQ().fit_posteriors(P, y)
+    plain = quantifier.solve_posteriors(Q, bags)
+    quantifier.row_map_ = replace(quantifier.row_map_, pseudo_share=0.02)
+    wanted = quantifier.solve_posteriors(Q, bags)
+    agree(quantifier.set_params(device=device).solve_posteriors(Q, bags), wanted)
+    assert np.abs(wanted.prevalence - plain.prevalence).max() > 10 * TOLERANCE
 
 
 def test_which_methods_have_a_route():

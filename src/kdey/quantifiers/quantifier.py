@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from kdey._support.device import on_host
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_choice, check_weights
 from kdey._support.warnings import muted
@@ -343,7 +344,7 @@ class Quantifier(AggregativeQuantifier):
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
         if self.takes_scores or isinstance(posteriors, Mapping):
-            return self._score_matrix(posteriors)
+            return self._score_matrix(on_host(posteriors))
         return super()._checked_posteriors(posteriors)
 
     def _score_matrix(self, posteriors: Any) -> NDArray[np.floating]:
