@@ -272,7 +272,7 @@ def cross_fit(
     classifier, X, codes, classes, sample_weight, n_jobs
         As for :func:`training_posteriors`.
     splits : list of (train, test)
-        From :func:`kdey.splits.make_splits`.
+        From ``kdey.splits.make_splits``.
     refit : bool
         Whether to fit the classifier on all instances too.
     deadline : float, optional

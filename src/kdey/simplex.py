@@ -40,7 +40,7 @@ def check_posteriors(
     posteriors : array-like or data frame of shape (m, k)
         Rows on the simplex; the sum of a row may differ from one by ``SUM_TOLERANCE``. The columns
         of a data frame are matched with the classes by their names
-        (:func:`kdey.class_columns.in_class_order`).
+        (``kdey.class_columns.in_class_order``).
     n_classes : int, optional
         Expected number of columns; by default the number of ``classes``, if they are given.
     name : str

@@ -171,7 +171,7 @@ def test_groups_in_words() -> None:
         row |= {"estimate": share, "low": share - 0.05, "high": share + 0.05}
     rows[2]["status"] = rows[3]["status"] = "poor fit"
     sentences = " ".join(groups_answer(group_table(rows, [], "week"))).replace("\u00a0", " ")
-    assert "3 values of week with 120 instances" in sentences
+    assert "3 values of week of 120 instances" in sentences
     assert "From 2026-01-05 to 2026-01-19, “a” rose most: from 10.0 %" in sentences
     assert "may be chance" not in sentences
     assert "1 of them needs another look (poor fit)" in sentences

@@ -264,7 +264,7 @@ class GroupKeys:
     """The combinations of key values seen so far, numbered in the order in which they came.
 
     Two rows are of one group where the canonical texts of their keys are the same
-    (:func:`~kdey.tables.canonical.canonical_text`), in whatever type they come.
+    (``kdey.tables.canonical.canonical_text``), in whatever type they come.
 
     Attributes
     ----------

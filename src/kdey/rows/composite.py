@@ -101,7 +101,7 @@ class CommitteeMap(_CompositeMap):
 
 @dataclass(frozen=True)
 class CommitteeSpec(RowSpec):
-    """Spec of :class:`CommitteeMap`: the members' row specs, heaviest first, and their weights."""
+    """Spec of ``CommitteeMap``: the members' row specs, heaviest first, and their weights."""
 
     parts: tuple[RowSpec, ...]
     weights: tuple[float, ...]
@@ -137,7 +137,7 @@ class StackedMap(_CompositeMap):
 
 @dataclass(frozen=True)
 class StackedSpec(RowSpec):
-    """Spec of :class:`StackedMap`: one row spec per part."""
+    """Spec of ``StackedMap``: one row spec per part."""
 
     parts: tuple[RowSpec, ...]
 

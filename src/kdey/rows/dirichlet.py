@@ -35,7 +35,7 @@ MAX_CONCENTRATION = 1e8
 
 @dataclass(frozen=True)
 class DirichletRows(RowSpec):
-    """Spec of :class:`DirichletMap`; ``shrinkage`` keeps the logarithms of zeros finite."""
+    """Spec of ``DirichletMap``; ``shrinkage`` keeps the logarithms of zeros finite."""
 
     shrinkage: float
 

@@ -25,7 +25,7 @@ _CHUNK = 1 << 17
 
 @dataclass(frozen=True)
 class HistogramSpec(RowSpec):
-    """Spec of :class:`HistogramMap`.
+    """Spec of ``HistogramMap``.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Rows made of the posteriors themselves.
 
-:class:`PosteriorMap` has the rows of CC, PCC, ACC and PACC, :class:`FriedmanMap` those of
-Friedman's method, :class:`RatioMap` those of EMQ.
+``PosteriorMap`` has the rows of CC, PCC, ACC and PACC, ``FriedmanMap`` those of
+Friedman's method, ``RatioMap`` those of EMQ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROUNDING = 2.0**-22
 
 @dataclass(frozen=True)
 class PosteriorRows(RowSpec):
-    """Spec of :class:`PosteriorMap`; with ``adjusted`` it has templates (ACC, PACC)."""
+    """Spec of ``PosteriorMap``; with ``adjusted`` it has templates (ACC, PACC)."""
 
     crisp: bool
     adjusted: bool
@@ -89,7 +89,7 @@ class PosteriorMap(RowMap):
 
 @dataclass(frozen=True)
 class FriedmanRows(RowSpec):
-    """Spec of :class:`FriedmanMap`; it has no parameters."""
+    """Spec of ``FriedmanMap``; it has no parameters."""
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> FriedmanMap:
         """Return the map, with class means of the training rows as templates."""
@@ -124,7 +124,7 @@ class FriedmanMap(RowMap):
 
 @dataclass(frozen=True)
 class RatioRows(RowSpec):
-    """Spec of :class:`RatioMap`.
+    """Spec of ``RatioMap``.
 
     Without calibration the training prevalence is that of the labels; with calibration it is the
     mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise. ``pseudo_share``

@@ -154,7 +154,7 @@ class PooledStage(ClassifierStage):
         Parameters
         ----------
         X, codes, classes, sample_weight, n_jobs
-            See :class:`kdey.posteriors.ClassifierStage`.
+            See ``kdey.posteriors.ClassifierStage``.
         keep_bytes : float
             Not used: the models of the folds score new instances, and are kept in any case.
         progress : callable, optional

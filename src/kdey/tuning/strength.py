@@ -28,7 +28,7 @@ class AutomaticStrength(RowSpec):
     ----------
     rows : RowSpec
     penalty : callable
-        From a strength to its :class:`~kdey.rows.penalised.PenaltySpec`.
+        From a strength to its ``kdey.rows.penalised.PenaltySpec``.
     matching : Matching
         The penalised matching with which strengths are evaluated.
     plan : TuningPlan
