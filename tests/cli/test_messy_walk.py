@@ -238,7 +238,7 @@ def test_dates_in_two_formats_are_no_time(
 
 @pytest.mark.parametrize(
     ("options", "name", "meant"),
-    [(("--by", "Shop"), "Shop", "shop"), (("--time", "receved"), "receved", "received")],
+    [(("--by", "Shop"), "Shop", "shop"), (("--time", "received_"), "received_", "received")],
 )
 def test_an_absent_key_is_named_beside_all_columns(
     folder: Path, options: tuple[str, ...], name: str, meant: str
