@@ -183,7 +183,7 @@ LABELS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(LABELS, st.text("ab_1", max_size=2), st.text("b_2", max_size=2), st.randoms())
 def test_permuted_columns_never_serve_another_class(labels, head, tail, random):
     classes = sorted(labels)
