@@ -14,6 +14,7 @@ from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     from kdey.groups import FileGroups
+    from kdey.quantifiers.aggregative import AggregativeQuantifier
 
 #: Groups that are named on standard error for each problem; the table has all of them.
 _MOST_NAMED = 5
@@ -45,16 +46,19 @@ def estimate(model: str, table: str, **options: Any) -> None:
     check_table_output(options)
     if options["fail_on_misfit"] and not options["check_fit"]:
         raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
-    groups = _estimate_groups(model, table, options)
+    quantifier, groups = _estimate_groups(model, table, options)
     deliver(groups.table(options["wide"]), options["format"], options["output"])
     answers = groups.answers
-    _report_problems(groups)
+    _report_problems(groups, quantifier)
     if options["fail_on_misfit"] and answers.misfits:
         say(f"{answers.misfits} of {len(answers)} groups do not fit the training classes")
         raise click.exceptions.Exit(PROBLEMS)
 
 
-def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGroups:
+def _estimate_groups(
+    model: str, table: str, options: dict[str, Any]
+) -> tuple[AggregativeQuantifier, FileGroups]:
+    """Return the model and its answers."""
     from kdey import load
     from kdey._support.progress import progress
     from kdey.groups import GroupSettings, estimate_file
@@ -69,7 +73,7 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
     file = open_table(table, options)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
-        return estimate_file(
+        groups = estimate_file(
             quantifier,
             file,
             grouping,
@@ -79,11 +83,15 @@ def _estimate_groups(model: str, table: str, options: dict[str, Any]) -> FileGro
             on_batch=shown.advance,
             on_run=shown.advance,
         )
+    return quantifier, groups
 
 
-def _report_problems(groups: FileGroups) -> None:
-    """Say for every problem how many groups have it, and which."""
-    from kdey.status import OK, status_parts
+def _report_problems(groups: FileGroups, quantifier: AggregativeQuantifier) -> None:
+    """Say for every problem how many groups have it, and which; and of few labels, of what class.
+
+    The status of a group has no room for the class.
+    """
+    from kdey.status import FEW_LABELS, OK, status_parts
 
     affected: dict[str, list[int]] = {}
     for number in groups.keys.order().tolist():
@@ -99,6 +107,10 @@ def _report_problems(groups: FileGroups) -> None:
         more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
         of_all = f"{len(numbers)} of {len(groups.answers)} groups"
         say(f"{problem}: {of_all} ({'; '.join(shown)}{more})")
+    training = quantifier.interval_model()
+    if FEW_LABELS in affected and training is not None:
+        for note in training.training_notes:
+            say(note)
 
 
 def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:

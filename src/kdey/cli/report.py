@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.argument("table")
 @group_options
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
+@click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 @click.option("--title", help="Heading of the page.")
 @click.option("-o", "--output", default="report.html", show_default=True, help="File to write.")
 @guarded
@@ -50,7 +51,8 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     from kdey.report import make_report
     from kdey.tables.files import TableError
 
-    quantifier, file = load(model), open_table(table, options)
+    quantifier = load(model).set_params(n_jobs=options["jobs"])
+    file = open_table(table, options)
     grouping, limits = grouping_of(options), IntervalOptions(options["confidence"])
     scores = names(options["scores"]) or _named_after_classes(quantifier, file)
     settings = GroupSettings(limits, options["min_size"], options["check_fit"])

@@ -29,6 +29,9 @@ from kdey.intervals.score_interval import wilson
 from kdey.labels import check_classes
 from kdey.rows.posterior import one_hot_argmax
 
+#: Limits that are wider than this exclude hardly any share.
+_VAGUE = 0.95
+
 
 @dataclass(frozen=True, eq=False)
 class Merging:
@@ -104,7 +107,8 @@ class Merging:
     def apply(self, estimate: Estimate) -> Estimate:
         """Return the estimate of the groups, with the limits of their sums.
 
-        A group of a single class keeps the limits of the class.
+        A group of a single class keeps the limits of the class, and a group of all classes but one
+        has what that class leaves. Limits that tell nothing have a note.
 
         Parameters
         ----------
@@ -119,19 +123,36 @@ class Merging:
         shares = self.matrix @ estimate.estimate
         uncertainty = MergedUncertainty(estimate.uncertainty, self.matrix)
         low, high = _limits(shares, uncertainty, estimate)
-        single = self.matrix.sum(axis=1) == 1
-        low = np.where(single, self.matrix @ estimate.low, low)
-        high = np.where(single, self.matrix @ estimate.high, high)
+        sizes, others = self.matrix.sum(axis=1), 1.0 - self.matrix
+        is_rest = sizes == self.matrix.shape[1] - 1
+        low = np.where(is_rest, 1.0 - others @ estimate.high, low)
+        high = np.where(is_rest, 1.0 - others @ estimate.low, high)
+        low = np.where(sizes == 1, self.matrix @ estimate.low, low)
+        high = np.where(sizes == 1, self.matrix @ estimate.high, high)
+        low, high = np.minimum(low, shares), np.maximum(high, shares)
+        notes = [*estimate.notes, *self._notes(high - low, sizes > 1)]
         return replace(
             estimate,
             classes=self.names,
             estimate=shares,
-            low=np.minimum(low, shares),
-            high=np.maximum(high, shares),
+            low=low,
+            high=high,
+            diagnostics={**estimate.diagnostics, "notes": notes},
             training_prevalence=self.matrix @ estimate.training_prevalence,
             uncertainty=uncertainty,
             decisions=self.decisions(estimate.decisions),
         )
+
+    def _notes(self, widths: Array, is_sum: NDArray[np.bool_]) -> list[str]:
+        """Return a sentence about sums whose limits exclude hardly any share, and why."""
+        vague = self.names[is_sum & (widths > _VAGUE)].tolist()
+        if not vague:
+            return []
+        return [
+            f"the limits of {', '.join(map(str, vague))} exclude hardly any share: the error of a "
+            "sum follows from that of its classes, some of which can hardly be told apart from "
+            "other classes; put those into the same group"
+        ]
 
     def apply_all(self, estimates: Estimates) -> Estimates:
         """Return the estimates of the groups of many bags, as :meth:`apply` does of one."""
@@ -149,6 +170,7 @@ class Merging:
             training_prevalence=matrix @ estimates.training_prevalence,
             uncertainty_of=lambda position: MergedUncertainty(inner(position), matrix),
             decisions=self.decisions(estimates.decisions),
+            notes=[list(part.notes) for part in merged],
         )
 
     def decisions(self, decisions: Decisions | None) -> Decisions | None:

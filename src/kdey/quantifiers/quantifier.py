@@ -199,6 +199,14 @@ class Quantifier(AggregativeQuantifier):
         settled = clone(self).set_params(schema=step.schema_)
         return SettledTable(settled, step.transform(X), step.schema_)
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``n_jobs`` also holds for the fitted pool, which scores instances."""
+        super().set_params(**params)
+        pool = pool_of(vars(self).get("classifier_"))
+        if pool is not None and "n_jobs" in params:
+            pool.n_threads = thread_count(self.n_jobs)
+        return self
+
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
         """One pool for each fold, of the models that were fitted without it."""
