@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, fdtri, softmax
 
 from kdey.bags import Array
-from kdey.intervals.analytic import AnalyticLimits
+from kdey.intervals.analytic import AnalyticLimits, TemplateErrors
 from kdey.intervals.model import FittedModel
 from kdey.simplex import check_posteriors, sample_uniform
 
@@ -249,6 +249,10 @@ class Uncertainty:
         """Return the degrees of freedom of the covariance, for all classes together."""
         return np.inf
 
+    def template_errors(self) -> TemplateErrors | None:
+        """Return the errors that the shared model's templates cause; None if not known apart."""
+        return None
+
     def covariance(self) -> Array:
         """Return the covariance of the error, shape (k, k)."""
         raise NotImplementedError
@@ -292,6 +296,10 @@ class AnalyticUncertainty(Uncertainty):
     def centre(self) -> Array:
         """Return the moment estimate, shape (k,), which may leave the simplex."""
         return np.asarray(self.limits.centre(self.number))
+
+    def template_errors(self) -> TemplateErrors:
+        """Return the errors that the templates cause."""
+        return self.limits.template_errors(self.number)
 
     def freedom(self) -> float:
         """Return the harmonic mean of the degrees of freedom of the classes."""
