@@ -313,8 +313,8 @@ def test_many_bags_together_are_estimated_as_one_by_one() -> None:
 def test_the_variance_of_labels_is_taken_at_the_combined_estimate() -> None:
     # Taken at the estimate without labels, labels of a class that it calls absent have hardly any.
     q, rng = fitted(), np.random.default_rng(31)
-    p = dirichlet(np.zeros(400, dtype=int), rng)  # all look like class 0
-    sample = labelled_sample((np.arange(20), np.repeat([0, 1], [14, 6])), q.classes_, 400)
+    p = dirichlet(np.zeros(60, dtype=int), rng)  # all look like class 0
+    sample = labelled_sample((np.arange(20), np.repeat([0, 1], [14, 6])), q.classes_, 60)
     base = q.estimate_posteriors(p[20:])
     c, _ = combine(sample, base)
     covariance = base.covariance + base.uncertainty.template_errors().covariance()

@@ -45,8 +45,9 @@ from kdey.problems import MixtureLikelihood
 from kdey.rows.interface import Rows
 from kdey.solvers.solution import Solution
 
-#: Steps of the iteration for c; differences after four of them are below the fourth digit.
-_ITERATIONS = 6
+#: The iteration for c ends when no share moves by more than this. Six steps are typical, more are
+#: needed where labels and the estimate without them disagree.
+_TOLERANCE, _MOST_STEPS = 1e-4, 50
 
 
 def without_labels(
@@ -148,29 +149,36 @@ def combine(sample: LabelledSample, base: Estimate) -> tuple[Array, Array]:
     errors = base.uncertainty.template_errors()
     if errors is not None:
         covariance = covariance + (TEMPLATE_INFLATION - 1.0) * errors.covariance()
-    c = mean = np.asarray(sample.label_weights @ sample.one_hot)
-    combined = np.empty(covariance.shape)
-    for _ in range(_ITERATIONS):
-        of_labels, shared = _label_covariance(onto_simplex(c), sample, base.target)
-        if not np.isfinite(covariance).all():  # a bag of one instance or cluster
-            return mean, of_labels
+    mean = np.asarray(sample.label_weights @ sample.one_hot)
+    effects = _design_effects(sample, mean)
+    of_labels, shared = _label_covariance(mean, sample, base.target, effects)
+    if not np.isfinite(covariance).all():  # a bag of one instance or cluster
+        return mean, of_labels
+    c = mean
+    for _ in range(_MOST_STEPS):
         total = covariance + of_labels - 2.0 * shared
         gain = (covariance - shared) @ np.linalg.pinv(total, rcond=1e-10, hermitian=True)
-        c = np.asarray(centre + gain @ (mean - centre))
-        combined = np.asarray(covariance - gain @ (covariance - shared).T)
-    return c, combined
+        previous, c = c, np.asarray(centre + gain @ (mean - centre))
+        if np.abs(c - previous).max() <= _TOLERANCE:
+            break
+        of_labels, shared = _label_covariance(onto_simplex(c), sample, base.target, effects)
+    return c, np.asarray(covariance - gain @ (covariance - shared).T)
+
+
+def _design_effects(sample: LabelledSample, mean: Array) -> Array:
+    """Return the design effects of the shares among labels, whose mean is known, (k,)."""
+    influence = np.zeros((sample.size, len(mean)))
+    influence[sample.positions] = sample.label_weights[:, None] * (sample.one_hot - mean)
+    return sample.design_effect(influence)
 
 
 def _label_covariance(
-    prevalence: Array, sample: LabelledSample, target: str
+    prevalence: Array, sample: LabelledSample, target: str, effects: Array
 ) -> tuple[Array, Array]:
     """Return the covariance of label shares, and with the estimate without labels, (k, k) each."""
-    w, y = sample.label_weights, sample.one_hot
     a = smoothed(prevalence, sample.label_size)
     multinomial = np.diag(a) - np.outer(a, a)
-    influence = np.zeros((sample.size, len(a)))
-    influence[sample.positions] = w[:, None] * (y - w @ y)
-    scale = np.sqrt(sample.design_effect(influence))
+    scale = np.sqrt(effects)
     of_labels = np.outer(scale, scale) * multinomial / sample.label_size
     shared = np.zeros_like(multinomial)
     if sample.selection is not None:
