@@ -63,7 +63,7 @@ LABELS = (20, 50, 200, 500)
 WAYS = ("label-shift", "labels", "prediction-powered")
 SIZE, UNKNOWN_SHARE, EXPECTED = 1_000, 0.15, 5.0
 #: Training sets, and training instances at most: a part of the set, so that the rest is large.
-SPLITS, PART, TRAINING = 20, 8, 3_000
+SPLITS, PART, TRAINING = 40, 8, 3_000
 #: Every how many bags label shift is tested.
 TESTED = 4
 KEYS = ("method", "set", "shift", "labels")
