@@ -118,7 +118,7 @@ class Merging:
             return estimate
         shares = self.matrix @ estimate.estimate
         uncertainty = MergedUncertainty(estimate.uncertainty, self.matrix)
-        low, high = _limits(shares, uncertainty, estimate)
+        low, high = limits_of_sums(shares, uncertainty, estimate)
         single = self.matrix.sum(axis=1) == 1
         low = np.where(single, self.matrix @ estimate.low, low)
         high = np.where(single, self.matrix @ estimate.high, high)
@@ -237,10 +237,23 @@ def _label_array(names: list[Any]) -> NDArray[Any]:
     return array
 
 
-def _limits(
-    shares: Array, uncertainty: MergedUncertainty, estimate: Estimate
+def limits_of_sums(
+    shares: Array, uncertainty: Uncertainty, estimate: Estimate
 ) -> tuple[Array, Array]:
-    """Return the limits of sums of classes, two arrays of shape (g,)."""
+    """Return the limits of sums of shares, by their draws or by their covariance.
+
+    Parameters
+    ----------
+    shares : array of shape (g,)
+    uncertainty : Uncertainty
+        That of the sums.
+    estimate : Estimate
+        What is summed: it says confidence, target and size.
+
+    Returns
+    -------
+    low, high : arrays of shape (g,)
+    """
     g = len(shares)
     tail = (1.0 - estimate.confidence) / 2.0 / (g if estimate.simultaneous else 1)
     draws = uncertainty.bootstrap_draws()
