@@ -2,7 +2,10 @@
 
 Classes that can hardly be told apart have errors that nearly cancel in their sum, so that its
 limits follow from the covariance of the errors, or from the bootstrap draws, and not from the
-limits of the classes.
+limits of the classes. The variance of a sum depends on the sum: that of an absent one is nearly
+zero, and limits by it would be too. The limits are therefore all t whose distance from the centre
+is at most q standard errors at t, where the classes share t, and the others the rest, as estimated.
+A sum of all classes but one has the limits of that class, mirrored.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from scipy.special import ndtri, stdtrit
 from kdey.bags import Array
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.estimate import Decisions, Estimate, Estimates
+from kdey.intervals.moments import smoothed
 from kdey.intervals.region import (
     Region,
     Uncertainty,
@@ -28,6 +32,9 @@ from kdey.intervals.region import (
 from kdey.intervals.score_interval import wilson
 from kdey.labels import check_classes
 from kdey.rows.posterior import one_hot_argmax
+
+#: Steps of the iteration for an end of the limits of a sum; it converges like that of Wilson's.
+_STEPS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +126,16 @@ class Merging:
         shares = self.matrix @ estimate.estimate
         uncertainty = MergedUncertainty(estimate.uncertainty, self.matrix)
         low, high = limits_of_sums(shares, uncertainty, estimate)
-        single = self.matrix.sum(axis=1) == 1
-        low = np.where(single, self.matrix @ estimate.low, low)
-        high = np.where(single, self.matrix @ estimate.high, high)
+        if uncertainty.bootstrap_draws() is None:
+            low, high = self._widened(low, high, estimate)
+        members = self.matrix.sum(axis=1)
+        rest = 1.0 - self.matrix
+        single, all_but_one = members == 1, members == self.matrix.shape[1] - 1
+        first, last = estimate.low, estimate.high
+        low = np.where(all_but_one, 1.0 - rest @ last, low)
+        high = np.where(all_but_one, 1.0 - rest @ first, high)
+        low = np.where(single, self.matrix @ first, low)
+        high = np.where(single, self.matrix @ last, high)
         return replace(
             estimate,
             classes=self.names,
@@ -132,6 +146,29 @@ class Merging:
             uncertainty=uncertainty,
             decisions=self.decisions(estimate.decisions),
         )
+
+    def _widened(self, low: Array, high: Array, estimate: Estimate) -> tuple[Array, Array]:
+        """Return limits whose ends are q standard errors from the centre by the variance there."""
+        inner, (g, k) = estimate.uncertainty, self.matrix.shape
+        centre = inner.centre()
+        if centre is None or not np.isfinite(inner.covariance()).all():
+            return low, high
+        mix = smoothed(estimate.estimate, estimate.diagnostics.get("effective_size", estimate.size))
+        quantile = _quantile(estimate, g, inner.freedom())
+        low, high = low.copy(), high.copy()
+        for row, members in enumerate(self.matrix):
+            middle = float(members @ centre)
+            for limits, side in ((low, -1.0), (high, 1.0)):
+                t = float(limits[row])
+                for _ in range(_STEPS):
+                    there = _with_share(mix, members, min(max(t, 0.5 / k / estimate.size), 1.0))
+                    covariance = inner.covariance_at(there)
+                    if covariance is None:
+                        break
+                    error = np.sqrt(max(float(members @ covariance @ members), 0.0))
+                    t = min(max(middle + side * quantile * error, 0.0), 1.0)
+                limits[row] = min(limits[row], t) if side < 0 else max(limits[row], t)
+        return low, high
 
     def apply_all(self, estimates: Estimates) -> Estimates:
         """Return the estimates of the groups of many bags, as :meth:`apply` does of one."""
@@ -215,6 +252,18 @@ class MergedUncertainty(Uncertainty):
         return region_from_covariance(centre, self.covariance(), self.freedom(), confidence)
 
 
+def _with_share(mix: Array, members: Array, t: float) -> Array:
+    """Return the prevalence (k,) that gives some classes the share t, in proportion to mix."""
+    inside = float(members @ mix)
+    return np.asarray(mix * np.where(members > 0, t / inside, (1.0 - t) / (1.0 - inside)))
+
+
+def _quantile(estimate: Estimate, n_groups: int, freedom: float) -> float:
+    """Return the number of standard errors between the centre and a limit."""
+    tail = (1.0 - estimate.confidence) / 2.0 / (n_groups if estimate.simultaneous else 1)
+    return float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
+
+
 def _members(name: Any, members: Any, known: list[Any]) -> list[Any]:
     """Return the classes of one group, or raise ValueError."""
     listed = np.asarray(members).tolist() if isinstance(members, np.ndarray) else members
@@ -261,8 +310,7 @@ def limits_of_sums(
         low, high = bootstrap_limits(shares, draws, tail, "percentile")
     else:
         variance = np.diag(uncertainty.covariance())
-        freedom = uncertainty.freedom()
-        quantile = float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
+        quantile = _quantile(estimate, g, uncertainty.freedom())
         known = uncertainty.centre()
         centre = shares if known is None else known
         half = quantile * np.sqrt(np.maximum(variance, 0.0))

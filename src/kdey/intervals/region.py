@@ -253,6 +253,10 @@ class Uncertainty:
         """Return the errors that the shared model's templates cause; None if not known apart."""
         return None
 
+    def covariance_at(self, prevalence: Array) -> Array | None:
+        """Return the covariance of the error if this prevalence (k,) were true, or None."""
+        return None
+
     def covariance(self) -> Array:
         """Return the covariance of the error, shape (k, k)."""
         raise NotImplementedError
@@ -292,6 +296,11 @@ class AnalyticUncertainty(Uncertainty):
     def covariance(self) -> Array:
         """Return the covariance of the moment estimate, shape (k, k)."""
         return self.limits.covariance(self.number)
+
+    def covariance_at(self, prevalence: Array) -> Array:
+        """Return the covariance of the moment estimate if this prevalence (k,) were true."""
+        limits = self.limits
+        return limits.equations.covariance(self.number, prevalence, limits.population)
 
     def centre(self) -> Array:
         """Return the moment estimate, shape (k,), which may leave the simplex."""
