@@ -241,5 +241,5 @@ def _refuse(wrong: NDArray[np.bool_], frame: Frame, name: str, first: int, expec
         row = int(np.argmax(wrong))
         raise ValueError(
             f"column {name!r} must have {expected} in every row where it is needed, but row "
-            f"{row_number(first, row)} has {frame[name][row]!r} ({int(wrong.sum())} such rows)"
+            f"{row_number(first, row)} has {canonical_text(frame[name][row])!r} ({int(wrong.sum())} such rows)"
         )

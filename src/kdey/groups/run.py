@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
 from kdey.groups.design import UNLABELLED, RowDesign
+from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import GroupRows
 from kdey.intervals import Estimate, IntervalOptions
 from kdey.intervals.merging import Merging
@@ -200,6 +201,35 @@ class DesignedRun:
         unknown = np.full(len(total.estimate), np.nan)
         counted = np.array([unknown if count is None else count for count in counts])
         return total, np.asarray(shares / shares.sum() @ counted), present
+
+
+def whole_estimate(
+    quantifier: FittedQuantifier,
+    rows: GroupRows,
+    design: RowDesign | None,
+    settings: GroupSettings,
+) -> Estimate:
+    """Return the estimate of all rows of a table as one group.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    rows : ScoredRows or Instances
+    design : RowDesign or None
+    settings : GroupSettings
+
+    Returns
+    -------
+    Estimate
+    """
+    known = RowDesign() if design is None else design
+    if known.weights is not None:
+        inside = np.flatnonzero(known.weights > 0)
+        rows, known = rows.take(inside), known.take(inside)
+    merging = settings.merging(quantifier.classes_)
+    sizes = np.array([len(rows)], dtype=np.int64)
+    run = DesignedRun(quantifier, rows, sizes, known, settings.options, merging, settings.believe)
+    return run.estimates().estimates[0]
 
 
 def _consecutive(codes: Indices) -> Indices:
