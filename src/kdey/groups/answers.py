@@ -31,6 +31,7 @@ from kdey.status import (
     not_checked,
     status_parts,
 )
+from kdey.tables.canonical import canonical_text
 
 if TYPE_CHECKING:
     from kdey.groups.request import GroupSettings
@@ -108,7 +109,7 @@ class GroupAnswers:
 
     def _long(self, rows: Indices) -> dict[str, Any]:
         k, n = len(self.classes), len(rows)
-        columns: dict[str, Any] = {"class": np.tile(self.classes, n)}
+        columns: dict[str, Any] = {"class": np.tile(_one_type(self.classes), n)}
         columns |= {name: np.repeat(values, k) for name, values in self._sizes(rows).items()}
         columns |= {name: values[rows].ravel() for name, values in self._per_class().items()}
         columns["training_prevalence"] = np.tile(self.training_prevalence, n)
@@ -295,6 +296,13 @@ def check_key_names(
             raise ValueError(
                 f"key column {name!r} has the name of a column of the result: rename it"
             )
+
+
+def _one_type(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels of several types, as merged classes may have, as texts: a column has one."""
+    if len({type(label) for label in classes.tolist()}) == 1:
+        return classes
+    return np.array([canonical_text(label) for label in classes.tolist()])
 
 
 def _wide_name(name: str, label: Any) -> str:

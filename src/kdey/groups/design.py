@@ -239,7 +239,8 @@ def _refuse(wrong: NDArray[np.bool_], frame: Frame, name: str, first: int, expec
     """Raise ValueError if some rows of a column are wrong."""
     if wrong.any():
         row = int(np.argmax(wrong))
+        value = canonical_text(frame[name][row])
         raise ValueError(
             f"column {name!r} must have {expected} in every row where it is needed, but row "
-            f"{row_number(first, row)} has {canonical_text(frame[name][row])!r} ({int(wrong.sum())} such rows)"
+            f"{row_number(first, row)} has {value!r} ({int(wrong.sum())} such rows)"
         )
