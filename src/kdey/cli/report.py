@@ -75,6 +75,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
             truth=_truth(quantifier, scored, options["label"], settings),
             title=options["title"] or f"Class prevalences in {Path(table).name}",
             settings=_settings(model, table, collected),
+            keep_order=options["order"] is not None,
         )
 
 

@@ -181,7 +181,7 @@ def _prevalence_section(report: Report, rows: Sequence[ClassRow] | None) -> Sect
     if report.estimate is None or rows is None:
         return None
     level = f"{100 * report.estimate.confidence:g} %"
-    drawing = prevalence_figure(rows, report.estimate.confidence)
+    drawing = prevalence_figure(rows, report.estimate.confidence, keep_order=report.keep_order)
     joint = " that hold for all classes at once" if report.estimate.simultaneous else ""
     caption = (
         f"Estimates with {level} intervals{joint}, against the share of the classifier's decisions "
