@@ -112,7 +112,8 @@ print(table.loc["E", "verdict"])
 # %%
 # The labels find what is wrong: in two of the forums D to F they contradict label shift. The
 # prediction-powered estimate does not rest on it. Its limits are wider than those of kdey without
-# labels, which are sure of something false, but narrower than those of the labels alone.
+# labels, which are sure of something false. In five forums they are narrower than those of the labels
+# alone; in E, where the classifier errs most, it does not help.
 #
 # The decision
 # ------------
@@ -133,8 +134,10 @@ print(decisions.replace({True: "close", False: "keep"}).round(3))
 print("closed by mistake:", wrongly_closed)
 
 # %%
+# What to read off
+# ----------------
 # Counting closes two desks that it should keep. kdey without labels closes one of them, with limits
-# that exclude the truth; the warning about the fit stood beside them, as it did in four other
+# that exclude the truth; the warning about the fit stood beside them, as it did in most other
 # forums. With labels no desk is closed by mistake. But the desks of A and D stay too, which could
 # be closed: 100 labels cannot tell their shares from a fifth. ``kdey.plan_labels`` says how many
 # could, and of which posts. Until then the company knows what it does not know.

@@ -205,8 +205,8 @@ def test_designs_that_cannot_be(options: dict[str, Any], message: str) -> None:
 def test_a_column_is_a_key_or_part_of_the_design(q: Any, frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="'region' is a key of the groups"):
         ask(q, frame, strata="region")
-    with pytest.raises(ValueError, match="no column 'wieght'"):
-        ask(q, frame, weights="wieght")
+    with pytest.raises(ValueError, match="no column 'wt_column'"):
+        ask(q, frame, weights="wt_column")
     renamed = frame.rename(columns={"region": "verdict"})
     with pytest.raises(ValueError, match="'verdict' has the name of a column of the result"):
         predict_groups(q, renamed, "verdict", scores=SCORES, labelled="label")
