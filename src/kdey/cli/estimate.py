@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
+from kdey.cli.design import design_of, labelled_options, merge_of, survey_options
 from kdey.cli.exit_codes import PROBLEMS
 from kdey.cli.options import group_options, grouping_of
 from kdey.cli.reading import open_table
@@ -24,6 +25,8 @@ _MOST_NAMED = 5
 @click.argument("model")
 @click.argument("table")
 @group_options
+@labelled_options
+@survey_options
 @click.option(
     "--target",
     type=click.Choice(["population", "bag"]),
@@ -50,6 +53,7 @@ def estimate(model: str, table: str, **options: Any) -> None:
     deliver(groups.table(options["wide"]), options["format"], options["output"])
     answers = groups.answers
     _report_problems(groups, quantifier)
+    _report_verdicts(groups)
     if options["fail_on_misfit"] and answers.misfits:
         say(f"{answers.misfits} of {len(answers)} groups do not fit the training classes")
         raise click.exceptions.Exit(PROBLEMS)
@@ -67,9 +71,18 @@ def _estimate_groups(
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     grouping = grouping_of(options)
-    check_key_names(grouping.names, quantifier.classes_, options["wide"])
+    design = design_of(options)
     limits = IntervalOptions(options["confidence"], options["target"])
-    settings = GroupSettings(limits, options["min_size"], options["check_fit"], options["level"])
+    settings = GroupSettings(
+        limits,
+        options["min_size"],
+        options["check_fit"],
+        options["level"],
+        merge=merge_of(options, quantifier.classes_),
+        believe=options["believe"],
+    )
+    shown_classes = settings.merging(quantifier.classes_).names
+    check_key_names(grouping.names, shown_classes, options["wide"], design.labelled is not None)
     file = open_table(table, options)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
@@ -82,6 +95,7 @@ def _estimate_groups(
             missing=options["missing"],
             on_batch=shown.advance,
             on_run=shown.advance,
+            design=design,
         )
     return quantifier, groups
 
@@ -111,6 +125,19 @@ def _report_problems(groups: FileGroups, quantifier: AggregativeQuantifier) -> N
     if FEW_LABELS in affected and training is not None:
         for note in training.training_notes:
             say(note)
+
+
+def _report_verdicts(groups: FileGroups) -> None:
+    """Say which estimate to believe, of the whole table or of the first groups."""
+    labelled = groups.answers.labelled
+    if labelled is None:
+        return
+    order = groups.keys.order().tolist()
+    for number in order[:_MOST_NAMED]:
+        name = _group_name(groups.keys.names, groups.keys.values[number])
+        say(f"{name}: {labelled.verdict[number]}" if name else labelled.verdict[number])
+    if len(order) > _MOST_NAMED:
+        say(f"and {len(order) - _MOST_NAMED} more groups: see the column 'verdict'")
 
 
 def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:

@@ -5,7 +5,8 @@ functions that start the pipeline, step by step; ``request.py`` says what can be
 A batch of a table becomes scored rows (``scoring.py``) with group numbers (``keys.py``,
 ``batches.py``; ``partitions.py`` and ``cluster.py`` where the table lies in partitions), and these
 become answers (``estimate.py``, ``answers.py``). Groups that are never held at once are estimated
-from sums over their parts (``sums/``).
+from sums over their parts (``sums/``). ``design.py`` reads how rows were drawn and which of them
+have labels, ``run.py`` estimates such groups, ``labelled_answers.py`` holds what labels say.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from kdey.class_columns import match_scores
 from kdey.groups.answers import FileGroups, GroupAnswers
 from kdey.groups.batches import BatchReader, GroupStream, ScoredBatch
 from kdey.groups.cluster import DaskSource, SparkSource, first_pass, fits_on_cluster, next_pass
+from kdey.groups.design import Design, RowDesign
 from kdey.groups.estimate import estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys, truncate
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
@@ -24,6 +26,7 @@ from kdey.groups.scoring import Instances, ScoredRows, Scorer
 __all__ = [
     "BatchReader",
     "DaskSource",
+    "Design",
     "FileGroups",
     "GroupAnswers",
     "GroupKeys",
@@ -34,6 +37,7 @@ __all__ = [
     "Instances",
     "PartitionReader",
     "PartitionSums",
+    "RowDesign",
     "ScoredBatch",
     "ScoredRows",
     "Scorer",

@@ -32,6 +32,7 @@ from kdey.groups.answers import (
 from kdey.groups.batches import BatchReader, GroupStream, ScoredTable, score_table
 from kdey.groups.checks import GroupChecks
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
+from kdey.groups.design import Design
 from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.partitions import PartitionedSource, PartitionReader, PartitionSums
@@ -55,6 +56,14 @@ def predict_groups(
     key_types: Mapping[str, str] | None = None,
     wide: bool = False,
     missing: str = "auto",
+    labelled: str | None = None,
+    selection: str | None = None,
+    believe: str = "prediction-powered",
+    weights: str | None = None,
+    clusters: str | None = None,
+    strata: str | None = None,
+    stratum_shares: Mapping[Any, float] | None = None,
+    merge: Mapping[Any, Any] | None = None,
     min_size: int = 10,
     check_fit: bool = True,
     level: float = 0.01,
@@ -95,6 +104,28 @@ def predict_groups(
         raise ("error"). With "auto" they are used where the classifier takes missing values and,
         for a model fitted on a table, has learnt from rows that lack the same value; otherwise
         they are left out and counted.
+    labelled : name of a column, optional
+        Labels of some rows of each group, a random draw from it; the other cells are empty. The
+        table then has further columns: ``n_labels``, three estimates side by side with limits
+        (``label_shift``, ``label_shift_low``, ``label_shift_high``, ``labels``, ...,
+        ``prediction_powered``, ...), ``label_shift_p_value`` of their test and ``verdict``, a
+        sentence on which to believe; see :class:`kdey.labelled.LabelledEstimate`. A group without
+        a label has the estimate under label shift, and says so in ``status`` and ``verdict``.
+    selection : name of a column, optional
+        The probability with which each labelled row was chosen, where it was not a random draw.
+    believe : {"prediction-powered", "label-shift", "labels"}
+        Which of the three is in the column ``estimate``.
+    weights, clusters : names of columns, optional
+        Sampling weights, and ids of the clusters in which rows were drawn. Rows of weight zero do
+        not count.
+    strata : name of a column, optional
+        The strata from which rows were drawn. Each is estimated by itself, and the estimate of a
+        group is their sum weighted by their shares (:mod:`kdey.intervals.strata`).
+    stratum_shares : mapping from strata to shares or sizes in the population, optional
+        By default the shares of the strata among the (weighted) rows of each group.
+    merge : mapping from new label to classes, optional
+        Groups of classes whose shares are wanted, in this order, with the limits of their sums;
+        see :meth:`kdey.Estimate.merge`. ``{"b": "b", "a": "a"}`` only sets the order.
     min_size, check_fit, level
         See :class:`~kdey.groups.GroupSettings`.
     confidence, target, method, **options
@@ -136,6 +167,9 @@ def predict_groups(
         key_types=key_types,
         wide=wide,
         missing=missing,
+        design=Design(labelled, selection, weights, clusters, strata, stratum_shares),
+        merge=merge,
+        believe=believe,
         min_size=min_size,
         check_fit=check_fit,
         level=level,
@@ -180,10 +214,13 @@ def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupReque
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
-    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     settings = request.settings
+    shown = settings.merging(quantifier.classes_).names
+    labelled = request.design.labelled is not None
+    check_key_names(request.grouping.names, shown, request.wide, labelled)
     scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
-    reader = BatchReader(scorer, request.grouping.settled([table]))
+    reader = BatchReader(scorer, request.grouping.settled([table]), design=request.design)
+    _check_columns(table.columns, reader)
     scored = score_table(reader, [table], GroupStream(memory=None))
     answers = scored.stream.answers(quantifier, len(scored.keys), settings)
     return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
@@ -199,6 +236,7 @@ def estimate_file(
     missing: str = "auto",
     on_batch: OnRows | None = None,
     on_run: OnRows | None = None,
+    design: Design | None = None,
 ) -> FileGroups:
     """Return the answers for the groups of a table, of which one batch is held at a time.
 
@@ -215,12 +253,16 @@ def estimate_file(
     on_batch, on_run : callables, optional
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
+    design : Design, optional
+        Columns of labels, weights, clusters and strata. They take up to 40 bytes per row of memory.
     """
     schema = quantifier.table_schema
     scored = score_file(
         quantifier,
         file,
-        GroupRequest(grouping, settings, scores, missing),
+        GroupRequest(
+            grouping, settings, scores, missing, design=Design() if design is None else design
+        ),
         label=None if schema is None else schema.label,
         on_batch=on_batch,
     )
@@ -262,8 +304,8 @@ def score_file(
         )
     grouping = request.grouping
     try:
-        _check_columns(file.columns, BatchReader(scorer, grouping))
-        reader = BatchReader(scorer, _settled(grouping, file), label=label)
+        _check_columns(file.columns, BatchReader(scorer, grouping, design=request.design))
+        reader = BatchReader(scorer, _settled(grouping, file), label=label, design=request.design)
         # Only posteriors are collected from several batches; other methods need the whole table.
         frames = (
             file.batches(reader.columns_of_files, grouping.by)
@@ -328,6 +370,7 @@ def _predict_partitions(
     from kdey.diagnostics import unchecked_reason  # slow to import
 
     _check_names(frame)
+    _refuse_design(request)
     check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     check = request.settings.check_fit and unchecked_reason(quantifier) is None
     scorer = Scorer.of(quantifier, request.scores, request.missing, check)
@@ -339,6 +382,17 @@ def _predict_partitions(
     keys = GroupKeys(request.grouping.names)
     keys.encode([key_rows[name] for name in keys.names], len(head.values))
     return answer_table(key_rows, keys.order(), answers, request.wide)
+
+
+def _refuse_design(request: GroupRequest) -> None:
+    """Raise ValueError where a request needs the rows of a group in one place."""
+    if request.design.names or request.settings.merge is not None:
+        raise ValueError(
+            "labelled, selection, weights, clusters, strata and merge are not available for data "
+            "frames of Dask and Spark, of which only sums over partitions are known: write the "
+            "table to Parquet and use `kdey estimate`, which reads it in batches, or use a frame "
+            "in memory"
+        )
 
 
 def _sum_partitions(
@@ -388,5 +442,6 @@ def _check_columns(present: Sequence[str], reader: BatchReader) -> None:
     require_names(present, reader.grouping.names, "key column")
     if reader.key is not None:
         require_names(present, [reader.key])
+    require_names(present, reader.design.names)
     scorer = reader.scorer
     require_names(present, scorer.columns() or (), "score column" if scorer.scores else "column")

@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
+from numpy.typing import NDArray
+
+from kdey._support.validation import check_choice
 from kdey.groups.answers import COLUMNS
+from kdey.groups.design import Design
 from kdey.groups.keys import Grouping
 from kdey.intervals import IntervalOptions
+from kdey.intervals.merging import Merging
+from kdey.labelled.estimate import PREDICTION_POWERED, WAYS
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,10 @@ class GroupSettings:
         Null bags of the fit check.
     seed : int
         Of the fit check. Every group starts from it, so none depends on the others.
+    merge : mapping from new label to classes, optional
+        Groups of classes whose shares are wanted, in this order; see :meth:`kdey.Estimate.merge`.
+    believe : {"prediction-powered", "label-shift", "labels"}
+        Which estimate is shown as the estimate where groups have labels.
     """
 
     options: IntervalOptions = field(default_factory=IntervalOptions)
@@ -38,14 +48,21 @@ class GroupSettings:
     level: float = 0.01
     n_null: int = 300
     seed: int = 0
+    merge: Mapping[Any, Any] | None = None
+    believe: str = PREDICTION_POWERED
 
     def __post_init__(self) -> None:
+        check_choice(self.believe, "believe", WAYS)
         size: Any = self.min_size
         level: Any = self.level
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise ValueError(f"min_size must be a positive integer, got {size!r}")
         if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
             raise ValueError(f"level must be strictly between 0 and 1, got {level!r}")
+
+    def merging(self, classes: NDArray[Any]) -> Merging:
+        """Return the groups of classes that are shown; every class by itself by default."""
+        return Merging.identity(classes) if self.merge is None else Merging.of(self.merge, classes)
 
 
 @dataclass(frozen=True)
@@ -66,6 +83,8 @@ class GroupRequest:
         To which the weights of a bootstrap over partitions are tied.
     keep : bool
         Whether rows of partitions stay with the workers between passes.
+    design : Design
+        Columns of labels, weights, clusters and strata.
     """
 
     grouping: Grouping = field(default_factory=Grouping)
@@ -75,8 +94,10 @@ class GroupRequest:
     wide: bool = False
     row_key: str | None = None
     keep: bool = True
+    design: Design = field(default_factory=Design)
 
     def __post_init__(self) -> None:
+        self.design.check(self.grouping.names)
         taken = [name for name in self.grouping.names if name in COLUMNS]
         if taken:
             raise ValueError(
@@ -100,15 +121,26 @@ class GroupRequest:
         level: float = 0.01,
         key: str | None = None,
         keep: bool = True,
+        design: Design | None = None,
+        merge: Mapping[Any, Any] | None = None,
+        believe: str = PREDICTION_POWERED,
         **options: Any,
     ) -> GroupRequest:
         """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
         return cls(
-            settings=GroupSettings(IntervalOptions(**options), min_size, check_fit, level),
+            settings=GroupSettings(
+                IntervalOptions(**options),
+                min_size,
+                check_fit,
+                level,
+                merge=merge,
+                believe=believe,
+            ),
             grouping=Grouping.of(by, time, every, date_format, key_types),
             scores=scores,
             missing=missing,
             wide=wide,
             row_key=key,
             keep=keep,
+            design=Design() if design is None else design,
         )

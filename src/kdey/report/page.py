@@ -54,6 +54,8 @@ class Report:
         Shares of known labels, to compare with.
     settings : mapping
         More to show under the settings: file names, commands.
+    keep_order : bool
+        Whether the figure of the classes has them in their order, not by size.
     created : datetime
     """
 
@@ -64,6 +66,7 @@ class Report:
     quantifier: BaseQuantifier | None = None
     truth: Array | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    keep_order: bool = False
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -105,6 +108,7 @@ def make_report(
     truth: ArrayLike | None = None,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    keep_order: bool = False,
 ) -> Report:
     """Return the report on an estimate, on a table of groups, or on both.
 
@@ -129,6 +133,9 @@ def make_report(
     title : str, optional
     settings : mapping, optional
         More to show under the settings.
+    keep_order : bool
+        Whether the figure of the classes has them in their order; by default the most frequent is
+        on top.
 
     Examples
     --------
@@ -168,6 +175,7 @@ def make_report(
         quantifier,
         shares,
         settings or {},
+        keep_order,
     )
 
 
