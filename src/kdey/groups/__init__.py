@@ -5,7 +5,8 @@ functions that start the pipeline, step by step; ``request.py`` says what can be
 A batch of a table becomes scored rows (``scoring.py``) with group numbers (``keys.py``,
 ``batches.py``; ``partitions.py`` and ``cluster.py`` where the table lies in partitions), and these
 become answers (``estimate.py``, ``answers.py``). Groups that are never held at once are estimated
-from sums over their parts (``sums/``).
+from sums over their parts (``sums/``). ``comparisons.py`` compares groups with one another, in the
+pairs that ``pairs.py`` finds.
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ from kdey.class_columns import match_scores
 from kdey.groups.answers import FileGroups, GroupAnswers
 from kdey.groups.batches import BatchReader, GroupStream, ScoredBatch
 from kdey.groups.cluster import DaskSource, SparkSource, first_pass, fits_on_cluster, next_pass
+from kdey.groups.comparisons import (
+    Comparisons,
+    adjust_p_values,
+    compare_collected,
+    compare_file,
+    compare_groups,
+    compare_scored,
+)
 from kdey.groups.estimate import estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys, truncate
+from kdey.groups.pairs import Pair, find_pairs
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
 from kdey.groups.request import GroupRequest, GroupSettings
@@ -23,6 +33,7 @@ from kdey.groups.scoring import Instances, ScoredRows, Scorer
 
 __all__ = [
     "BatchReader",
+    "Comparisons",
     "DaskSource",
     "FileGroups",
     "GroupAnswers",
@@ -32,14 +43,21 @@ __all__ = [
     "GroupStream",
     "Grouping",
     "Instances",
+    "Pair",
     "PartitionReader",
     "PartitionSums",
     "ScoredBatch",
     "ScoredRows",
     "Scorer",
     "SparkSource",
+    "adjust_p_values",
+    "compare_collected",
+    "compare_file",
+    "compare_groups",
+    "compare_scored",
     "estimate_file",
     "estimate_groups",
+    "find_pairs",
     "first_pass",
     "fits_on_cluster",
     "match_scores",
