@@ -156,7 +156,8 @@ _HOMES = {
 #: Packages that can be used after ``import kdey`` alone, imported when first asked for.
 _PACKAGES = (
     *("bayes", "calibration", "datasets", "diagnostics", "evaluation", "groups", "interop"),
-    *("intervals", "labelled", "metrics", "model_selection", "persistence", "plots"),
+    *("intervals", "labelled", "metrics", "model_selection", "monitoring", "persistence"),
+    *("plots",),
     *("protocols", "quantifiers", "report", "significance", "simplex", "tuning"),
 )
 

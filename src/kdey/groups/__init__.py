@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from kdey.class_columns import match_scores
 from kdey.groups.answers import FileGroups, GroupAnswers
-from kdey.groups.batches import BatchReader, GroupStream, ScoredBatch
+from kdey.groups.batches import BatchReader, GroupStream, ScoredBatch, ScoredTable
 from kdey.groups.cluster import DaskSource, SparkSource, first_pass, fits_on_cluster, next_pass
 from kdey.groups.comparisons import (
     Comparisons,
@@ -30,6 +30,7 @@ from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partiti
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
 from kdey.groups.request import GroupRequest, GroupSettings
 from kdey.groups.scoring import Instances, ScoredRows, Scorer
+from kdey.groups.sides import estimate_sides
 
 __all__ = [
     "BatchReader",
@@ -48,6 +49,7 @@ __all__ = [
     "PartitionSums",
     "ScoredBatch",
     "ScoredRows",
+    "ScoredTable",
     "Scorer",
     "SparkSource",
     "adjust_p_values",
@@ -57,6 +59,7 @@ __all__ = [
     "compare_scored",
     "estimate_file",
     "estimate_groups",
+    "estimate_sides",
     "find_pairs",
     "first_pass",
     "fits_on_cluster",

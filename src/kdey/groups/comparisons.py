@@ -10,7 +10,7 @@ test, because their shares add up to one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._support.frames import as_column
-from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import GroupAnswers, key_types
 from kdey.groups.batches import CollectedRows, ScoredTable
@@ -27,7 +27,8 @@ from kdey.groups.keys import GroupKeys
 from kdey.groups.pairs import Pair, find_pairs
 from kdey.groups.predict import score_file, score_frame
 from kdey.groups.request import GroupRequest
-from kdey.intervals import Difference, Estimate, difference
+from kdey.groups.sides import estimate_sides
+from kdey.intervals import Difference, difference
 from kdey.significance import holm
 from kdey.status import not_checked
 from kdey.tables.files import TableFile
@@ -41,8 +42,6 @@ COMPARISON_COLUMNS = (
     *("difference", "low", "high", "ratio", "ratio_low", "ratio_high"),
     *("p_value", "adjusted_p_value", "status", "status_against"),
 )
-#: Instances of all bags that are estimated in one call (256 MB of positions).
-_MOST_INDICES = 1 << 25
 _SEVERAL = not_checked("several groups together")
 
 
@@ -287,11 +286,11 @@ def compare_collected(
     """
     if answers is None:
         answers = collected.answers(quantifier, len(keys), request.settings)
-    members = _members(collected.codes, len(keys))
-    sides = _Sides(quantifier, collected, members, request)
-    estimates = sides.estimates([side for p in pairs for side in ((p.group,), p.others)])
+    sides = [side for pair in pairs for side in ((pair.group,), pair.others)]
+    options = request.settings.options
+    estimates = estimate_sides(quantifier, collected, sides, len(keys), options)
     k = len(quantifier.classes_)
-    sizes = np.array([sum(len(members[g]) for g in p.others) for p in pairs], dtype=np.int64)
+    sizes = np.array([answers.sizes[list(p.others)].sum() for p in pairs], dtype=np.int64)
     others = np.full((len(pairs), k), np.nan)
     differences: list[Difference | None] = []
     for number, pair in enumerate(pairs):
@@ -343,75 +342,6 @@ def adjust_p_values(p_values: Array, correction: str | None) -> Array:
     if p_values.shape[1] == 2:
         adjusted[:, 1] = adjusted[:, 0]
     return adjusted
-
-
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """Estimates the sides of comparisons: bags that consist of one or more groups.
-
-    Attributes
-    ----------
-    quantifier : fitted quantifier
-    collected : CollectedRows
-    members : sequence of int64 arrays
-        The rows of each group.
-    request : GroupRequest
-    """
-
-    quantifier: FittedQuantifier
-    collected: CollectedRows
-    members: Sequence[Indices]
-    request: GroupRequest
-
-    def estimates(self, sides: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Estimate]:
-        """Return the estimate of each side that has instances."""
-        estimates: dict[tuple[int, ...], Estimate] = {}
-        for run in self._runs(list(dict.fromkeys(sides))):
-            estimates |= self._run(run)
-        return estimates
-
-    def _size(self, side: tuple[int, ...]) -> int:
-        return sum(len(self.members[group]) for group in side)
-
-    def _runs(self, sides: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
-        """Cut the sides into runs of bounded size, since a row may be in many of them."""
-        run: list[tuple[int, ...]] = []
-        total = 0
-        for side in sides:
-            size = self._size(side)
-            if not size:
-                continue
-            if run and total + size > _MOST_INDICES:
-                yield run
-                run, total = [], 0
-            run.append(side)
-            total += size
-        if run:
-            yield run
-
-    def _run(self, sides: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Estimate]:
-        import warnings
-
-        from sklearn.exceptions import ConvergenceWarning
-
-        from kdey.intervals import IntervalWarning
-
-        rows = self.collected.rows
-        parts = [np.concatenate([self.members[g] for g in side]) for side in sides]
-        bags = Bags(np.concatenate(parts), offsets_of([len(p) for p in parts]), len(rows))
-        with warnings.catch_warnings():
-            # The status of the groups says it.
-            warnings.simplefilter("ignore", IntervalWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            estimates = rows.estimates(self.quantifier, bags, self.request.settings.options)
-        return dict(zip(sides, estimates, strict=True))
-
-
-def _members(codes: NDArray[np.integer], n_groups: int) -> list[Indices]:
-    """Return the rows of each group."""
-    order = np.argsort(codes, kind="stable").astype(np.int64)
-    ends = np.cumsum(np.bincount(codes, minlength=n_groups))
-    return np.split(order, ends[:-1])
 
 
 def _check_key_names(names: Sequence[str]) -> None:
