@@ -3,7 +3,8 @@
 A stream is a class that may have moved, or a bound. Each goes through the periods in their order.
 After an alarm it starts afresh: with the periods after the change, which are the new normal, or,
 for a bound, with the next period. Streams also start afresh where the model changes, because the
-errors of two models differ. The fit is judged period by period.
+errors of two models differ. The fit is judged period by period, and a period that does not fit is
+left out of all streams: its estimates mean nothing.
 """
 
 from __future__ import annotations
@@ -94,16 +95,16 @@ def find_alarms(history: History) -> list[Alarm]:
     # The shares of two classes move together.
     watched = range(k) if k > 2 else range(k - 1, k)
     moved_limit = limit_of(settings.chance(MOVED, len(watched)), moved=True)
-    for periods in _spans(history.periods):
+    misfits = _fit_alarms(history.periods, settings.fit_level) if settings.check_fit else []
+    unfit = {alarm.period for alarm in misfits}
+    for periods in _spans([period for period in history.periods if period.name not in unfit]):
         for code in watched:
             alarms += _moved_alarms(history, periods, code, moved_limit)
         for bound in settings.bounds:
             limit = limit_of(settings.chance(BOUND, len(settings.bounds)), moved=False)
             alarms += _bound_alarms(history, periods, bound, limit)
-    if settings.check_fit:
-        alarms += _fit_alarms(history.periods, settings.fit_level)
     place = {name: number for number, name in enumerate(history.names)}
-    return sorted(alarms, key=lambda alarm: place[alarm.period])
+    return sorted([*misfits, *alarms], key=lambda alarm: place[alarm.period])
 
 
 def _spans(periods: Sequence[Period]) -> list[list[Period]]:

@@ -296,15 +296,19 @@ def period_name(value: Any) -> str:
         text = value.strip()
         value = int(text) if text.lstrip("-").isdecimal() else _instant(text)
     if isinstance(value, datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(UTC).replace(tzinfo=None)
-        at_midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
-        return value.date().isoformat() if at_midnight else value.isoformat()
+        return _time_name(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise ValueError(f"a period must be a whole number, a date or a time, got {value!r}")
+
+
+def _time_name(value: datetime) -> str:
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    at_midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
+    return value.date().isoformat() if at_midnight else value.isoformat()
 
 
 def _instant(text: str) -> datetime:

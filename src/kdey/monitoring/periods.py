@@ -234,7 +234,7 @@ def estimate_periods(
         if (group,) not in estimates:
             raise ValueError(f"period {name} has no row without a missing value")
         estimate = estimates[group,]
-        share, noise, template = _error_parts(estimate)
+        share, noise, template = error_parts(estimate)
         periods.append(
             Period(
                 name=name,
@@ -257,7 +257,7 @@ def estimate_periods(
     return periods
 
 
-def _error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
+def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
     """Return the share, the noise per instance and the template variance of each class, (k,)."""
     uncertainty = estimate.uncertainty
     centre = uncertainty.centre()

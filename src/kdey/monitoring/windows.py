@@ -5,10 +5,11 @@ is :math:`(p (1 - p) + s) / m`, where p is the true share and s the variance tha
 mistakes add per instance. This is the variance of a binomial share on the stretched interval
 :math:`[-s', 1 + s']` with :math:`s' + s'^2 = s`. We therefore treat
 :math:`q = (x + s') / (1 + 2 s')` as the share of successes among m trials, which has the right
-variance at every p. Its skewness is right for a perfect classifier and too large for others, whose mistakes are nearly normal. A
-comparison of shares is therefore the smaller of two statistics, each of which is standard normal
-for many instances: the signed root of the binomial likelihood ratio, which is right where a rare
-class rises, and the difference divided by its standard error, which is right where it falls.
+variance at every p. Its skewness is right for a perfect classifier and too large for others, whose
+mistakes are nearly normal. A comparison of shares is therefore the smaller of two statistics, each
+of which is standard normal for many instances: the signed root of the binomial likelihood ratio,
+which is right where a rare class rises, and the difference divided by its standard error, which is
+right where it falls.
 
 **A share has moved.** The hypothesis is that the true share is the same in all periods. The errors
 of the templates are then the same, too, and cancel in every comparison. At period t we compare the
