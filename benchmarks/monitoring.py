@@ -136,7 +136,7 @@ def run_limits(batches: int = 200) -> None:
 
 def _maxima(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest statistics of n histories: of a move, and of a bound."""
-    rng = np.random.default_rng([seed, 100])
+    rng = np.random.default_rng(1_000 + seed)
     sums = np.zeros((HORIZON + 1, n))
     sums[1:] = np.cumsum(rng.standard_normal((HORIZON, n)), axis=0)
     moved, beyond = np.zeros(n), np.full(n, -np.inf)

@@ -14,6 +14,7 @@ from kdey.monitoring.history import (
     read_history,
     update_history,
 )
+from kdey.monitoring.page import history_page, write_history_page
 from kdey.monitoring.periods import (
     MonitorUpdate,
     add_periods,
@@ -41,6 +42,7 @@ __all__ = [
     "beyond_signal",
     "estimate_periods",
     "find_alarms",
+    "history_page",
     "limit_of",
     "model_fingerprint",
     "monitor",
@@ -51,4 +53,5 @@ __all__ = [
     "settings_for",
     "undo_period",
     "update_history",
+    "write_history_page",
 ]

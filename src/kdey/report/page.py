@@ -29,6 +29,7 @@ from kdey.diagnostics.default_check import default_checker
 from kdey.intervals import Estimate, Estimates
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.classifier import kept_training
+from kdey.report.comparisons import ComparisonTable, comparison_table
 from kdey.report.groups import GroupTable, estimates_table, group_table
 from kdey.status import TURNED_OFF
 
@@ -55,6 +56,8 @@ class Report:
     settings : mapping
         More to show under the settings: file names, commands.
     created : datetime
+    comparisons : ComparisonTable or None
+        Differences between the groups.
     """
 
     title: str
@@ -65,6 +68,7 @@ class Report:
     truth: Array | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
+    comparisons: ComparisonTable | None = None
 
     @property
     def made(self) -> datetime:
@@ -105,6 +109,7 @@ def make_report(
     truth: ArrayLike | None = None,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    comparisons: Any = None,
 ) -> Report:
     """Return the report on an estimate, on a table of groups, or on both.
 
@@ -129,6 +134,9 @@ def make_report(
     title : str, optional
     settings : mapping, optional
         More to show under the settings.
+    comparisons : frame or list of dicts, optional
+        Differences between the groups, as :func:`kdey.compare_groups` returns them for the same
+        ``by`` and ``time``.
 
     Examples
     --------
@@ -168,6 +176,7 @@ def make_report(
         quantifier,
         shares,
         settings or {},
+        comparisons=None if comparisons is None else comparison_table(comparisons, by, time),
     )
 
 
