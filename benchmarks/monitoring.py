@@ -1,21 +1,21 @@
 """Monitoring and comparisons: false alarms, delays, family-wise errors and false discoveries.
 
-Four parts, each of which ``--run PART`` measures and ``--table`` prints:
+Four parts, which ``--run`` measures and ``--table`` prints:
 
 * ``limits``: the limits of the sequential statistics, by simulated normal errors of 100 periods
   (``kdey.monitoring.windows`` contains them);
-* ``false-alarms``: 1,000 histories of 100 periods in which nothing changes, with training sets
-  redrawn. Bounds lie exactly at the true shares, where false alarms are most frequent;
+* ``false-alarms``: histories of 100 periods in which nothing changes, with training sets redrawn.
+  Bounds lie exactly at the true shares, where false alarms are most frequent;
 * ``delays``: the number of periods until an alarm after a share has moved by five points at
   period 21, or lies five points beyond a bound from the start, by size of the periods;
-* ``comparisons``: 1,000 tables of ten groups and three classes. All groups are the same
-  (family-wise error of Holm's method), or five of them have other shares (share of false
-  discoveries, and of true differences that are found, by Benjamini and Hochberg's method).
+* ``comparisons``: tables of ten groups and three classes. All groups are the same (family-wise
+  error of Holm's method), or five of them have other shares (share of false discoveries, and of
+  true differences that are found, by Benjamini and Hochberg's method).
 
 Populations are known. Their posteriors are drawn once; bags are positions in this pool, and
 thousands of them are solved in one call. Outcomes go to ``build/benchmarks/monitoring.jsonl``, one
-line per training set, so that a stopped run goes on from there; summaries to
-``results/monitoring*.csv``.
+line per case and training set, all cases in turn, so that a stopped run goes on from there;
+``--summary`` writes ``results/monitoring.csv``.
 """
 
 from __future__ import annotations
@@ -43,22 +43,35 @@ LIMITS, SUMMARY = RESULTS / "monitoring-limits.csv", RESULTS / "monitoring.csv"
 CHANCES = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 #: Instances per class of the pool, and of the training sets.
 POOL, TRAINING = 20_000, 200
-#: Name -> population, shares, size of a period, bounds at the true shares, whether fit is checked.
-QUIET: dict[str, tuple[str, tuple[float, ...], int, tuple[Bound, ...], bool]] = {
+#: Training sets.
+SETS = 100
+#: Name -> population, shares, size of a period, bounds at the true shares, whether fit is checked,
+#: histories per training set.
+QUIET: dict[str, tuple[str, tuple[float, ...], int, tuple[Bound, ...], bool, int]] = {
     "three classes": (
-        *("dirichlet", (0.5, 0.3, 0.2), 200),
-        *((Bound("2", "above", 0.2), Bound("0", "below", 0.5)), True),
+        *("dirichlet", (0.5, 0.3, 0.2), 100),
+        *((Bound("2", "above", 0.2), Bound("0", "below", 0.5)), True, 10),
     ),
-    "two classes, one rare": ("beta", (0.97, 0.03), 500, (Bound("1", "above", 0.03),), False),
+    "two classes, one rare": ("beta", (0.97, 0.03), 500, (Bound("1", "above", 0.03),), False, 5),
     "five classes, one absent": (
-        *("softmax", (0.0, 0.1, 0.2, 0.3, 0.4), 200, (Bound("1", "above", 0.1),), False),
+        *("softmax", (0.0, 0.1, 0.2, 0.3, 0.4), 200, (Bound("1", "above", 0.1),), False, 2),
     ),
 }
-QUIET_SETS, QUIET_HISTORIES = 100, 10
 #: Sizes of the periods in which five points are to be seen, and where they come from.
 SIZES, BEFORE, AFTER, CHANGE = (200, 500, 1_000, 2_000), (0.5, 0.3, 0.2), (0.45, 0.3, 0.25), 20
-DELAY_SETS, DELAY_HISTORIES = 20, 10
-TABLE_SETS, TABLES, GROUPS, OTHER = 100, 10, 10, (0.4, 0.3, 0.3)
+#: Training sets of the delays, and histories of each.
+DELAY_SETS, DELAY_HISTORIES = 5, 10
+#: Tables per training set, their groups, instances per group, and the other shares.
+TABLES, GROUPS, GROUP_SIZE, OTHER = 10, 10, 200, (0.4, 0.3, 0.3)
+#: Name -> what groups are compared with, whether some differ, and the correction.
+TABLE_CASES = {
+    "same groups, previous": ("previous", False, "holm"),
+    "same groups, reference": ("reference", False, "holm"),
+    "same groups, rest": ("rest", False, "holm"),
+    "five of ten groups differ, previous": ("previous", True, "fdr"),
+    "five of ten groups differ, reference": ("reference", True, "fdr"),
+}
+Records = Iterator[dict[str, Any]]
 
 
 class Pool:
@@ -85,10 +98,9 @@ class Pool:
         """Return the estimates of bags."""
         return self.quantifier.estimate_posteriors(self.posteriors, bags, check_fit=False)
 
-    def fit_p_values(self, bags: Bags, level: float) -> np.ndarray:
-        """Return the p-values of the fit check, as exact as alarms need them."""
+    def fit_p_values(self, bags: Bags, n_null: int) -> np.ndarray:
+        """Return the p-values of the fit check."""
         checker = default_checker(self.quantifier, False)
-        n_null = int(np.ceil(1.0 / level)) - 1
         verdicts = checker.screen(self.posteriors, bags, n_null=n_null)
         return np.array([verdict.p_value for verdict in verdicts])
 
@@ -99,7 +111,7 @@ class Pool:
         bags = self.bags(np.tile(shares, (n, 1)), size)
         estimates, p_values = self.estimates(bags), np.full(len(bags), np.nan)
         if settings.check_fit:
-            p_values = self.fit_p_values(bags, settings.fit_level)
+            p_values = self.fit_p_values(bags, settings.n_null)
         periods = [
             _period(number % len(shares), estimate, p_value)
             for number, (estimate, p_value) in enumerate(zip(estimates, p_values, strict=True))
@@ -152,26 +164,24 @@ def _maxima(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return moved, beyond
 
 
-def run_false_alarms() -> Iterator[dict[str, Any]]:
-    """Yield for each case and training set how many histories have a false alarm, by kind."""
-    for seed in range(QUIET_SETS):
-        for name, (population, shares, size, bounds, check) in QUIET.items():
-            pool = Pool(population, seed)
-            settings = MonitorSettings(bounds=bounds, check_fit=check)
-            rows = np.tile(shares, (HORIZON, 1))
-            kinds = [
-                {alarm.kind for alarm in find_alarms(history)}
-                for history in pool.histories(rows, size, settings, QUIET_HISTORIES)
-            ]
-            counts = {k: sum(k in found for found in kinds) for k in ("moved", "bound", "fit")}
-            yield {
-                **{"part": "false-alarms", "case": name, "seed": seed},
-                **{"histories": len(kinds), "any": sum(map(bool, kinds)), **counts},
-            }
+def false_alarms(seed: int) -> Records:
+    """Yield for each case how many histories have a false alarm, by kind."""
+    for name, (population, shares, size, bounds, check, n) in QUIET.items():
+        pool = Pool(population, seed)
+        settings = MonitorSettings(bounds=bounds, check_fit=check)
+        rows = np.tile(shares, (HORIZON, 1))
+        kinds = [
+            {alarm.kind for alarm in find_alarms(history)}
+            for history in pool.histories(rows, size, settings, n)
+        ]
+        counts = {k: sum(k in found for found in kinds) for k in ("moved", "bound", "fit")}
+        yield {"case": name, "histories": n, "any": sum(map(bool, kinds)), **counts}
 
 
-def run_delays() -> Iterator[dict[str, Any]]:
-    """Yield for each size and training set the delays of alarms, 0 where none came."""
+def delays(seed: int) -> Records:
+    """Yield for each case the delays of alarms, 0 where none came."""
+    if seed >= DELAY_SETS:
+        return
     moving = np.vstack([np.tile(BEFORE, (CHANGE, 1)), np.tile(AFTER, (HORIZON - CHANGE, 1))])
     standing = np.tile(AFTER, (HORIZON, 1))
     bounded = MonitorSettings(bounds=(Bound("2", "above", 0.2),), check_fit=False)
@@ -179,81 +189,70 @@ def run_delays() -> Iterator[dict[str, Any]]:
         "moved by 5 points": (moving, MonitorSettings(check_fit=False), "moved", CHANGE),
         "5 points above a bound": (standing, bounded, "bound", 0),
     }
-    for seed in range(DELAY_SETS):
-        for size in SIZES:
-            for name, (shares, settings, kind, first) in cases.items():
-                pool = Pool("dirichlet", 10_000 + seed)
-                delays = []
-                for history in pool.histories(shares, size, settings, DELAY_HISTORIES):
-                    rung = [int(a.period) for a in find_alarms(history) if a.kind == kind]
-                    after = [period + 1 - first for period in rung if period >= first]
-                    delays.append(min(after, default=0))
-                yield {
-                    **{"part": "delays", "case": f"{name}, periods of {size:,}", "seed": seed},
-                    "delays": delays,
-                }
+    pool = Pool("dirichlet", 10_000 + seed)
+    for size in SIZES:
+        for name, (shares, settings, kind, first) in cases.items():
+            waits = []
+            for history in pool.histories(shares, size, settings, DELAY_HISTORIES):
+                rung = [int(a.period) for a in find_alarms(history) if a.kind == kind]
+                after = [period + 1 - first for period in rung if period >= first]
+                waits.append(min(after, default=0))
+            yield {"case": f"{name}, periods of {size:,}", "delays": waits}
 
 
-def run_comparisons() -> Iterator[dict[str, Any]]:
-    """Yield for each training set what tables of comparisons find, right and wrong."""
+def comparisons(seed: int) -> Records:
+    """Yield for each case what tables of comparisons find, right and wrong."""
+    pool = Pool("dirichlet", 20_000 + seed)
     same = np.tile(BEFORE, (GROUPS, 1))
     mixed = np.where(np.arange(GROUPS)[:, None] >= GROUPS // 2, OTHER, BEFORE)
-    for seed in range(TABLE_SETS):
-        for against in ("previous", "reference", "rest"):
-            for name, shares, correction in (("same", same, "holm"), ("mixed", mixed, "fdr")):
-                pool = Pool("dirichlet", 20_000 + seed)
-                outcomes = [
-                    _table_outcome(pool, shares, against, correction) for _ in range(TABLES)
-                ]
-                yield {
-                    **{"part": "comparisons", "case": f"{name}, {against}", "seed": seed},
-                    **{"correction": correction, "outcomes": outcomes},
-                }
+    for name, (against, differ, correction) in TABLE_CASES.items():
+        shares = mixed if differ else same
+        outcomes = _table_outcomes(pool, shares, against, correction)
+        yield {"case": name, "outcomes": outcomes}
 
 
-def _table_outcome(
+def _table_outcomes(
     pool: Pool, shares: np.ndarray, against: str, correction: str
-) -> tuple[int, int, int]:
-    """Return the numbers of false findings, true findings and true differences of a table."""
-    sizes = 200
-    bags = pool.bags(shares, sizes)
-    parts = [bags.indices[sizes * g : sizes * (g + 1)] for g in range(GROUPS)]
+) -> list[tuple[int, int, int]]:
+    """Return the numbers of false findings, true findings and true differences of tables."""
+    drawn = pool.bags(np.tile(shares, (TABLES, 1)), GROUP_SIZE).indices
+    parts = list(drawn.reshape(-1, GROUP_SIZE))
+    groups = [parts[GROUPS * t : GROUPS * (t + 1)] for t in range(TABLES)]
     if against == "rest":
-        parts += [np.concatenate(parts[:g] + parts[g + 1 : GROUPS]) for g in range(GROUPS)]
+        parts += [np.concatenate(t[:g] + t[g + 1 :]) for t in groups for g in range(GROUPS)]
     estimates = pool.estimates(Bags(parts, pool_size=len(pool.posteriors)))
-    if against == "previous":
-        pairs = [(g, g - 1) for g in range(1, GROUPS)]
-    elif against == "reference":
-        pairs = [(g, 0) for g in range(1, GROUPS)]
+    if against == "rest":
+        pairs = [(g, TABLES * GROUPS + g) for g in range(GROUPS)]
     else:
-        pairs = [(g, GROUPS + g) for g in range(GROUPS)]
-    rest = (shares.sum(axis=0) - shares) / (GROUPS - 1)
-    truth = np.vstack([shares, rest])
-    apart = np.array([np.abs(truth[a] - truth[b]) > 1e-9 for a, b in pairs])
-    raw = np.array([difference(estimates[a], estimates[b]).p_value for a, b in pairs])
-    found = adjust_p_values(raw, correction) <= 0.05
-    return int((found & ~apart).sum()), int((found & apart).sum()), int(apart.sum())
+        pairs = [(g, g - 1 if against == "previous" else 0) for g in range(1, GROUPS)]
+    outcomes = []
+    for first in range(0, TABLES * GROUPS, GROUPS):
+        sides = [(estimates[first + a], estimates[first + b]) for a, b in pairs]
+        raw = np.array([difference(*side).p_value for side in sides])
+        found = adjust_p_values(raw, correction) <= 0.05
+        if against == "rest":
+            apart = np.zeros(found.shape, dtype=bool)  # all groups are the same
+        else:
+            apart = np.array([np.abs(shares[a] - shares[b]) > 1e-9 for a, b in pairs])
+        counts = (found & ~apart, found & apart, apart)
+        outcomes.append((int(counts[0].sum()), int(counts[1].sum()), int(counts[2].sum())))
+    return outcomes
 
 
-RUNS = {
-    "false-alarms": run_false_alarms,
-    "delays": run_delays,
-    "comparisons": run_comparisons,
-}
+PARTS = {"delays": delays, "false-alarms": false_alarms, "comparisons": comparisons}
 
 
-def run(part: str) -> None:
-    """Measure a part, one line of outcomes after another; what is there already is skipped."""
-    if part == "limits":
-        run_limits()
-        return
+def run(n_sets: int) -> None:
+    """Measure all cases, one training set after another; what is there already is skipped."""
     FILE.parent.mkdir(parents=True, exist_ok=True)
-    done = sum(record["part"] == part for record in read_raw(FILE))
-    for number, record in enumerate(RUNS[part]()):
-        if number < done:
-            continue
-        with FILE.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    done = {(record["part"], record["seed"]) for record in read_raw(FILE)}
+    for seed in range(n_sets):
+        for part, measure in PARTS.items():
+            if (part, seed) in done:
+                continue
+            lines = [json.dumps({"part": part, "seed": seed, **record}) for record in measure(seed)]
+            with FILE.open("a", encoding="utf-8") as file:
+                file.write("".join(f"{line}\n" for line in lines))
 
 
 def summarise() -> None:
@@ -306,15 +305,17 @@ def table() -> None:
 def main() -> None:
     """Run, summarise and print, as the options say."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--run", choices=["limits", *RUNS, "all"])
+    parser.add_argument("--run", action="store_true", help="measure what is not there yet")
+    parser.add_argument("--sets", type=int, default=SETS, help="training sets")
+    parser.add_argument("--limits", action="store_true", help="simulate the limits")
     parser.add_argument("--summary", action="store_true", help="write results from raw outcomes")
     parser.add_argument("--table", action="store_true", help="print the results")
     arguments = parser.parse_args()
-    if arguments.run is not None:
-        parts = ["limits", *RUNS] if arguments.run == "all" else [arguments.run]
-        for part in parts:
-            run(part)
-    if arguments.run is not None or arguments.summary:
+    if arguments.limits:
+        run_limits()
+    if arguments.run:
+        run(arguments.sets)
+    if arguments.summary:
         summarise()
     if arguments.table:
         table()

@@ -197,10 +197,8 @@ def period_request(
         raise ValueError("give either period, or time: the column that says it")
     if period is not None:
         period_name(period)  # raises, before any work, where it is none
-    # A p-value can be as small as one over the number of null bags plus one.
-    n_null = int(np.ceil(1.0 / settings.fit_level)) - 1 if settings.check_fit else 300
     limits = IntervalOptions(confidence)
-    judged = GroupSettings(limits, min_size, settings.check_fit, n_null=max(n_null, 300))
+    judged = GroupSettings(limits, min_size, settings.check_fit, n_null=settings.n_null)
     return GroupRequest(grouping, judged, scores, missing)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,15 @@ class MonitorSettings:
     def fit_level(self) -> float:
         """The fit p-value up to which a period raises an alarm."""
         return self.chance(FIT) / HORIZON
+
+    @property
+    def n_null(self) -> int:
+        """The number of null bags of a fit check that can raise an alarm.
+
+        A bag that is worse than all null bags in one of the two statistics of the check has a
+        p-value of up to two over the number of bags.
+        """
+        return max(300, math.ceil(2.0 / self.fit_level) - 1)
 
     def check_classes(self, labels: Sequence[str]) -> None:
         """Raise ValueError where a bound names no class."""

@@ -134,7 +134,7 @@ def comparisons_figure(table: ComparisonTable, name: str = "comparisons") -> Dra
     for value in across.ticks(4):
         place = across.at(value)
         drawing.line(place, _TOP, place, bottom, "axis" if abs(value) < 1e-12 else "grid")
-        drawing.words(place, bottom + 16, f"{100 * value:+.3g}", "tick", "middle")
+        drawing.words(place, bottom + 16, _tick(value), "tick", "middle")
     for place, row in enumerate(rows):
         y = _TOP + _LINE * (place + 0.5)
         label = f"{row.name}: {row.group} against {row.against}"
@@ -185,6 +185,10 @@ def _order(values: dict[str, float | None]) -> tuple[float, float]:
     return (1.0 if p_value is None else p_value, -abs(values["difference"] or 0.0))
 
 
+def _tick(value: float) -> str:
+    return "0" if abs(value) < 1e-12 else f"{100 * value:+.3g}"
+
+
 def _points(difference: float) -> str:
     return f"{100 * difference:.1f}"
 
@@ -203,7 +207,9 @@ def _difference(value: float | None) -> Cell:
 
 
 def _ratio(value: float | None) -> Cell:
-    return Cell("–", math.inf) if value is None else Cell(f"{value:.3g}", value)
+    if value is None:
+        return Cell("–", math.inf)
+    return Cell(f"{value:.2f}" if value < 100 else f"{value:.3g}", value)
 
 
 def _p_value(value: float | None) -> Cell:
