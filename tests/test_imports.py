@@ -31,7 +31,7 @@ LAYERS = (
     ("evaluation",),
     ("model_selection",),
     ("checks", "interop", "persistence", "report"),
-    ("plots",),
+    ("monitoring", "plots"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("paper",),
     ("cli", "datasets"),

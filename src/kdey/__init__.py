@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         plan_labels,
     )
     from kdey.evaluation import Results, evaluate, fit_many
-    from kdey.groups import predict_groups
+    from kdey.groups import compare_groups, predict_groups
     from kdey.intervals import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
@@ -136,6 +136,7 @@ _HOMES = {
     "adapt_posteriors": "kdey.diagnostics",
     "check_fit": "kdey.diagnostics",
     "check_quantifier": "kdey.checks",
+    "compare_groups": "kdey.groups",
     "compose": "kdey.quantifiers.composed",
     "difference": "kdey.intervals",
     "evaluate": "kdey.evaluation",
@@ -155,7 +156,8 @@ _HOMES = {
 #: Packages that can be used after ``import kdey`` alone, imported when first asked for.
 _PACKAGES = (
     *("bayes", "calibration", "datasets", "diagnostics", "evaluation", "groups", "interop"),
-    *("intervals", "labelled", "metrics", "model_selection", "persistence", "plots"),
+    *("intervals", "labelled", "metrics", "model_selection", "monitoring", "persistence"),
+    *("plots",),
     *("protocols", "quantifiers", "report", "significance", "simplex", "tuning"),
 )
 
@@ -226,6 +228,7 @@ __all__ = [
     "adapt_posteriors",
     "check_fit",
     "check_quantifier",
+    "compare_groups",
     "compose",
     "difference",
     "evaluate",

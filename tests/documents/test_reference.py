@@ -15,7 +15,15 @@ API = ROOT / "docs" / "api"
 #: Packages whose public names are all listed, under their own name or that of ``kdey``.
 PACKAGES = (
     *("bayes", "datasets", "diagnostics", "evaluation", "gpu", "groups", "groups.sums"),
-    *("interop", "intervals", "labelled", "metrics", "model_selection", "persistence"),
+    *(
+        "interop",
+        "intervals",
+        "labelled",
+        "metrics",
+        "model_selection",
+        "monitoring",
+        "persistence",
+    ),
     *("plots", "problems", "protocols", "report", "significance", "solvers"),
     *("rows", "stacking", "tuning"),
 )

@@ -16,6 +16,8 @@ COMMANDS = {
     "check": ("check", "Show what the columns of a labelled table are taken for."),
     "fit": ("fit", "Fit on a labelled table and write a model file."),
     "estimate": ("estimate", "Estimate the prevalences of a table, or of its groups."),
+    "compare": ("compare", "Compare the groups or periods of a table: did it change?"),
+    "monitor": ("monitor", "Add a period to a history, and ring alarms."),
     "report": ("report", "Write one HTML page on the prevalences of a table."),
     "inspect": ("inspect", "Show what a model file holds."),
     "evaluate": ("evaluate", "Compare methods on bags of a labelled table."),

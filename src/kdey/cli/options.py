@@ -235,6 +235,41 @@ def grouping_of(options: dict[str, Any]) -> Grouping:
     )
 
 
+def comparison_options(command: Command) -> Command:
+    """Give a command the options that say what groups are compared with."""
+    return _with_options(
+        command,
+        click.option(
+            "--against",
+            multiple=True,
+            help="Compare groups with previous: the period (or last key) before; rest: all others "
+            "together; NAME=VALUE: the group with this key, repeat for several keys.",
+        ),
+        click.option(
+            "--correction",
+            type=click.Choice(["holm", "fdr", "none"]),
+            default="holm",
+            show_default=True,
+            help="For many tests: any false finding at most 5 %, 5 % of the findings, or nothing.",
+        ),
+    )
+
+
+def comparison_side(texts: tuple[str, ...]) -> str | dict[str, str] | None:
+    """Return the other side of comparisons by ``--against``; None where nothing is compared."""
+    if not texts:
+        return None
+    if len(texts) == 1 and texts[0] in ("previous", "rest"):
+        return texts[0]
+    reference = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--against takes previous, rest or NAME=VALUE, got {text!r}")
+        reference[name] = value
+    return reference
+
+
 def _key_types(texts: tuple[str, ...]) -> dict[str, str]:
     """Return the types of keys in ``NAME=TYPE`` options; a name may contain "="."""
     types = {}

@@ -9,12 +9,12 @@ import click
 
 from kdey.cli.common import check_output, guarded, names, say
 from kdey.cli.design import design_of, merge_of, survey_options
-from kdey.cli.options import group_options, grouping_of
+from kdey.cli.options import comparison_options, comparison_side, group_options, grouping_of
 from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     from kdey.diagnostics import FitCheck, NotChecked
-    from kdey.groups import GroupSettings
+    from kdey.groups import GroupRequest, GroupSettings
     from kdey.groups.batches import CollectedRows, ScoredTable
     from kdey.groups.scoring import GroupRows
     from kdey.intervals import Estimate
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.argument("table")
 @group_options
 @survey_options
+@comparison_options
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
 @click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 @click.option("--title", help="Heading of the page.")
@@ -72,6 +73,7 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
             quantifier=quantifier,
             check=_check(quantifier, collected.rows, options["check_fit"]),
             groups=_groups(quantifier, scored, collected, settings),
+            comparisons=_comparisons(quantifier, scored, collected, request, options),
             by=grouping.by,
             time=grouping.time,
             truth=_truth(quantifier, scored, options["label"], settings),
@@ -166,6 +168,33 @@ def _groups(
     answers = collected.answers(quantifier, n_groups, settings)
     groups = FileGroups(scored.keys, answers, key_types(scored.first_keys)).table()
     return [row for row in groups.to_pylist() if row["n"]]
+
+
+def _comparisons(
+    quantifier: AggregativeQuantifier,
+    scored: ScoredTable,
+    collected: CollectedRows,
+    request: GroupRequest,
+    options: dict[str, Any],
+) -> list[dict[str, Any]] | None:
+    """Return the table of comparisons as the report takes it; None where none was asked for."""
+    from dataclasses import replace
+
+    from kdey.groups import compare_collected, find_pairs
+    from kdey.groups.answers import key_types
+
+    against = comparison_side(options["against"])
+    if against is None:
+        return None
+    pairs = find_pairs(scored.keys, request.grouping, against)
+    # The section on groups shows whether they fit.
+    unchecked = replace(request, settings=replace(request.settings, check_fit=False))
+    correction = None if options["correction"] == "none" else options["correction"]
+    comparisons = compare_collected(
+        quantifier, collected, scored.keys, pairs, unchecked, correction=correction
+    )
+    rows: list[dict[str, Any]] = comparisons.table(key_types(scored.first_keys)).to_pylist()
+    return rows
 
 
 def _settings(model: str, table: str, collected: CollectedRows) -> dict[str, Any]:

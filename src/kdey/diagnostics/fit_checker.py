@@ -517,7 +517,8 @@ def _statistics(
 
 def _looks(n_null: int) -> list[range]:
     """Return the numbers of null bags between one look at the p-value and the next."""
-    ends = [*(look for look in LOOKS if look < n_null), n_null]
+    later = range(LOOKS[-1] + N_NULL, n_null, N_NULL)
+    ends = [*(look for look in (*LOOKS, *later) if look < n_null), n_null]
     return [range(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
 
 

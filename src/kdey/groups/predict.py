@@ -208,22 +208,34 @@ def _check_names(frame: Any) -> None:
 
 def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
     """Return the table of a frame in memory, the only batch."""
+    shown = request.settings.merging(quantifier.classes_).names
+    labelled = request.design.labelled is not None
+    check_key_names(request.grouping.names, shown, request.wide, labelled)
+    scored = score_frame(quantifier, frame, request)
+    answers = scored.stream.answers(quantifier, len(scored.keys), request.settings)
+    return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
+
+
+def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> ScoredTable:
+    """Return the rows of a frame in memory, scored and numbered by group.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    frame : data frame of pandas, polars or pyarrow
+    request : GroupRequest
+    """
     import narwhals as nw
 
     _check_names(frame)
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
-    settings = request.settings
-    shown = settings.merging(quantifier.classes_).names
-    labelled = request.design.labelled is not None
-    check_key_names(request.grouping.names, shown, request.wide, labelled)
-    scorer = Scorer.of(quantifier, request.scores, request.missing, settings.check_fit)
+    check = request.settings.check_fit
+    scorer = Scorer.of(quantifier, request.scores, request.missing, check)
     reader = BatchReader(scorer, request.grouping.settled([table]), design=request.design)
     _check_columns(table.columns, reader)
-    scored = score_table(reader, [table], GroupStream(memory=None))
-    answers = scored.stream.answers(quantifier, len(scored.keys), settings)
-    return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
+    return score_table(reader, [table], GroupStream(memory=None))
 
 
 def estimate_file(

@@ -152,6 +152,13 @@ class AnalyticLimits:
         """Return the errors of one bag's centre that are due to the templates."""
         return TemplateErrors(self.equations.at(bag), self.mix(bag))
 
+    def sampling_variance(self, bag: int) -> Array:
+        """Return the variance of each class of :meth:`centre` with exact templates, (k,)."""
+        mix, m = self.mix(bag), float(np.min(self.equations.bag_sizes[bag]))
+        covariance = self.equations.at(bag).covariance(mix / m, np.zeros(len(mix)))
+        population = mix * (1.0 - mix) / m if self.population else 0.0
+        return np.asarray(np.diag(covariance) + population)
+
     def freedom(self, bag: int) -> Array:
         """Return the degrees of freedom of each class's variance, shape (k,)."""
         return self.equations.freedom(bag, self.mix(bag), self.population)

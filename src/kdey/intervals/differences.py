@@ -8,6 +8,15 @@ limits are those of Zou and Donner (2008), which keep the asymmetry near the bor
 
 and its mirror image. Bootstrap estimates share the training replicates draw by draw, so their
 limits are quantiles of the differences of draws.
+
+**Ratios.** A ratio r is inside its limits if zero is inside the limits of :math:`a - r b`. With the
+formula above this is a quadratic inequality in r (Donner and Zou, 2012), so that a denominator that
+may be zero gives a ratio without an upper limit.
+
+**P-values.** The p-value of equal shares is the level at which the limits of the difference would
+just reach zero, where the distance from the difference to a limit grows with the level as the
+quantile of Student's distribution does. It is at most one minus the confidence if, and only if,
+the limits exclude zero.
 """
 
 from __future__ import annotations
@@ -17,12 +26,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from kdey._support.frames import make_frame
 from kdey.bags import Array
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.estimate import Estimate
 from kdey.intervals.region import AnalyticUncertainty, BootstrapUncertainty
+
+#: Degrees of freedom from which Student's distribution counts as the normal one.
+_MOST_FREEDOM = 1e9
+#: Shares below this count as zero in ratios.
+_LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +49,12 @@ class Difference:
     classes : array of shape (k,)
     difference : array of shape (k,)
     low, high : arrays of shape (k,)
+    p_value : array of shape (k,)
+        Of equal shares, not adjusted for there being several classes.
+    ratio, ratio_low, ratio_high : arrays of shape (k,)
+        The first prevalence divided by the second, with its limits. The ratio is inf where only the
+        second prevalence is zero and NaN where both are; ``ratio_high`` is inf where the second
+        prevalence may be zero.
     confidence : float
     target : {"population", "bag"}
     shared : bool
@@ -47,6 +68,10 @@ class Difference:
     difference: Array
     low: Array
     high: Array
+    p_value: Array
+    ratio: Array
+    ratio_low: Array
+    ratio_high: Array
     confidence: float
     target: str
     shared: bool
@@ -83,6 +108,10 @@ class Difference:
                 "difference": self.difference,
                 "low": self.low,
                 "high": self.high,
+                "p_value": self.p_value,
+                "ratio": self.ratio,
+                "ratio_low": self.ratio_low,
+                "ratio_high": self.ratio_high,
             },
             backend,
         )
@@ -126,17 +155,31 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     _check_comparable(first, second)
     a, b = first.uncertainty, second.uncertainty
     shared = a.shared_model is not None and a.shared_model is b.shared_model
+    rho = np.zeros(len(first.classes))
     if isinstance(a, BootstrapUncertainty) and isinstance(b, BootstrapUncertainty):
-        low, high = _limits_by_draws(a, b, shared and a.seed == b.seed, first)
+        paired = shared and a.seed == b.seed
+        rho = _correlation_of_draws(a, b) if paired else rho
+        low, high = _limits_by_draws(a, b, paired, first)
     else:
-        rho = np.zeros(len(first.classes))
         if shared and isinstance(a, AnalyticUncertainty) and isinstance(b, AnalyticUncertainty):
             rho = _correlation(a, b)
         low, high = _limits_by_zou_donner(first, second, rho)
     d = first.estimate - second.estimate
-    low, high = np.clip(np.minimum(low, d), -1.0, 1.0), np.clip(np.maximum(high, d), -1.0, 1.0)
-    noise = first.template_noise and second.template_noise
-    return Difference(first.classes, d, low, high, first.confidence, first.target, shared, noise)
+    ratio, ratio_low, ratio_high = _ratio_limits(first, second, rho)
+    return Difference(
+        classes=first.classes,
+        difference=d,
+        low=np.clip(np.minimum(low, d), -1.0, 1.0),
+        high=np.clip(np.maximum(high, d), -1.0, 1.0),
+        p_value=_p_values(d, low, high, min(a.freedom(), b.freedom()), first),
+        ratio=ratio,
+        ratio_low=ratio_low,
+        ratio_high=ratio_high,
+        confidence=first.confidence,
+        target=first.target,
+        shared=shared,
+        template_noise=first.template_noise and second.template_noise,
+    )
 
 
 def _check_comparable(first: Estimate, second: Estimate) -> None:
@@ -170,6 +213,53 @@ def _limits_by_zou_donner(first: Estimate, second: Estimate, rho: Array) -> tupl
 
 def _combine(x: Array, y: Array, rho: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(x**2 + y**2 - 2.0 * rho * x * y, 0.0)))
+
+
+def _p_values(d: Array, low: Array, high: Array, freedom: float, options: Estimate) -> Array:
+    """Return the level at which the limits of each difference reach zero, shape (k,)."""
+    degrees = min(freedom, _MOST_FREEDOM)
+    tail = (1.0 - options.confidence) / 2.0 / (len(d) if options.simultaneous else 1)
+    reach = np.where(d > 0, d - low, high - d)
+    steps = np.divide(np.abs(d), reach, out=np.full(len(d), np.inf), where=reach > 0)
+    steps = np.where(d == 0, 0.0, steps)
+    return np.asarray(2.0 * stdtr(degrees, -stdtrit(degrees, 1.0 - tail) * steps))
+
+
+def _ratio_limits(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array, Array]:
+    r"""Return ratios and their limits, three arrays of shape (k,).
+
+    The lower limit is the smaller root of :math:`(a - r b)^2 = x^2 + r^2 y^2 - 2 \rho r x y` with
+    :math:`x = a - a_{low}` and :math:`y = b_{high} - b`, the upper limit the larger root with
+    :math:`x = a_{high} - a` and :math:`y = b - b_{low}`; infinite if :math:`b_{low} = 0`.
+    """
+    a, b = first.estimate, second.estimate
+    x, y = a - first.low, second.high - b
+    half, constant, root = _quadratic(a, b, x, y, rho)
+    divisor = half + root
+    low = np.divide(constant, divisor, out=np.zeros(len(a)), where=divisor > 0)
+    x, y = first.high - a, b - second.low
+    half, _, root = _quadratic(a, b, x, y, rho)
+    square = (b - y) * (b + y)
+    high = np.divide(half + root, square, out=np.full(len(a), np.inf), where=second.low > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # inf or NaN where the second share is zero, which solvers reach up to rounding
+        ratio = np.where(a > _LEAST_SHARE, a, 0.0) / np.where(b > _LEAST_SHARE, b, 0.0)
+    return ratio, low, high
+
+
+def _quadratic(a: Array, b: Array, x: Array, y: Array, rho: Array) -> tuple[Array, Array, Array]:
+    """Return half the linear coefficient, the constant, and the root of the discriminant."""
+    half, constant = a * b - rho * x * y, (a - x) * (a + x)
+    discriminant = half**2 - (b - y) * (b + y) * constant
+    return half, constant, np.sqrt(np.maximum(discriminant, 0.0))
+
+
+def _correlation_of_draws(first: BootstrapUncertainty, second: BootstrapUncertainty) -> Array:
+    """Return the correlation of paired draws for each class, shape (k,)."""
+    n = min(len(first.draws), len(second.draws))
+    x, y = (u.draws[:n] - u.draws[:n].mean(axis=0) for u in (first, second))
+    scale = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
+    return np.asarray((x * y).sum(axis=0) / np.where(scale > 0, scale, 1.0))
 
 
 def _limits_by_draws(

@@ -261,6 +261,14 @@ class Uncertainty:
         """Return the covariance of the error, shape (k, k)."""
         raise NotImplementedError
 
+    def sampling_variance(self) -> Array:
+        """Return the variance of each class without the errors that bags share, shape (k,).
+
+        These are the errors of the templates. Where they cannot be told from the others, they are
+        included.
+        """
+        return np.diag(self.covariance()).copy()
+
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes."""
         raise NotImplementedError
@@ -301,6 +309,10 @@ class AnalyticUncertainty(Uncertainty):
         """Return the covariance of the moment estimate if this prevalence (k,) were true."""
         limits = self.limits
         return limits.equations.covariance(self.number, prevalence, limits.population)
+
+    def sampling_variance(self) -> Array:
+        """Return the variance of the moment estimate if the templates were exact, shape (k,)."""
+        return self.limits.sampling_variance(self.number)
 
     def centre(self) -> Array:
         """Return the moment estimate, shape (k,), which may leave the simplex."""

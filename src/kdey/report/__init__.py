@@ -1,9 +1,9 @@
 """Reports: one self-contained HTML file with the answer, its figures, tables and settings.
 
 ``page`` defines what a report consists of; ``words`` writes its sentences, ``figures`` draws,
-``tables`` lists the numbers, ``vocabulary`` holds the words and colours that all figures share, and
-``render`` puts everything into ``templates/``. Nothing here runs a method: estimates, groups and
-checks are handed in.
+``tables`` lists the numbers, ``comparisons`` shows differences between groups, ``vocabulary`` holds
+the words and colours that all figures share, and ``render`` puts everything into ``templates/``.
+Nothing here runs a method: estimates, groups and checks are handed in.
 """
 
 from kdey.report.groups import Group, GroupTable, estimates_table, group_table

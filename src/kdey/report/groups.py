@@ -198,11 +198,11 @@ def group_table(table: Any, by: Sequence[str], time: str | None = None) -> Group
         raise ValueError("groups need keys: name their columns in by or time")
     parts: dict[Any, list[Mapping[str, Any]]] = {}
     keys_of: dict[Any, tuple[Any, ...]] = {}
-    for row in _dictionaries(table):
+    for row in dictionaries(table):
         missing = [name for name in (*names, *REQUIRED) if name not in row]
         if missing:
             raise ValueError(f"groups lack the columns {', '.join(missing)}")
-        keys = tuple(_plain(row[name]) for name in names)
+        keys = tuple(plain_value(row[name]) for name in names)
         keys_of.setdefault(_identity(keys), keys)
         parts.setdefault(_identity(keys), []).append(row)
     if not parts:
@@ -227,7 +227,8 @@ def _identity(keys: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
     return tuple((type(value), value) for value in keys)
 
 
-def _dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:
+def dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of a frame, or of a list of mappings, by the names of their columns."""
     if isinstance(table, list | tuple):
         return table
     import narwhals as nw
@@ -305,7 +306,7 @@ def _fit_p_value(estimate: Estimate) -> float | None:
     return number(fit.get("p_value"))
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a scalar of NumPy or pandas as Python's own; NaN is None."""
     if hasattr(value, "to_pydatetime"):
         value = value.to_pydatetime()

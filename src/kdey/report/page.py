@@ -29,6 +29,7 @@ from kdey.diagnostics.default_check import default_checker
 from kdey.intervals import Estimate, Estimates
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.classifier import kept_training
+from kdey.report.comparisons import ComparisonTable, comparison_table
 from kdey.report.groups import GroupTable, estimates_table, group_table
 from kdey.status import TURNED_OFF
 
@@ -57,6 +58,8 @@ class Report:
     keep_order : bool
         Whether the figure of the classes has them in their order, not by size.
     created : datetime
+    comparisons : ComparisonTable or None
+        Differences between the groups.
     """
 
     title: str
@@ -68,6 +71,7 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)
     keep_order: bool = False
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
+    comparisons: ComparisonTable | None = None
 
     @property
     def made(self) -> datetime:
@@ -109,6 +113,7 @@ def make_report(
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
     keep_order: bool = False,
+    comparisons: Any = None,
 ) -> Report:
     """Return the report on an estimate, on a table of groups, or on both.
 
@@ -136,6 +141,9 @@ def make_report(
     keep_order : bool
         Whether the figure of the classes has them in their order; by default the most frequent is
         on top.
+    comparisons : frame or list of dicts, optional
+        Differences between the groups, as :func:`kdey.compare_groups` returns them for the same
+        ``by`` and ``time``.
 
     Examples
     --------
@@ -175,7 +183,8 @@ def make_report(
         quantifier,
         shares,
         settings or {},
-        keep_order,
+        keep_order=keep_order,
+        comparisons=None if comparisons is None else comparison_table(comparisons, by, time),
     )
 
 

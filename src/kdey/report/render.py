@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
@@ -15,6 +16,14 @@ import numpy as np
 from kdey.diagnostics import FitCheck, FitResult, FitVerdict
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.classifier import ClassifierView, classifier_view, kept_training
+from kdey.report.comparisons import (
+    MOST_DRAWN,
+    ComparisonTable,
+    comparison_records,
+    comparisons_answer,
+    comparisons_figure,
+    comparisons_table,
+)
 from kdey.report.figures.fit import fit_figure, reliability_figure
 from kdey.report.figures.shares import (
     MOST_GROUPS,
@@ -100,25 +109,63 @@ class Download:
         return f"data:{self.kind};base64,{base64.b64encode(self.data).decode('ascii')}"
 
 
+@dataclass(frozen=True)
+class Page:
+    """Everything that a page shows.
+
+    Attributes
+    ----------
+    title : str
+    lead : sequence of sentences
+        The answer, on top.
+    sections : sequence of Section
+    settings : sequence of pairs of name and value
+    downloads : sequence of Download
+    created : datetime
+    verdict : (tone, headline, sentence), optional
+        The tone is "good", "bad" or "".
+    tuning : str
+        What was chosen automatically, in words; empty if nothing was.
+    """
+
+    title: str
+    lead: Sequence[str]
+    sections: Sequence[Section]
+    settings: Sequence[tuple[str, str]]
+    downloads: Sequence[Download]
+    created: datetime
+    verdict: tuple[str, str, str] | None = None
+    tuning: str = ""
+
+
 def render(report: Report) -> str:
     """Return the page of a report."""
+    rows = None if report.estimate is None else estimate_rows(report.estimate, report.truth)
+    verdict = None
+    if report.check is not None:
+        verdict = (*fit_headline(report.check), report.check.verdict)
+    return render_page(
+        Page(
+            title=report.title,
+            lead=_lead(report, rows),
+            sections=[part for part in _sections(report, rows) if part is not None],
+            settings=settings_of(report),
+            downloads=_downloads(report, rows),
+            created=report.created,
+            verdict=verdict,
+            tuning=_tuning(report.quantifier),
+        )
+    )
+
+
+def render_page(page: Page) -> str:
+    """Return a page as HTML, one file that needs nothing else."""
     style, script = _style(), _text("script.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    rows = None if report.estimate is None else estimate_rows(report.estimate, report.truth)
-    page: str = _template().render(
-        report=report,
-        lead=_lead(report, rows),
-        sections=[part for part in _sections(report, rows) if part is not None],
-        fit=None if report.check is None else fit_headline(report.check),
-        tuning=_tuning(report.quantifier),
-        settings=settings_of(report),
-        downloads=_downloads(report, rows),
-        style=style,
-        script=script,
-        script_hash=digest,
-        table_html=sortable_html,
+    html: str = _template().render(
+        page=page, style=style, script=script, script_hash=digest, table_html=sortable_html
     )
-    return page
+    return html
 
 
 def _template() -> Any:
@@ -171,6 +218,7 @@ def _sections(report: Report, rows: Sequence[ClassRow] | None) -> list[Section |
     return [
         _prevalence_section(report, rows),
         None if report.groups is None else _groups_section(report.groups),
+        None if report.comparisons is None else _comparisons_section(report.comparisons),
         None if report.check is None else _fit_section(report.check),
         _simplex_section(report, rows) if len(classes) == 3 else None,
         None if view is None else _classifier_section(view),
@@ -211,6 +259,25 @@ def _groups_section(table: GroupTable) -> Section:
     darker = " Stronger colour: more frequent." if len(table.classes) > MOST_PANELS else ""
     figure = Figure(groups_figure(table), f"{caption}.{darker}{shown}")
     return Section("groups", caption, words, [figure], [rows], filtered)
+
+
+def _comparisons_section(table: ComparisonTable) -> Section:
+    """Return the section on differences between groups."""
+    words = comparisons_answer(table)
+    if len(table.rows) > MOST_ROWS:
+        words.append(
+            f"The table shows the {MOST_ROWS:,} clearest of {len(table.rows):,} differences; all "
+            "are in the file comparisons.csv below."
+        )
+    shown = min(MOST_DRAWN, len(table.rows))
+    caption = (
+        f"The {shown} clearest differences with their limits, which hold for each by itself. "
+        "Filled points: differences that remain after allowing for the number of tests."
+    )
+    rows = comparisons_table(table, MOST_ROWS)
+    filtered = len(rows.rows) > _FILTERED_ROWS
+    figures = [Figure(comparisons_figure(table), caption)]
+    return Section("comparisons", "Did it change?", words, figures, [rows], filtered)
 
 
 def _time_caption(table: GroupTable) -> str:
@@ -299,27 +366,31 @@ def _downloads(report: Report, rows: Sequence[ClassRow] | None) -> list[Download
     downloads = []
     everything: dict[str, Any] = {"title": report.title, "made": report.created.isoformat()}
     if report.estimate is not None and rows is not None:
-        downloads.append(_csv_file("classes.csv", *class_records(rows)))
+        downloads.append(csv_file("classes.csv", *class_records(rows)))
         everything["estimate"] = report.estimate.to_dict()
     if report.groups is not None:
         columns, records = group_records(report.groups)
-        downloads.append(_csv_file("groups.csv", columns, records))
+        downloads.append(csv_file("groups.csv", columns, records))
         # One list per column: names repeated for each row would make most of the file.
         everything["groups"] = dict(
             zip(columns, map(list, zip(*records, strict=True)), strict=True)
         )
+    if report.comparisons is not None:
+        columns, records = comparison_records(report.comparisons)
+        downloads.append(csv_file("comparisons.csv", columns, records))
     if report.check is not None:
         everything["fit"] = report.check.summary()
     everything["settings"] = dict(settings_of(report))
-    return [*downloads, _json_file("report.json", everything)]
+    return [*downloads, json_file("report.json", everything)]
 
 
-def _csv_file(name: str, columns: Sequence[str], records: Sequence[Sequence[Any]]) -> Download:
+def csv_file(name: str, columns: Sequence[str], records: Sequence[Sequence[Any]]) -> Download:
     """Return records as CSV (RFC 4180)."""
     text = csv_text(columns, records, line_end="\r\n")
     return Download(name, "text/csv;charset=utf-8", text.encode("utf-8", "replace"))
 
 
-def _json_file(name: str, value: Any) -> Download:
+def json_file(name: str, value: Any) -> Download:
+    """Return a value as JSON."""
     text = json.dumps(value, allow_nan=False, default=str, ensure_ascii=False)
     return Download(name, "application/json", text.encode("utf-8", "replace"))

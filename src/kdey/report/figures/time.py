@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kdey.report.groups import ClassRow, Group, GroupTable, key_text, position
@@ -16,9 +17,38 @@ _MOST_POINTS = 120
 _PANEL, _TALL, _LEFT, _TOP, _BOTTOM, _GAP = 325.0, 130.0, 52.0, 26.0, 32.0, 36.0
 
 
-def time_figure(table: GroupTable, name: str = "time") -> Drawing:
-    """Return the classes with the largest shares over time."""
-    classes = sorted(table.classes, key=lambda label: -_peak(table, label))[:MOST_CLASSES]
+@dataclass(frozen=True)
+class TimeMarks:
+    """What is marked in the panel of a class.
+
+    Attributes
+    ----------
+    moments : tuple of (moment, tip)
+        Vertical lines.
+    levels : tuple of (share, tip)
+        Horizontal lines.
+    """
+
+    moments: tuple[tuple[Any, str], ...] = ()
+    levels: tuple[tuple[float, str], ...] = ()
+
+
+def time_figure(
+    table: GroupTable, name: str = "time", marks: Mapping[str, TimeMarks] | None = None
+) -> Drawing:
+    """Return the classes with the largest shares over time.
+
+    Parameters
+    ----------
+    table : GroupTable
+    name : str
+    marks : mapping from classes to TimeMarks, optional
+        Classes with marks are drawn first.
+    """
+    marked = {} if marks is None else marks
+    classes = sorted(table.classes, key=lambda label: (label not in marked, -_peak(table, label)))[
+        :MOST_CLASSES
+    ]
     series = dict(list(table.series.items())[:MOST_SERIES])
     columns = min(2, len(classes))
     lines = -(-len(classes) // columns)
@@ -34,7 +64,8 @@ def time_figure(table: GroupTable, name: str = "time") -> Drawing:
     for number, label in enumerate(classes):
         line, column = divmod(number, columns)
         x = column * (_LEFT + _PANEL + _GAP) + _LEFT
-        _panel(drawing, table, series, label, moments, x, legend + line * tall + _TOP)
+        top = legend + line * tall + _TOP
+        _panel(drawing, table, series, label, moments, x, top, marked.get(label, TimeMarks()))
     return drawing
 
 
@@ -46,10 +77,12 @@ def _panel(
     moments: list[Any],
     left: float,
     top: float,
+    marks: TimeMarks,
 ) -> None:
     bottom = top + _TALL
     drawing.words(left, top - 9, shortened(label, _PANEL), "heading")
-    up = share_axis(_peak(table, label), bottom, top)
+    largest = max([_peak(table, label), *(share for share, _ in marks.levels)])
+    up = share_axis(largest, bottom, top)
     draw_up(drawing, up, left, left + _PANEL, about=4)
     places = _places(moments, left + 4, left + _PANEL - 4)
     place_of = dict(zip(moments, places, strict=True))
@@ -68,6 +101,10 @@ def _panel(
         y = up.at(trained[0])
         tip = f"training {percent(trained[0])}"
         drawing.line(left, y, left + _PANEL, y, "training-line", tip)
+    for share, tip in marks.levels:
+        drawing.line(left, up.at(share), left + _PANEL, up.at(share), "bound-line", tip)
+    for moment, tip in marks.moments:
+        drawing.line(place_of[moment], top, place_of[moment], bottom, "alarm-line", tip)
 
 
 def _runs(known: list[tuple[float, ClassRow | None]]) -> list[list[tuple[float, ClassRow]]]:

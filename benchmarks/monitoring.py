@@ -1,0 +1,325 @@
+"""Monitoring and comparisons: false alarms, delays, family-wise errors and false discoveries.
+
+Four parts, which ``--run`` measures and ``--table`` prints:
+
+* ``limits``: the limits of the sequential statistics, by simulated normal errors of 100 periods
+  (``kdey.monitoring.windows`` contains them);
+* ``false-alarms``: histories of 100 periods in which nothing changes, with training sets redrawn.
+  Bounds lie exactly at the true shares, where false alarms are most frequent;
+* ``delays``: the number of periods until an alarm after a share has moved by five points at
+  period 21, or lies five points beyond a bound from the start, by size of the periods;
+* ``comparisons``: tables of ten groups and three classes. All groups are the same (family-wise
+  error of Holm's method), or five of them have other shares (share of false discoveries, and of
+  true differences that are found, by Benjamini and Hochberg's method).
+
+Populations are known. Their posteriors are drawn once; bags are positions in this pool, and
+thousands of them are solved in one call. Outcomes go to ``build/benchmarks/monitoring.jsonl``, one
+line per case and training set, all cases in turn, so that a stopped run goes on from there;
+``--summary`` writes ``results/monitoring.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kdey import EMQ
+from kdey.bags import Bags
+from kdey.diagnostics.default_check import default_checker
+from kdey.groups import adjust_p_values
+from kdey.intervals import Estimates, difference
+from kdey.monitoring import Bound, History, MonitorSettings, Period, find_alarms
+from kdey.monitoring.periods import error_parts
+from kdey.monitoring.windows import HORIZON
+from populations import SYNTHETIC
+from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
+
+FILE = RAW / "monitoring.jsonl"
+LIMITS, SUMMARY = RESULTS / "monitoring-limits.csv", RESULTS / "monitoring.csv"
+CHANCES = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
+#: Instances per class of the pool, and of the training sets.
+POOL, TRAINING = 20_000, 200
+#: Training sets.
+SETS = 100
+#: Name -> population, shares, size of a period, bounds at the true shares, whether fit is checked,
+#: histories per training set.
+QUIET: dict[str, tuple[str, tuple[float, ...], int, tuple[Bound, ...], bool, int]] = {
+    "three classes": (
+        *("dirichlet", (0.5, 0.3, 0.2), 100),
+        *((Bound("2", "above", 0.2), Bound("0", "below", 0.5)), True, 10),
+    ),
+    "two classes, one rare": ("beta", (0.97, 0.03), 500, (Bound("1", "above", 0.03),), False, 5),
+    "five classes, one absent": (
+        *("softmax", (0.0, 0.1, 0.2, 0.3, 0.4), 200, (Bound("1", "above", 0.1),), False, 2),
+    ),
+}
+#: Sizes of the periods in which five points are to be seen, and where they come from.
+SIZES, BEFORE, AFTER, CHANGE = (200, 500, 1_000, 2_000), (0.5, 0.3, 0.2), (0.45, 0.3, 0.25), 20
+#: Training sets of the delays, and histories of each.
+DELAY_SETS, DELAY_HISTORIES = 5, 10
+#: Tables per training set, their groups, instances per group, and the other shares.
+TABLES, GROUPS, GROUP_SIZE, OTHER = 10, 10, 200, (0.4, 0.3, 0.3)
+#: Name -> what groups are compared with, whether some differ, and the correction.
+TABLE_CASES = {
+    "same groups, previous": ("previous", False, "holm"),
+    "same groups, reference": ("reference", False, "holm"),
+    "same groups, rest": ("rest", False, "holm"),
+    "five of ten groups differ, previous": ("previous", True, "fdr"),
+    "five of ten groups differ, reference": ("reference", True, "fdr"),
+}
+Records = Iterator[dict[str, Any]]
+
+
+class Pool:
+    """A population with its scored pool, and a quantifier fitted on a training set of its own."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        population = SYNTHETIC[name]
+        self.rng = np.random.default_rng([seed, 18])
+        k = population.n_classes
+        labels = np.repeat(np.arange(k), TRAINING)
+        posteriors = population.draw(labels, self.rng)
+        self.quantifier = EMQ(calibration="bcts").fit_posteriors(posteriors, labels)
+        self.posteriors = population.draw(np.repeat(np.arange(k), POOL), self.rng)
+
+    def bags(self, shares: np.ndarray, size: int) -> Bags:
+        """Return one bag for each row of shares, drawn with replacement."""
+        n, k = shares.shape
+        labels = np.vstack([self.rng.choice(k, size, p=row) for row in shares])
+        positions = labels * POOL + self.rng.integers(0, POOL, (n, size))
+        offsets = np.arange(0, n * size + 1, size, dtype=np.int64)
+        return Bags(positions.ravel().astype(np.int64), offsets, len(self.posteriors))
+
+    def estimates(self, bags: Bags) -> Estimates:
+        """Return the estimates of bags."""
+        return self.quantifier.estimate_posteriors(self.posteriors, bags, check_fit=False)
+
+    def fit_p_values(self, bags: Bags, n_null: int) -> np.ndarray:
+        """Return the p-values of the fit check."""
+        checker = default_checker(self.quantifier, False)
+        verdicts = checker.screen(self.posteriors, bags, n_null=n_null)
+        return np.array([verdict.p_value for verdict in verdicts])
+
+    def histories(
+        self, shares: np.ndarray, size: int, settings: MonitorSettings, n: int
+    ) -> Iterator[History]:
+        """Yield n histories whose periods have the given shares."""
+        bags = self.bags(np.tile(shares, (n, 1)), size)
+        estimates, p_values = self.estimates(bags), np.full(len(bags), np.nan)
+        if settings.check_fit:
+            p_values = self.fit_p_values(bags, settings.n_null)
+        periods = [
+            _period(number % len(shares), estimate, p_value)
+            for number, (estimate, p_value) in enumerate(zip(estimates, p_values, strict=True))
+        ]
+        k = shares.shape[1]
+        empty = History(tuple(range(k)), (1 / k,) * k, settings)
+        for start in range(0, len(periods), len(shares)):
+            yield empty.with_periods(periods[start : start + len(shares)])
+
+
+def _period(number: int, estimate: Any, p_value: float) -> Period:
+    share, noise, template = error_parts(estimate)
+    values = (estimate.estimate, estimate.low, estimate.high, estimate.estimate)
+    sizes = (estimate.size, 0, float(estimate.size))
+    return Period(
+        str(number), *sizes, *values, share, noise, template, float(p_value), "ok", "model", ""
+    )
+
+
+def run_limits(batches: int = 200) -> None:
+    """Simulate the largest statistics of 100 periods, 2,000 histories a batch."""
+    parts = [_maxima(2_000, seed) for seed in range(batches)]
+    moved, beyond = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows = [
+        {
+            "chance": chance,
+            "moved": round(float(np.quantile(moved, 1 - chance)), 3),
+            "beyond": round(float(np.quantile(beyond, 1 - chance)), 3),
+        }
+        for chance in CHANCES
+    ]
+    update_summary(LIMITS, rows, ["chance"])
+
+
+def _maxima(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest statistics of n histories: of a move, and of a bound."""
+    rng = np.random.default_rng(1_000 + seed)
+    sums = np.zeros((HORIZON + 1, n))
+    sums[1:] = np.cumsum(rng.standard_normal((HORIZON, n)), axis=0)
+    moved, beyond = np.zeros(n), np.full(n, -np.inf)
+    for t in range(1, HORIZON + 1):
+        starts = np.arange(t)[:, None]
+        windows = (sums[t] - sums[:t]) / np.sqrt(t - starts)
+        np.maximum(beyond, windows.max(axis=0), out=beyond)
+        if t > 1:
+            before, after = starts[1:], t - starts[1:]
+            step = (sums[t] - sums[1:t]) / after - sums[1:t] / before
+            statistics = np.abs(step) / np.sqrt(1 / before + 1 / after)
+            np.maximum(moved, statistics.max(axis=0), out=moved)
+    return moved, beyond
+
+
+def false_alarms(seed: int) -> Records:
+    """Yield for each case how many histories have a false alarm, by kind."""
+    for name, (population, shares, size, bounds, check, n) in QUIET.items():
+        pool = Pool(population, seed)
+        settings = MonitorSettings(bounds=bounds, check_fit=check)
+        rows = np.tile(shares, (HORIZON, 1))
+        kinds = [
+            {alarm.kind for alarm in find_alarms(history)}
+            for history in pool.histories(rows, size, settings, n)
+        ]
+        counts = {k: sum(k in found for found in kinds) for k in ("moved", "bound", "fit")}
+        yield {"case": name, "histories": n, "any": sum(map(bool, kinds)), **counts}
+
+
+def delays(seed: int) -> Records:
+    """Yield for each case the delays of alarms, 0 where none came."""
+    if seed >= DELAY_SETS:
+        return
+    moving = np.vstack([np.tile(BEFORE, (CHANGE, 1)), np.tile(AFTER, (HORIZON - CHANGE, 1))])
+    standing = np.tile(AFTER, (HORIZON, 1))
+    bounded = MonitorSettings(bounds=(Bound("2", "above", 0.2),), check_fit=False)
+    cases = {
+        "moved by 5 points": (moving, MonitorSettings(check_fit=False), "moved", CHANGE),
+        "5 points above a bound": (standing, bounded, "bound", 0),
+    }
+    pool = Pool("dirichlet", 10_000 + seed)
+    for size in SIZES:
+        for name, (shares, settings, kind, first) in cases.items():
+            waits = []
+            for history in pool.histories(shares, size, settings, DELAY_HISTORIES):
+                rung = [int(a.period) for a in find_alarms(history) if a.kind == kind]
+                after = [period + 1 - first for period in rung if period >= first]
+                waits.append(min(after, default=0))
+            yield {"case": f"{name}, periods of {size:,}", "delays": waits}
+
+
+def comparisons(seed: int) -> Records:
+    """Yield for each case what tables of comparisons find, right and wrong."""
+    pool = Pool("dirichlet", 20_000 + seed)
+    same = np.tile(BEFORE, (GROUPS, 1))
+    mixed = np.where(np.arange(GROUPS)[:, None] >= GROUPS // 2, OTHER, BEFORE)
+    for name, (against, differ, correction) in TABLE_CASES.items():
+        shares = mixed if differ else same
+        outcomes = _table_outcomes(pool, shares, against, correction)
+        yield {"case": name, "outcomes": outcomes}
+
+
+def _table_outcomes(
+    pool: Pool, shares: np.ndarray, against: str, correction: str
+) -> list[tuple[int, int, int]]:
+    """Return the numbers of false findings, true findings and true differences of tables."""
+    drawn = pool.bags(np.tile(shares, (TABLES, 1)), GROUP_SIZE).indices
+    parts = list(drawn.reshape(-1, GROUP_SIZE))
+    groups = [parts[GROUPS * t : GROUPS * (t + 1)] for t in range(TABLES)]
+    if against == "rest":
+        parts += [np.concatenate(t[:g] + t[g + 1 :]) for t in groups for g in range(GROUPS)]
+    estimates = pool.estimates(Bags(parts, pool_size=len(pool.posteriors)))
+    if against == "rest":
+        pairs = [(g, TABLES * GROUPS + g) for g in range(GROUPS)]
+    else:
+        pairs = [(g, g - 1 if against == "previous" else 0) for g in range(1, GROUPS)]
+    outcomes = []
+    for first in range(0, TABLES * GROUPS, GROUPS):
+        sides = [(estimates[first + a], estimates[first + b]) for a, b in pairs]
+        raw = np.array([difference(*side).p_value for side in sides])
+        found = adjust_p_values(raw, correction) <= 0.05
+        if against == "rest":
+            apart = np.zeros(found.shape, dtype=bool)  # all groups are the same
+        else:
+            apart = np.array([np.abs(shares[a] - shares[b]) > 1e-9 for a, b in pairs])
+        counts = (found & ~apart, found & apart, apart)
+        outcomes.append((int(counts[0].sum()), int(counts[1].sum()), int(counts[2].sum())))
+    return outcomes
+
+
+PARTS = {"delays": delays, "false-alarms": false_alarms, "comparisons": comparisons}
+
+
+def run(n_sets: int) -> None:
+    """Measure all cases, one training set after another; what is there already is skipped."""
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    done = {(record["part"], record["seed"]) for record in read_raw(FILE)}
+    for seed in range(n_sets):
+        for part, measure in PARTS.items():
+            if (part, seed) in done:
+                continue
+            lines = [json.dumps({"part": part, "seed": seed, **record}) for record in measure(seed)]
+            with FILE.open("a", encoding="utf-8") as file:
+                file.write("".join(f"{line}\n" for line in lines))
+
+
+def summarise() -> None:
+    """Write one line per case to the summary."""
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in read_raw(FILE):
+        cells.setdefault((record["part"], record["case"]), []).append(record)
+    rows: list[dict[str, Any]] = []
+    for (part, case), records in cells.items():
+        for measure, value, n in _measures(part, records):
+            line = {"part": part, "case": case, "measure": measure}
+            rows.append({**line, "value": round(value, 4), "n": n})
+    update_summary(SUMMARY, rows, ["part", "case", "measure"])
+
+
+def _measures(part: str, records: list[dict[str, Any]]) -> list[tuple[str, float, int]]:
+    """Return names, values and numbers of histories or tables behind them."""
+    if part == "false-alarms":
+        n = sum(record["histories"] for record in records)
+        kinds = ("any", "moved", "bound", "fit")
+        return [(kind, sum(r[kind] for r in records) / n, n) for kind in kinds]
+    if part == "delays":
+        delays = np.array([delay for record in records for delay in record["delays"]])
+        rung = delays[delays > 0]
+        return [
+            ("share with an alarm", len(rung) / len(delays), len(delays)),
+            ("mean delay", float(rung.mean()) if len(rung) else float("nan"), len(rung)),
+            ("90 % point", float(np.quantile(rung, 0.9)) if len(rung) else np.nan, len(rung)),
+        ]
+    outcomes = np.array([outcome for record in records for outcome in record["outcomes"]])
+    false, true, apart = outcomes.T
+    n = len(outcomes)
+    measures = [("any false finding", float((false > 0).mean()), n)]
+    if apart.any():
+        share = false / np.maximum(false + true, 1)
+        measures.append(("share of false findings", float(share.mean()), n))
+        measures.append(("differences found", float(true.sum() / apart.sum()), n))
+    return measures
+
+
+def table() -> None:
+    """Print the summaries."""
+    for row in read_summary(LIMITS):
+        print(f"limits  chance {row['chance']:>7}: moved {row['moved']}, beyond {row['beyond']}")
+    for row in read_summary(SUMMARY):
+        value = f"{float(row['value']):8.3f}  (n = {row['n']})"
+        print(f"{row['part']:13} {row['case']:40} {row['measure']:24} {value}")
+
+
+def main() -> None:
+    """Run, summarise and print, as the options say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", action="store_true", help="measure what is not there yet")
+    parser.add_argument("--sets", type=int, default=SETS, help="training sets")
+    parser.add_argument("--limits", action="store_true", help="simulate the limits")
+    parser.add_argument("--summary", action="store_true", help="write results from raw outcomes")
+    parser.add_argument("--table", action="store_true", help="print the results")
+    arguments = parser.parse_args()
+    if arguments.limits:
+        run_limits()
+    if arguments.run:
+        run(arguments.sets)
+    if arguments.summary:
+        summarise()
+    if arguments.table:
+        table()
+
+
+if __name__ == "__main__":
+    main()

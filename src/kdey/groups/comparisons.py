@@ -1,0 +1,352 @@
+"""Did it change? Differences and ratios between the groups of a table, with limits and p-values.
+
+Each comparison is one of two estimates by the same templates (:func:`kdey.difference`): most of the
+template error cancels, so that a difference is known better than the limits of its two sides
+suggest. A table of G comparisons of k classes makes G k tests. Their p-values are adjusted
+together: by Holm's method, which bounds the chance of any false finding, or by Benjamini and
+Hochberg's, which bounds the expected share of false ones among the findings. Two classes make one
+test, because their shares add up to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kdey._support.frames import as_column
+from kdey.bags import Array, Indices
+from kdey.fitted import FittedQuantifier
+from kdey.groups.answers import GroupAnswers, key_types
+from kdey.groups.batches import CollectedRows, ScoredTable
+from kdey.groups.keys import GroupKeys
+from kdey.groups.pairs import Pair, find_pairs
+from kdey.groups.predict import score_file, score_frame
+from kdey.groups.request import GroupRequest
+from kdey.groups.sides import estimate_sides
+from kdey.intervals import Difference, difference
+from kdey.significance import holm
+from kdey.status import not_checked
+from kdey.tables.files import TableFile
+
+#: Corrections for several tests.
+HOLM, FALSE_DISCOVERY = "holm", "fdr"
+CORRECTIONS = (HOLM, FALSE_DISCOVERY, None)
+#: Names of the columns beside the keys.
+COMPARISON_COLUMNS = (
+    *("against", "class", "n", "n_against", "estimate", "estimate_against"),
+    *("difference", "low", "high", "ratio", "ratio_low", "ratio_high"),
+    *("p_value", "adjusted_p_value", "status", "status_against"),
+)
+_SEVERAL = not_checked("several groups together")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Comparisons of the groups of a table, one per pair.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    keys : GroupKeys
+    pairs : sequence of Pair
+        C comparisons.
+    answers : GroupAnswers
+        Of all groups.
+    sizes : int64 array of shape (C,)
+        Usable instances of the other side.
+    others : array of shape (C, k)
+        Estimates of the other side; NaN where a side has no usable instance.
+    differences : sequence of C times Difference or None
+        None where a side has no usable instance.
+    adjusted : array of shape (C, k)
+        P-values adjusted for all tests of the table; NaN where there is no difference.
+    correction : {"holm", "fdr"} or None
+    """
+
+    classes: NDArray[Any]
+    keys: GroupKeys
+    pairs: Sequence[Pair]
+    answers: GroupAnswers
+    sizes: Indices
+    others: Array
+    differences: Sequence[Difference | None]
+    adjusted: Array
+    correction: str | None
+
+    def __len__(self) -> int:
+        """Return the number of comparisons."""
+        return len(self.pairs)
+
+    @property
+    def groups(self) -> Indices:
+        """The number of the group of each comparison, shape (C,)."""
+        return np.array([pair.group for pair in self.pairs], dtype=np.int64)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns beside the keys by name, one row per comparison and class."""
+        k, n = len(self.classes), len(self)
+        groups, answers = self.groups, self.answers
+        numbers = {name: self._numbers(name) for name in COMPARISON_COLUMNS[6:13]}
+        return {
+            "against": np.repeat(np.array([p.name for p in self.pairs], dtype=object), k),
+            "class": np.tile(self.classes, n),
+            "n": np.repeat(answers.sizes[groups], k),
+            "n_against": np.repeat(self.sizes, k),
+            "estimate": answers.estimate[groups].ravel(),
+            "estimate_against": self.others.ravel(),
+            **{name: values.ravel() for name, values in numbers.items()},
+            "adjusted_p_value": self.adjusted.ravel(),
+            "status": np.repeat(np.array(answers.status, dtype=object)[groups], k),
+            "status_against": np.repeat(np.array(self._status(), dtype=object), k),
+        }
+
+    def _numbers(self, name: str) -> Array:
+        """Return an attribute of the differences, shape (C, k); NaN where there is none."""
+        unknown = np.full(len(self.classes), np.nan)
+        return np.stack([unknown if d is None else getattr(d, name) for d in self.differences])
+
+    def _status(self) -> list[str]:
+        status = self.answers.status
+        return [status[p.others[0]] if len(p.others) == 1 else _SEVERAL for p in self.pairs]
+
+    def table(self, types: Mapping[str, Any]) -> Any:
+        """Return a pyarrow table of the keys and :meth:`columns`.
+
+        Parameters
+        ----------
+        types : mapping from key columns to pyarrow types
+        """
+        import pyarrow as pa
+
+        rows = np.repeat(self.groups, len(self.classes))
+        values = self.keys.values
+        keys = {
+            name: pa.array([values[g][i] for g in rows], types[name])
+            for i, name in enumerate(self.keys.names)
+        }
+        return pa.table(keys | {name: pa.array(v) for name, v in self.columns().items()})
+
+
+def compare_groups(
+    quantifier: FittedQuantifier,
+    frame: Any,
+    by: str | Sequence[str] = (),
+    *,
+    against: str | Mapping[str, Any] = "previous",
+    correction: str | None = "holm",
+    time: str | None = None,
+    **options: Any,
+) -> Any:
+    """Return how the prevalences of groups differ, with limits and p-values.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    frame : data frame of pandas, polars or pyarrow
+    by : name or names of the key columns
+    against : "previous", "rest" or mapping from key columns to values
+        "previous": each group with the one before it among those that share all keys but the last,
+        which is the time where there is one. "rest": each group with all other groups together,
+        with those of the same time where there are keys beside the time. A mapping such as
+        ``{"shop": "A"}``: each group with the one that has these values and otherwise the same
+        keys.
+    correction : {"holm", "fdr"} or None
+        How ``adjusted_p_value`` allows for the number of tests in the table. "holm": findings at
+        ``adjusted_p_value <= 0.05`` have a chance of at most 5 % that any of them is false.
+        "fdr" (Benjamini and Hochberg): at most 5 % of them are false on average. None: no
+        adjustment.
+    time : name of a column of dates or times, optional
+        One more key, the last.
+    **options
+        As for :func:`kdey.predict_groups`, without ``wide``. The limits belong to each difference
+        by itself.
+
+    Returns
+    -------
+    table : data frame of the type of ``frame``
+        One row per comparison and class: the keys of the group, ``against`` (the other side in
+        words), ``class``, ``n`` and ``n_against``, ``estimate`` and ``estimate_against``,
+        ``difference`` with ``low`` and ``high``, ``ratio`` with ``ratio_low`` and ``ratio_high``,
+        ``p_value``, ``adjusted_p_value``, ``status`` and ``status_against`` (:mod:`kdey.status`).
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to compare, or an option is not allowed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> new = X[1::2].assign(field=(y[1::2] == 0).map({True: "east", False: "west"}))
+    >>> table = kdey.compare_groups(q, new, "field", against={"field": "east"})
+    >>> table[["field", "against", "class", "difference"]].round(1)
+      field     against  class  difference
+    0  west  field=east      0        -1.0
+    1  west  field=east      1         0.5
+    2  west  field=east      2         0.5
+    """
+    import narwhals as nw
+
+    if "wide" in options:
+        raise ValueError("a table of comparisons has one row per class: leave wide out")
+    check_is_fitted(quantifier, "classes_")
+    request = GroupRequest.of(by, time=time, **options)
+    scored = score_frame(quantifier.answering, frame, request)
+    comparisons = compare_scored(quantifier.answering, scored, request, against, correction)
+    numbers = nw.from_dict(
+        {name: as_column(values) for name, values in comparisons.columns().items()},
+        backend=scored.first_keys.implementation,
+    )
+    rows = np.repeat(comparisons.groups, len(comparisons.classes)).tolist()
+    keys = nw.maybe_reset_index(scored.first_keys[rows])
+    return nw.concat([keys, numbers], how="horizontal").to_native()
+
+
+def compare_file(
+    quantifier: FittedQuantifier,
+    file: TableFile,
+    request: GroupRequest,
+    against: str | Mapping[str, Any] = "previous",
+    correction: str | None = "holm",
+) -> Any:
+    """Return the table of :func:`compare_groups` for a file, as a pyarrow table.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    file : TableFile
+    request : GroupRequest
+    against, correction
+        As for :func:`compare_groups`.
+    """
+    schema = quantifier.table_schema
+    label = None if schema is None else schema.label
+    scored = score_file(quantifier, file, request, label=label)
+    comparisons = compare_scored(quantifier, scored, request, against, correction)
+    return comparisons.table(key_types(scored.first_keys))
+
+
+def compare_scored(
+    quantifier: FittedQuantifier,
+    scored: ScoredTable,
+    request: GroupRequest,
+    against: str | Mapping[str, Any],
+    correction: str | None,
+) -> Comparisons:
+    """Return the comparisons of the groups of a table whose rows are scored.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    scored : ScoredTable
+    request : GroupRequest
+    against, correction
+        As for :func:`compare_groups`.
+    """
+    if correction not in CORRECTIONS:
+        raise ValueError(f"correction must be 'holm', 'fdr' or None, got {correction!r}")
+    _check_key_names(scored.keys.names)
+    pairs = find_pairs(scored.keys, request.grouping, against)
+    with scored.stream.collected(quantifier, len(scored.keys)) as collected:
+        return compare_collected(
+            quantifier, collected, scored.keys, pairs, request, correction=correction
+        )
+
+
+def compare_collected(
+    quantifier: FittedQuantifier,
+    collected: CollectedRows,
+    keys: GroupKeys,
+    pairs: Sequence[Pair],
+    request: GroupRequest,
+    *,
+    correction: str | None = HOLM,
+    answers: GroupAnswers | None = None,
+) -> Comparisons:
+    """Return the comparisons of pairs of groups.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    collected : CollectedRows
+    keys : GroupKeys
+    pairs : sequence of Pair
+    request : GroupRequest
+    correction : {"holm", "fdr"} or None
+    answers : GroupAnswers, optional
+        Of all groups, where they are known already.
+    """
+    if answers is None:
+        answers = collected.answers(quantifier, len(keys), request.settings)
+    sides = [side for pair in pairs for side in ((pair.group,), pair.others)]
+    options = request.settings.options
+    estimates = estimate_sides(quantifier, collected, sides, len(keys), options)
+    k = len(quantifier.classes_)
+    sizes = np.array([answers.sizes[list(p.others)].sum() for p in pairs], dtype=np.int64)
+    others = np.full((len(pairs), k), np.nan)
+    differences: list[Difference | None] = []
+    for number, pair in enumerate(pairs):
+        first, second = estimates.get((pair.group,)), estimates.get(pair.others)
+        if second is not None:
+            others[number] = second.estimate
+        if first is None or second is None:
+            differences.append(None)
+        else:
+            differences.append(difference(first, second))
+    raw = np.stack([np.full(k, np.nan) if d is None else d.p_value for d in differences])
+    return Comparisons(
+        np.asarray(quantifier.classes_),
+        keys,
+        pairs,
+        answers,
+        sizes,
+        others,
+        differences,
+        adjust_p_values(raw, correction),
+        correction,
+    )
+
+
+def adjust_p_values(p_values: Array, correction: str | None) -> Array:
+    """Return the p-values of a table of comparisons, adjusted for the number of tests.
+
+    Parameters
+    ----------
+    p_values : array of shape (C, k)
+        NaN where there is no test.
+    correction : {"holm", "fdr"} or None
+
+    Returns
+    -------
+    array of shape (C, k)
+    """
+    from scipy.stats import false_discovery_control  # slow to import
+
+    adjusted = p_values.copy()
+    # The shares of two classes add up to one: a difference of either is the same finding.
+    tested = np.isfinite(p_values)
+    if p_values.shape[1] == 2:
+        tested[:, 1] = False
+    if correction is None or not tested.any():
+        return adjusted
+    raw = p_values[tested]
+    adjusted[tested] = holm(raw) if correction == HOLM else false_discovery_control(raw)
+    if p_values.shape[1] == 2:
+        adjusted[:, 1] = adjusted[:, 0]
+    return adjusted
+
+
+def _check_key_names(names: Sequence[str]) -> None:
+    taken = [name for name in names if name in COMPARISON_COLUMNS]
+    if taken:
+        raise ValueError(
+            f"key column {taken[0]!r} has the name of a column of the result: rename it"
+        )

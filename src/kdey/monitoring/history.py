@@ -1,0 +1,355 @@
+"""The history: what was estimated of every period, in one Parquet file that is never half written.
+
+A history is changed by reading it, adding or removing periods, and replacing the file in one step
+under a lock. Whoever is killed meanwhile leaves the file as it was or as it should be. Nothing else
+is stored: alarms are computed from the history whenever they are needed (``alarms.py``), so that a
+period that is sent twice, or taken back, leaves no trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kdey._support.files import open_regular, write_whole
+from kdey._support.locks import locked
+from kdey.bags import Array
+from kdey.monitoring.settings import MonitorSettings
+
+#: Name of the metadata of the file, and the version of its format.
+_METADATA, FORMAT = b"kdey history", 1
+#: Columns with one number per class, and those with one value per period.
+_PER_CLASS = (
+    *("estimate", "low", "high", "classify_and_count", "share", "noise", "template_variance"),
+)
+_PER_PERIOD = ("n", "n_missing", "effective_size", "fit_p_value", "status", "model", "added")
+#: Shares that differ by less are the same estimate, made again.
+_SAME = 1e-6
+
+
+class HistoryError(ValueError):
+    """A history that cannot be read, or that does not fit what is to be added."""
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """What was estimated of one period.
+
+    Attributes
+    ----------
+    name : str
+        A whole number, or a date or time in ISO 8601; see :func:`period_name`.
+    n, n_missing : int
+        Instances that were used, and that were left out.
+    effective_size : float
+    estimate, low, high : arrays of shape (k,)
+    classify_and_count : array of shape (k,)
+        Share of the classifier's decisions; NaN where there is no classifier.
+    share : array of shape (k,)
+        The estimate before it was moved into the simplex, from which alarms are computed.
+    noise : array of shape (k,)
+        Variance that the classifier's mistakes add per instance.
+    template_variance : array of shape (k,)
+        Variance of the error that all periods of a model share.
+    fit_p_value : float
+        NaN where the fit was not checked.
+    status : str
+        In the words of :mod:`kdey.status`.
+    model : str
+        Fingerprint of the model.
+    added : str
+        When the period was added, in UTC.
+    """
+
+    name: str
+    n: int
+    n_missing: int
+    effective_size: float
+    estimate: Array
+    low: Array
+    high: Array
+    classify_and_count: Array
+    share: Array
+    noise: Array
+    template_variance: Array
+    fit_p_value: float
+    status: str
+    model: str
+    added: str
+
+    def is_same(self, other: Period) -> bool:
+        """Return whether two periods hold the same estimates of the same data."""
+        if (self.name, self.n, self.model) != (other.name, other.n, other.model):
+            return False
+        return bool(np.allclose(self.estimate, other.estimate, rtol=0.0, atol=_SAME))
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """All periods, ascending.
+
+    Attributes
+    ----------
+    classes : tuple of labels
+        Integers or texts.
+    training_prevalence : tuple of float
+        Shares of the classes in the training data.
+    settings : MonitorSettings
+    periods : tuple of Period
+    """
+
+    classes: tuple[int | str, ...]
+    training_prevalence: tuple[float, ...]
+    settings: MonitorSettings
+    periods: tuple[Period, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.settings.check_classes(self.labels)
+
+    def __len__(self) -> int:
+        """Return the number of periods."""
+        return len(self.periods)
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes as texts."""
+        return [str(label) for label in self.classes]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the periods."""
+        return [period.name for period in self.periods]
+
+    def with_periods(self, periods: Iterable[Period], *, overwrite: bool = False) -> History:
+        """Return the history with further periods.
+
+        A period that is there already, with the same estimates, is left as it is.
+
+        Parameters
+        ----------
+        periods : iterable of Period
+        overwrite : bool
+            Whether a period with other estimates takes the place of the one that is there.
+
+        Raises
+        ------
+        HistoryError
+            If a period is there with other estimates, or names of periods cannot be ordered.
+        """
+        kept = {period.name: period for period in self.periods}
+        for period in periods:
+            known = kept.get(period.name)
+            if known is not None and known.is_same(period):
+                continue
+            if known is not None and not overwrite:
+                raise HistoryError(
+                    f"period {period.name} is in the history with other numbers ({known.n:,} "
+                    f"instances, now {period.n:,}): undo it first, or ask to replace it"
+                )
+            kept[period.name] = period
+        ordered = sorted(kept.values(), key=lambda period: _order(period.name))
+        if len({_order(period.name)[0] for period in ordered}) > 1:
+            raise HistoryError(
+                "the periods of a history must all be dates or all be whole numbers, got "
+                f"{ordered[0].name} and {ordered[-1].name}"
+            )
+        return replace(self, periods=tuple(ordered))
+
+    def without(self, name: str) -> History:
+        """Return the history without a period; raises HistoryError if it is not there."""
+        if name not in self.names:
+            raise HistoryError(f"no period {name} in the history: it has {_listed(self.names)}")
+        return replace(self, periods=tuple(p for p in self.periods if p.name != name))
+
+    def table(self) -> Any:
+        """Return the history as a pyarrow table with one row per period and class."""
+        import pyarrow as pa
+
+        k, periods = len(self.classes), self.periods
+        columns: dict[str, Any] = {
+            "period": np.repeat(np.array(self.names, dtype=object), k),
+            "class": list(self.classes) * len(periods),
+        }
+        for name in _PER_PERIOD:
+            values = np.array([getattr(period, name) for period in periods])
+            columns[name] = np.repeat(values, k)
+        for name in _PER_CLASS:
+            values = np.array([getattr(period, name) for period in periods], dtype=np.float64)
+            columns[name] = values.ravel()
+        types = {"period": pa.string(), "class": _label_type(self.classes)}
+        types |= {"n": pa.int64(), "n_missing": pa.int64()}
+        types |= dict.fromkeys(("status", "model", "added"), pa.string())
+        arrays = {
+            name: pa.array(values, types.get(name, pa.float64()))
+            for name, values in columns.items()
+        }
+        about = {
+            "format": FORMAT,
+            "classes": list(self.classes),
+            "training_prevalence": list(self.training_prevalence),
+            "settings": self.settings.to_dict(),
+        }
+        return pa.table(arrays).replace_schema_metadata({_METADATA: json.dumps(about)})
+
+    @classmethod
+    def from_table(cls, table: Any) -> History:
+        """Return the history that :meth:`table` gave; raises HistoryError if it is none."""
+        about = (table.schema.metadata or {}).get(_METADATA)
+        if about is None:
+            raise HistoryError("it is not a history that kdey wrote")
+        try:
+            facts = json.loads(about)
+            if facts["format"] != FORMAT:
+                raise HistoryError(
+                    f"it has format {facts['format']}, and this version of kdey reads {FORMAT}"
+                )
+            history = cls(
+                tuple(facts["classes"]),
+                tuple(facts["training_prevalence"]),
+                MonitorSettings.from_dict(facts["settings"]),
+            )
+            return replace(history, periods=_periods(table, len(history.classes)))
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise HistoryError(f"it is damaged ({type(error).__name__}: {error})") from error
+
+
+def read_history(path: str | PathLike[str]) -> History:
+    """Return the history in a file.
+
+    Parameters
+    ----------
+    path : path-like
+        A Parquet file that :func:`update_history` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    HistoryError
+        If the file is not a history.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open_regular(path) as stream:
+        try:
+            return History.from_table(pq.read_table(stream))
+        except (pa.ArrowException, HistoryError) as error:
+            text = str(error).splitlines()[0]
+            raise HistoryError(f"{path}: cannot be read as a history: {text}") from error
+
+
+def update_history(
+    path: str | PathLike[str], change: Callable[[History | None], History]
+) -> History:
+    """Change the history in a file, whole or not at all, while no other process does.
+
+    Parameters
+    ----------
+    path : path-like
+        Created if it does not exist. A file ``path.lock`` beside it serves as the lock.
+    change : callable
+        From the history, or None if there is no file, to the changed one.
+
+    Returns
+    -------
+    History
+        The changed one.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    target = Path(path)
+    with locked(target):
+        before = read_history(target) if target.exists() else None
+        after = change(before)
+        if before is None or before.periods != after.periods:
+            stream = pa.BufferOutputStream()
+            pq.write_table(after.table(), stream)
+            write_whole(target, stream.getvalue().to_pybytes())
+    return after
+
+
+def period_name(value: Any) -> str:
+    """Return the name of a period: a whole number, or a date or time in ISO 8601.
+
+    Parameters
+    ----------
+    value : int, date, datetime, or text that spells one of these
+        A midnight is a date; times with a time zone are turned into UTC.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        text = value.strip()
+        value = int(text) if text.lstrip("-").isdecimal() else _instant(text)
+    if isinstance(value, datetime):
+        return _time_name(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"a period must be a whole number, a date or a time, got {value!r}")
+
+
+def _time_name(value: datetime) -> str:
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    at_midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
+    return value.date().isoformat() if at_midnight else value.isoformat()
+
+
+def _instant(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"a period must be a whole number or a date such as 2024-05-06, got {text!r}"
+        ) from None
+
+
+def _order(name: str) -> tuple[int, float, str]:
+    """Return the sort key of a period: numbers by value, dates and times by text."""
+    return (0, float(name), "") if name.lstrip("-").isdecimal() else (1, 0.0, name)
+
+
+def _label_type(classes: Sequence[int | str]) -> Any:
+    import pyarrow as pa
+
+    return pa.int64() if all(isinstance(label, int) for label in classes) else pa.string()
+
+
+def _periods(table: Any, k: int) -> tuple[Period, ...]:
+    """Return the periods of a table, each of which has k consecutive rows."""
+    if table.num_rows % k:
+        raise HistoryError("it is damaged: a period lacks a class")
+    columns = {name: table.column(name).to_pylist() for name in ("period", *_PER_PERIOD)}
+    shares = {
+        name: table.column(name).to_numpy().astype(np.float64).reshape(-1, k) for name in _PER_CLASS
+    }
+    return tuple(
+        Period(
+            columns["period"][i * k],
+            **{name: columns[name][i * k] for name in _PER_PERIOD},
+            **{name: values[i] for name, values in shares.items()},
+        )
+        for i in range(table.num_rows // k)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) <= 4:
+        return ", ".join(names) or "none"
+    return f"{len(names)}, from {names[0]} to {names[-1]}"

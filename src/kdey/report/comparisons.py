@@ -1,0 +1,218 @@
+"""Differences between groups in a report: the sentences, the figure, the table and the file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kdey.report.groups import dictionaries, key_text, number, plain_value
+from kdey.report.svg import Axis, Drawing, shortened
+from kdey.report.vocabulary import percent
+from kdey.tables.display import Cell, Column, Row, Table
+
+#: Adjusted p-values up to this are findings.
+LEVEL = 0.05
+#: Differences that are drawn, and named in sentences.
+MOST_DRAWN, _MOST_NAMED = 20, 3
+_NUMBERS = (
+    *("estimate", "estimate_against", "difference", "low", "high"),
+    *("ratio", "ratio_low", "ratio_high", "p_value", "adjusted_p_value"),
+)
+_NAMES, _PLOT, _LINE, _TOP = 300.0, 420.0, 22.0, 8.0
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One class of one comparison.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Of the group, one per key column.
+    against : str
+        The other side in words.
+    name : str
+        The class.
+    values : mapping from names of columns to numbers
+        None where a number is not known, such as a ratio without an upper limit.
+    """
+
+    keys: tuple[str, ...]
+    against: str
+    name: str
+    values: dict[str, float | None]
+
+    @property
+    def group(self) -> str:
+        """The keys as one text."""
+        return ", ".join(self.keys)
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the difference remains after allowing for the number of tests."""
+        p_value = self.values["adjusted_p_value"]
+        return p_value is not None and p_value <= LEVEL
+
+
+@dataclass(frozen=True)
+class ComparisonTable:
+    """All comparisons, the clearest differences first.
+
+    Attributes
+    ----------
+    by : tuple of str
+        Names of the keys.
+    rows : tuple of ComparisonRow
+    """
+
+    by: tuple[str, ...]
+    rows: tuple[ComparisonRow, ...]
+
+
+def comparison_table(table: Any, by: Sequence[str], time: str | None = None) -> ComparisonTable:
+    """Return the comparisons of a table as :func:`kdey.compare_groups` returns it.
+
+    Parameters
+    ----------
+    table : iterable of mappings, or a frame of pandas, polars or pyarrow
+    by : names of the keys
+    time : str, optional
+        One more key.
+    """
+    names = tuple(dict.fromkeys([*by, *([] if time is None else [time])]))
+    rows = []
+    for row in dictionaries(table):
+        missing = [name for name in (*names, "against", "class", *_NUMBERS) if name not in row]
+        if missing:
+            raise ValueError(f"comparisons lack the columns {', '.join(missing)}")
+        values = {name: _finite(row[name]) for name in _NUMBERS}
+        if values["difference"] is None:
+            continue  # A side has no instances.
+        keys = tuple(key_text(plain_value(row[name])) for name in names)
+        rows.append(ComparisonRow(keys, str(row["against"]), str(row["class"]), values))
+    rows.sort(key=lambda row: _order(row.values))
+    return ComparisonTable(names, tuple(rows))
+
+
+def comparisons_answer(table: ComparisonTable) -> list[str]:
+    """Return what the comparisons show, in a few sentences."""
+    found = [row for row in table.rows if row.is_finding]
+    if not found:
+        return [
+            f"None of {len(table.rows):,} differences is larger than chance explains, given that "
+            "so many were looked at."
+        ]
+    sentences = [
+        f"{len(found):,} of {len(table.rows):,} differences are larger than chance explains, even "
+        "though so many were looked at. The clearest:"
+    ]
+    for row in found[:_MOST_NAMED]:
+        verb = "more" if (row.values["difference"] or 0.0) > 0 else "less"
+        sentences.append(
+            f"“{row.name}” has {_points(abs(row.values['difference'] or 0.0))} points {verb} in "
+            f"{row.group} than in {row.against} ({percent(row.values['estimate'])} against "
+            f"{percent(row.values['estimate_against'])}; difference {_span(row)} points)."
+        )
+    return sentences
+
+
+def comparisons_figure(table: ComparisonTable, name: str = "comparisons") -> Drawing:
+    """Return the clearest differences with their limits, one line each."""
+    rows = table.rows[:MOST_DRAWN]
+    reach = max([0.01, *(abs(row.values[end] or 0.0) for row in rows for end in ("low", "high"))])
+    across = Axis(-reach, reach, _NAMES + 10, _NAMES + _PLOT - 10)
+    bottom = _TOP + _LINE * len(rows)
+    drawing = Drawing(
+        name,
+        _NAMES + _PLOT,
+        bottom + 26,
+        "Differences between groups",
+        f"{len(rows)} differences with their limits, the clearest on top. The table has all.",
+    )
+    for value in across.ticks(4):
+        place = across.at(value)
+        drawing.line(place, _TOP, place, bottom, "axis" if abs(value) < 1e-12 else "grid")
+        drawing.words(place, bottom + 16, _tick(value), "tick", "middle")
+    for place, row in enumerate(rows):
+        y = _TOP + _LINE * (place + 0.5)
+        label = f"{row.name}: {row.group} against {row.against}"
+        drawing.words(_NAMES - 6, y + 4, shortened(label, _NAMES - 12, 12), "tick", "end")
+        low, middle, high = (row.values[end] or 0.0 for end in ("low", "difference", "high"))
+        tip = f"{label}: {100 * middle:+.1f} points ({_span(row)})"
+        drawing.line(across.at(low), y, across.at(high), y, "whisker s0", tip)
+        kind = "point s0" if row.is_finding else "open"
+        drawing.add("circle", tip=tip, cx=across.at(middle), cy=y, r=4.0, class_=kind)
+    return drawing
+
+
+def comparisons_table(table: ComparisonTable, most: int) -> Table:
+    """Return one row per comparison and class, the clearest first."""
+    headings = [Column(name, numeric=False) for name in (*table.by, "Against", "Class")]
+    headings += [Column(name) for name in ("Share", "Other share", "Difference", "Low", "High")]
+    headings += [Column(name) for name in ("Ratio", "Low", "High", "p\u2011value", "Adjusted")]
+    rows = []
+    for row in table.rows[:most]:
+        values = row.values
+        cells = [Cell(text) for text in (*row.keys, row.against, row.name)]
+        cells += [_share(values[name]) for name in ("estimate", "estimate_against")]
+        cells += [_difference(values[name]) for name in ("difference", "low", "high")]
+        cells += [_ratio(values[name]) for name in ("ratio", "ratio_low", "ratio_high")]
+        cells += [_p_value(values[name]) for name in ("p_value", "adjusted_p_value")]
+        rows.append(Row(tuple(cells), "best" if row.is_finding else "plain"))
+    title = "Differences in points, with limits of each by itself"
+    return Table("comparison-rows", title, tuple(headings), tuple(rows))
+
+
+def comparison_records(table: ComparisonTable) -> tuple[list[str], list[list[Any]]]:
+    """Return column names and rows of all comparisons, for a file."""
+    columns = [*table.by, "against", "class", *_NUMBERS]
+    rows = [
+        [*row.keys, row.against, row.name, *(row.values[name] for name in _NUMBERS)]
+        for row in table.rows
+    ]
+    return columns, rows
+
+
+def _finite(value: Any) -> float | None:
+    parsed = number(value)
+    return None if parsed is None or math.isinf(parsed) else parsed
+
+
+def _order(values: dict[str, float | None]) -> tuple[float, float]:
+    p_value = values["p_value"]
+    return (1.0 if p_value is None else p_value, -abs(values["difference"] or 0.0))
+
+
+def _tick(value: float) -> str:
+    return "0" if abs(value) < 1e-12 else f"{100 * value:+.3g}"
+
+
+def _points(difference: float) -> str:
+    return f"{100 * difference:.1f}"
+
+
+def _span(row: ComparisonRow) -> str:
+    low, high = (row.values[end] or 0.0 for end in ("low", "high"))
+    return f"{100 * low:+.1f} to {100 * high:+.1f}"
+
+
+def _share(value: float | None) -> Cell:
+    return Cell(percent(value), -1.0 if value is None else value)
+
+
+def _difference(value: float | None) -> Cell:
+    return Cell() if value is None else Cell(f"{100 * value:+.1f}", value)
+
+
+def _ratio(value: float | None) -> Cell:
+    if value is None:
+        return Cell("–", math.inf)
+    return Cell(f"{value:.2f}" if value < 100 else f"{value:.3g}", value)
+
+
+def _p_value(value: float | None) -> Cell:
+    if value is None:
+        return Cell()
+    return Cell("<\u20090.001" if value < 0.001 else f"{value:.3f}", value)

@@ -1,0 +1,48 @@
+"""The page of a history: what rings is on it, and labels cannot break it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdey.monitoring import Bound, MonitorSettings, history_page, write_history_page
+
+from .cases import drawn, empty, history, period
+
+pytest.importorskip("jinja2")
+
+
+def test_the_page_shows_alarms_bounds_and_periods(tmp_path: Path) -> None:
+    settings = MonitorSettings(bounds=(Bound("eel", "above", 0.3),))
+    rows = [*drawn([0.5, 0.3, 0.2], 15), [0.2, 0.3, 0.5]]
+    page = write_history_page(tmp_path / "h.html", history(rows, settings), "Zoo").read_text(
+        "utf-8"
+    )
+    assert "<title>Zoo</title>" in page
+    assert "The history has 16 periods, from 0 to 15." in page
+    assert "Alarm.</strong> 15: the share of" in page
+    assert page.count('class="bound-line"') == 1
+    assert page.count('class="alarm-line"') == 3  # cat and eel have moved, eel is above its bound
+    assert "is at most 5.0\u00a0%" in page
+    assert 'download="history.csv"' in page
+
+
+def test_a_quiet_history_says_so() -> None:
+    page = history_page(history(drawn([0.5, 0.3, 0.2], 3)))
+    assert "No alarm.</strong> Nothing rings in 2." in page
+    assert "No alarm has rung so far." in page
+    assert 'alarm-line"' not in page
+
+
+def test_labels_are_escaped() -> None:
+    hostile = "<script>alert(1)</script>"
+    one = empty(classes=("a", hostile)).with_periods([period("2024-01-01", [0.4, 0.6])])
+    page = history_page(one)
+    assert hostile not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_an_empty_history_has_no_page() -> None:
+    with pytest.raises(ValueError, match="no period"):
+        history_page(empty())

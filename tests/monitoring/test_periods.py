@@ -1,0 +1,149 @@
+"""From new data to a history: estimates, errors, and what does not fit together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from kdey import PACC
+from kdey.monitoring import (
+    Bound,
+    HistoryError,
+    MonitorSettings,
+    model_fingerprint,
+    monitor,
+    read_history,
+)
+from kdey.monitoring.periods import error_parts
+
+from ..groups.cases import SCORES, fitted, posteriors
+
+
+@pytest.fixture(scope="module")
+def quantifier() -> Any:
+    return fitted()
+
+
+def week(seed: int, p: tuple[float, ...] = (0.5, 0.3, 0.2), n: int = 120) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(posteriors(rng.choice(3, n, p=p), rng), columns=SCORES)
+
+
+def send(quantifier: Any, frame: pd.DataFrame, path: Path, **options: Any) -> Any:
+    return monitor(quantifier, frame, path, scores=SCORES, **options)
+
+
+CALM = MonitorSettings(check_fit=False)
+
+
+@pytest.mark.smoke
+def test_the_numbers_are_those_of_estimates(quantifier: Any, tmp_path: Path) -> None:
+    frame = week(0)
+    update = send(quantifier, frame, tmp_path / "h.parquet", period=3)
+    estimate = quantifier.estimate_posteriors(frame[SCORES].to_numpy())
+    (period,) = update.history.periods
+    assert (update.periods, update.added, update.alarms) == (("3",), ("3",), ())
+    assert_allclose(period.estimate, estimate.estimate)
+    assert_allclose(period.low, estimate.low)
+    assert_allclose(period.high, estimate.high)
+    assert (period.n, period.n_missing, period.effective_size) == (120, 0, 120.0)
+    assert period.status == estimate.status
+    assert period.model == model_fingerprint(quantifier)
+    again = send(quantifier, frame, tmp_path / "h.parquet", period=3)
+    assert (again.periods, again.added) == (("3",), ())
+
+
+@pytest.mark.parametrize("cls", [None, PACC])
+def test_the_parts_of_the_error_add_up(quantifier: Any, cls: Any) -> None:
+    """Shares of bags from the same population vary as the sampling part says."""
+    q = quantifier if cls is None else fitted(cls)
+    rng = np.random.default_rng(7)
+    p, n = np.array([0.5, 0.3, 0.2]), 150
+    pool = posteriors(rng.choice(3, 200 * n, p=p), rng)
+    bags = [np.arange(b * n, (b + 1) * n) for b in range(200)]
+    parts = [error_parts(e) for e in q.estimate_posteriors(pool, bags, check_fit=False)]
+    shares, noise, template = (np.array(column) for column in zip(*parts, strict=True))
+    sampling = (noise + shares * (1 - shares)).mean(axis=0) / n
+    assert_allclose(shares.std(axis=0), np.sqrt(sampling), rtol=0.2)
+    # The template error is the same for all bags: it is the distance of their mean.
+    assert (np.abs(shares.mean(axis=0) - p) < 4 * np.sqrt(template.mean(axis=0))).all()
+    assert (template > 0).all()
+
+
+def test_periods_from_a_column(quantifier: Any, tmp_path: Path) -> None:
+    frame = pd.concat([week(1), week(2)])
+    frame["day"] = pd.date_range("2024-01-01", periods=len(frame), freq="2h")
+    path = tmp_path / "h.parquet"
+    update = send(quantifier, frame, path, time="day", every="1w", settings=CALM)
+    assert update.periods == update.added == ("2024-01-01", "2024-01-08", "2024-01-15")
+    assert [p.n for p in update.history.periods] == [84, 84, 72]
+
+
+def test_an_alarm_belongs_to_the_period_that_raises_it(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    for t in range(4):
+        assert send(quantifier, week(t), path, period=t, settings=CALM).alarms == ()
+    update = send(quantifier, week(9, (0.05, 0.05, 0.9)), path, period=4)
+    assert {alarm.label for alarm in update.alarms} == {"cat", "dog", "eel"}
+    assert {alarm.period for alarm in update.alarms} == {"4"}
+    assert send(quantifier, week(5, (0.05, 0.05, 0.9)), path, period=5).alarms == ()
+
+
+def test_data_that_do_not_fit_ring(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    send(quantifier, week(0), path, period=0)
+    flat = pd.DataFrame(np.full((80, 3), 1 / 3), columns=SCORES)
+    (alarm,) = send(quantifier, flat, path, period=1).alarms
+    assert alarm.kind == "fit"
+
+
+def test_a_history_keeps_its_settings(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    settings = MonitorSettings(bounds=(Bound("eel", "above", 0.9),), check_fit=False)
+    send(quantifier, week(0), path, period=0, settings=settings)
+    assert send(quantifier, week(1), path, period=1).history.settings == settings
+    assert send(quantifier, week(1), path, period=1, settings=settings).added == ()
+    with pytest.raises(HistoryError, match="was started with other settings"):
+        send(quantifier, week(2), path, period=2, settings=MonitorSettings())
+    assert read_history(path).names == ["0", "1"]
+
+
+def test_another_model_must_be_meant(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    send(quantifier, week(0), path, period=0, settings=CALM)
+    other = fitted(PACC)
+    assert model_fingerprint(other) != model_fingerprint(quantifier)
+    assert model_fingerprint(fitted()) == model_fingerprint(quantifier)
+    with pytest.raises(HistoryError, match="estimated by another model"):
+        send(other, week(1), path, period=1)
+    assert send(other, week(1), path, period=1, new_model=True).added == ("1",)
+
+
+def test_other_classes_are_refused(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    send(quantifier, week(0), path, period=0, settings=CALM)
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), 40)
+    numbers = PACC().fit_posteriors(posteriors(labels, rng), labels)
+    with pytest.raises(HistoryError, match=r"other classes \(cat, dog, eel\)"):
+        send(numbers, week(1), path, period=1, new_model=True)
+
+
+def test_a_wrong_period_writes_nothing(quantifier: Any, tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    with pytest.raises(ValueError, match="give either period, or time"):
+        send(quantifier, week(0), path)
+    with pytest.raises(ValueError, match="a period must be"):
+        send(quantifier, week(0), path, period="soon")
+    holes = week(0).assign(p_cat=np.nan)
+    with pytest.raises(ValueError, match="period 1 has no row without a missing value"):
+        send(quantifier, holes, path, period=1, missing="drop")
+    undated = week(0).assign(day=[None] + [pd.Timestamp("2024-01-01")] * 119)
+    with pytest.raises(ValueError, match="'day' lacks the time of some rows"):
+        send(quantifier, undated, path, time="day")
+    assert not path.exists()
