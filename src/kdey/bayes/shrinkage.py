@@ -33,6 +33,8 @@ MOST_BYTES = 4 << 30
 #: The mean logarithms of concentrations in both halves of the chains must not differ by more than
 #: this share of their standard deviation, or this number if it is larger.
 _DRIFT_SHARE, _DRIFT = 0.25, 0.05
+#: Groups whose limits are computed at once.
+_GROUPS_AT_ONCE = 500
 
 Draws = NDArray[np.float32]
 
@@ -81,6 +83,9 @@ class ShrunkGroups:
         Mean prevalences of the parents, or of all groups.
     concentrations : array of shape (n_draws, 2)
         Kappa, and tau where there are two levels.
+    shifts : array of shape (n_draws, k)
+        Common errors of all groups that come from densities that are not exact; limits include
+        them, estimates do not.
     template_noise : bool
         Whether the draws include the uncertainty of the templates.
     converged : bool
@@ -91,6 +96,7 @@ class ShrunkGroups:
     group: Draws
     means: Array
     concentrations: Array
+    shifts: Array
     template_noise: bool
     converged: bool
 
@@ -104,8 +110,13 @@ class ShrunkGroups:
 
     def limits(self, tail: float, target: str = "population") -> tuple[Array, Array]:
         """Return equal-tailed limits with this probability outside each end, shape (G, k)."""
-        low, high = np.quantile(self.draws(target), [tail, 1.0 - tail], axis=0)
-        return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        estimate = self.estimate(target)
+        low, high = np.empty_like(estimate), np.empty_like(estimate)
+        for start in range(0, len(self.tree), _GROUPS_AT_ONCE):
+            part = slice(start, start + _GROUPS_AT_ONCE)
+            shifted = np.clip(self.draws(target)[:, part] + self.shifts[:, None], 0.0, 1.0)
+            low[part], high[part] = np.quantile(shifted, [tail, 1.0 - tail], axis=0)
+        return np.minimum(low, estimate), np.maximum(high, estimate)
 
     @property
     def kappa(self) -> Array:
@@ -178,15 +189,16 @@ def shrink_groups(
     effort = ChainEffort() if effort is None else effort
     k = templates.model.n_classes
     check_memory(int(tree.offsets[-1]), len(tree), k, effort, n_threads)
-    seeds = np.random.SeedSequence(random_state).spawn(2 * effort.n_templates)
-    maps = [templates.draw(seed) for seed in seeds[: effort.n_templates]]
+    n = effort.n_templates
+    *seeds, last_seed = np.random.SeedSequence(random_state).spawn(2 * n + 1)
+    maps = [templates.draw(seed) for seed in seeds[:n]]
     start = templates.model.prevalence
     run = _Run(
         posteriors,
         positions,
         tree,
         maps,
-        [HierarchyChain.start(tree, start, seed) for seed in seeds[effort.n_templates :]],
+        [HierarchyChain.start(tree, start, seed) for seed in seeds[n:]],
         effort,
         n_threads,
     )
@@ -203,7 +215,7 @@ def shrink_groups(
             SamplingWarning,
             stacklevel=2,
         )
-    return run.result(templates.varies, converged)
+    return run.result(np.random.default_rng(last_seed), templates.varies, converged)
 
 
 def needed_bytes(m: int, n_groups: int, k: int, effort: ChainEffort, n_threads: int = 1) -> int:
@@ -265,6 +277,11 @@ class _Run:
         self.means = np.empty((n_draws, self.tree.n_parents, k))
         self.concentrations = np.empty((n_draws, 2))
 
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return self.population.shape[2]
+
     def round(self, n_sweeps: int) -> Array:
         """Move all chains on; return the concentrations without the warm-up."""
         numbers = range(len(self.chains))
@@ -290,14 +307,25 @@ class _Run:
             self.means[at], self.concentrations[at] = chain.means, chain.concentrations
         return np.concatenate(parts)
 
-    def result(self, template_noise: bool, converged: bool) -> ShrunkGroups:
+    def result(
+        self, rng: np.random.Generator, template_noise: bool, converged: bool
+    ) -> ShrunkGroups:
         """Return the draws of the last round."""
+        # The discrepancy says how large the common error may be. Correcting by it would add its own
+        # noise to the estimates, so that it widens the limits, to both sides.
+        n_draws = self.effort.n_draws
+        means = self.population.mean(axis=1, dtype=np.float64).reshape(-1, n_draws, self.n_classes)
+        scales = [m.discrepancy(mean) for m, mean in zip(self.maps, means.mean(axis=1), strict=True)]
+        shifts = rng.standard_normal((len(self.concentrations), 1)) * np.repeat(
+            np.array(scales), n_draws, axis=0
+        )
         return ShrunkGroups(
             self.tree,
             self.population,
             self.group,
             self.means,
             self.concentrations,
+            shifts,
             template_noise,
             converged,
         )

@@ -6,7 +6,9 @@ instances get weights from the exponential distribution, and the rows are fitted
 
 The rows are calibrated posteriors divided by their mean (``kdey.intervals.features``), whichever
 method estimates the groups one by one: the likelihoods of kernel densities count too much for the
-limits of many small groups (coverage 0.81 instead of 0.95 in a prototype).
+limits of many small groups (coverage 0.81 instead of 0.95 in a prototype). Calibrated posteriors are
+not exact densities either, which matters where many groups together know their mean well:
+:meth:`DensityMap.discrepancy` says by how much.
 """
 
 from __future__ import annotations
@@ -21,9 +23,13 @@ from kdey.fitted import FittedQuantifier, fitted_stages
 from kdey.intervals.features import calibrated_map
 from kdey.intervals.model import FittedModel, densities
 from kdey.rows.interface import RowMap
+from kdey.simplex import project
 
 #: Rows that are made at once; bounds the memory of what lies between posteriors and rows.
 _CHUNK = 1 << 17
+#: Relative size below which singular values of class means count as zero: classes that can hardly be
+#: told apart say nothing about the discrepancy of their densities.
+_RCOND = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +41,16 @@ class DensityMap:
     row_map : RowMap
     logs : bool
         Whether its rows are logarithms.
+    training : array of shape (n, k) or None
+        Densities of the training instances as if they were new; None where nothing was learnt.
+    weights : array of shape (n, k) or None
+        Weight of each training instance in the mean of each class; columns sum to one.
     """
 
     row_map: RowMap
     logs: bool
+    training: Array | None = None
+    weights: Array | None = None
 
     def __call__(self, posteriors: NDArray[np.floating], positions: Indices | None = None) -> Array:
         """Return the densities of posteriors at some positions (by default all), shape (m, k).
@@ -46,14 +58,31 @@ class DensityMap:
         They are relative to the largest of each row.
         """
         size = len(posteriors) if positions is None else len(positions)
-        k = self.row_map.templates.shape[1] or posteriors.shape[1]
-        out = np.empty((size, k))
+        parts = []
         for start in range(0, size, _CHUNK):
-            stop = min(start + _CHUNK, size)
-            part = posteriors[slice(start, stop) if positions is None else positions[start:stop]]
-            rows = self.row_map(np.asarray(part, dtype=np.float64)).each()
-            out[start:stop] = densities(rows, self.logs)
-        return out
+            part = slice(start, min(start + _CHUNK, size))
+            points = posteriors[part if positions is None else positions[part]]
+            rows = self.row_map(np.asarray(points, dtype=np.float64)).each()
+            parts.append(densities(rows, self.logs))
+        return np.concatenate(parts)
+
+    def discrepancy(self, mean: Array) -> Array:
+        r"""Return how far a mean prevalence may be off because the densities are not exact, (k,).
+
+        Where the densities are those of the classes, the mean class probabilities
+        :math:`r_i(x) = \alpha_i D_i(x) / \sum_l \alpha_l D_l(x)` of a population with prevalence
+        :math:`\alpha` are :math:`\alpha` itself. Otherwise a likelihood that settles at
+        :math:`\alpha` comes from the prevalence that solves :math:`M \alpha^* = \alpha`, where
+        :math:`M_{il}` is the mean of :math:`r_i` in training class l. We return
+        :math:`\alpha^* - \alpha`, with :math:`\alpha^*` projected onto the simplex.
+        """
+        if self.training is None or self.weights is None:
+            return np.zeros_like(mean)
+        joint = self.training * mean
+        totals = joint.sum(axis=1, keepdims=True)
+        memberships = joint / np.where(totals > 0, totals, 1.0)
+        solved = np.linalg.lstsq(memberships.T @ self.weights, mean, rcond=_RCOND)[0]
+        return np.asarray(project(solved[None])[0] - mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +132,12 @@ class TemplateDraws:
             weights *= training.weights
         drawn = replace(training, weights=weights)
         if training.required().shape[1] == model.n_classes:
-            return DensityMap(calibrated_map(drawn, model.n_classes), logs=False)
-        # Scores of several models, which the rows pool and calibrate.
-        assert model.row_spec is not None, "what is learnt has a spec"
-        row_map = model.row_spec.fit(drawn, model.n_classes, model.n_threads)
-        return DensityMap(row_map, logs=False)
+            row_map: RowMap = calibrated_map(drawn, model.n_classes)
+        else:  # scores of several models, which the rows pool and calibrate
+            assert model.row_spec is not None, "what is learnt has a spec"
+            row_map = model.row_spec.fit(drawn, model.n_classes, model.n_threads)
+        rows = row_map.new_rows(drawn, np.arange(len(weights)), model.n_threads)
+        shares = np.zeros((len(weights), model.n_classes))
+        shares[np.arange(len(weights)), training.labels] = weights
+        shares /= shares.sum(axis=0)
+        return DensityMap(row_map, False, densities(rows, logs=False), shares)
