@@ -187,7 +187,9 @@ def show() -> None:
             )
     covered = [float(row["pooled covered"]) for row in rows]
     ratios = [float(row["pooled error"]) / float(row["separate error"]) for row in rows]
-    print(f"coverage of cells: {min(covered):.3f} to {max(covered):.3f}, mean {np.mean(covered):.3f}")
+    print(
+        f"coverage of cells: {min(covered):.3f} to {max(covered):.3f}, mean {np.mean(covered):.3f}"
+    )
     print(f"pooled over separate error of cells: {min(ratios):.2f} to {max(ratios):.2f}")
 
 

@@ -21,6 +21,7 @@ from kdey._support.threads import one_blas_thread
 from kdey._support.validation import check_count
 from kdey.bags import Array, Indices
 from kdey.bayes.hierarchy import GroupTree, HierarchyChain, hierarchy_sweeps
+from kdey.bayes.pooled_draws import Draws, PooledDraws, check_memory, common_shifts
 from kdey.bayes.sample import SamplingWarning
 from kdey.bayes.template_draws import DensityMap, TemplateDraws
 
@@ -28,15 +29,9 @@ from kdey.bayes.template_draws import DensityMap, TemplateDraws
 APART_FACTOR = 10.0
 #: ... at this point of its posterior distribution.
 APART_POINT = 0.95
-#: Bytes of rows and draws that are held at once.
-MOST_BYTES = 4 << 30
 #: The mean logarithms of concentrations in both halves of the chains must not differ by more than
 #: this share of their standard deviation, or this number if it is larger.
 _DRIFT_SHARE, _DRIFT = 0.25, 0.05
-#: Groups whose limits are computed at once.
-_GROUPS_AT_ONCE = 500
-
-Draws = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -69,54 +64,28 @@ class ChainEffort:
 
 
 @dataclass(frozen=True, eq=False)
-class ShrunkGroups:
-    """Posterior draws of the prevalences of G groups.
+class ShrunkGroups(PooledDraws):
+    """Posterior draws of the prevalences of G groups, which share a Dirichlet distribution.
 
     Attributes
     ----------
     tree : GroupTree
-    population : float32 array of shape (n_draws, G, k)
-        Prevalences of the populations that the groups were drawn from.
     group : float32 array of shape (n_draws, G, k)
         Class shares among the instances of each group; NaN for a group without any.
     means : array of shape (n_draws, P, k)
         Mean prevalences of the parents, or of all groups.
     concentrations : array of shape (n_draws, 2)
         Kappa, and tau where there are two levels.
-    shifts : array of shape (n_draws, k)
-        Common errors of all groups that come from densities that are not exact; limits include
-        them, estimates do not.
-    template_noise : bool
-        Whether the draws include the uncertainty of the templates.
-    converged : bool
     """
 
     tree: GroupTree
-    population: Draws
     group: Draws
     means: Array
     concentrations: Array
-    shifts: Array
-    template_noise: bool
-    converged: bool
 
     def draws(self, target: str = "population") -> Draws:
         """Return the draws of a target, "population" or "bag", shape (n_draws, G, k)."""
-        return self.population if target == "population" else self.group
-
-    def estimate(self, target: str = "population") -> Array:
-        """Return the posterior means, shape (G, k)."""
-        return np.asarray(self.draws(target).mean(axis=0, dtype=np.float64))
-
-    def limits(self, tail: float, target: str = "population") -> tuple[Array, Array]:
-        """Return equal-tailed limits with this probability outside each end, shape (G, k)."""
-        estimate = self.estimate(target)
-        low, high = np.empty_like(estimate), np.empty_like(estimate)
-        for start in range(0, len(self.tree), _GROUPS_AT_ONCE):
-            part = slice(start, start + _GROUPS_AT_ONCE)
-            shifted = np.clip(self.draws(target)[:, part] + self.shifts[:, None], 0.0, 1.0)
-            low[part], high[part] = np.quantile(shifted, [tail, 1.0 - tail], axis=0)
-        return np.minimum(low, estimate), np.maximum(high, estimate)
+        return self.group if target == "bag" else super().draws(target)
 
     @property
     def kappa(self) -> Array:
@@ -178,8 +147,8 @@ def shrink_groups(
 
     Raises
     ------
-    MemoryError
-        If rows and draws would take more than 4 GiB; see :func:`needed_bytes`.
+    ValueError
+        If rows and draws would take more than 4 GiB (:func:`kdey.bayes.pooled_draws.check_memory`).
 
     Warns
     -----
@@ -188,8 +157,8 @@ def shrink_groups(
     """
     effort = ChainEffort() if effort is None else effort
     k = templates.model.n_classes
-    check_memory(int(tree.offsets[-1]), len(tree), k, effort, n_threads)
     n = effort.n_templates
+    check_memory(int(tree.offsets[-1]), len(tree), k, n * effort.n_draws, min(n_threads, n))
     *seeds, last_seed = np.random.SeedSequence(random_state).spawn(2 * n + 1)
     maps = [templates.draw(seed) for seed in seeds[:n]]
     start = templates.model.prevalence
@@ -216,26 +185,6 @@ def shrink_groups(
             stacklevel=2,
         )
     return run.result(np.random.default_rng(last_seed), templates.varies, converged)
-
-
-def needed_bytes(m: int, n_groups: int, k: int, effort: ChainEffort, n_threads: int = 1) -> int:
-    """Return the memory of rows and draws in bytes.
-
-    8 per row and class for each thread, and 8 per group, class and draw (of which there are 800).
-    """
-    n_draws = effort.n_templates * effort.n_draws
-    return 8 * k * (m * min(n_threads, effort.n_templates) + n_groups * n_draws)
-
-
-def check_memory(m: int, n_groups: int, k: int, effort: ChainEffort, n_threads: int = 1) -> None:
-    """Raise MemoryError if groups are too many or too large to be pooled at once."""
-    needed = needed_bytes(m, n_groups, k, effort, n_threads)
-    if needed > MOST_BYTES:
-        raise MemoryError(
-            f"pooling {n_groups:,} groups of {m:,} instances in all and {k} classes needs "
-            f"{needed / 2**30:.1f} GiB, more than {MOST_BYTES / 2**30:.0f} GiB: pool fewer groups "
-            "at a time, or leave large groups out (shrink=False), which gain nothing"
-        )
 
 
 def drifts(traces: Array) -> bool:
@@ -277,11 +226,6 @@ class _Run:
         self.means = np.empty((n_draws, self.tree.n_parents, k))
         self.concentrations = np.empty((n_draws, 2))
 
-    @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-        return self.population.shape[2]
-
     def round(self, n_sweeps: int) -> Array:
         """Move all chains on; return the concentrations without the warm-up."""
         numbers = range(len(self.chains))
@@ -311,21 +255,13 @@ class _Run:
         self, rng: np.random.Generator, template_noise: bool, converged: bool
     ) -> ShrunkGroups:
         """Return the draws of the last round."""
-        # The discrepancy says how large the common error may be. Correcting by it would add its own
-        # noise to the estimates, so that it widens the limits, to both sides.
-        n_draws = self.effort.n_draws
-        means = self.population.mean(axis=1, dtype=np.float64).reshape(-1, n_draws, self.n_classes)
-        scales = [m.discrepancy(mean) for m, mean in zip(self.maps, means.mean(axis=1), strict=True)]
-        shifts = rng.standard_normal((len(self.concentrations), 1)) * np.repeat(
-            np.array(scales), n_draws, axis=0
-        )
         return ShrunkGroups(
-            self.tree,
-            self.population,
-            self.group,
-            self.means,
-            self.concentrations,
-            shifts,
-            template_noise,
-            converged,
+            population=self.population,
+            shifts=common_shifts(self.maps, self.population, rng),
+            template_noise=template_noise,
+            converged=converged,
+            tree=self.tree,
+            group=self.group,
+            means=self.means,
+            concentrations=self.concentrations,
         )
