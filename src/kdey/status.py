@@ -21,6 +21,8 @@ UNSEEN_VALUES = "unseen values"
 #: about this share (docs/decisions/0016-tables.md).
 MOST_UNSEEN = 0.05
 NOT_CONVERGED = "not converged"
+#: Pooling found no sign that the prevalences of groups differ.
+ALIKE = "groups cannot be told apart"
 #: A class has so few labels in training that estimates and limits lean on them.
 FEW_LABELS = "few labels"
 #: No misfit was found by a check that sees only some kinds of misfit; see ``docs/trust.md``.

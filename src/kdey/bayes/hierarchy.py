@@ -126,7 +126,7 @@ class HierarchyChain:
             np.tile(shares, (tree.n_parents, 1)),
             shares.copy(),
             tree.scales.copy(),
-            seed.generate_state(4, np.uint64),
+            np.asarray(seed.generate_state(4, np.uint64), dtype=np.uint64),
         )
 
 
@@ -176,13 +176,13 @@ def _sweep_numpy(
     tables = level.draw_tables(kappa, chain.means, rng)
     chain.concentrations[0] = kappa
     if tree.n_parents == 1:
-        chain.means[:] = _dirichlet(1.0 + tables, rng)
+        chain.means[:] = _dirichlet(tables + np.ones(1), rng)
     else:
         upper = _Level(tables, np.zeros(tree.n_parents, dtype=np.int64))
         top = chain.top[None]
         tau = upper.draw_concentration(chain.concentrations[1], top, tree.scales[1], rng)
         chain.concentrations[1] = tau
-        chain.top[:] = _dirichlet(1.0 + upper.draw_tables(tau, top, rng), rng)[0]
+        chain.top[:] = _dirichlet(upper.draw_tables(tau, top, rng) + np.ones(1), rng)[0]
         chain.means[:] = _dirichlet(_parameters(tau, chain.top) + tables, rng)
     around = _parameters(kappa, chain.means)[tree.parents]
     chain.prevalences[:] = _dirichlet(around + counts, rng)
@@ -270,4 +270,4 @@ def _dirichlet(parameters: Array, rng: np.random.Generator) -> Array:
         logs[row, rng.choice(len(shares), p=shares / shares.sum())] = 0.0
         largest[row] = 0.0
     drawn = np.exp(logs - largest[:, None])
-    return np.maximum(drawn / drawn.sum(axis=1, keepdims=True), _SMALLEST)
+    return np.asarray(np.maximum(drawn / drawn.sum(axis=1, keepdims=True), _SMALLEST))

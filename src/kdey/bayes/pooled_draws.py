@@ -82,7 +82,8 @@ def common_shifts(maps: Sequence[DensityMap], population: Draws, rng: np.random.
     n_draws, _, k = population.shape
     means = population.mean(axis=1, dtype=np.float64).reshape(len(maps), -1, k).mean(axis=1)
     scales = np.array([m.discrepancy(mean) for m, mean in zip(maps, means, strict=True)])
-    return rng.standard_normal((n_draws, 1)) * np.repeat(scales, n_draws // len(maps), axis=0)
+    sizes = rng.standard_normal((n_draws, 1))
+    return np.asarray(sizes * np.repeat(scales, n_draws // len(maps), axis=0))
 
 
 def check_memory(m: int, n_groups: int, k: int, n_draws: int, n_threads: int = 1) -> None:

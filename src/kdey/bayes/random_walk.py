@@ -1,7 +1,7 @@
 r"""Prevalences of neighbouring periods, which follow a random walk on the log-ratio scale.
 
-A series has prevalences :math:`\alpha_t = \mathrm{softmax}(V \eta_t)` at times t, with V an
-orthonormal basis of the vectors of sum zero, so that no class is special (isometric log-ratios), and
+A series has prevalences :math:`\alpha_t = \mathrm{softmax}(V \eta_t)` at times t. V is an
+orthonormal basis of the vectors of sum zero (isometric log-ratios: no class is special), and
 
 .. math:: \eta_t - \eta_s \sim N(0, \sigma^2 (t - s) I), \quad \eta_1 \sim N(0, 3^2 I)
 
@@ -30,7 +30,6 @@ from scipy.special import logsumexp, softmax
 
 from kdey._support.threads import one_blas_thread
 from kdey.bags import Array, Indices
-from kdey.bayes.hierarchy import GroupTree
 from kdey.bayes.pooled_draws import Draws, PooledDraws, check_memory, common_shifts
 from kdey.bayes.template_draws import TemplateDraws
 
@@ -180,7 +179,7 @@ class _Walk:
         self.sizes = sizes[tree.order].astype(np.float64)
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Draws, Array, bool]:
-        """Return prevalences (n_draws, G, k), sigmas (n_draws,), and whether all modes were found."""
+        """Return prevalences (n_draws, G, k), sigmas (n_draws,) and whether Newton converged."""
         d = self.basis.shape[1]
         eta = np.zeros((len(self.tree), d))
         modes, factors, evidence, converged = [], [], [], True
@@ -232,7 +231,7 @@ class _Walk:
         return _Mode(eta, factor, evidence, promised < np.inf)
 
     def _likelihood(self, eta: Array) -> tuple[float, Array, Array]:
-        """Return log-likelihood, gradient (G, d) and information (G, d, d) without negative parts."""
+        """Return log-likelihood, gradient (G, d) and non-negative information (G, d, d)."""
         n, k = len(eta), self.rows.shape[1]
         logs = eta @ self.basis.T
         logs = logs - logsumexp(logs, axis=1, keepdims=True)
@@ -244,9 +243,9 @@ class _Walk:
         squares = np.zeros((n, k, k))
         for i in range(k):
             sums[:, i] = np.bincount(self.owners, weights=members[:, i], minlength=n)
-            for l in range(i + 1):
-                product = np.bincount(self.owners, members[:, i] * members[:, l], minlength=n)
-                squares[:, i, l] = squares[:, l, i] = product
+            for j in range(i + 1):
+                product = np.bincount(self.owners, members[:, i] * members[:, j], minlength=n)
+                squares[:, i, j] = squares[:, j, i] = product
         gradient = (sums - self.sizes[:, None] * alpha) @ self.basis
         full = self.sizes[:, None, None] * (_diagonals(alpha) - alpha[:, :, None] * alpha[:, None])
         missing = _diagonals(sums) - squares

@@ -6,8 +6,8 @@ instances get weights from the exponential distribution, and the rows are fitted
 
 The rows are calibrated posteriors divided by their mean (``kdey.intervals.features``), whichever
 method estimates the groups one by one: the likelihoods of kernel densities count too much for the
-limits of many small groups (coverage 0.81 instead of 0.95 in a prototype). Calibrated posteriors are
-not exact densities either, which matters where many groups together know their mean well:
+limits of many small groups (coverage 0.81 instead of 0.95 in a prototype). Calibrated posteriors
+are not exact densities either, which matters where many groups together know their mean well:
 :meth:`DensityMap.discrepancy` says by how much.
 """
 
@@ -27,8 +27,8 @@ from kdey.simplex import project
 
 #: Rows that are made at once; bounds the memory of what lies between posteriors and rows.
 _CHUNK = 1 << 17
-#: Relative size below which singular values of class means count as zero: classes that can hardly be
-#: told apart say nothing about the discrepancy of their densities.
+#: Relative size below which singular values of class means count as zero: classes that can hardly
+#: be told apart say nothing about the discrepancy of their densities.
 _RCOND = 1e-3
 
 

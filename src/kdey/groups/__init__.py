@@ -18,7 +18,7 @@ from kdey.groups.estimate import estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys, truncate
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
-from kdey.groups.request import GroupRequest, GroupSettings
+from kdey.groups.request import GroupRequest, GroupSettings, Pooling
 from kdey.groups.scoring import Instances, ScoredRows, Scorer
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Instances",
     "PartitionReader",
     "PartitionSums",
+    "Pooling",
     "ScoredBatch",
     "ScoredRows",
     "Scorer",
