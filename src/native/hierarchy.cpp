@@ -18,6 +18,7 @@ constexpr int64_t kNear = 32;
 // Bounds of scale / (scale + concentration).
 constexpr double kFirst = 1e-6, kLast = 1 - 1e-6;
 constexpr int kMostTries = 200;
+constexpr double kLargestScale = 1e15;
 constexpr double kSmallestParameter = 1e-300;
 
 using Doubles = std::vector<double>;
@@ -215,6 +216,11 @@ class Sampler {
   Doubles parts_;
 };
 
+// Whether all parameters of Dirichlet distributions will be finite.
+bool are_bounded(const double* values, int64_t n, double most) {
+  return are_parameters(values, n) && *std::max_element(values, values + n) <= most;
+}
+
 bool well_formed(const Groups& groups, int64_t m) {
   if (m < 0 || groups.k < 1 || groups.n < 1 || groups.n_parents < 1 || groups.offsets[0] != 0 ||
       groups.offsets[groups.n] != m)
@@ -236,8 +242,8 @@ KDEY_API int32_t kdey_hierarchy(const double* rows, int64_t m, int64_t k, const 
                                 int64_t* out_counts, double* out_concentrations) {
   using namespace kdey;
   const Groups groups{rows, k, offsets, parents, n_groups, n_parents};
-  if (n_sweeps < 0 || !well_formed(groups, m) || !are_parameters(scales, 2) ||
-      !are_parameters(means, n_parents * k) || !are_parameters(top, k) ||
+  if (n_sweeps < 0 || !well_formed(groups, m) || !are_bounded(scales, 2, kLargestScale) ||
+      !are_bounded(means, n_parents * k, 2) || !are_bounded(top, k, 2) ||
       !are_parameters(concentrations, 2) || !moves(state))
     return KDEY_BAD_ARGUMENT;
   return guarded([&] {

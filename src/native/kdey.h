@@ -79,10 +79,10 @@ KDEY_API int32_t kdey_gibbs(const double* rows, const double* weights, int64_t m
 // mu_p ~ Dirichlet(tau nu) if there are several parents, nu and the mean of a single parent uniform
 // on the simplex; scale / (scale + concentration) is uniform on (0, 1) for both concentrations.
 // Group g owns rows[offsets[g] .. offsets[g + 1]) of class densities (m, k) and has the parent
-// parents[g]. scales (2): those of kappa and tau. Moved on in place: prevalences (n_groups, k),
-// means (n_parents, k), top (k): nu, concentrations (2): kappa and tau, state (4): a generator, not
-// all zero. Out: counts (n_groups, k), those of the classes in the last sweep, from which its
-// prevalences were drawn, and the concentrations after each sweep (n_sweeps, 2).
+// parents[g]. scales (2): those of kappa and tau, at most 1e15. Moved on in place: prevalences
+// (n_groups, k), means (n_parents, k), top (k): nu, concentrations (2): kappa and tau, state (4): a
+// generator, not all zero. Out: counts (n_groups, k), those of the classes in the last sweep, from
+// which its prevalences were drawn, and the concentrations after each sweep (n_sweeps, 2).
 KDEY_API int32_t kdey_hierarchy(const double* rows, int64_t m, int64_t k, const int64_t* offsets,
                                 int64_t n_groups, const int64_t* parents, int64_t n_parents,
                                 const double* scales, int64_t n_sweeps, double* prevalences,
