@@ -245,13 +245,14 @@ class _Level:
     def draw_tables(self, concentration: float, means: Array, rng: np.random.Generator) -> Indices:
         """Return the numbers of tables of each parent and class, in the shape of ``means``."""
         a = _parameters(concentration, means)
-        tables = np.zeros(a.shape, dtype=np.int64)
-        for j in range(int(self.counts.max(initial=0))):
-            # Customers who find j others of their group and class at the door.
-            more = np.zeros(a.shape, dtype=np.int64)
-            np.add.at(more, self.parents, (self.counts > j).astype(np.int64))
-            tables += rng.binomial(more, a / (a + j))
-        return tables
+        children, classes = np.nonzero(self.counts)
+        counts = self.counts[children, classes]
+        # Each customer finds a number of others of the same child and class, from 0 on.
+        others = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        cells = np.repeat(self.parents[children] * a.shape[1] + classes, counts)
+        chances = a.ravel()[cells]
+        opens = rng.random(len(cells)) * (chances + others) < chances
+        return np.bincount(cells[opens], minlength=a.size).reshape(a.shape).astype(np.int64)
 
 
 def _parameters(concentration: float, means: Array) -> Array:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.warnings import muted
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier, fitted_stages
 from kdey.intervals.features import calibrated_map
@@ -135,7 +136,8 @@ class TemplateDraws:
             row_map: RowMap = calibrated_map(drawn, model.n_classes)
         else:  # scores of several models, which the rows pool and calibrate
             assert model.row_spec is not None, "what is learnt has a spec"
-            row_map = model.row_spec.fit(drawn, model.n_classes, model.n_threads)
+            with muted(UserWarning):  # the fit of the quantifier has said what there is to say
+                row_map = model.row_spec.fit(drawn, model.n_classes, model.n_threads)
         rows = row_map.new_rows(drawn, np.arange(len(weights)), model.n_threads)
         shares = np.zeros((len(weights), model.n_classes))
         shares[np.arange(len(weights)), training.labels] = weights
