@@ -50,7 +50,7 @@ KEYS = ("set", "kappa", "size")
 MEANS = (
     *("separate error", "pooled error", "separate covered", "pooled covered"),
     *("separate farthest covered", "pooled farthest covered", "separate width", "pooled width"),
-    *("kappa", "kappa covered", "told apart", "shrinkage", "converged", "seconds"),
+    *("kappa found", "kappa covered", "told apart", "shrinkage", "converged", "seconds"),
 )
 
 
@@ -115,7 +115,7 @@ def _errors(parts: dict[str, tuple[Any, Any, Any]], truth: np.ndarray) -> dict[s
 def _kappa(pooled: ShrunkGroups, kappa: float) -> dict[str, float]:
     low, middle, high = np.quantile(pooled.kappa, [0.05, 0.5, 0.95])
     return {
-        "kappa": float(middle),
+        "kappa found": float(middle),
         "kappa covered": float(low <= kappa <= high),
         "told apart": float(pooled.told_apart),
         "shrinkage": float(pooled.shrinkage.mean()),
@@ -162,7 +162,7 @@ def summarise() -> None:
                 continue
             numbers = [
                 np.median([row[name] for row in own])
-                if name == "kappa"
+                if name == "kappa found"
                 else np.mean([row[name] for row in own])
                 for name in MEANS
             ]
@@ -177,8 +177,8 @@ def show() -> None:
     for kappa in KAPPAS:
         for size in SIZES:
             own = [r for r in rows if (int(r["kappa"]), int(r["size"])) == (kappa, size)]
-            means = {n: np.mean([float(r[n]) for r in own]) for n in MEANS if n != "kappa"}
-            found = [float(row["kappa"]) for row in own]
+            means = {n: np.mean([float(r[n]) for r in own]) for n in MEANS if n != "kappa found"}
+            found = [float(row["kappa found"]) for row in own]
             gain = 1 - means["pooled error"] / means["separate error"]
             print(
                 f"| {kappa} | {size} | {means['separate error']:.4f} | "
