@@ -1,7 +1,7 @@
 // Gibbs sampling of many bags whose prevalences share a Dirichlet distribution. A sweep draws the
 // class of every instance, then the concentration given the counts of the classes (prevalences
-// integrated out, by slice sampling), the means by the tables of a Chinese restaurant (Teh, Jordan,
-// Beal and Blei, 2006), and the prevalences given all of these.
+// integrated out, by slice sampling), the means by the tables of a Chinese restaurant
+// ("Hierarchical Dirichlet processes", JASA 101, 2006), and the prevalences given all of these.
 #include <algorithm>
 #include <cmath>
 #include <vector>

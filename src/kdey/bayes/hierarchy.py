@@ -15,8 +15,8 @@ A sweep draws the class of each instance given the prevalence of its group, whic
 .. math:: \prod_g \frac{\Gamma(\kappa)}{\Gamma(\kappa + n_g)}
           \prod_i \frac{\Gamma(C_{gi} + \kappa \mu_i)}{\Gamma(\kappa \mu_i)}
 
-by slice sampling of :math:`n_0 / (n_0 + \kappa)`; then the means by auxiliary table counts (Teh,
-Jordan, Beal and Blei, "Hierarchical Dirichlet processes", 2006), which make them conjugate; and
+by slice sampling of :math:`n_0 / (n_0 + \kappa)`; then the means by auxiliary table counts, as in
+"Hierarchical Dirichlet processes" (JASA 101, 2006), which make them conjugate; and
 last the prevalences, :math:`\alpha_g \sim \mathrm{Dir}(\kappa \mu + C_g)`. The tables of a parent
 are counts for the level above it, so that two levels are the same step twice.
 """
