@@ -34,6 +34,13 @@ _MOST_NAMED = 5
     show_default=True,
     help="Limits for the population behind a group, or for this very group.",
 )
+@click.option("--shrink", is_flag=True, help="Small groups lean on the others.")
+@click.option(
+    "--shrink-within",
+    metavar="KEY",
+    help="Groups lean on those with the same value of this key column, and these on all.",
+)
+@click.option("--smooth", is_flag=True, help="Periods (--time) lean on their neighbours.")
 @click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
 @click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
 @click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
@@ -65,7 +72,7 @@ def _estimate_groups(
     """Return the model and its answers."""
     from kdey import load
     from kdey._support.progress import progress
-    from kdey.groups import GroupSettings, estimate_file
+    from kdey.groups import GroupSettings, Pooling, estimate_file
     from kdey.groups.answers import check_key_names
     from kdey.intervals import IntervalOptions
 
@@ -93,6 +100,7 @@ def _estimate_groups(
             settings,
             scores=names(options["scores"]) or None,
             missing=options["missing"],
+            pooling=Pooling(options["shrink_within"] or options["shrink"], options["smooth"]),
             on_batch=shown.advance,
             on_run=shown.advance,
             design=design,

@@ -31,7 +31,7 @@ from kdey.groups.keys import Grouping, GroupKeys, truncate
 from kdey.groups.pairs import Pair, find_pairs
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
-from kdey.groups.request import GroupRequest, GroupSettings
+from kdey.groups.request import GroupRequest, GroupSettings, Pooling
 from kdey.groups.scoring import Instances, ScoredRows, Scorer
 from kdey.groups.sides import estimate_sides
 
@@ -51,6 +51,7 @@ __all__ = [
     "Pair",
     "PartitionReader",
     "PartitionSums",
+    "Pooling",
     "RowDesign",
     "ScoredBatch",
     "ScoredRows",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,23 @@ COLUMNS = (
     *("training_prevalence", "fit_p_value", "status"),
 )
 _PER_CLASS = ("estimate", "low", "high", "classify_and_count")
+#: Columns that tables of pooled groups have in addition.
+_SEPARATE = ("separate_estimate", "separate_low", "separate_high")
+POOLED_COLUMNS = (*_SEPARATE, "shrinkage")
+
+
+@dataclass(frozen=True, eq=False)
+class SeparateAnswers:
+    """Estimates of groups that do not borrow strength, beside those that do.
+
+    Attributes
+    ----------
+    estimate, low, high : arrays of shape (G, k)
+    """
+
+    estimate: Array
+    low: Array
+    high: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +88,11 @@ class GroupAnswers:
         one-sided", "not checked (why)". "ok" is said only of groups that were checked in full.
     labelled : LabelledAnswers or None
         What labels say, in a table that has some.
+    separate : SeparateAnswers or None
+        Where groups are pooled, what each gives by itself; ``estimate``, ``low`` and ``high`` are
+        then the pooled ones.
+    shrinkage : array of shape (G,) or None
+        How far each group leans on the others, from 0 to 1; None unless groups are shrunk.
     """
 
     classes: NDArray[Any]
@@ -84,10 +106,28 @@ class GroupAnswers:
     fit_p_value: Array
     status: list[str]
     labelled: LabelledAnswers | None = None
+    separate: SeparateAnswers | None = None
+    shrinkage: Array | None = None
 
     def __len__(self) -> int:
         """Return the number of groups."""
         return len(self.sizes)
+
+    def with_empty(self, n: int) -> GroupAnswers:
+        """Return the answers with n more groups behind the others, which are empty."""
+        nothing = np.full((n, len(self.classes)), np.nan)
+        zeros = np.zeros(n, dtype=np.int64)
+        return replace(
+            self,
+            estimate=np.vstack([self.estimate, nothing]),
+            low=np.vstack([self.low, nothing]),
+            high=np.vstack([self.high, nothing]),
+            classify_and_count=np.vstack([self.classify_and_count, nothing]),
+            sizes=np.concatenate([self.sizes, zeros]),
+            missing=np.concatenate([self.missing, zeros]),
+            fit_p_value=np.concatenate([self.fit_p_value, np.full(n, np.nan)]),
+            status=[*self.status, *[EMPTY] * n],
+        )
 
     @property
     def misfits(self) -> int:
@@ -114,6 +154,8 @@ class GroupAnswers:
         columns |= {name: values[rows].ravel() for name, values in self._per_class().items()}
         columns["training_prevalence"] = np.tile(self.training_prevalence, n)
         columns["fit_p_value"] = np.repeat(self.fit_p_value[rows], k)
+        if self.shrinkage is not None:
+            columns["shrinkage"] = np.repeat(self.shrinkage[rows], k)
         columns["status"] = np.repeat(self._status(rows), k)
         return columns if self.labelled is None else columns | self.labelled.long(rows, k)
 
@@ -126,7 +168,10 @@ class GroupAnswers:
             columns[_wide_name("training_prevalence", c)] = np.full(
                 len(rows), self.training_prevalence[i]
             )
-        columns |= {"fit_p_value": self.fit_p_value[rows], "status": self._status(rows)}
+        columns["fit_p_value"] = self.fit_p_value[rows]
+        if self.shrinkage is not None:
+            columns["shrinkage"] = self.shrinkage[rows]
+        columns["status"] = self._status(rows)
         return columns if self.labelled is None else columns | self._wide_labelled(rows)
 
     def _wide_labelled(self, rows: Indices) -> dict[str, Any]:
@@ -140,7 +185,11 @@ class GroupAnswers:
 
     def _per_class(self) -> dict[str, Array]:
         arrays = (self.estimate, self.low, self.high, self.classify_and_count)
-        return dict(zip(_PER_CLASS, arrays, strict=True))
+        columns = dict(zip(_PER_CLASS, arrays, strict=True))
+        if self.separate is None:
+            return columns
+        beside = (self.separate.estimate, self.separate.low, self.separate.high)
+        return columns | dict(zip(_SEPARATE, beside, strict=True))
 
     def _sizes(self, rows: Indices) -> dict[str, Any]:
         return {"n": self.sizes[rows], "n_missing": self.missing[rows]}
@@ -240,7 +289,10 @@ class AnswerSheet:
             classes=self.merging.names,
             sizes=sizes,
             missing=missing,
-            **self._shares,
+            estimate=self._shares["estimate"],
+            low=self._shares["low"],
+            high=self._shares["high"],
+            classify_and_count=self._shares["classify_and_count"],
             training_prevalence=self.merging.matrix @ np.asarray(self.quantifier.prevalence_),
             fit_p_value=self.fit_p_values,
             status=self._status(sizes, missing, strange, settings),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -36,12 +36,16 @@ from kdey.groups.design import Design
 from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.partitions import PartitionedSource, PartitionReader, PartitionSums
-from kdey.groups.request import GroupRequest, GroupSettings
-from kdey.groups.scoring import Scorer
+from kdey.groups.pooling import PooledTable, check_pooling, pool_answers
+from kdey.groups.request import GroupRequest, GroupSettings, Pooling
+from kdey.groups.scoring import ScoredRows, Scorer
 from kdey.groups.sums import estimate_sums
 from kdey.status import not_checked
 from kdey.tables.columns import require_names
 from kdey.tables.files import TableError, TableFile
+
+if TYPE_CHECKING:
+    from kdey.tables.columns import Frame
 
 
 def predict_groups(
@@ -70,6 +74,8 @@ def predict_groups(
     confidence: float = 0.95,
     target: str = "population",
     method: str = "auto",
+    shrink: bool | str = False,
+    smooth: bool = False,
     **options: Any,
 ) -> Any:
     """Return the prevalences of every group of a data frame, with their limits.
@@ -131,6 +137,13 @@ def predict_groups(
     confidence, target, method, **options
         See :class:`~kdey.intervals.IntervalOptions`; for data frames of Dask and Spark ``key`` and
         ``keep`` too.
+    shrink : bool or str
+        Whether small groups lean on the others (partial pooling). The name of a key column: on the
+        groups with the same value of it, which lean on all. Limits then cover on average over
+        groups, not for each.
+    smooth : bool
+        Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
+        between others get a row.
 
     Returns
     -------
@@ -138,6 +151,9 @@ def predict_groups(
         One row per group and class: the keys, ``class``, ``n``, ``n_missing``, ``estimate``,
         ``low``, ``high``, ``classify_and_count`` (the naive answer), ``training_prevalence``,
         ``fit_p_value`` (NaN where the fit was not checked) and ``status`` (:mod:`kdey.status`).
+        With ``shrink`` or ``smooth`` also ``separate_estimate``, ``separate_low`` and
+        ``separate_high``, which are those without it, and with ``shrink`` the column ``shrinkage``,
+        from 0 (a group stands alone) to 1 (it says nothing of its own).
 
     Examples
     --------
@@ -176,8 +192,11 @@ def predict_groups(
         confidence=confidence,
         target=target,
         method=method,
+        shrink=shrink,
+        smooth=smooth,
         **options,
     )
+    check_pooling(quantifier.answering, request)
     if source_of is None:
         return _predict_frame(quantifier.answering, frame, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
@@ -212,8 +231,8 @@ def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupReque
     labelled = request.design.labelled is not None
     check_key_names(request.grouping.names, shown, request.wide, labelled)
     scored = score_frame(quantifier, frame, request)
-    answers = scored.stream.answers(quantifier, len(scored.keys), request.settings)
-    return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
+    answers, key_rows = _answer_scored(quantifier, scored, request)
+    return answer_table(key_rows, scored.keys.order(), answers, request.wide)
 
 
 def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> ScoredTable:
@@ -238,6 +257,22 @@ def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest)
     return score_table(reader, [table], GroupStream(memory=None))
 
 
+def _answer_scored(
+    quantifier: FittedQuantifier,
+    scored: ScoredTable,
+    request: GroupRequest,
+    on_run: OnRows | None = None,
+) -> tuple[GroupAnswers, Frame]:
+    """Return the answers of all groups, pooled where that is asked for, and their keys."""
+    n_groups = len(scored.keys)
+    with scored.stream.collected(quantifier, n_groups) as collected:
+        answers = collected.answers(quantifier, n_groups, request.settings, on_run)
+        table = PooledTable(
+            answers, collected.rows, collected.codes, scored.keys, scored.first_keys
+        )
+        return pool_answers(quantifier, table, request)
+
+
 def estimate_file(
     quantifier: FittedQuantifier,
     file: TableFile,
@@ -246,6 +281,7 @@ def estimate_file(
     *,
     scores: Sequence[str] | None = None,
     missing: str = "auto",
+    pooling: Pooling | None = None,
     on_batch: OnRows | None = None,
     on_run: OnRows | None = None,
     design: Design | None = None,
@@ -262,6 +298,8 @@ def estimate_file(
     settings : GroupSettings
     scores, missing
         See :func:`~kdey.groups.predict_groups`.
+    pooling : Pooling, optional
+        Whether groups borrow strength.
     on_batch, on_run : callables, optional
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
@@ -269,16 +307,18 @@ def estimate_file(
         Columns of labels, weights, clusters and strata. They take up to 40 bytes per row of memory.
     """
     schema = quantifier.table_schema
+    pooled = Pooling() if pooling is None else pooling
+    columns = Design() if design is None else design
+    request = GroupRequest(grouping, settings, scores, missing, design=columns, pooling=pooled)
+    check_pooling(quantifier, request)
     scored = score_file(
         quantifier,
         file,
-        GroupRequest(
-            grouping, settings, scores, missing, design=Design() if design is None else design
-        ),
+        request,
         label=None if schema is None else schema.label,
         on_batch=on_batch,
     )
-    answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
+    answers, _ = _answer_scored(quantifier, scored, request, on_run)
     return FileGroups(scored.keys, answers, key_types(scored.first_keys))
 
 
@@ -367,9 +407,11 @@ def predict_partitioned(
     **options
         As for :func:`kdey.groups.predict_groups`. The fit is checked on a random sample of each
         group, of at most 8,000,000 posteriors in all, which the partitions send with their sums.
+        With ``shrink`` or ``smooth`` the posteriors of all rows are sent (at most 4 GiB).
     """
     check_is_fitted(quantifier, "classes_")
     request = GroupRequest.of(by, **options)
+    check_pooling(quantifier.answering, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
 
 
@@ -386,13 +428,20 @@ def _predict_partitions(
     check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     check = request.settings.check_fit and unchecked_reason(quantifier) is None
     scorer = Scorer.of(quantifier, request.scores, request.missing, check)
-    reader = PartitionReader(scorer, request.grouping, request.row_key, sampled=check)
+    pooled = request.pooling.is_asked
+    reader = PartitionReader(
+        scorer, request.grouping, request.row_key, sampled=check, pooled=pooled
+    )
     _check_columns(list(frame.columns), reader)
     source = source_of(frame, reader, request.keep)
     head, answers = _sum_partitions(quantifier, source, request)
     key_rows = nw.from_native(head.keys, eager_only=True)
     keys = GroupKeys(request.grouping.names)
     keys.encode([key_rows[name] for name in keys.names], len(head.values))
+    if head.gathered is not None:
+        rows, codes = ScoredRows(head.gathered.posteriors), head.gathered.groups
+        table = PooledTable(answers, rows, codes, keys, key_rows)
+        answers, key_rows = pool_answers(quantifier, table, request)
     return answer_table(key_rows, keys.order(), answers, request.wide)
 
 

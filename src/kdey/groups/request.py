@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from kdey._support.validation import check_choice
-from kdey.groups.answers import COLUMNS
+from kdey.groups.answers import COLUMNS, POOLED_COLUMNS
 from kdey.groups.design import Design
 from kdey.groups.keys import Grouping
 from kdey.intervals import IntervalOptions
@@ -66,6 +66,58 @@ class GroupSettings:
 
 
 @dataclass(frozen=True)
+class Pooling:
+    """Whether groups borrow strength (:mod:`kdey.groups.pooling`).
+
+    Parameters
+    ----------
+    shrink : bool or str
+        Whether groups lean on all groups of the table; the name of a key column: on those with the
+        same value of it, and these on all.
+    smooth : bool
+        Whether periods lean on their neighbours in time.
+    """
+
+    shrink: bool | str = False
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        shrink: Any = self.shrink
+        smooth: Any = self.smooth
+        if not isinstance(shrink, bool | str) or shrink == "":
+            raise ValueError(f"shrink must be True, False or the name of a key, got {shrink!r}")
+        if not isinstance(smooth, bool):
+            raise ValueError(f"smooth must be True or False, got {smooth!r}")
+        if shrink and smooth:
+            raise ValueError(
+                "shrink pools groups and smooth pools neighbouring periods: choose one of them"
+            )
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether groups are pooled at all."""
+        return bool(self.shrink) or self.smooth
+
+    def check(self, grouping: Grouping, target: str) -> None:
+        """Raise ValueError if groups of this kind cannot be pooled."""
+        if self.smooth and grouping.time is None:
+            raise ValueError("smooth needs time, the column of dates that orders the periods")
+        if self.smooth and target != "population":
+            raise ValueError("smooth estimates populations: leave target='bag' out")
+        if self.shrink and not grouping.names:
+            raise ValueError("shrink needs groups: name a key column (by=..., --by)")
+        if isinstance(self.shrink, str) and self.shrink not in grouping.names:
+            raise ValueError(
+                f"shrink names {self.shrink!r}, which is no key: name it in by (--by) too"
+            )
+        if isinstance(self.shrink, str) and len(grouping.names) < 2:
+            raise ValueError(
+                f"shrink={self.shrink!r} needs another key: groups with the same value of it lean "
+                "on each other"
+            )
+
+
+@dataclass(frozen=True)
 class GroupRequest:
     """What a caller of :func:`~kdey.groups.predict_groups` asks for, checked.
 
@@ -85,6 +137,8 @@ class GroupRequest:
         Whether rows of partitions stay with the workers between passes.
     design : Design
         Columns of labels, weights, clusters and strata.
+    pooling : Pooling
+        Whether groups borrow strength.
     """
 
     grouping: Grouping = field(default_factory=Grouping)
@@ -95,10 +149,18 @@ class GroupRequest:
     row_key: str | None = None
     keep: bool = True
     design: Design = field(default_factory=Design)
+    pooling: Pooling = field(default_factory=Pooling)
 
     def __post_init__(self) -> None:
         self.design.check(self.grouping.names)
-        taken = [name for name in self.grouping.names if name in COLUMNS]
+        self.pooling.check(self.grouping, self.settings.options.target)
+        if self.pooling.is_asked and (self.design != Design() or self.settings.merge is not None):
+            raise ValueError(
+                "shrink and smooth pool plain rows: leave labels, weights, clusters, strata and "
+                "merge out, or estimate the groups by themselves"
+            )
+        reserved = (*COLUMNS, *(POOLED_COLUMNS if self.pooling.is_asked else ()))
+        taken = [name for name in self.grouping.names if name in reserved]
         if taken:
             raise ValueError(
                 f"key column {taken[0]!r} has the name of a column of the result: rename it"
@@ -124,6 +186,8 @@ class GroupRequest:
         design: Design | None = None,
         merge: Mapping[Any, Any] | None = None,
         believe: str = PREDICTION_POWERED,
+        shrink: bool | str = False,
+        smooth: bool = False,
         **options: Any,
     ) -> GroupRequest:
         """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
@@ -143,4 +207,5 @@ class GroupRequest:
             row_key=key,
             keep=keep,
             design=Design() if design is None else design,
+            pooling=Pooling(shrink, smooth),
         )
