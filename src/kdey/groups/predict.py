@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kdey._support.frames import refuse_levels
 from kdey.bags import Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import (
@@ -215,16 +216,6 @@ def _is_frame_of(frame: Any, library: str) -> bool:
     return module is not None and isinstance(frame, module.DataFrame)
 
 
-def _check_names(frame: Any) -> None:
-    """Raise where the columns of a frame have names of several levels (pandas' MultiIndex)."""
-    tuples = [name for name in getattr(frame, "columns", ()) if isinstance(name, tuple)]
-    if tuples:
-        raise ValueError(
-            f"frame has columns with names of several levels, such as {tuples[0]!r}: give every "
-            "column one name, for instance '_'.join(name)"
-        )
-
-
 def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
     """Return the table of a frame in memory, the only batch."""
     shown = request.settings.merging(quantifier.classes_).names
@@ -246,7 +237,7 @@ def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest)
     """
     import narwhals as nw
 
-    _check_names(frame)
+    refuse_levels(frame, "frame")
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
@@ -423,7 +414,7 @@ def _predict_partitions(
 
     from kdey.diagnostics import unchecked_reason  # slow to import
 
-    _check_names(frame)
+    refuse_levels(frame, "frame")
     _refuse_design(request)
     check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     check = request.settings.check_fit and unchecked_reason(quantifier) is None
