@@ -18,11 +18,12 @@ from kdey.groups.estimate import estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys, truncate
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
-from kdey.groups.request import GroupRequest, GroupSettings, Pooling
+from kdey.groups.request import Borrowing, GroupRequest, GroupSettings
 from kdey.groups.scoring import Instances, ScoredRows, Scorer
 
 __all__ = [
     "BatchReader",
+    "Borrowing",
     "DaskSource",
     "FileGroups",
     "GroupAnswers",
@@ -34,7 +35,6 @@ __all__ = [
     "Instances",
     "PartitionReader",
     "PartitionSums",
-    "Pooling",
     "ScoredBatch",
     "ScoredRows",
     "Scorer",

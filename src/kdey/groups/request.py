@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
-from kdey.groups.answers import COLUMNS, POOLED_COLUMNS
+from kdey.groups.answers import BORROWING_COLUMNS, COLUMNS
 from kdey.groups.keys import Grouping
 from kdey.intervals import IntervalOptions
 
@@ -49,8 +49,8 @@ class GroupSettings:
 
 
 @dataclass(frozen=True)
-class Pooling:
-    """Whether groups borrow strength (:mod:`kdey.groups.pooling`).
+class Borrowing:
+    """Whether groups borrow strength (:mod:`kdey.groups.borrowing`).
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class GroupRequest:
         To which the weights of a bootstrap over partitions are tied.
     keep : bool
         Whether rows of partitions stay with the workers between passes.
-    pooling : Pooling
+    borrowing : Borrowing
         Whether groups borrow strength.
     """
 
@@ -129,11 +129,11 @@ class GroupRequest:
     wide: bool = False
     row_key: str | None = None
     keep: bool = True
-    pooling: Pooling = field(default_factory=Pooling)
+    borrowing: Borrowing = field(default_factory=Borrowing)
 
     def __post_init__(self) -> None:
-        self.pooling.check(self.grouping, self.settings.options.target)
-        reserved = (*COLUMNS, *(POOLED_COLUMNS if self.pooling.is_asked else ()))
+        self.borrowing.check(self.grouping, self.settings.options.target)
+        reserved = (*COLUMNS, *(BORROWING_COLUMNS if self.borrowing.is_asked else ()))
         taken = [name for name in self.grouping.names if name in reserved]
         if taken:
             raise ValueError(
@@ -170,5 +170,5 @@ class GroupRequest:
             wide=wide,
             row_key=key,
             keep=keep,
-            pooling=Pooling(shrink, smooth),
+            borrowing=Borrowing(shrink, smooth),
         )
