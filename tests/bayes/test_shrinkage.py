@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kdey import EMQ, PACC, KDEyML, Quantifier
-from kdey.bayes import pooled_draws
+from kdey.bayes import group_draws
 from kdey.bayes.hierarchy import GroupTree
 from kdey.bayes.sample import SamplingWarning
 from kdey.bayes.shrinkage import ChainEffort, ShrunkGroups, drifts, shrink_groups
@@ -162,7 +162,7 @@ def test_too_much_memory_is_refused(
     templates: TemplateDraws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, scores, tree = table(10.0, n_groups=6, size=10)
-    monkeypatch.setattr(pooled_draws, "MOST_BYTES", 1000)
+    monkeypatch.setattr(group_draws, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match=r"pooling 6 groups of 60 instances .* GiB"):
         shrink_groups(templates, scores, tree, effort=QUICK)
 

@@ -8,8 +8,8 @@ draw the prevalences of many groups or periods that have something in common.
 from kdey.bayes.draws import PosteriorDraws, effective_size, split_r_hat
 from kdey.bayes.error_rates import ErrorRateDraws, ErrorRates, sample_error_rates
 from kdey.bayes.gibbs import gibbs_sweeps
+from kdey.bayes.group_draws import GroupDraws
 from kdey.bayes.hierarchy import GroupTree, HierarchyChain, hierarchy_sweeps
-from kdey.bayes.pooled_draws import PooledDraws
 from kdey.bayes.random_walk import PeriodTree, SmoothedPeriods, smooth_periods
 from kdey.bayes.sample import SamplingWarning, sample_posterior, sample_rows
 from kdey.bayes.shrinkage import ChainEffort, ShrunkGroups, shrink_groups
@@ -20,10 +20,10 @@ __all__ = [
     "DensityMap",
     "ErrorRateDraws",
     "ErrorRates",
+    "GroupDraws",
     "GroupTree",
     "HierarchyChain",
     "PeriodTree",
-    "PooledDraws",
     "PosteriorDraws",
     "SamplingWarning",
     "ShrunkGroups",

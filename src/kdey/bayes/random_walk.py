@@ -30,7 +30,7 @@ from scipy.special import logsumexp, softmax
 
 from kdey._support.threads import one_blas_thread
 from kdey.bags import Array, Indices
-from kdey.bayes.pooled_draws import Draws, PooledDraws, check_memory, common_shifts
+from kdey.bayes.group_draws import Draws, GroupDraws, check_memory, common_shifts
 from kdey.bayes.template_draws import TemplateDraws
 
 #: Standard deviation of the first log-ratios of a series.
@@ -85,7 +85,7 @@ class PeriodTree:
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothedPeriods(PooledDraws):
+class SmoothedPeriods(GroupDraws):
     """Posterior draws of the prevalences of periods, which follow random walks.
 
     Attributes

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from kdey._support.threads import one_blas_thread
 from kdey._support.validation import check_count
 from kdey.bags import Array, Indices
+from kdey.bayes.group_draws import Draws, GroupDraws, check_memory, common_shifts
 from kdey.bayes.hierarchy import GroupTree, HierarchyChain, hierarchy_sweeps
-from kdey.bayes.pooled_draws import Draws, PooledDraws, check_memory, common_shifts
 from kdey.bayes.sample import SamplingWarning
 from kdey.bayes.template_draws import DensityMap, TemplateDraws
 
@@ -64,7 +64,7 @@ class ChainEffort:
 
 
 @dataclass(frozen=True, eq=False)
-class ShrunkGroups(PooledDraws):
+class ShrunkGroups(GroupDraws):
     """Posterior draws of the prevalences of G groups, which share a Dirichlet distribution.
 
     Attributes
@@ -148,7 +148,7 @@ def shrink_groups(
     Raises
     ------
     ValueError
-        If rows and draws would take more than 4 GiB (:func:`kdey.bayes.pooled_draws.check_memory`).
+        If rows and draws would take more than 4 GiB (:func:`kdey.bayes.group_draws.check_memory`).
 
     Warns
     -----

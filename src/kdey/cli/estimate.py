@@ -72,7 +72,7 @@ def _estimate_groups(
     """Return the model and its answers."""
     from kdey import load
     from kdey._support.progress import progress
-    from kdey.groups import GroupSettings, Pooling, estimate_file
+    from kdey.groups import Borrowing, GroupSettings, estimate_file
     from kdey.groups.answers import check_key_names
     from kdey.intervals import IntervalOptions
 
@@ -100,7 +100,7 @@ def _estimate_groups(
             settings,
             scores=names(options["scores"]) or None,
             missing=options["missing"],
-            pooling=Pooling(options["shrink_within"] or options["shrink"], options["smooth"]),
+            borrowing=Borrowing(options["shrink_within"] or options["shrink"], options["smooth"]),
             on_batch=shown.advance,
             on_run=shown.advance,
             design=design,

@@ -31,12 +31,13 @@ from kdey.groups.keys import Grouping, GroupKeys, truncate
 from kdey.groups.pairs import Pair, find_pairs
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
-from kdey.groups.request import GroupRequest, GroupSettings, Pooling
+from kdey.groups.request import Borrowing, GroupRequest, GroupSettings
 from kdey.groups.scoring import Instances, ScoredRows, Scorer
 from kdey.groups.sides import estimate_sides
 
 __all__ = [
     "BatchReader",
+    "Borrowing",
     "Comparisons",
     "DaskSource",
     "Design",
@@ -51,7 +52,6 @@ __all__ = [
     "Pair",
     "PartitionReader",
     "PartitionSums",
-    "Pooling",
     "RowDesign",
     "ScoredBatch",
     "ScoredRows",

@@ -46,7 +46,7 @@ COLUMNS = (
 _PER_CLASS = ("estimate", "low", "high", "classify_and_count")
 #: Columns that tables of pooled groups have in addition.
 _SEPARATE = ("separate_estimate", "separate_low", "separate_high")
-POOLED_COLUMNS = (*_SEPARATE, "shrinkage")
+BORROWING_COLUMNS = (*_SEPARATE, "shrinkage")
 
 
 @dataclass(frozen=True, eq=False)

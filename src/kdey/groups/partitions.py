@@ -15,9 +15,9 @@ import numpy as np
 
 from kdey.bags import Indices
 from kdey.groups.batches import BatchReader
+from kdey.groups.borrowing import GatheredRows
 from kdey.groups.checks import GroupSample
 from kdey.groups.keys import GroupKeys, key_texts
-from kdey.groups.pooling import GatheredRows
 from kdey.groups.scoring import ScoredRows
 from kdey.groups.sums import GroupedRows, GroupSums, Plan, Source, key_hashes, make_batch, merge
 from kdey.groups.sums.group_sums import Hashes
@@ -117,12 +117,12 @@ class PartitionReader(BatchReader):
     key : name of the column of row keys; None: no bootstrap
     sampled : bool
         Whether a sample of the rows is sent with the sums, for the fit check.
-    pooled : bool
+    gathers : bool
         Whether all rows are sent, because groups are pooled.
     """
 
     sampled: bool = False
-    pooled: bool = False
+    gathers: bool = False
 
     def read(self, frame: pd.DataFrame, plan: Plan, hold: bool, number: int = 0) -> Partition:
         """Return the first sums of a partition; errors name its ``number``.
@@ -159,7 +159,7 @@ class PartitionReader(BatchReader):
         if self.sampled and isinstance(batch.rows, ScoredRows):
             sample = GroupSample.draw(batch.rows, batch.usable_codes, len(keys))
         gathered = None
-        if self.pooled and isinstance(batch.rows, ScoredRows):
+        if self.gathers and isinstance(batch.rows, ScoredRows):
             codes = batch.usable_codes.astype(np.int64)
             gathered = GatheredRows(codes, np.asarray(batch.rows.posteriors))
         head = PartitionSums(

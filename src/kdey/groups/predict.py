@@ -31,14 +31,14 @@ from kdey.groups.answers import (
     key_types,
 )
 from kdey.groups.batches import BatchReader, GroupStream, ScoredTable, score_table
+from kdey.groups.borrowing import AnsweredTable, borrow_strength, check_borrowing
 from kdey.groups.checks import GroupChecks
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
 from kdey.groups.design import Design
 from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.partitions import PartitionedSource, PartitionReader, PartitionSums
-from kdey.groups.pooling import PooledTable, check_pooling, pool_answers
-from kdey.groups.request import GroupRequest, GroupSettings, Pooling
+from kdey.groups.request import Borrowing, GroupRequest, GroupSettings
 from kdey.groups.scoring import ScoredRows, Scorer
 from kdey.groups.sums import estimate_sums
 from kdey.status import not_checked
@@ -197,7 +197,7 @@ def predict_groups(
         smooth=smooth,
         **options,
     )
-    check_pooling(quantifier.answering, request)
+    check_borrowing(quantifier.answering, request)
     if source_of is None:
         return _predict_frame(quantifier.answering, frame, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
@@ -258,10 +258,10 @@ def _answer_scored(
     n_groups = len(scored.keys)
     with scored.stream.collected(quantifier, n_groups) as collected:
         answers = collected.answers(quantifier, n_groups, request.settings, on_run)
-        table = PooledTable(
+        table = AnsweredTable(
             answers, collected.rows, collected.codes, scored.keys, scored.first_keys
         )
-        return pool_answers(quantifier, table, request)
+        return borrow_strength(quantifier, table, request)
 
 
 def estimate_file(
@@ -272,7 +272,7 @@ def estimate_file(
     *,
     scores: Sequence[str] | None = None,
     missing: str = "auto",
-    pooling: Pooling | None = None,
+    borrowing: Borrowing | None = None,
     on_batch: OnRows | None = None,
     on_run: OnRows | None = None,
     design: Design | None = None,
@@ -289,7 +289,7 @@ def estimate_file(
     settings : GroupSettings
     scores, missing
         See :func:`~kdey.groups.predict_groups`.
-    pooling : Pooling, optional
+    borrowing : Borrowing, optional
         Whether groups borrow strength.
     on_batch, on_run : callables, optional
         Called with a number of rows: those read after each batch, those solved after each run of
@@ -298,10 +298,10 @@ def estimate_file(
         Columns of labels, weights, clusters and strata. They take up to 40 bytes per row of memory.
     """
     schema = quantifier.table_schema
-    pooled = Pooling() if pooling is None else pooling
+    asked = Borrowing() if borrowing is None else borrowing
     columns = Design() if design is None else design
-    request = GroupRequest(grouping, settings, scores, missing, design=columns, pooling=pooled)
-    check_pooling(quantifier, request)
+    request = GroupRequest(grouping, settings, scores, missing, design=columns, borrowing=asked)
+    check_borrowing(quantifier, request)
     scored = score_file(
         quantifier,
         file,
@@ -402,7 +402,7 @@ def predict_partitioned(
     """
     check_is_fitted(quantifier, "classes_")
     request = GroupRequest.of(by, **options)
-    check_pooling(quantifier.answering, request)
+    check_borrowing(quantifier.answering, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
 
 
@@ -419,9 +419,9 @@ def _predict_partitions(
     check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     check = request.settings.check_fit and unchecked_reason(quantifier) is None
     scorer = Scorer.of(quantifier, request.scores, request.missing, check)
-    pooled = request.pooling.is_asked
+    gathers = request.borrowing.is_asked
     reader = PartitionReader(
-        scorer, request.grouping, request.row_key, sampled=check, pooled=pooled
+        scorer, request.grouping, request.row_key, sampled=check, gathers=gathers
     )
     _check_columns(list(frame.columns), reader)
     source = source_of(frame, reader, request.keep)
@@ -431,8 +431,8 @@ def _predict_partitions(
     keys.encode([key_rows[name] for name in keys.names], len(head.values))
     if head.gathered is not None:
         rows, codes = ScoredRows(head.gathered.posteriors), head.gathered.groups
-        table = PooledTable(answers, rows, codes, keys, key_rows)
-        answers, key_rows = pool_answers(quantifier, table, request)
+        table = AnsweredTable(answers, rows, codes, keys, key_rows)
+        answers, key_rows = borrow_strength(quantifier, table, request)
     return answer_table(key_rows, keys.order(), answers, request.wide)
 
 

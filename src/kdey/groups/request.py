@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from kdey._support.validation import check_choice
-from kdey.groups.answers import COLUMNS, POOLED_COLUMNS
+from kdey.groups.answers import BORROWING_COLUMNS, COLUMNS
 from kdey.groups.design import Design
 from kdey.groups.keys import Grouping
 from kdey.intervals import IntervalOptions
@@ -66,8 +66,8 @@ class GroupSettings:
 
 
 @dataclass(frozen=True)
-class Pooling:
-    """Whether groups borrow strength (:mod:`kdey.groups.pooling`).
+class Borrowing:
+    """Whether groups borrow strength (:mod:`kdey.groups.borrowing`).
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class GroupRequest:
         Whether rows of partitions stay with the workers between passes.
     design : Design
         Columns of labels, weights, clusters and strata.
-    pooling : Pooling
+    borrowing : Borrowing
         Whether groups borrow strength.
     """
 
@@ -149,17 +149,17 @@ class GroupRequest:
     row_key: str | None = None
     keep: bool = True
     design: Design = field(default_factory=Design)
-    pooling: Pooling = field(default_factory=Pooling)
+    borrowing: Borrowing = field(default_factory=Borrowing)
 
     def __post_init__(self) -> None:
         self.design.check(self.grouping.names)
-        self.pooling.check(self.grouping, self.settings.options.target)
-        if self.pooling.is_asked and (self.design != Design() or self.settings.merge is not None):
+        self.borrowing.check(self.grouping, self.settings.options.target)
+        if self.borrowing.is_asked and (self.design != Design() or self.settings.merge is not None):
             raise ValueError(
-                "shrink and smooth pool plain rows: leave labels, weights, clusters, strata and "
+                "shrink and smooth take plain rows: leave labels, weights, clusters, strata and "
                 "merge out, or estimate the groups by themselves"
             )
-        reserved = (*COLUMNS, *(POOLED_COLUMNS if self.pooling.is_asked else ()))
+        reserved = (*COLUMNS, *(BORROWING_COLUMNS if self.borrowing.is_asked else ()))
         taken = [name for name in self.grouping.names if name in reserved]
         if taken:
             raise ValueError(
@@ -207,5 +207,5 @@ class GroupRequest:
             row_key=key,
             keep=keep,
             design=Design() if design is None else design,
-            pooling=Pooling(shrink, smooth),
+            borrowing=Borrowing(shrink, smooth),
         )

@@ -24,7 +24,7 @@ Draws = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class PooledDraws:
+class GroupDraws:
     """Posterior draws of the prevalences of G groups.
 
     Attributes

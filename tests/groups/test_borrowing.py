@@ -17,9 +17,9 @@ import pytest
 from kdey import EMQ, HDx, KDEyML
 from kdey.bayes import shrinkage
 from kdey.bayes.random_walk import smooth_periods
-from kdey.groups import Grouping, GroupSettings, GroupStream, Pooling, estimate_file, predict
+from kdey.groups import Borrowing, Grouping, GroupSettings, GroupStream, estimate_file, predict
+from kdey.groups.borrowing import GatheredRows, series_and_times
 from kdey.groups.keys import GroupKeys, period_numbers, period_starts, truncate
-from kdey.groups.pooling import GatheredRows, series_and_times
 from kdey.tables.files import TableFile
 from tests.groups.cases import SCORES, fitted, posteriors
 
@@ -35,7 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shrinkage, "ChainEffort", lambda: effort)
     monkeypatch.setattr(shrinkage, "drifts", lambda traces: False)
     few = partial(smooth_periods, n_templates=2, n_draws=20)
-    monkeypatch.setattr("kdey.groups.pooling.smooth_periods", few)
+    monkeypatch.setattr("kdey.groups.borrowing.smooth_periods", few)
 
 
 def make_frame(kappa: float = 10.0) -> pd.DataFrame:
@@ -241,9 +241,9 @@ def test_files_give_the_same_numbers(
     pq.write_table(pa.Table.from_pandas(FRAME, preserve_index=False), tmp_path / "t.parquet")
     monkeypatch.setattr(predict, "GroupStream", lambda memory=memory: GroupStream(memory))
     found = {}
-    for pooling, grouping in (
-        (Pooling(shrink=True), Grouping(("shop",))),
-        (Pooling(smooth=True), Grouping((), "day", "1w")),
+    for borrowing, grouping in (
+        (Borrowing(shrink=True), Grouping(("shop",))),
+        (Borrowing(smooth=True), Grouping((), "day", "1w")),
     ):
         groups = estimate_file(
             QUANTIFIER,
@@ -251,9 +251,9 @@ def test_files_give_the_same_numbers(
             grouping,
             GroupSettings(check_fit=False),
             scores=SCORES,
-            pooling=pooling,
+            borrowing=borrowing,
         )
-        found[pooling.smooth] = groups.table()
+        found[borrowing.smooth] = groups.table()
     shrunk, smooth = answer(**KEYS, shrink=True), answer(**WEEKS, smooth=True)
     np.testing.assert_array_equal(found[False]["estimate"], shrunk["estimate"])
     np.testing.assert_array_equal(found[True]["low"], smooth["low"])
@@ -276,7 +276,7 @@ def test_partitions_of_dask_give_the_same_numbers() -> None:
 def test_rows_of_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     part = GatheredRows(np.zeros(5, dtype=np.int64), np.ones((5, 2)))
     assert len(GatheredRows.merge([part, part]).posteriors) == 10
-    monkeypatch.setattr("kdey.groups.pooling.MOST_BYTES", 100)
+    monkeypatch.setattr("kdey.groups.borrowing.MOST_BYTES", 100)
     with pytest.raises(ValueError, match="posteriors of all rows in one process"):
         GatheredRows.merge([part, part])
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices, offsets_of
+from kdey.bayes.group_draws import MOST_BYTES, GroupDraws
 from kdey.bayes.hierarchy import GroupTree
-from kdey.bayes.pooled_draws import MOST_BYTES, PooledDraws
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
 from kdey.bayes.shrinkage import shrink_groups
 from kdey.bayes.template_draws import TemplateDraws
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 MOST_ADDED = 10_000
 
 
-def check_pooling(quantifier: FittedQuantifier, request: GroupRequest) -> None:
+def check_borrowing(quantifier: FittedQuantifier, request: GroupRequest) -> None:
     """Raise ValueError if the groups of a quantifier cannot be pooled as the request asks for."""
-    pooling = request.pooling
-    if not pooling.is_asked:
+    borrowing = request.borrowing
+    if not borrowing.is_asked:
         return
     try:
         TemplateDraws.of(quantifier)
@@ -85,7 +85,7 @@ class GatheredRows:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledTable:
+class AnsweredTable:
     """What a table has before it is pooled.
 
     Attributes
@@ -109,31 +109,31 @@ class PooledTable:
     key_rows: Frame
 
 
-def pool_answers(
-    quantifier: FittedQuantifier, table: PooledTable, request: GroupRequest
+def borrow_strength(
+    quantifier: FittedQuantifier, table: AnsweredTable, request: GroupRequest
 ) -> tuple[GroupAnswers, Frame]:
     """Return the pooled answers and the keys of the groups; as they are if nothing is asked for.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    table : PooledTable
+    table : AnsweredTable
     request : GroupRequest
     """
-    if not request.pooling.is_asked:
+    if not request.borrowing.is_asked:
         return table.answers, table.key_rows
-    check_pooling(quantifier, request)
+    check_borrowing(quantifier, request)
     assert isinstance(table.rows, ScoredRows), "methods on features are refused"
     answers, key_rows = table.answers, table.key_rows
-    if request.pooling.smooth and request.grouping.every is not None:
+    if request.borrowing.smooth and request.grouping.every is not None:
         key_rows = add_missing_periods(table.keys, key_rows, request.grouping)
         answers = answers.with_empty(len(table.keys) - len(answers))
-    pool = _Pool(quantifier, table.rows.posteriors, table.codes, table.keys, request)
-    return (pool.smoothed(answers) if request.pooling.smooth else pool.shrunk(answers)), key_rows
+    pool = _Borrower(quantifier, table.rows.posteriors, table.codes, table.keys, request)
+    return (pool.smoothed(answers) if request.borrowing.smooth else pool.shrunk(answers)), key_rows
 
 
 @dataclass(frozen=True, eq=False)
-class _Pool:
+class _Borrower:
     """The rows of a table, and how they are to be pooled."""
 
     quantifier: FittedQuantifier
@@ -188,7 +188,7 @@ class _Pool:
         return np.concatenate(parts).astype(np.int64)
 
     def _parents(self, groups: Indices) -> Indices | None:
-        column = self.request.pooling.shrink
+        column = self.request.borrowing.shrink
         if not isinstance(column, str):
             return None
         at = self.keys.names.index(column)
@@ -198,7 +198,7 @@ class _Pool:
         return np.array([numbers[text] for text in texts], dtype=np.int64)
 
     def _filled(
-        self, answers: GroupAnswers, groups: Indices, drawn: PooledDraws, words: tuple[str, ...]
+        self, answers: GroupAnswers, groups: Indices, drawn: GroupDraws, words: tuple[str, ...]
     ) -> GroupAnswers:
         """Return the answers with pooled numbers, and the separate ones beside them."""
         options = self.request.settings.options
