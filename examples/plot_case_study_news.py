@@ -112,8 +112,8 @@ print(table.loc["E", "verdict"])
 # %%
 # The labels find what is wrong: in two of the forums D to F they contradict label shift. The
 # prediction-powered estimate does not rest on it. Its limits are wider than those of kdey without
-# labels, which are sure of something false. In five forums they are narrower than those of the labels
-# alone; in E, where the classifier errs most, it does not help.
+# labels, which are sure of something false. In five forums they are narrower than those of the
+# labels alone; in E, where the classifier errs most, it does not help.
 #
 # The decision
 # ------------
