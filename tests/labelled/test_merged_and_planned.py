@@ -118,7 +118,7 @@ def test_limits_of_an_absent_sum_are_those_of_the_variance_at_the_limit() -> Non
     labels = np.repeat(np.arange(4), 50)
 
     def posteriors(codes):
-        p = rng.gamma(np.eye(4)[codes] * 2 + 0.7)
+        p = rng.gamma(np.eye(4)[codes] * 8 + 0.3)
         return p / p.sum(axis=1, keepdims=True)
 
     q = PACC().fit_posteriors(posteriors(labels), labels)
