@@ -227,7 +227,8 @@ def summarise() -> None:
     for row in read_raw(FILE):
         cell = tuple(row[key] for key in KEYS)
         total = totals[cell]
-        shares[cell].append(row["rejected"] / row["tested"])
+        if row.get("tested"):
+            shares[cell].append(row["rejected"] / row["tested"])
         for name, value in row.items():
             if name not in (*KEYS, "split"):
                 total[name] += value
@@ -240,9 +241,11 @@ def summarise() -> None:
             row[f"{way} covered"] = t[f"{way} covered"] / t["classes"]
             frequent = t[f"{way} frequent covered"] / t["frequent"] if t["frequent"] else np.nan
             row[f"{way} frequent covered"] = frequent
-        row["splits"] = len(shares[cell])
-        row["rejected"] = t["rejected"] / t["tested"]
-        row["rejected error"] = float(np.std(shares[cell], ddof=1) / len(shares[cell]) ** 0.5)
+        row["tested"] = int(t["tested"])
+        row["rejected"] = t["rejected"] / t["tested"] if t["tested"] else np.nan
+        several = len(shares[cell]) > 1
+        error = np.std(shares[cell], ddof=1) / len(shares[cell]) ** 0.5 if several else np.nan
+        row["rejected error"] = float(error)
         rows.append({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in row.items()})
     with SUMMARY.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

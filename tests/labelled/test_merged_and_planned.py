@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 import kdey
-from kdey import EMQ, HDx
+from kdey import EMQ, PACC, HDx
 from tests.intervals.cases import dirichlet, training
 
 
@@ -109,3 +110,25 @@ def test_bad_plans_are_refused() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.raises(TypeError, match="posteriors"):
         kdey.plan_labels(HDx().fit(X, np.arange(60) % 2), 0.2, X=X)
+
+
+def test_limits_of_an_absent_sum_are_those_of_the_variance_at_the_limit() -> None:
+    # By the variance at the estimate, zero, they were as narrow as if nothing could be missed.
+    rng = np.random.default_rng(8)
+    labels = np.repeat(np.arange(4), 50)
+
+    def posteriors(codes):
+        p = rng.gamma(np.eye(4)[codes] * 8 + 0.3)
+        return p / p.sum(axis=1, keepdims=True)
+
+    q = PACC().fit_posteriors(posteriors(labels), labels)
+    estimate = q.estimate_posteriors(posteriors(np.arange(200) % 2), check_fit=False)
+    merged = estimate.merge({"absent": [2, 3], "present": [0, 1]})
+    uncertainty, members = estimate.uncertainty, np.array([0.0, 0.0, 1.0, 1.0])
+    t = merged.high[0]
+    mix = (200 * estimate.estimate + 0.5) / 202
+    there = np.where(members > 0, mix * t / (members @ mix), mix * (1 - t) / (1 - members @ mix))
+    error = np.sqrt(members @ uncertainty.covariance_at(there) @ members)
+    quantile = stdtrit(uncertainty.freedom(), 0.975)
+    assert t == pytest.approx(members @ uncertainty.centre() + quantile * error, rel=0.02)
+    assert error > 1.05 * np.sqrt(members @ estimate.covariance @ members)
