@@ -277,10 +277,11 @@ def run(n_sets: int, parts: Sequence[str]) -> None:
     FILE.parent.mkdir(parents=True, exist_ok=True)
     done = {(record["part"], record["seed"]) for record in read_raw(FILE)}
     for seed in range(n_sets):
-        for part, measure in PARTS.items():
+        for part in parts:
             if (part, seed) in done:
                 continue
-            lines = [json.dumps({"part": part, "seed": seed, **record}) for record in measure(seed)]
+            records = PARTS[part](seed)
+            lines = [json.dumps({"part": part, "seed": seed, **record}) for record in records]
             with FILE.open("a", encoding="utf-8") as file:
                 file.write("".join(f"{line}\n" for line in lines))
 
