@@ -2,6 +2,11 @@
 
     python benchmarks/field.py --peer-python .venv-quapy/bin/python [--sets 5] [--bags 100]
     python benchmarks/field.py --table
+    python benchmarks/field.py --pools --peer-python .venv-quapy/bin/python [--sets 9]
+    python benchmarks/field.py --pools --table
+
+With ``--pools``: ``Quantifier()``, which combines classifiers, against QuaPy's best methods on each
+of three classifiers and its ensembles.
 
 The same splits, classifiers and bags; processor seconds (all threads and child processes) are the
 whole of it: classifier fits, choice of parameters, estimates of all bags. QuaPy runs in a process
@@ -31,12 +36,25 @@ KEYS = ("set", "classifier", "method")
 OURS = "kdey KDEyML()"
 #: What stands for a case that is not there.
 ROWLESS = {"failed": "not run"}
+POOL = "kdey Quantifier()"
+#: What Quantifier() is compared with: classifier and method of QuaPy.
+POOL_PEERS = (
+    *((c, m) for m in ("KDEyML", "EMQ-BCTS") for c in (*CLASSIFIERS, "gradient boosting")),
+    ("logistic regression", "Ensemble of EMQ-BCTS"),
+    ("extra trees", "Ensemble of EMQ-BCTS"),
+)
+#: The sets on which pools are compared, cheap ones first.
+POOL_SETS = (
+    *("uci-extra/maternal-health-risk", "uci-extra/phishing", "uci-extra/cmc", "uci-extra/yeast"),
+    *PAPER,
+)
 PEERS = ("KDEyML", "EMQ", "EMQ-BCTS", "PACC", "KDEyML, grid", "PACC, grid", "EMQ, grid")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--pools", action="store_true")
     parser.add_argument("--peer-python", help="a Python that can import quapy 0.2.3")
     parser.add_argument("--sets", type=int, default=len(PAPER), help="the first so many")
     parser.add_argument("--bags", type=int, default=100)
@@ -44,9 +62,12 @@ def main() -> None:
     args = parser.parse_args()
     records = Records("field.jsonl", KEYS)
     if args.table:
-        print_table(records.rows)
+        (print_pools if args.pools else print_table)(records.rows)
         return
     silence()
+    if args.pools:
+        compare_pools(records, args)
+        return
     for name in (PAPER + EXTRA)[: args.sets]:
         case = load_case(name, 0)
         for classifier in CLASSIFIERS:
@@ -66,6 +87,22 @@ def ours(case: Case, classifier: str, n_bags: int, n_jobs: int) -> dict[str, Any
     estimates = q.fit(case.X, case.y).predict_bags(case.X_test, bags.bags)
     seconds = sum(os.times()[:4]) - start
     return line(case, classifier, OURS, bags, estimates, seconds)
+
+
+def compare_pools(records: Records, args: Any) -> None:
+    """Add the lines of Quantifier() and of its peers that the records lack."""
+    for name in POOL_SETS[: args.sets]:
+        case = load_case(name, 0)
+        if (name, "several", POOL) not in records:
+            bags = case.bags(args.bags, 0)
+            start = sum(os.times()[:4])
+            q = kdey.Quantifier(random_state=0, n_jobs=args.jobs).fit(case.X, case.y)
+            estimates = q.predict_bags(case.X_test, bags.bags)
+            seconds = sum(os.times()[:4]) - start
+            records.add(line(case, "several", POOL, bags, estimates, seconds))
+        for classifier, peer in POOL_PEERS if args.peer_python else ():
+            if (name, classifier, f"QuaPy {peer}") not in records:
+                records.add(run_peer(case, classifier, peer, args))
 
 
 def run_peer(case: Case, classifier: str, peer: str, args: Any) -> dict[str, Any]:
@@ -118,6 +155,24 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             values = [f"failed on {len(failed[method])}", ""]
         lines.append([method, *values, f"{sum(r['seconds'] for r in done):.0f}"])
     print(markdown(["method", "MAE", "MRAE", "processor seconds in all"], lines))
+
+
+def print_pools(rows: list[dict[str, Any]]) -> None:
+    """Print Quantifier() and its peers: geometric means over the sets that all of them have."""
+    known = {(r["set"], r["classifier"], r["method"]): r for r in rows}
+    contestants = [("several", POOL), *((c, f"QuaPy {m}") for c, m in POOL_PEERS)]
+    sets = [s for s in POOL_SETS if all((s, *place) in known for place in contestants)]
+    lines = []
+    for place in contestants:
+        done = [known[s, *place] for s in sets]
+        failures = [r["set"] for r in done if "failed" in r]
+        means: list[Any] = [f"failed on {len(failures)} of {len(sets)} sets", ""]
+        if not failures:
+            means = [geometric_mean(r[m] for r in done) for m in ("ae", "rae")]
+        seconds = sum(r["seconds"] for r in done if "failed" not in r)
+        lines.append([place[1], place[0], *means, f"{seconds:.0f}"])
+    print(f"{len(sets)} sets: {', '.join(sets)}\n")
+    print(markdown(["method", "classifier", "MAE", "MRAE", "processor seconds in all"], lines))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ import numpy as np
 import quapy as qp
 from quapy.data import LabelledCollection
 from quapy.method.aggregative import EMQ, PACC, KDEyML
+from quapy.method.meta import Ensemble
 from quapy.model_selection import GridSearchQ
 from quapy.protocol import UPP
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 #: The grids, over what a user would try first: six settings each.
@@ -26,7 +27,17 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
 TREE_GRID = {"classifier__min_samples_leaf": [1, 3, 10], "classifier__max_features": ["sqrt", 0.5]}
 
 
+def make_classifier(name: str) -> Any:
+    if name == "logistic regression":
+        return LogisticRegression(max_iter=1000)
+    if name == "gradient boosting":
+        return HistGradientBoostingClassifier(random_state=0)
+    return ExtraTreesClassifier(random_state=0)
+
+
 def make_method(name: str, classifier: Any) -> Any:
+    if name == "Ensemble of EMQ-BCTS":
+        return Ensemble(EMQ(classifier, calib="bcts", val_split=5))
     if name == "EMQ-BCTS":
         return EMQ(classifier, calib="bcts", val_split=5)
     if name == "EMQ":
@@ -53,11 +64,7 @@ def main() -> None:
     size = int(given["bag_size"])
     qp.environ["SAMPLE_SIZE"] = size
     start = sum(os.times()[:4])
-    classifier = (
-        LogisticRegression(max_iter=1000)
-        if options["classifier"] == "logistic regression"
-        else ExtraTreesClassifier(random_state=0)
-    )
+    classifier = make_classifier(options["classifier"])
     name, _, grid = options["method"].partition(", ")
     data = LabelledCollection(given["X"], given["y"])
     if grid:

@@ -29,7 +29,9 @@ import pyarrow.parquet as pq
 
 from printing import markdown
 
-FEATURES = [f"x{i}" for i in range(10)]
+FEATURES = [f"x{i}" for i in range(15)]
+#: What ``kdey fit`` is told, by the name of the model.
+MODELS = {"KDEy-ML": ("--method", "kdey-ml"), "the default": ()}
 SIZES = (1_000, 10_000, 100_000, 2_000_000)
 #: Name: classes and training rows. The second is like the data set letter.
 SHAPES = {"5 classes": (5, 5_000), "26 classes": (26, 14_000), "100 classes": (100, 20_000)}
@@ -59,7 +61,8 @@ def measured(label: str, command: list[str]) -> dict[str, float | str]:
         raise RuntimeError(done.stderr)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     peak = json.loads(done.stdout.splitlines()[-1])["peak"]
-    print(f"{label}: {seconds:.1f} s, CPU {used:.1f} s, {peak:.0f} MB", flush=True)
+    said = f"{label}: {seconds:.1f} s, CPU {used:.1f} s, {peak:.0f} MB"
+    print(said, file=sys.stderr, flush=True)
     return {"case": label, "seconds": seconds, "CPU": used, "peak MB": peak}
 
 
@@ -124,7 +127,7 @@ def cost_of_check(q, X: np.ndarray, posteriors: np.ndarray) -> dict[str, float]:
     }
 
 
-def write_rows(path: Path, rows: int, groups: int, k: int = 5) -> None:
+def write_rows(path: Path, rows: int, groups: int, k: int = 3) -> None:
     """Write a table of features with a column of groups."""
     X, _ = draw(rows, k, 3)
     group = np.random.default_rng(4).integers(0, groups, rows)
@@ -133,7 +136,7 @@ def write_rows(path: Path, rows: int, groups: int, k: int = 5) -> None:
     pq.write_table(pa.table({"group": names, **columns}), path)
 
 
-def write_training(path: Path, n: int = 5_000, k: int = 5) -> None:
+def write_training(path: Path, n: int = 5_000, k: int = 3) -> None:
     """Write a labelled table."""
     X, y = draw(n, k, 0)
     columns = {name: pa.array(X[:, i]) for i, name in enumerate(FEATURES)}
@@ -148,16 +151,13 @@ def kdey(*arguments: str | Path) -> list[str]:
 def groups(n_rows: int, n_groups: int) -> None:
     """Print the time of ``kdey estimate`` on many groups, with and without the check."""
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         write_training(folder / "l.parquet")
         write_rows(folder / "t.parquet", n_rows, n_groups)
-        for setting in (["--option", "bandwidth=0.1"], []):
-            model = folder / "m.kdey"
-            fit = kdey("fit", folder / "l.parquet", "--label", "label", "-o", model, *setting)
-            subprocess.run(fit, check=True, capture_output=True)
+        for name, model in write_models(folder).items():
             for check in ("--no-check-fit", "--check-fit"):
-                label = f"KDEyML {'automatic' if not setting else setting[1]}, {check}"
+                label = f"{name}, {check}"
                 command = kdey("estimate", model, folder / "t.parquet", "--by", "group", check)
                 rows.append(measured(label, [*command, "-o", str(folder / "o.parquet")]))
     print(f"{n_rows:,} rows in {n_groups:,} groups\n")
@@ -167,18 +167,28 @@ def groups(n_rows: int, n_groups: int) -> None:
 def report(n_rows: int) -> None:
     """Print the time of ``kdey report`` with the check on."""
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         write_training(folder / "l.parquet")
-        fit = kdey("fit", folder / "l.parquet", "--label", "label", "-o", folder / "m.kdey")
-        subprocess.run(fit, check=True, capture_output=True)
+        models = write_models(folder)
         for n_groups in (1, 500):
             write_rows(folder / "t.parquet", n_rows, n_groups)
-            command = kdey("report", folder / "m.kdey", folder / "t.parquet", "--by", "group")
-            for check in ("--no-check-fit", "--check-fit"):
-                label = f"{n_rows:,} rows, {n_groups} groups, {check}"
-                rows.append(measured(label, [*command, check, "-o", str(folder / "r.html")]))
+            for name, model in models.items():
+                command = kdey("report", model, folder / "t.parquet", "--by", "group")
+                label = f"{name}, {n_groups} group{'s' if n_groups > 1 else ''}"
+                rows.append(measured(label, [*command, "-o", str(folder / "r.html")]))
+    print(f"`kdey report` of {n_rows:,} rows with {len(FEATURES)} features and 3 classes, fit")
+    print("check on (wanted: 180 seconds and 1,500 MB each):\n")
     print(table(rows))
+
+
+def write_models(folder: Path) -> dict[str, Path]:
+    """Fit the models on the labelled table in ``folder``; return their files by name."""
+    paths = {name: folder / f"{number}.kdey" for number, name in enumerate(MODELS)}
+    for name, path in paths.items():
+        fit = kdey("fit", folder / "l.parquet", "--label", "label", "-o", path, *MODELS[name])
+        subprocess.run(fit, check=True, capture_output=True)
+    return paths
 
 
 def fit() -> None:
@@ -190,7 +200,8 @@ def fit() -> None:
         for classifier in ("logistic", "random-forest"):
             for folds in ("--no-fold-models", "--fold-models"):
                 command = kdey("fit", folder / "l.parquet", "--label", "label", folds)
-                command += ["--classifier", classifier, "--option", "bandwidth=0.1"]
+                command += ["--classifier", classifier, "--method", "kdey-ml"]
+                command += ["--option", "bandwidth=0.1"]
                 command += ["-o", str(folder / "m.kdey")]
                 row = measured(f"{classifier}, {folds}", command)
                 size = (folder / "m.kdey").stat().st_size / 1e6

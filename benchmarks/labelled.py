@@ -11,13 +11,21 @@ Five sets, bags of 1,000 instances of which n have labels, EMQ with BCTS on logi
 * ``unknown class``: the last class is absent from training; instances of it, 15 % of each bag, are
   labelled as the first class.
 
-``--test`` measures how often the test of label shift rejects, with training sets redrawn: under
-label shift on four sets (its size), and on dry-bean with features scaled by 1.02 (its power).
+The same bags show how often the test of label shift rejects: under label shift (its size), and on
+dry-bean with features scaled by 1.02 (its power).
 
-Pools are scored once and bags are drawn from them with replacement, so that the pool is the
-population. ``--run`` adds rounds of 50 bags to ``build/benchmarks/labelled.jsonl``, all cells in
-turn, until each has ``--bags``; stopped, it goes on from there. ``--summary`` writes
-``results/labelled.csv``, ``--table`` prints it, ``--figure`` draws ``docs/figures/labelled.png``.
+A training set is an eighth of its set, at most 3,000 instances, and redrawn ``SPLITS`` times,
+because the errors of templates are the same in all bags of one training set. The rest of the set is
+scored once per training set, and bags are drawn from it with replacement: it is their population.
+Its own classes differ from those behind the training set as much as an independent sample of its
+size does, which is why it must be much larger than the training set: with halves the templates
+would have twice the variance that any limits can know of.
+
+A bag has its first 20, 50, 200 and 500 instances labelled in turn. All bags of a training set and a
+shift are solved together; the test, most of the time, is made on every fourth. ``--run`` adds one
+training set of all cells after another to ``build/benchmarks/labelled.jsonl``; stopped, it goes on
+from there. ``--summary`` writes ``results/labelled.csv``, ``--table`` prints it, ``--figure`` draws
+``docs/figures/labelled.png``.
 """
 
 from __future__ import annotations
@@ -39,6 +47,8 @@ from sklearn.preprocessing import StandardScaler
 
 from cases import DATA, _read, quiet
 from kdey import EMQ, KDEyML
+from kdey.intervals import IntervalOptions
+from kdey.labelled import BagRequest, estimate_labelled_bags, labelled_sample
 from kdey.simplex import sample_uniform
 from summaries import RAW, RESULTS, read_raw, read_summary
 
@@ -51,15 +61,12 @@ SETS = (
 SHIFTS = ("label shift", "units", "noise", "covariate shift", "unknown class")
 LABELS = (20, 50, 200, 500)
 WAYS = ("label-shift", "labels", "prediction-powered")
-SIZE, ROUND, UNKNOWN_SHARE, EXPECTED = 1_000, 50, 0.15, 5.0
-#: Training instances at most: sets of the size at which people have labels.
-TRAINING = 3_000
+SIZE, UNKNOWN_SHARE, EXPECTED = 1_000, 0.15, 5.0
+#: Training sets, and training instances at most: a part of the set, so that the rest is large.
+SPLITS, PART, TRAINING = 40, 8, 3_000
+#: Every how many bags label shift is tested.
+TESTED = 4
 KEYS = ("method", "set", "shift", "labels")
-TEST_FILE, TEST_SUMMARY = RAW / "labelled-test.jsonl", RESULTS / "labelled-test.csv"
-#: Sets of the test, and first seed of its splits: those from 0 to 59 were looked at to design it.
-TEST_SETS = SETS[:4]
-TEST_FIRST, TEST_BAGS, TEST_LABELS = 1_000, 10, (20, 50, 200)
-TEST_KEYS = ("method", "set", "shift", "labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,59 +115,76 @@ def make_quantifier(method: str) -> Any:
     return KDEyML(classifier, bandwidth=0.1, random_state=0)
 
 
-@cache
-def split(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    X, y = _read(DATA / f"{name}.csv.gz")
-    classes, counts = np.unique(y, return_counts=True)
-    keep = np.isin(y, classes[counts >= 40])
-    X, y = X[keep], y[keep]
-    n = min(TRAINING, len(y) // 2)
+def split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    X, y = _whole(name)
+    n = min(TRAINING, len(y) // PART)
     return tuple(train_test_split(X, y, train_size=n, stratify=y, random_state=seed))
 
 
 @cache
-def fitted(name: str, method: str, known_only: bool) -> Any:
-    X, _, y, _ = split(name)
-    keep = y != np.unique(y)[-1] if known_only else np.ones(len(y), dtype=bool)
-    return make_quantifier(method).fit(X[keep], y[keep])
+def _whole(name: str) -> tuple[np.ndarray, np.ndarray]:
+    X, y = _read(DATA / f"{name}.csv.gz")
+    classes, counts = np.unique(y, return_counts=True)
+    keep = np.isin(y, classes[counts >= 80])  # ten for training
+    return X[keep], y[keep]
 
 
-@cache
-def make_pool(name: str, shift: str, method: str, scale: float | None = None) -> Pool:
-    """Return the pool of a set under a shift, scored once."""
-    X_train, X, _, y = split(name)
-    known_only = shift == "unknown class"
-    quantifier = fitted(name, method, known_only)
-    tilt = unknown = None
+def make_pools(name: str, method: str, seed: int) -> Iterator[tuple[str, Pool]]:
+    """Give the pools of a training set under every shift, each scored once."""
+    X_train, X, y_train, y = split(name, seed)
+    last = np.unique(y)[-1]
+    whole = make_quantifier(method).fit(X_train, y_train)
+    known = make_quantifier(method).fit(X_train[y_train != last], y_train[y_train != last])
     spread = X_train.std(axis=0)
-    if shift == "units":
-        X = X * (scale or (1.02 if name.endswith("dry-bean") else 1.1))
-    if shift == "noise":
-        X = X + 0.5 * spread * np.random.default_rng(0).normal(size=X.shape)
-    if shift == "covariate shift":
-        z = (X - X_train.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        first = np.linalg.svd(z - z.mean(axis=0), full_matrices=False)[2][0]
-        tilt = 0.7 * (z @ first) / (z @ first).std()
-    classes = list(quantifier.classes_)
-    if known_only:
-        unknown = np.flatnonzero(y == np.unique(y)[-1])
-    codes = np.array([classes.index(label) if label in classes else 0 for label in y])
-    posteriors = quantifier.classifier_.predict_proba(X)
-    return Pool(quantifier, posteriors, codes, tilt, unknown)
+    noise = np.random.default_rng(seed).normal(size=X.shape)
+    moved = {
+        "units": X * (1.02 if name.endswith("dry-bean") else 1.1),
+        "noise": X + 0.5 * spread * noise,
+    }
+    for shift in SHIFTS:
+        quantifier = known if shift == "unknown class" else whole
+        tilt = unknown = None
+        if shift == "covariate shift":
+            z = (X - X_train.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+            first = np.linalg.svd(z - z.mean(axis=0), full_matrices=False)[2][0]
+            tilt = 0.7 * (z @ first) / (z @ first).std()
+        if shift == "unknown class":
+            unknown = np.flatnonzero(y == last)
+        classes = quantifier.classes_.tolist()
+        codes = np.array([classes.index(label) if label in classes else 0 for label in y])
+        posteriors = quantifier.classifier_.predict_proba(moved.get(shift, X))
+        yield shift, Pool(quantifier, posteriors, codes, tilt, unknown)
 
 
-def one_round(pool: Pool, n: int, seed: tuple[int, ...], n_bags: int = ROUND) -> dict[str, Any]:
-    """Return sums over a round of bags: errors, widths, classes covered, rejections."""
+def count(pool: Pool, bags: int, seed: tuple[int, ...]) -> dict[int, dict[str, Any]]:
+    """Return sums over bags for every number of labels: errors, widths, classes covered."""
     rng = np.random.default_rng(list(seed))
-    sums: dict[str, float] = defaultdict(float)
-    for _ in range(n_bags):
-        p, y, truth = pool.bag(rng)
-        positions = rng.choice(SIZE, n, replace=False)
-        labels = pool.quantifier.classes_[y[positions]]
-        result = pool.quantifier.estimate_posteriors(
-            p, labelled=(positions, labels), check_fit=False
+    drawn = [pool.bag(rng) for _ in range(bags)]
+    points = np.concatenate([p for p, _, _ in drawn])
+    positions = [rng.permutation(SIZE) for _ in drawn]
+    return {n: _count(pool, drawn, points, [p[:n] for p in positions]) for n in LABELS}
+
+
+def _count(
+    pool: Pool, drawn: list[Any], points: np.ndarray, positions: list[np.ndarray]
+) -> dict[str, Any]:
+    q, n = pool.quantifier, len(positions[0])
+    samples = [
+        labelled_sample((p, q.classes_[y[p]]), q.classes_, SIZE)
+        for p, (_, y, _) in zip(positions, drawn, strict=True)
+    ]
+    model, sums = q.interval_model(), defaultdict(float)
+    tested = np.arange(len(samples)) % TESTED == 0
+    results: dict[int, Any] = {}
+    for test in (True, False):
+        chosen = np.flatnonzero(tested == test)
+        part = points.reshape(len(samples), SIZE, -1)[chosen].reshape(len(chosen) * SIZE, -1)
+        answers = estimate_labelled_bags(
+            model, part, [samples[i] for i in chosen], IntervalOptions(), BagRequest(test=test)
         )
-        frequent = n * truth >= EXPECTED
+        results |= dict(zip(chosen.tolist(), answers, strict=True))
+    for number, (_, _, truth) in enumerate(drawn):
+        result, frequent = results[number], n * truth >= EXPECTED
         sums["frequent"] += int(frequent.sum())
         sums["classes"] += len(truth)
         for way, part in result.alternatives.items():
@@ -169,68 +193,29 @@ def one_round(pool: Pool, n: int, seed: tuple[int, ...], n_bags: int = ROUND) ->
             sums[f"{way} width"] += float((part.high - part.low).mean())
             sums[f"{way} covered"] += int(covered.sum())
             sums[f"{way} frequent covered"] += int(covered[frequent].sum())
-        sums["rejected"] += int(result.shift_test.rejected)
-    return {"bags": n_bags, **{name: round(value, 6) for name, value in sums.items()}}
+        if result.shift_test is not None:
+            sums["tested"] += 1
+            sums["rejected"] += int(result.shift_test.rejected)
+    return {"bags": len(drawn), **{name: round(value, 6) for name, value in sums.items()}}
 
 
-def cells(method: str) -> Iterator[tuple[str, str, str, int]]:
-    for n in LABELS:
-        for name in SETS:
-            for shift in SHIFTS:
-                yield method, name, shift, n
-
-
-def run(method: str, bags: int, only: str) -> None:
-    """Add rounds to all cells in turn until each has so many bags."""
+def run(method: str, bags: int) -> None:
+    """Add training sets to all cells in turn until each has so many bags."""
     quiet()
     FILE.parent.mkdir(parents=True, exist_ok=True)
-    done = {(*(row[key] for key in KEYS), row["round"]) for row in read_raw(FILE)}
-    for number in range(-(-bags // ROUND)):
-        for index, cell in enumerate(cells(method)):
-            if (*cell, number) in done or only not in f"{cell[1]} {cell[2]}":
-                continue
-            sums = one_round(make_pool(cell[1], cell[2], method), cell[3], (18, index, number))
-            row = {**dict(zip(KEYS, cell, strict=True)), "round": number, **sums}
-            with FILE.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-        print("round", number, flush=True)
-
-
-def run_test(method: str, splits: int) -> None:
-    """Add redrawn training sets to the rejections of the test."""
-    quiet()
-    TEST_FILE.parent.mkdir(parents=True, exist_ok=True)
-    done = {(row["method"], row["set"], row["split"]) for row in read_raw(TEST_FILE)}
-    for number in range(splits):
-        for index, name in enumerate(TEST_SETS):
+    done = {(row["method"], row["set"], row["split"]) for row in read_raw(FILE)}
+    for number in range(SPLITS):
+        for index, name in enumerate(SETS):
             if (method, name, number) in done:
                 continue
-            X, X_pool, y, y_pool = split.__wrapped__(name, TEST_FIRST + number)
-            quantifier = make_quantifier(method).fit(X, y)
-            codes = np.searchsorted(quantifier.classes_, y_pool)
-            scales = {"label shift": 1.0, "units": 1.02} if index == 0 else {"label shift": 1.0}
-            for shift, scale in scales.items():
-                posteriors = quantifier.classifier_.predict_proba(scale * X_pool)
-                pool = Pool(quantifier, posteriors, codes, None, None)
-                for n in TEST_LABELS:
-                    sums = one_round(pool, n, (19, index, number, n), TEST_BAGS)
-                    row = dict(zip(TEST_KEYS, (method, name, shift, n), strict=True))
-                    row |= {"split": number, "bags": TEST_BAGS, "rejected": sums["rejected"]}
-                    with TEST_FILE.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row) + "\n")
-
-
-def summarise_test() -> None:
-    """Write the share of rejections of every cell, with the standard error over splits."""
-    shares: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-    for row in read_raw(TEST_FILE):
-        shares[tuple(row[key] for key in TEST_KEYS)].append(row["rejected"] / row["bags"])
-    lines = [",".join((*TEST_KEYS, "splits", "bags", "rejected", "standard error"))]
-    for cell, values in sorted(shares.items()):
-        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-        numbers = (len(values), TEST_BAGS * len(values), f"{np.mean(values):.4f}", f"{error:.4f}")
-        lines.append(",".join(map(str, (*cell, *numbers))))
-    TEST_SUMMARY.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            rows = []
+            for place, (shift, pool) in enumerate(make_pools(name, method, number)):
+                for n, sums in count(pool, bags // SPLITS, (18, index, number, place)).items():
+                    cell = dict(zip(KEYS, (method, name, shift, n), strict=True))
+                    rows.append({**cell, "split": number, **sums})
+            with FILE.open("a", encoding="utf-8") as file:
+                file.write("".join(json.dumps(row) + "\n" for row in rows))
+        print("training set", number + 1, flush=True)
 
 
 def summarise() -> None:
@@ -238,12 +223,13 @@ def summarise() -> None:
     import csv
 
     totals: dict[tuple[Any, ...], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    if not FILE.exists():
-        return
+    shares: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for row in read_raw(FILE):
-        total = totals[tuple(row[key] for key in KEYS)]
+        cell = tuple(row[key] for key in KEYS)
+        total = totals[cell]
+        shares[cell].append(row["rejected"] / row["tested"])
         for name, value in row.items():
-            if name not in (*KEYS, "round"):
+            if name not in (*KEYS, "split"):
                 total[name] += value
     rows = []
     for cell, t in sorted(totals.items()):
@@ -254,6 +240,9 @@ def summarise() -> None:
             row[f"{way} covered"] = t[f"{way} covered"] / t["classes"]
             frequent = t[f"{way} frequent covered"] / t["frequent"] if t["frequent"] else np.nan
             row[f"{way} frequent covered"] = frequent
+        row["splits"] = len(shares[cell])
+        row["rejected"] = t["rejected"] / t["tested"]
+        row["rejected error"] = float(np.std(shares[cell], ddof=1) / len(shares[cell]) ** 0.5)
         rows.append({key: f"{v:.5g}" if isinstance(v, float) else v for key, v in row.items()})
     with SUMMARY.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
@@ -265,17 +254,15 @@ def table() -> None:
     """Print error and coverage (classes with five expected labels) of every cell."""
     print(
         "| set | shift | labels | bags | error: label shift / labels / prediction-powered "
-        "| coverage |\n|---|---|---|---|---|---|"
+        "| coverage | rejected |\n|---|---|---|---|---|---|---|"
     )
     for row in read_summary(SUMMARY):
         errors = " / ".join(f"{float(row[f'{way} error']):.4f}" for way in WAYS)
         covered = " / ".join(f"{float(row[f'{way} frequent covered']):.3f}" for way in WAYS)
         print(
             f"| {row['set'].split('/')[1]} | {row['shift']} | {row['labels']} | {row['bags']} "
-            f"| {errors} | {covered} |"
+            f"| {errors} | {covered} | {float(row['rejected']):.3f} |"
         )
-    for row in read_summary(TEST_SUMMARY):
-        print(*row.values(), sep=" | ")
 
 
 def figure() -> None:
@@ -318,21 +305,16 @@ def figure() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", action="store_true")
-    parser.add_argument("--test", type=int, default=0, metavar="SPLITS")
     parser.add_argument("--summary", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--figure", action="store_true")
     parser.add_argument("--bags", type=int, default=2_000)
     parser.add_argument("--method", default="EMQ-BCTS", choices=("EMQ-BCTS", "KDEy-ML"))
-    parser.add_argument("--only", default="", help="part of the name of a set and a shift")
     options = parser.parse_args()
     if options.run:
-        run(options.method, options.bags, options.only)
-    if options.test:
-        run_test(options.method, options.test)
+        run(options.method, options.bags)
     if options.summary:
         summarise()
-        summarise_test()
     if options.table:
         table()
     if options.figure:

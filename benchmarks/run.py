@@ -76,6 +76,13 @@ def sections() -> list[Section]:
         Section("intervals", "Intervals", "intervals.py"),
         Section("gibbs", "Gibbs sampling", "gibbs.py", ("--bags", "0")),
         Section("groups", "Groups of a large table", "groups.py"),
+        Section("report", "Reports on large tables", "fit_check_cost.py", ("report",)),
+        Section(
+            "checked_groups",
+            "Many groups with the fit check",
+            "fit_check_cost.py",
+            ("groups", "--rows", "300000"),
+        ),
         Section("gpu", "GPU", "gpu/table.py", told=True),
     ]
 

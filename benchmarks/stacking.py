@@ -31,6 +31,7 @@ from kdey.calibration import BCTS
 from kdey.labels import training_labels
 from kdey.metrics import get_metric
 from kdey.paper.datasets import names
+from kdey.paper.published import published_values
 from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_posteriors
 from kdey.problems import MixtureLikelihood
 from kdey.protocols import APP
@@ -335,6 +336,21 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         columns = [mean[label] for label in ("Quantifier", BASE, best)]
         table = [[s, *(float(c[i]) for c in (*columns, hindsight))] for i, s in enumerate(sets)]
         print(markdown(["set", "Quantifier", BASE, best, "best pair in hindsight"], table))
+        print_published(dict(zip(sets, mean["Quantifier"], strict=True)), metric)
+
+
+def print_published(errors: dict[str, float], metric: str) -> None:
+    """Print the errors on the paper's sets beside those that it has for KDEy-ML."""
+    published = published_values("multiclass", "UCI-multi", metric.lower())
+    lines: list[list[Any]] = []
+    for name in PAPER:
+        if name in errors:
+            value = published[name.split("/")[1], "KDEy-ML"]
+            lines.append([name, float(errors[name]), value, float(errors[name] / value)])
+    if lines:
+        print(f"\n{metric} beside the paper's (KDEy-ML, logistic regression, a grid of 280):\n")
+        lines.append(["geometric mean", None, None, geometric_mean(row[3] for row in lines)])
+        print(markdown(["set", "Quantifier", "published KDEy-ML", "ratio"], lines))
 
 
 def main() -> None:

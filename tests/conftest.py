@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from tests.budget import pytest_terminal_summary as pytest_terminal_summary
+
+# Nothing fails for being slow: hypothesis would fail examples that take 200 ms, and tests whose
+# examples are made slowly, which a busy machine can do to any of them.
+settings.register_profile("kdey", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kdey")
 
 
 @pytest.fixture(scope="session", autouse=True)

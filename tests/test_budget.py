@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import budget
 from tests.budget import Times, folder_of, lines, summary
@@ -77,3 +78,11 @@ def test_a_run_ends_with_the_summary(tmp_path: Path, workers: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"all tests, of {budget.ALL:.0f} s" in done.stdout
     assert "s  tests/test_a.py::test_b" in done.stdout
+
+
+def test_no_example_of_hypothesis_fails_for_being_slow() -> None:
+    """A deadline of 200 ms, and a check of how long inputs take, failed on a busy machine."""
+    profile = settings.default
+    assert profile is not None
+    assert profile.deadline is None
+    assert HealthCheck.too_slow in profile.suppress_health_check

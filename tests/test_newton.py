@@ -17,7 +17,7 @@ def quadratic(matrix, target):
     return evaluate
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.booleans())
 def test_bounded_quadratics_are_nnls(seed, d, at_bound):
     rng = np.random.default_rng(seed)

@@ -222,10 +222,18 @@ def _spellings(columns: list[str], labels: list[str]) -> list[list[str]]:
     affixes = {("", "")}
     for column in columns:
         for label in labels:
-            head, match, tail = column.rpartition(label)
-            if match:
-                affixes.add((head, tail))
+            affixes |= _affixes(column, label)
     return [[head + label + tail for label in labels] for head, tail in sorted(affixes)]
+
+
+def _affixes(column: str, label: str) -> set[tuple[str, str]]:
+    """Return what stands before and after a label in a name, for every place where it occurs."""
+    affixes = set()
+    start = column.find(label)
+    while start >= 0:
+        affixes.add((column[:start], column[start + len(label) :]))
+        start = column.find(label, start + 1) if label else -1
+    return affixes
 
 
 def _is_unnamed(columns: list[str]) -> bool:

@@ -69,7 +69,7 @@ def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Cod
     ValueError
         If ``y`` is empty, has missing values, one class only, or lacks one of ``classes``.
     """
-    labels = column_or_1d(refuse_masked(y, "y"), warn=True)
+    labels = column_or_1d(_refuse_mixed(refuse_masked(y, "y"), "y"), warn=True)
     if len(labels) == 0:
         raise ValueError("y is empty: training needs labelled instances")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -136,7 +136,7 @@ def group_codes(groups: ArrayLike, name: str = "groups") -> tuple[Labels, Codes]
 
 
 def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:
-    array = np.asarray(refuse_masked(values, name))
+    array = np.asarray(_refuse_mixed(refuse_masked(values, name), name))
     if array.ndim != 1:
         raise ValueError(f"{name} must be a vector, got shape {array.shape}")
     if len(array) == 0:
@@ -148,6 +148,29 @@ def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:
     except TypeError as error:
         raise ValueError(f"{name} mixes types that cannot be ordered: {error}") from error
     return distinct, inverse.astype(np.int64)
+
+
+def _refuse_mixed(values: Any, name: str) -> Any:
+    """Return a list unchanged, or raise if NumPy would make different labels of it the same.
+
+    NumPy turns 1 into "1" and NaN into "nan" beside texts, and True into 1 beside numbers.
+    """
+    if not isinstance(values, list | tuple):
+        return values
+    texts = [value for value in values if isinstance(value, str)]
+    truths = [value for value in values if isinstance(value, bool | np.bool_)]
+    for part in (texts, truths):
+        if not 0 < len(part) < len(values):
+            continue
+        kind = str if part is texts else (bool, np.bool_)
+        other = next(value for value in values if not isinstance(value, kind))
+        if _is_missing(other):
+            raise ValueError(f"{name} has missing values")
+        raise ValueError(
+            f"{name} mixes types: {part[0]!r} is a {type(part[0]).__name__} and {other!r} a "
+            f"{type(other).__name__}; give all values the same type"
+        )
+    return values
 
 
 def _has_missing(array: Labels) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Version of the C interface that this package calls; the library reports its own.
-ABI_VERSION = 1
+ABI_VERSION = 2
 #: Exceptions for the status codes of native functions.
 _STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
 

@@ -21,8 +21,14 @@ UNSEEN_VALUES = "unseen values"
 #: about this share (docs/decisions/0016-tables.md).
 MOST_UNSEEN = 0.05
 NOT_CONVERGED = "not converged"
+#: Pooling found no sign that the prevalences of groups differ.
+ALIKE = "groups cannot be told apart"
 #: A class has so few labels in training that estimates and limits lean on them.
 FEW_LABELS = "few labels"
+#: A group without a label in a table with labels: its estimate holds under label shift only.
+NO_LABELS = "no labels"
+#: A group lacks a stratum whose share is known: the shares of the others were scaled up.
+MISSING_STRATA = "missing strata"
 #: No misfit was found by a check that sees only some kinds of misfit; see ``docs/trust.md``.
 ONE_SIDED = "checked one-sided"
 NOT_CHECKED = "not checked"

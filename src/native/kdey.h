@@ -17,7 +17,7 @@ enum kdey_status : int32_t {
 };
 
 // Raised when a signature below changes; kdey/native.py refuses another number.
-#define KDEY_ABI_VERSION 1
+#define KDEY_ABI_VERSION 2
 KDEY_API int32_t kdey_abi_version();
 // Instruction set picked for this machine: 0 baseline, 1 avx2, 2 avx512.
 KDEY_API int32_t kdey_isa();
@@ -74,3 +74,17 @@ KDEY_API int32_t kdey_gibbs(const double* rows, const double* weights, int64_t m
                             const double* prior, int64_t n_chains, int64_t n_sweeps,
                             double* current, uint64_t* states, int64_t n_threads,
                             double* out_prevalence, double* out_counts);
+
+// Sweeps of a hierarchy: alpha_g ~ Dirichlet(kappa mu_p) for the groups g of a parent p, and
+// mu_p ~ Dirichlet(tau nu) if there are several parents, nu and the mean of a single parent uniform
+// on the simplex; scale / (scale + concentration) is uniform on (0, 1) for both concentrations.
+// Group g owns rows[offsets[g] .. offsets[g + 1]) of class densities (m, k) and has the parent
+// parents[g]. scales (2): those of kappa and tau, at most 1e15. Moved on in place: prevalences
+// (n_groups, k), means (n_parents, k), top (k): nu, concentrations (2): kappa and tau, state (4): a
+// generator, not all zero. Out: counts (n_groups, k), those of the classes in the last sweep, from
+// which its prevalences were drawn, and the concentrations after each sweep (n_sweeps, 2).
+KDEY_API int32_t kdey_hierarchy(const double* rows, int64_t m, int64_t k, const int64_t* offsets,
+                                int64_t n_groups, const int64_t* parents, int64_t n_parents,
+                                const double* scales, int64_t n_sweeps, double* prevalences,
+                                double* means, double* top, double* concentrations, uint64_t* state,
+                                int64_t* out_counts, double* out_concentrations);

@@ -252,3 +252,24 @@ def test_a_text_among_numbers_at_fit(fitting: Any) -> None:
 def test_a_misspelt_column_is_guessed(fitting: Any) -> None:
     table = [{**without([one], "kind")[0], "kinds": one["kind"]} for one in rows()]
     fitting(table, says=("no label column 'kind' (did you mean 'kinds'?)",))
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (("--option", f"bandwidth={'[' * 1500}{']' * 1500}"), "nested too deeply"),
+        (("--option", "a" * 3000), "takes name=value"),
+        (("--option", f"{'a' * 3000}=1"), "kdey-ml has no"),
+        (("--option", f"bandwidth={'a' * 3000}"), "bandwidth must be"),
+        (("--effort", "a" * 3000), "is not one of"),
+        ((f"--{'a' * 3000}",), "No such option"),
+    ],
+)
+def test_long_options_are_shortened(tmp_path: Path, option: tuple[str, ...], says: str) -> None:
+    """A pasted value of 3,000 characters was repeated whole; brackets counted as a text."""
+    table = write(tmp_path / "t.csv", without(rows(), "shop", "day"))
+    target = ("-o", tmp_path / "m.kdey")
+    result = run("fit", table, "--label", "kind", "--method", "kdey-ml", *option, *target)
+    assert result.exit_code == 2, result.output
+    assert says in result.stderr
+    assert len(result.stderr) < 700, result.stderr

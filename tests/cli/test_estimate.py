@@ -160,3 +160,32 @@ def test_help_loads_no_numpy() -> None:
         "assert not {'numpy', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_small_groups_lean_on_others(model: Path, tmp_path: Path) -> None:
+    table = [
+        {**row, "town": "CD"[i % 4 // 2]} for i, row in enumerate(without(rows(seed=1), "kind"))
+    ]
+    path = write(tmp_path / "new.csv", table)
+    options = ("estimate", model, path, "--no-check-fit", "--by")
+    plain = parsed(run(*options, "shop").stdout)
+    shrunk = parsed(run(*options, "shop", "--shrink").stdout)
+    assert [row["separate_low"] for row in shrunk] == [row["low"] for row in plain]
+    assert all(0 <= float(row["shrinkage"]) <= 1 for row in shrunk)
+    within = run(*options, "town,shop", "--shrink-within", "town")
+    assert len(parsed(within.stdout)) == 8
+    refused = run(*options, "shop", "--shrink-within", "town")
+    assert refused.exit_code == 2
+    assert "'town', which is no key" in refused.stderr
+
+
+def test_periods_lean_on_neighbours(model: Path, tmp_path: Path) -> None:
+    table = [row for row in without(rows(seed=1), "kind") if row["day"][-2:] not in ("10", "11")]
+    path = write(tmp_path / "new.csv", table)
+    options = ("--no-check-fit", "--time", "day", "--every", "1d")
+    smooth = parsed(run("estimate", model, path, *options, "--smooth").stdout)
+    assert len(smooth) == 2 * 28
+    empty = [row for row in smooth if row["n"] == "0"]
+    assert {row["day"] for row in empty} == {"2024-01-10", "2024-01-11"}
+    assert all(row["estimate"] and row["status"] == "empty" for row in empty)
+    assert run("estimate", model, path, "--no-check-fit", "--smooth").exit_code == 2

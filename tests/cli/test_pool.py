@@ -151,3 +151,26 @@ def test_options_that_do_not_go_together(
     result = run("fit", labelled, "--label", "kind", *options, "-o", tmp_path / "m.kdey")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_report_uses_the_threads_asked_for(
+    model: Path, labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """``kdey report`` had no --jobs and used one thread, beside all of ``kdey estimate``."""
+    import kdey.report
+    from kdey.stacking.pool import pool_of
+
+    used = []
+
+    def spy(*arguments: Any, **options: Any) -> Any:
+        used.append(options["quantifier"])
+        return make_report(*arguments, **options)
+
+    make_report = kdey.report.make_report
+    monkeypatch.setattr(kdey.report, "make_report", spy)
+    result = run("report", model, labelled, "--jobs", jobs, "-o", tmp_path / "r.html")
+    assert result.exit_code == 0, result.output
+    pool = pool_of(used[0].classifier_)
+    assert pool is not None
+    assert pool.n_threads == used[0].n_jobs == jobs

@@ -93,7 +93,25 @@ def first_answer(found: dict[str, Any]) -> None:
     assert naive.mean() > 2 * own.mean()
 
 
+def case_study(found: dict[str, Any]) -> None:
+    true = np.array(list(found["true"].values()))
+    plain, table = found["plain"], found["table"]
+    assert found["wrongly_closed"] == {
+        "counting": ["B", "E"],
+        "kdey": ["E"],
+        "kdey with 100 labels": [],
+    }
+    assert not found["decisions"]["kdey with 100 labels"].any()
+    assert ((table["low"] <= true) & (true <= table["high"])).all()
+    assert plain.loc["E", "high"] < found["true"]["E"]
+    assert (plain["status"] == "poor fit").sum() >= 3  # some lie close to the level
+    assert table["label_shift_p_value"].lt(0.05).tolist() == [False] * 4 + [True] * 2
+    labels = table["labels_high"] - table["labels_low"]
+    assert (table["high"] - table["low"] < labels).drop("E").all()
+
+
 CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "plot_case_study_news": case_study,
     "plot_causes_of_death": causes,
     "plot_first_answer": first_answer,
     "plot_llm_judge": judge,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey import EMQ, PACC, KDEyCS
+from kdey import EMQ, PACC, KDEyCS, KDEyML
 from tests.intervals.cases import bag, dirichlet, training
 
 
@@ -97,3 +97,33 @@ def test_bad_mappings_are_refused(merge, message) -> None:
     p, _ = bag(50, (0.2, 0.5, 0.3), np.random.default_rng(6))
     with pytest.raises(ValueError, match=message):
         fitted().estimate_posteriors(p, merge=merge)
+
+
+@pytest.fixture(scope="module")
+def twins() -> tuple[KDEyML, np.ndarray]:
+    """Return a quantifier of four classes, the first two of which are the same, and a bag."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=300)
+    X = rng.normal(size=(300, 2))
+    X[:, 0] += 4.0 * (y >= 2)
+    X[:, 1] += 4.0 * (y == 3)
+    return KDEyML(bandwidth=0.2).fit(X, y), X[:150]
+
+
+def test_all_classes_but_one_have_what_it_leaves(twins: tuple[KDEyML, np.ndarray]) -> None:
+    """Sums with classes that cannot be told apart had an upper limit of one beside [0.2, 0.35]."""
+    q, X = twins
+    estimate = q.estimate(X, check_fit=False)
+    merged = estimate.merge({"rest": [0, 1, 2]})
+    assert merged.low[0] == pytest.approx(1.0 - estimate.high[3])
+    assert merged.high[0] == pytest.approx(1.0 - estimate.low[3])
+    assert not merged.notes
+
+
+def test_limits_that_exclude_nothing_have_a_note(twins: tuple[KDEyML, np.ndarray]) -> None:
+    q, X = twins
+    merged = q.estimate(X, check_fit=False).merge({"split": [0, 2]})
+    assert merged.high[0] - merged.low[0] > 0.95
+    assert "the limits of split exclude hardly any share" in merged.notes[-1]
+    many = q.estimate_bags(X, [np.arange(150)], check_fit=False).merge({"split": [0, 2]})
+    assert many[0].notes == merged.notes

@@ -118,7 +118,7 @@ def test_huge_ratios_of_weights():
         assert worst_error(found, oracle) < TOLERANCE[precision]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_columns=st.integers(1, 70),

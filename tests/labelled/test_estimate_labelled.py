@@ -9,8 +9,15 @@ import pytest
 
 import kdey
 from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
+from kdey.intervals import IntervalOptions
 from kdey.intervals.score_interval import wilson
-from kdey.labelled import LabelledEstimate
+from kdey.labelled import (
+    LabelledEstimate,
+    estimate_labelled,
+    estimate_labelled_bags,
+    labelled_sample,
+)
+from kdey.labelled.label_shift import combine
 from tests.intervals.cases import dirichlet, training
 
 WAYS = ["label-shift", "labels", "prediction-powered"]
@@ -280,3 +287,57 @@ def test_bad_requests_are_refused() -> None:
     wrapped = kdey.OneVsAll(PACC()).fit_posteriors(*training(90, np.random.default_rng(0)))
     with pytest.raises(TypeError, match="combines several quantifiers"):
         wrapped.estimate_posteriors(p, labelled=([0], y[:1]))
+
+
+def test_many_bags_together_are_estimated_as_one_by_one() -> None:
+    q, rng = fitted(), np.random.default_rng(30)
+    model, options = q.interval_model(), IntervalOptions()
+    bags = [bag(size, [0.2, 0.5, 0.3], rng) for size in (80, 30, 120)]
+    clusters = [np.arange(len(y)) // 2 for _, y in bags]
+    samples = [
+        labelled_sample((np.arange(n), y[:n]), q.classes_, len(y), clusters=c)
+        for n, (_, y), c in zip((20, 30, 1), bags, clusters, strict=True)
+    ]
+    points = np.concatenate([p for p, _ in bags])
+    together = estimate_labelled_bags(model, points, samples, options)
+    for result, (p, _), sample in zip(together, bags, samples, strict=True):
+        alone = estimate_labelled(model, p, sample, options)
+        assert result.shift_test == alone.shift_test
+        for way in WAYS:
+            first, second = result.alternatives[way], alone.alternatives[way]
+            np.testing.assert_allclose(first.estimate, second.estimate, atol=1e-6)
+            np.testing.assert_allclose(first.low, second.low, atol=1e-6)
+            np.testing.assert_allclose(first.high, second.high, atol=1e-6)
+
+
+def test_the_variance_of_labels_is_taken_at_the_combined_estimate() -> None:
+    # Taken at the estimate without labels, labels of a class that it calls absent have hardly any.
+    q, rng = fitted(), np.random.default_rng(31)
+    p = dirichlet(np.zeros(60, dtype=int), rng)  # all look like class 0
+    sample = labelled_sample((np.arange(20), np.repeat([0, 1], [14, 6])), q.classes_, 60)
+    base = q.estimate_posteriors(p[20:])
+    c, _ = combine(sample, base)
+    covariance = base.covariance + base.uncertainty.template_errors().covariance()
+
+    def combined(prevalence):
+        a = (20 * prevalence + 0.5) / 21.5
+        of_labels = (np.diag(a) - np.outer(a, a)) / 20
+        gain = covariance @ np.linalg.pinv(covariance + of_labels, rcond=1e-10)
+        centre = base.uncertainty.centre()
+        return centre + gain @ (np.array([0.7, 0.3, 0.0]) - centre)
+
+    inside = np.maximum(c, 0) / np.maximum(c, 0).sum()
+    np.testing.assert_allclose(combined(inside), c, atol=1e-3)
+    assert np.abs(combined(base.estimate) - c).max() > 5e-3
+
+
+def test_template_errors_count_twice_in_limits_with_labels() -> None:
+    q, rng = fitted(), np.random.default_rng(32)
+    p, y = bag(2000, [0.2, 0.5, 0.3], rng)
+    sample = labelled_sample((np.arange(20), y[:20]), q.classes_, len(p))
+    base = q.estimate_posteriors(p[20:])
+    templates = base.uncertainty.template_errors().covariance()
+    labels = np.diag(base.estimate) - np.outer(base.estimate, base.estimate)
+    total = base.covariance + templates
+    expected = np.linalg.pinv(np.linalg.pinv(total) + np.linalg.pinv(labels / 20))
+    np.testing.assert_allclose(combine(sample, base)[1], expected, atol=0.1 * expected.max())

@@ -64,8 +64,13 @@ def multiclass() -> dict[str, Any]:
         "OneVsAll-HDy": kdey.OneVsAll(kdey.HDy(c(), cv=3)),
         "Median-KDEyML": kdey.Median(kdey.KDEyML(c(), cv=3), {"bandwidth": [0.05, 0.1, 0.2]}),
         "Ensemble-PACC": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=6),
-        "Quantifier": kdey.Quantifier([c(), GaussianNB()], effort="low"),
+        "Quantifier": kdey.Quantifier([c(), GaussianNB()], methods=pool_methods(), effort="low"),
     }
+
+
+def pool_methods() -> Any:
+    """Return the methods of a pool: none with kernels where it takes minutes to tune them."""
+    return "auto" if native.available() else [kdey.EMQ(calibration="bcts")]
 
 
 def binary() -> dict[str, Any]:

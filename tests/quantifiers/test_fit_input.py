@@ -306,3 +306,33 @@ def test_one_vs_all_of_a_method_on_features_says_that_it_takes_no_posteriors() -
         fitted.aggregate(posteriors)
     with pytest.raises(TypeError, match=r"HDx.* works on features"):
         kdey.OneVsAll(kdey.HDx()).fit_posteriors(posteriors, y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ([1, "1", "2"], "y mixes types: '1' is a str and 1 a int"),
+        ([True, 1, 0], "y mixes types: True is a bool and 1 a int"),
+        (["a", "b", float("nan")], "y has missing values"),
+    ],
+)
+def test_lists_whose_labels_numpy_would_merge_are_refused(labels: list[Any], says: str) -> None:
+    """1 and "1", True and 1 became one class, and NaN a class "nan"."""
+    with pytest.raises(ValueError, match=says):
+        kdey.PCC().fit(np.eye(3).repeat(20, axis=0), [v for v in labels for _ in range(20)])
+
+
+@pytest.mark.parametrize("method", [kdey.PACC(cv=3), kdey.Quantifier(effort="low")], ids=repr)
+def test_names_of_several_levels_are_refused(method: Any) -> None:
+    """Columns of a MultiIndex were taken by position, or ended in "could not convert string"."""
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    frame = pd.DataFrame(rng.normal(size=(90, 2)) + y[:, None], columns=["a", "b"])
+    levels = frame.set_axis(pd.MultiIndex.from_tuples([("t", "b"), ("t", "a")]), axis=1)
+    with pytest.raises(ValueError, match="X has columns with names of several levels"):
+        clone(method).fit(levels, y)
+    if isinstance(method, kdey.PACC):
+        fitted = clone(method).fit(frame, y)
+        for ask in (fitted.predict, fitted.estimate):
+            with pytest.raises(ValueError, match="X has columns with names of several levels"):
+                ask(levels)

@@ -151,7 +151,7 @@ def test_observed_shares_are_matched_by_name():
     np.testing.assert_array_equal(rows, [expected, expected])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.permutations(range(3)),
     st.sampled_from(sorted(FITTED)),

@@ -14,9 +14,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import kdey
-from kdey import Quantifier
+from kdey import Quantifier, native
 from kdey.calibration import BCTS
 from kdey.rows.posterior import RatioMap
+
+# The tests of the contract have a pool on the NumPy path too, without kernels.
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="tuning the kernels of a pool takes minutes on the NumPy path"
+)
 
 CLASSIFIERS = {"linear": LogisticRegression(), "trees": ExtraTreesClassifier(20, random_state=0)}
 

@@ -171,7 +171,7 @@ def test_groups_in_words() -> None:
         row |= {"estimate": share, "low": share - 0.05, "high": share + 0.05}
     rows[2]["status"] = rows[3]["status"] = "poor fit"
     sentences = " ".join(groups_answer(group_table(rows, [], "week"))).replace("\u00a0", " ")
-    assert "3 values of week of 120 instances" in sentences
+    assert "The table has 3 values of week with 120 instances each." in sentences
     assert "From 2026-01-05 to 2026-01-19, “a” rose most: from 10.0 %" in sentences
     assert "may be chance" not in sentences
     assert "1 of them needs another look (poor fit)" in sentences
@@ -179,6 +179,18 @@ def test_groups_in_words() -> None:
     assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19; 10.0 %" in sentences
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_the_number_and_sizes_of_groups_in_words() -> None:
+    """It said "1 groups of 1 instances"."""
+    rows = group_rows(["shop"], [("a",), ("b",)], ["x", "y"])
+    rows[0]["n"] = rows[1]["n"] = 1
+    assert groups_answer(group_table(rows, ["shop"]))[0] == (
+        "The table has 2 groups with 1 to 120 instances each."
+    )
+    assert groups_answer(group_table(rows[:2], ["shop"]))[0] == (
+        "The table has 1 group with 1 instance."
+    )
 
 
 def test_the_meaning_of_a_misfit_is_told() -> None:

@@ -58,7 +58,7 @@ def test_known_parameters_are_recovered():
     np.testing.assert_allclose(fit_dirichlet(p).alpha, alpha, rtol=0.03)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([2, 3, 10, 100]),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from sklearn.naive_bayes import GaussianNB
 
 import kdey
 from kdey import Quantifier
+from kdey._support.threads import run_in_threads
 from kdey.stacking import FitProgress, MemberWarning
+from kdey.stacking.pool import pool_of
 
 
 def data(n: int = 240, k: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -190,3 +193,34 @@ def test_bad_parameters_are_refused_before_any_work(name: str, value: Any) -> No
     X, y = data()
     with pytest.raises(ValueError, match=name):
         Quantifier(Failing(), **{name: value}).fit(X, y)
+
+
+class Meeting(GaussianNB):
+    """A classifier whose predictions wait until those of another thread have begun."""
+
+    meeting: ClassVar[threading.Barrier | None] = None
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        if self.meeting is not None:
+            self.meeting.wait(timeout=100)
+        return np.asarray(super().predict_proba(X))
+
+
+def test_classifiers_of_a_pool_score_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool of a model that was loaded used one thread, whatever n_jobs was set to."""
+    X, y = data()
+    q = Quantifier({"one": Meeting(), "two": Meeting()}, methods=[kdey.EMQ()], effort="low")
+    q.fit(X, y)
+    assert {member.classifier for member in q.stack_.members} == {"one", "two"}
+    alone = q.predict(X)
+    monkeypatch.setattr(Meeting, "meeting", threading.Barrier(2))
+    assert q.set_params(n_jobs=2).predict(X) == pytest.approx(alone, abs=1e-12)
+    assert pool_of(q.classifier_).n_threads == 2  # type: ignore[union-attr]
+
+
+def test_an_error_in_a_thread_is_raised() -> None:
+    def fail() -> None:
+        raise RuntimeError("no licence")
+
+    with pytest.raises(RuntimeError, match="no licence"):
+        run_in_threads([fail, fail], 2)

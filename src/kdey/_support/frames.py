@@ -53,6 +53,26 @@ def as_column(values: Sequence[Any] | NDArray[Any]) -> Any:
     return [None if value is None else str(value) for value in items]
 
 
+def refuse_levels(frame: Any, name: str) -> Any:
+    """Return a frame, or raise if its columns have names of several levels (a MultiIndex).
+
+    scikit-learn and narwhals know no such names, and would take the columns by position.
+
+    Parameters
+    ----------
+    frame : data frame, or anything else, which is returned as it is
+    name : str
+        What to call it in messages.
+    """
+    columns: Any = getattr(frame, "columns", None)
+    if getattr(columns, "nlevels", 1) > 1:
+        raise ValueError(
+            f"{name} has columns with names of several levels, such as {columns[0]!r}: give every "
+            "column one name, for instance '_'.join(name)"
+        )
+    return frame
+
+
 def _installed() -> str:
     for name in BACKENDS:
         if find_spec(name) is not None:

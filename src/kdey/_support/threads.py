@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from multiprocessing import current_process
 from numbers import Integral
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import BACKENDS, get_active_backend
+from sklearn import config_context, get_config
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
@@ -49,6 +52,25 @@ def run_jobs(jobs: Sequence[Callable[[], T]], n_jobs: int | None) -> list[T]:
     with _workers if shares_workers else nullcontext():
         results: list[T] = Parallel(n_jobs=n_jobs)(delayed(job)() for job in jobs)
     return results
+
+
+def run_in_threads(jobs: Sequence[Callable[[], T]], n_threads: int) -> list[T]:
+    """Return the results of the jobs, in their order; up to ``n_threads`` of them run at once.
+
+    For jobs that spend their time outside the interpreter's lock, such as predictions. With several
+    threads each job has a single thread of OpenMP, so that they do not compete for the cores.
+    """
+    if n_threads == 1 or len(jobs) < 2:
+        return [job() for job in jobs]
+    settings = get_config()  # of scikit-learn, which threads do not inherit
+
+    def run(job: Callable[[], T]) -> T:
+        with config_context(**settings), threadpool_limits(1, user_api="openmp"):
+            return job()
+
+    with ThreadPoolExecutor(min(n_threads, len(jobs))) as executor:
+        futures = [executor.submit(copy_context().run, run, job) for job in jobs]
+        return [future.result() for future in futures]
 
 
 def _runs_sequentially(n_jobs: int | None) -> bool:

@@ -78,10 +78,16 @@ def literal(text: str) -> Any:
         return words[text.lower()]
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError):
-        return text
     except (MemoryError, RecursionError):
-        raise click.UsageError(f"a value is nested too deeply: {text[:40]}...") from None
+        raise _nested_too_deeply(text) from None
+    except (ValueError, SyntaxError, TypeError) as error:
+        if "too many nested" in str(error):
+            raise _nested_too_deeply(text) from None
+        return text
+
+
+def _nested_too_deeply(text: str) -> click.UsageError:
+    return click.UsageError(f"a value is nested too deeply: {text[:40]}...")
 
 
 def deliver(table: pa.Table, format: str | None, output: str | None) -> None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -39,6 +40,9 @@ USER_ERRORS = (
 )
 #: Characters of a message. It may quote an option or a cell of any length.
 _LONGEST = 1_000
+#: Characters of a word in it, such as a value or a path, that are shown.
+_LONGEST_WORD = 200
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 class InputError(click.ClickException):
@@ -71,10 +75,18 @@ def refusal(error: BaseException) -> InputError:
         text = f"cannot write to standard output: {reason}"
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    line = " ".join(text.split()) or type(error).__name__
-    if len(line) > _LONGEST:
-        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
-    return InputError(line)
+    return InputError(shortened(" ".join(text.split())) or type(error).__name__)
+
+
+def shortened(text: str) -> str:
+    """Return a message without the middle of very long words, and of the whole if it is long."""
+    words = _LONG_WORD.sub(lambda word: _without_middle(word.group(), _LONGEST_WORD), text)
+    return _without_middle(words, _LONGEST)
+
+
+def _without_middle(text: str, longest: int) -> str:
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"
 
 
 @contextmanager
@@ -86,6 +98,11 @@ def endings() -> Iterator[None]:
         raise Stopped("stopped") from None
     except OutputLost as error:
         raise refusal(error) from None
+    except click.UsageError as error:
+        message = error.format_message()
+        if shortened(message) == message:
+            raise
+        raise click.UsageError(shortened(message), error.ctx) from None
 
 
 def run_process(command: click.Command) -> None:

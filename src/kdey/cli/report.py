@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdey.cli.common import check_output, guarded, names, say
+from kdey.cli.design import design_of, merge_of, survey_options
 from kdey.cli.options import comparison_options, comparison_side, group_options, grouping_of
 from kdey.cli.reading import open_table
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kdey.groups import GroupRequest, GroupSettings
     from kdey.groups.batches import CollectedRows, ScoredTable
     from kdey.groups.scoring import GroupRows
-    from kdey.intervals import Estimate, IntervalOptions
+    from kdey.intervals import Estimate
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report
     from kdey.tables.files import TableFile
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.argument("table")
 @group_options
+@survey_options
 @comparison_options
 @click.option("--label", help="Column of known labels, shown beside the estimates.")
+@click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 @click.option("--title", help="Heading of the page.")
 @click.option("-o", "--output", default="report.html", show_default=True, help="File to write.")
 @guarded
@@ -51,11 +54,14 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     from kdey.report import make_report
     from kdey.tables.files import TableError
 
-    quantifier, file = load(model), open_table(table, options)
+    quantifier = load(model).set_params(n_jobs=options["jobs"])
+    file = open_table(table, options)
     grouping, limits = grouping_of(options), IntervalOptions(options["confidence"])
     scores = names(options["scores"]) or _named_after_classes(quantifier, file)
-    settings = GroupSettings(limits, options["min_size"], options["check_fit"])
-    request = GroupRequest(grouping, settings, scores, options["missing"])
+    merge = merge_of(options, quantifier.classes_)
+    settings = GroupSettings(limits, options["min_size"], options["check_fit"], merge=merge)
+    design = design_of(options)
+    request = GroupRequest(grouping, settings, scores, options["missing"], design=design)
     if options["label"] is not None and options["label"] not in file.columns:
         raise TableError(f"{file.name}: no label column {options['label']!r}")
     scored = score_file(quantifier, file, request, label=options["label"])
@@ -63,16 +69,17 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
         if not len(collected.rows):
             raise TableError(f"{file.name}: no row without a missing value")
         return make_report(
-            _whole_estimate(quantifier, collected, limits),
+            _whole_estimate(quantifier, collected, settings),
             quantifier=quantifier,
             check=_check(quantifier, collected.rows, options["check_fit"]),
             groups=_groups(quantifier, scored, collected, settings),
             comparisons=_comparisons(quantifier, scored, collected, request, options),
             by=grouping.by,
             time=grouping.time,
-            truth=_truth(quantifier, scored, options["label"]),
+            truth=_truth(quantifier, scored, options["label"], settings),
             title=options["title"] or f"Class prevalences in {Path(table).name}",
             settings=_settings(model, table, collected),
+            keep_order=options["order"] is not None,
         )
 
 
@@ -84,24 +91,32 @@ def _named_after_classes(quantifier: AggregativeQuantifier, file: TableFile) -> 
 
 
 def _whole_estimate(
-    quantifier: AggregativeQuantifier, collected: CollectedRows, limits: IntervalOptions
+    quantifier: AggregativeQuantifier, collected: CollectedRows, settings: GroupSettings
 ) -> Estimate:
     """Return the estimate of the whole table, with a note on values that training lacks."""
+    from dataclasses import replace
+
     import numpy as np
 
     from kdey.bags import as_bags
+    from kdey.groups.run import whole_estimate
     from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
     from kdey.tables.features import unseen_values_note
 
     n_rows = len(collected.rows)
-    whole = as_bags([np.arange(n_rows)], n_rows)
-    estimates = collected.rows.estimates(quantifier, whole, limits)
+    if collected.design is not None or settings.merge is not None:
+        estimate = whole_estimate(quantifier, collected.rows, collected.design, settings)
+    else:
+        whole = as_bags([np.arange(n_rows)], n_rows)
+        estimate = collected.rows.estimates(quantifier, whole, settings.options)[0]
     note = unseen_values_note(collected.findings)
-    if note is not None:
-        share = collected.unseen.sum() / n_rows
-        estimates = estimates.with_notes([note])
-        estimates = estimates.marked(UNSEEN_VALUES, np.array([share > MOST_UNSEEN]))
-    return estimates[0]
+    if note is None:
+        return estimate
+    details = dict(estimate.diagnostics)
+    details["notes"] = [*estimate.notes, note]
+    if collected.unseen.sum() > MOST_UNSEEN * n_rows:
+        details["marks"] = (*details.get("marks", ()), UNSEEN_VALUES)
+    return replace(estimate, diagnostics=details)
 
 
 def _check(
@@ -120,16 +135,21 @@ def _check(
 
 
 def _truth(
-    quantifier: AggregativeQuantifier, scored: ScoredTable, label: str | None
+    quantifier: AggregativeQuantifier,
+    scored: ScoredTable,
+    label: str | None,
+    settings: GroupSettings,
 ) -> list[float] | None:
-    """Return the share of each class among known labels."""
+    """Return the share of each class that is shown among known labels."""
     if label is None:
         return None
     counts = scored.label_counts
     total = sum(counts.values())
     if total == 0:
         raise ValueError(f"label column {label!r} holds no labels")
-    return [counts.get(name, 0) / total for name in quantifier.classes_.tolist()]
+    shares = [counts.get(name, 0) / total for name in quantifier.classes_.tolist()]
+    shown: list[float] = (settings.merging(quantifier.classes_).matrix @ shares).tolist()
+    return shown
 
 
 def _groups(

@@ -5,7 +5,9 @@ functions that start the pipeline, step by step; ``request.py`` says what can be
 A batch of a table becomes scored rows (``scoring.py``) with group numbers (``keys.py``,
 ``batches.py``; ``partitions.py`` and ``cluster.py`` where the table lies in partitions), and these
 become answers (``estimate.py``, ``answers.py``). Groups that are never held at once are estimated
-from sums over their parts (``sums/``). ``comparisons.py`` compares groups with one another, in the
+from sums over their parts (``sums/``). ``design.py`` reads how rows were drawn and which of them
+have labels, ``run.py`` estimates such groups, ``labelled_answers.py`` holds what labels say.
+``comparisons.py`` compares groups with one another, in the
 pairs that ``pairs.py`` finds.
 """
 
@@ -23,12 +25,13 @@ from kdey.groups.comparisons import (
     compare_groups,
     compare_scored,
 )
+from kdey.groups.design import Design, RowDesign
 from kdey.groups.estimate import estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys, truncate
 from kdey.groups.pairs import Pair, find_pairs
 from kdey.groups.partitions import PartitionReader, PartitionSums, merge_partitions
 from kdey.groups.predict import estimate_file, predict_groups, predict_partitioned
-from kdey.groups.request import GroupRequest, GroupSettings
+from kdey.groups.request import GroupRequest, GroupSettings, Pooling
 from kdey.groups.scoring import Instances, ScoredRows, Scorer
 from kdey.groups.sides import estimate_sides
 
@@ -36,6 +39,7 @@ __all__ = [
     "BatchReader",
     "Comparisons",
     "DaskSource",
+    "Design",
     "FileGroups",
     "GroupAnswers",
     "GroupKeys",
@@ -47,6 +51,8 @@ __all__ = [
     "Pair",
     "PartitionReader",
     "PartitionSums",
+    "Pooling",
+    "RowDesign",
     "ScoredBatch",
     "ScoredRows",
     "ScoredTable",

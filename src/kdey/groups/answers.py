@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,15 @@ from kdey._support.frames import as_column
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.keys import GroupKeys
+from kdey.groups.labelled_answers import LABELLED_COLUMNS, PER_CLASS, LabelledAnswers
+from kdey.intervals import Estimate
+from kdey.intervals.merging import Merging
 from kdey.status import (
     EMPTY,
     FEW_LABELS,
     MISSING_VALUES,
     MOST_UNSEEN,
+    NO_LABELS,
     NOT_CONVERGED,
     POOR_FIT,
     TOO_SMALL,
@@ -27,6 +31,7 @@ from kdey.status import (
     not_checked,
     status_parts,
 )
+from kdey.tables.canonical import canonical_text
 
 if TYPE_CHECKING:
     from kdey.groups.request import GroupSettings
@@ -39,6 +44,23 @@ COLUMNS = (
     *("training_prevalence", "fit_p_value", "status"),
 )
 _PER_CLASS = ("estimate", "low", "high", "classify_and_count")
+#: Columns that tables of pooled groups have in addition.
+_SEPARATE = ("separate_estimate", "separate_low", "separate_high")
+POOLED_COLUMNS = (*_SEPARATE, "shrinkage")
+
+
+@dataclass(frozen=True, eq=False)
+class SeparateAnswers:
+    """Estimates of groups that do not borrow strength, beside those that do.
+
+    Attributes
+    ----------
+    estimate, low, high : arrays of shape (G, k)
+    """
+
+    estimate: Array
+    low: Array
+    high: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +86,13 @@ class GroupAnswers:
         (and therefore not checked), "poor fit", "missing values", "unseen values" (in more than
         one of twenty instances), "not converged", "few labels" (of a class in training), "checked
         one-sided", "not checked (why)". "ok" is said only of groups that were checked in full.
+    labelled : LabelledAnswers or None
+        What labels say, in a table that has some.
+    separate : SeparateAnswers or None
+        Where groups are pooled, what each gives by itself; ``estimate``, ``low`` and ``high`` are
+        then the pooled ones.
+    shrinkage : array of shape (G,) or None
+        How far each group leans on the others, from 0 to 1; None unless groups are shrunk.
     """
 
     classes: NDArray[Any]
@@ -76,10 +105,29 @@ class GroupAnswers:
     training_prevalence: Array
     fit_p_value: Array
     status: list[str]
+    labelled: LabelledAnswers | None = None
+    separate: SeparateAnswers | None = None
+    shrinkage: Array | None = None
 
     def __len__(self) -> int:
         """Return the number of groups."""
         return len(self.sizes)
+
+    def with_empty(self, n: int) -> GroupAnswers:
+        """Return the answers with n more groups behind the others, which are empty."""
+        nothing = np.full((n, len(self.classes)), np.nan)
+        zeros = np.zeros(n, dtype=np.int64)
+        return replace(
+            self,
+            estimate=np.vstack([self.estimate, nothing]),
+            low=np.vstack([self.low, nothing]),
+            high=np.vstack([self.high, nothing]),
+            classify_and_count=np.vstack([self.classify_and_count, nothing]),
+            sizes=np.concatenate([self.sizes, zeros]),
+            missing=np.concatenate([self.missing, zeros]),
+            fit_p_value=np.concatenate([self.fit_p_value, np.full(n, np.nan)]),
+            status=[*self.status, *[EMPTY] * n],
+        )
 
     @property
     def misfits(self) -> int:
@@ -101,13 +149,15 @@ class GroupAnswers:
 
     def _long(self, rows: Indices) -> dict[str, Any]:
         k, n = len(self.classes), len(rows)
-        columns: dict[str, Any] = {"class": np.tile(self.classes, n)}
+        columns: dict[str, Any] = {"class": np.tile(_one_type(self.classes), n)}
         columns |= {name: np.repeat(values, k) for name, values in self._sizes(rows).items()}
         columns |= {name: values[rows].ravel() for name, values in self._per_class().items()}
         columns["training_prevalence"] = np.tile(self.training_prevalence, n)
         columns["fit_p_value"] = np.repeat(self.fit_p_value[rows], k)
+        if self.shrinkage is not None:
+            columns["shrinkage"] = np.repeat(self.shrinkage[rows], k)
         columns["status"] = np.repeat(self._status(rows), k)
-        return columns
+        return columns if self.labelled is None else columns | self.labelled.long(rows, k)
 
     def _wide(self, rows: Indices) -> dict[str, Any]:
         labels = self.classes.tolist()
@@ -118,11 +168,28 @@ class GroupAnswers:
             columns[_wide_name("training_prevalence", c)] = np.full(
                 len(rows), self.training_prevalence[i]
             )
-        return columns | {"fit_p_value": self.fit_p_value[rows], "status": self._status(rows)}
+        columns["fit_p_value"] = self.fit_p_value[rows]
+        if self.shrinkage is not None:
+            columns["shrinkage"] = self.shrinkage[rows]
+        columns["status"] = self._status(rows)
+        return columns if self.labelled is None else columns | self._wide_labelled(rows)
+
+    def _wide_labelled(self, rows: Indices) -> dict[str, Any]:
+        labelled, labels = self.labelled, self.classes.tolist()
+        assert labelled is not None, "the table has labels"
+        columns: dict[str, Any] = {"n_labels": labelled.n_labels[rows]}
+        for name, values in labelled.shares.items():
+            columns |= {_wide_name(name, c): values[rows][:, i] for i, c in enumerate(labels)}
+        columns["label_shift_p_value"] = labelled.p_value[rows]
+        return columns | {"verdict": labelled.verdict[rows]}
 
     def _per_class(self) -> dict[str, Array]:
         arrays = (self.estimate, self.low, self.high, self.classify_and_count)
-        return dict(zip(_PER_CLASS, arrays, strict=True))
+        columns = dict(zip(_PER_CLASS, arrays, strict=True))
+        if self.separate is None:
+            return columns
+        beside = (self.separate.estimate, self.separate.low, self.separate.high)
+        return columns | dict(zip(_SEPARATE, beside, strict=True))
 
     def _sizes(self, rows: Indices) -> dict[str, Any]:
         return {"n": self.sizes[rows], "n_missing": self.missing[rows]}
@@ -138,11 +205,18 @@ class AnswerSheet:
     ----------
     quantifier : fitted quantifier
     n_groups : int
+    merging : Merging, optional
+        The groups of classes that are shown; by default every class by itself.
     """
 
-    def __init__(self, quantifier: FittedQuantifier, n_groups: int) -> None:
-        shape = (n_groups, len(quantifier.classes_))
+    def __init__(
+        self, quantifier: FittedQuantifier, n_groups: int, merging: Merging | None = None
+    ) -> None:
+        self.merging = Merging.identity(quantifier.classes_) if merging is None else merging
+        shape = (n_groups, len(self.merging.names))
         self.quantifier = quantifier
+        self._labelled: LabelledAnswers | None = None
+        self._marks: dict[str, NDArray[np.bool_]] = {}
         self._shares = {name: np.full(shape, np.nan) for name in _PER_CLASS}
         self._converged = np.ones(n_groups, dtype=np.bool_)
         #: P-values of the fit check, shape (n_groups,), and what it says in the words of a status.
@@ -180,6 +254,19 @@ class AnswerSheet:
             classify_and_count=summed.decisions,
         )
 
+    def fill_labelled(self, groups: Indices, estimates: Sequence[Estimate]) -> None:
+        """Enter what labels say about ``groups``."""
+        if self._labelled is None:
+            self._labelled = LabelledAnswers.empty(len(self), len(self.merging.names))
+        self._labelled.fill(groups, estimates)
+        self.mark(NO_LABELS, groups[self._labelled.n_labels[groups] == 0])
+
+    def mark(self, word: str, groups: Indices) -> None:
+        """Add a word to the status of some groups."""
+        if len(groups):
+            marked = self._marks.setdefault(word, np.zeros(len(self), dtype=np.bool_))
+            marked[groups] = True
+
     def answers(
         self,
         sizes: Indices,
@@ -199,13 +286,17 @@ class AnswerSheet:
         """
         strange = np.zeros_like(sizes) if unseen is None else unseen
         return GroupAnswers(
-            classes=np.asarray(self.quantifier.classes_),
+            classes=self.merging.names,
             sizes=sizes,
             missing=missing,
-            **self._shares,
-            training_prevalence=np.asarray(self.quantifier.prevalence_),
+            estimate=self._shares["estimate"],
+            low=self._shares["low"],
+            high=self._shares["high"],
+            classify_and_count=self._shares["classify_and_count"],
+            training_prevalence=self.merging.matrix @ np.asarray(self.quantifier.prevalence_),
             fit_p_value=self.fit_p_values,
             status=self._status(sizes, missing, strange, settings),
+            labelled=self._labelled,
         )
 
     def _status(
@@ -220,6 +311,7 @@ class AnswerSheet:
             UNSEEN_VALUES: unseen > MOST_UNSEEN * sizes,
             NOT_CONVERGED: ~self._converged,
             FEW_LABELS: (sizes > 0) & has_few_labels,
+            **self._marks,
         }
         return [
             join_status(
@@ -233,7 +325,9 @@ class AnswerSheet:
         ]
 
 
-def check_key_names(names: Sequence[str], classes: NDArray[Any], wide: bool) -> None:
+def check_key_names(
+    names: Sequence[str], classes: NDArray[Any], wide: bool, labelled: bool = False
+) -> None:
     """Raise where a key has the name of a column of the result.
 
     Parameters
@@ -242,16 +336,25 @@ def check_key_names(names: Sequence[str], classes: NDArray[Any], wide: bool) -> 
     classes : array of shape (k,)
     wide : bool
         Whether the table has one row per group, with ``estimate[c]`` and others for every class c.
+    labelled : bool
+        Whether the table has the columns of labels.
     """
-    taken = set(COLUMNS)
+    taken = {*COLUMNS, *(LABELLED_COLUMNS if labelled else ())}
     if wide:
-        per_class = (*_PER_CLASS, "training_prevalence")
+        per_class = (*_PER_CLASS, "training_prevalence", *(PER_CLASS if labelled else ()))
         taken |= {_wide_name(name, c) for name in per_class for c in np.asarray(classes).tolist()}
     for name in names:
         if name in taken:
             raise ValueError(
                 f"key column {name!r} has the name of a column of the result: rename it"
             )
+
+
+def _one_type(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels of several types, as merged classes may have, as texts: a column has one."""
+    if len({type(label) for label in classes.tolist()}) == 1:
+        return classes
+    return np.array([canonical_text(label) for label in classes.tolist()])
 
 
 def _wide_name(name: str, label: Any) -> str:
@@ -277,7 +380,7 @@ def answer_table(keys: Frame, order: Indices, answers: GroupAnswers, wide: bool)
     numbers = nw.from_dict(columns, backend=keys.implementation)
     if not keys.columns:
         return numbers.to_native()
-    check_key_names(keys.columns, answers.classes, wide)
+    check_key_names(keys.columns, answers.classes, wide, answers.labelled is not None)
     rows = np.repeat(order, 1 if wide else len(answers.classes))
     repeated = nw.maybe_reset_index(keys[rows.tolist()])
     return nw.concat([repeated, numbers], how="horizontal").to_native()
@@ -302,7 +405,8 @@ class FileGroups:
         """Return a pyarrow table, ordered by the keys; columns as ``predict_groups`` has them."""
         import pyarrow as pa
 
-        check_key_names(self.keys.names, self.answers.classes, wide)
+        labelled = self.answers.labelled is not None
+        check_key_names(self.keys.names, self.answers.classes, wide, labelled)
         order = self.keys.order()
         values = self.keys.values
         rows = np.repeat(order, 1 if wide else len(self.answers.classes))

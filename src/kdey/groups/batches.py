@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from kdey.bags import Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import GroupAnswers
+from kdey.groups.design import Design, DesignReader, RowDesign
 from kdey.groups.estimate import OnRows, estimate_groups
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
 from kdey.tables.features import warn_of_unseen_values
+from kdey.tables.labels import LabelType
 from kdey.tables.schema import Finding, merge_findings
 from kdey.tables.training import labels_seen
 
@@ -93,12 +95,15 @@ class BatchReader:
     key : name of a column of row keys, which is no feature; optional
     label : name of a column of known labels, which is no feature; optional
         Where a frame has it, its labels must be among the classes.
+    design : Design
+        Columns that say how rows were drawn and which have labels; they are no features.
     """
 
     scorer: Scorer
     grouping: Grouping
     key: str | None = None
     label: str | None = None
+    design: Design = field(default_factory=Design)
 
     @property
     def columns(self) -> list[str] | None:
@@ -122,7 +127,8 @@ class BatchReader:
     @property
     def _no_features(self) -> tuple[str, ...]:
         others = (self.key, self.label)
-        return (*self.grouping.names, *(name for name in others if name is not None))
+        named = (name for name in others if name is not None)
+        return (*self.grouping.names, *named, *self.design.names)
 
     def batch(
         self, frame: Frame, keys: GroupKeys, first: int = 1, position: int = 0
@@ -146,10 +152,23 @@ class BatchReader:
             labels = self._labels(frame, self.label, first)
         return ScoredBatch(rows, codes, usable, key_columns, labels)
 
+    def design_reader(self) -> DesignReader | None:
+        """Return what reads the columns of the design; None if there are none."""
+        if not self.design.names:
+            return None
+        scorer = self.scorer
+        return DesignReader(
+            self.design, scorer.quantifier.classes_, self._label_type, scorer.decimal
+        )
+
+    @property
+    def _label_type(self) -> LabelType:
+        schema = self.scorer.quantifier.table_schema
+        return "auto" if schema is None else schema.label_type
+
     def _labels(self, frame: Frame, label: str, first: int) -> NDArray[Any]:
         """Return the known labels of a frame; raises ValueError where one is no class."""
-        schema = self.scorer.quantifier.table_schema
-        label_type = "auto" if schema is None else schema.label_type
+        label_type = self._label_type
         return labels_seen(frame, label, self.scorer.quantifier.classes_, first, label_type)
 
 
@@ -169,6 +188,8 @@ class CollectedRows:
         Usable rows of each group with a value that training lacks.
     findings : tuple of Finding
         Those values, by column.
+    design : RowDesign or None
+        How the usable rows were drawn, and which have labels.
     """
 
     rows: GroupRows
@@ -176,6 +197,7 @@ class CollectedRows:
     missing: Indices
     unseen: Indices
     findings: tuple[Finding, ...] = ()
+    design: RowDesign | None = None
 
     def answers(
         self,
@@ -197,6 +219,7 @@ class CollectedRows:
             missing=self.missing,
             unseen=self.unseen,
             on_run=on_run,
+            design=self.design,
         )
 
 
@@ -221,13 +244,18 @@ class GroupStream:
         self._findings: list[Finding] = []
         self._posteriors, self._fold_posteriors = _GrowingArray(), _GrowingArray()
         self._instances: Instances | None = None
+        self._designs: list[RowDesign] = []
 
     def __len__(self) -> int:
         """Return the number of instances."""
         return len(self._posteriors) if self._instances is None else len(self._instances)
 
     def add(
-        self, points: GroupRows | Floats, codes: NDArray[np.int32], usable: NDArray[np.bool_]
+        self,
+        points: GroupRows | Floats,
+        codes: NDArray[np.int32],
+        usable: NDArray[np.bool_],
+        design: RowDesign | None = None,
     ) -> None:
         """Take a batch.
 
@@ -237,7 +265,11 @@ class GroupStream:
             The usable rows. Instances must be the only batch.
         codes : int32 array of shape (m,)
         usable : bool array of shape (m,)
+        design : RowDesign, optional
+            That of the m rows.
         """
+        if design is not None:
+            self._designs.append(design.take(usable))
         if not usable.all():
             self._codes_left_out.append(codes[~usable])
             codes = codes[usable]
@@ -294,7 +326,8 @@ class GroupStream:
         self._codes.clear()
         try:
             rows = self._rows(len(quantifier.classes_))
-            yield CollectedRows(rows, codes, left_out, unseen, findings)
+            design = RowDesign.join(self._designs) if self._designs else None
+            yield CollectedRows(rows, codes, left_out, unseen, findings, design)
         finally:
             self._posteriors.close()
             self._fold_posteriors.close()
@@ -410,10 +443,12 @@ def score_table(
     keys, position = GroupKeys(reader.grouping.names), 0
     first_keys: Frame | None = None
     label_counts: Counter[Any] = Counter()
+    designs = reader.design_reader()
     for frame in frames:
         batch = reader.batch(frame, keys, first_row + position, position)
         label_counts.update(() if batch.labels is None else batch.labels.tolist())
-        stream.add(batch.rows, batch.codes, batch.usable)
+        design = None if designs is None else designs.read(frame, first_row + position)
+        stream.add(batch.rows, batch.codes, batch.usable, design)
         first_keys = batch.keys_of_groups() if first_keys is None else first_keys
         position += len(frame)
         if on_batch is not None:

@@ -19,10 +19,13 @@ from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import AnswerSheet, GroupAnswers
 from kdey.groups.checks import GroupChecks
+from kdey.groups.design import RowDesign
 from kdey.groups.request import GroupSettings
+from kdey.groups.run import DesignedRun
 from kdey.groups.scoring import Floats, GroupRows, ScoredRows, as_rows
 from kdey.groups.sums import LocalSource, SummedEstimates, estimate_sums
 from kdey.intervals import IntervalWarning
+from kdey.status import MISSING_STRATA
 
 #: Called with a number of rows each time that so many more are done.
 OnRows: TypeAlias = Callable[[int], object]
@@ -50,6 +53,7 @@ def estimate_groups(
     missing: Indices | None = None,
     unseen: Indices | None = None,
     on_run: OnRows | None = None,
+    design: RowDesign | None = None,
 ) -> GroupAnswers:
     """Return the answers of all groups.
 
@@ -70,16 +74,39 @@ def estimate_groups(
         Instances of each group with a value that training lacks.
     on_run : callable, optional
         Called after each run of groups with the number of its instances.
+    design : RowDesign, optional
+        How the points were drawn, and which have labels. A group is then held at once, whatever
+        its size.
     """
     rows = as_rows(points, len(quantifier.classes_), on_posteriors)
+    if design is not None and design.weights is not None and not design.weights.all():
+        # An instance of weight zero does not belong to its group.
+        inside = np.flatnonzero(design.weights > 0)
+        rows, codes, design = rows.take(inside), codes[inside], design.take(inside)
+    designed = design is not None or settings.merge is not None
     sizes = np.bincount(codes, minlength=n_groups).astype(np.int64)
-    sheet = AnswerSheet(quantifier, n_groups)
+    sheet = AnswerSheet(quantifier, n_groups, settings.merging(quantifier.classes_))
     by_folds = isinstance(rows, ScoredRows) and rows.fold_posteriors is not None
     checks = GroupChecks.start(quantifier, settings, sheet, by_folds)
     order, ends = np.argsort(codes, kind="stable"), np.cumsum(sizes)
     for groups in _runs(sizes, len(quantifier.classes_)):
         positions = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
-        if isinstance(rows, ScoredRows) and goes_by_sums(quantifier, len(positions), settings):
+        if designed:
+            part = RowDesign() if design is None else design.take(positions)
+            _fill_from_design(
+                sheet,
+                groups,
+                DesignedRun(
+                    quantifier,
+                    rows.take(positions),
+                    sizes[groups],
+                    part,
+                    settings.options,
+                    sheet.merging,
+                    settings.believe,
+                ),
+            )
+        elif isinstance(rows, ScoredRows) and goes_by_sums(quantifier, len(positions), settings):
             # Alone in its run, being so large: the one group of its sums.
             summed = estimate_large(quantifier, rows.posteriors, positions, settings)
             sheet.fill_from_sums(groups, summed)
@@ -134,6 +161,26 @@ def _fill_from_run(
         high=estimates.high,
         classify_and_count=decisions,
     )
+
+
+def _fill_from_design(sheet: AnswerSheet, groups: Indices, run: DesignedRun) -> None:
+    """Estimate the groups of a run whose rows have a design."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IntervalWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        answers = run.estimates()
+    estimates = answers.estimates
+    sheet.fill(
+        groups,
+        converged=np.array([part.converged for part in estimates]),
+        estimate=np.array([part.estimate for part in estimates]),
+        low=np.array([part.low for part in estimates]),
+        high=np.array([part.high for part in estimates]),
+        classify_and_count=answers.classify_and_count,
+    )
+    sheet.mark(MISSING_STRATA, groups[answers.incomplete])
+    if run.design.labels is not None:
+        sheet.fill_labelled(groups, estimates)
 
 
 def goes_by_sums(quantifier: FittedQuantifier, size: int, settings: GroupSettings) -> bool:

@@ -64,18 +64,41 @@ def truncate(times: NDArray[Any], every: str) -> NDArray[np.datetime64]:
         A number and a unit: ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, ``"1q"``, ``"1y"``,
         ``"6h"``, ``"15m"``, ``"30s"``. Several units are counted from 1970.
     """
-    count, unit = parse_period(every)
-    name, length = _UNITS[unit]
-    length *= count
-    origin: Any = _MONDAY if unit == "w" else np.zeros((), f"datetime64[{name}]")
     # As a number NaT is the smallest of all and would overflow: the origin stands in for it.
     missing = np.isnat(times)
-    whole = np.where(missing, origin, times.astype(f"datetime64[{name}]"))
-    steps = (whole - origin).astype(np.int64)
-    starts = origin + (steps - steps % length).astype(f"timedelta64[{name}]")
-    out = starts.astype("datetime64[us]")
+    present = np.where(missing, np.datetime64(0, "us"), times)
+    out = period_starts(period_numbers(present, every), every)
     out[missing] = np.datetime64("NaT", "us")
-    return np.asarray(out)
+    return out
+
+
+def period_numbers(times: NDArray[Any], every: str) -> Indices:
+    """Return the number of the period that each instant lies in, counted from 1970.
+
+    Parameters
+    ----------
+    times : datetime64 array of shape (m,), without NaT
+    every : str
+        As for :func:`truncate`.
+    """
+    name, length, origin = _calendar(every)
+    steps = (times.astype(f"datetime64[{name}]") - origin).astype(np.int64)
+    return np.asarray(steps // length, dtype=np.int64)
+
+
+def period_starts(numbers: Indices, every: str) -> NDArray[np.datetime64]:
+    """Return the first instants of periods by their numbers, as datetime64[us]."""
+    name, length, origin = _calendar(every)
+    starts = origin + (numbers * length).astype(f"timedelta64[{name}]")
+    return np.asarray(starts.astype("datetime64[us]"))
+
+
+def _calendar(every: str) -> tuple[str, int, Any]:
+    """Return NumPy's unit, the number of units in a period, and the start of period zero."""
+    count, unit = parse_period(every)
+    name, length = _UNITS[unit]
+    origin: Any = _MONDAY if unit == "w" else np.zeros((), f"datetime64[{name}]")
+    return name, length * count, origin
 
 
 def parse_period(every: str) -> tuple[int, str]:

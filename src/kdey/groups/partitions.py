@@ -1,7 +1,8 @@
 """Partitions of a table: what runs where a partition lies, whichever engine holds it.
 
 :class:`PartitionReader` scores the rows of a partition as any other batch and sums them at once;
-only sums per group leave the partition, and :func:`merge_partitions` adds them up.
+only sums per group leave the partition, and :func:`merge_partitions` adds them up. Where groups are
+pooled, the posteriors of all rows leave it too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from kdey.bags import Indices
 from kdey.groups.batches import BatchReader
 from kdey.groups.checks import GroupSample
 from kdey.groups.keys import GroupKeys, key_texts
+from kdey.groups.pooling import GatheredRows
 from kdey.groups.scoring import ScoredRows
 from kdey.groups.sums import GroupedRows, GroupSums, Plan, Source, key_hashes, make_batch, merge
 from kdey.groups.sums.group_sums import Hashes
@@ -48,6 +50,8 @@ class PartitionSums:
         Rows of each group with a value that training lacks.
     sample : GroupSample or None
         Instances on which the fit of the groups is checked; None if it is not.
+    gathered : GatheredRows or None
+        All rows, where groups are pooled; None if they are not.
     """
 
     values: list[tuple[Any, ...]]
@@ -57,6 +61,7 @@ class PartitionSums:
     n_rows: int
     unseen: Indices
     sample: GroupSample | None = None
+    gathered: GatheredRows | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,9 +117,12 @@ class PartitionReader(BatchReader):
     key : name of the column of row keys; None: no bootstrap
     sampled : bool
         Whether a sample of the rows is sent with the sums, for the fit check.
+    pooled : bool
+        Whether all rows are sent, because groups are pooled.
     """
 
     sampled: bool = False
+    pooled: bool = False
 
     def read(self, frame: pd.DataFrame, plan: Plan, hold: bool, number: int = 0) -> Partition:
         """Return the first sums of a partition; errors name its ``number``.
@@ -150,6 +158,10 @@ class PartitionReader(BatchReader):
         sample = None
         if self.sampled and isinstance(batch.rows, ScoredRows):
             sample = GroupSample.draw(batch.rows, batch.usable_codes, len(keys))
+        gathered = None
+        if self.pooled and isinstance(batch.rows, ScoredRows):
+            codes = batch.usable_codes.astype(np.int64)
+            gathered = GatheredRows(codes, np.asarray(batch.rows.posteriors))
         head = PartitionSums(
             keys.values,
             key_rows,
@@ -158,6 +170,7 @@ class PartitionReader(BatchReader):
             len(table),
             batch.unseen(len(keys)),
             sample,
+            gathered,
         )
         return Partition(head, rows)
 
@@ -198,4 +211,12 @@ def merge_partitions(parts: Sequence[PartitionSums]) -> PartitionSums:
         if part.sample is not None
     ]
     sample = GroupSample.merge(samples, len(groups)) if samples else None
-    return PartitionSums(groups.values, keys, merge(sums), missing, n_rows, unseen, sample)
+    rows = [
+        part.gathered.renumbered(common)
+        for common, part in zip(numberings, parts, strict=True)
+        if part.gathered is not None
+    ]
+    gathered = GatheredRows.merge(rows) if rows else None
+    return PartitionSums(
+        groups.values, keys, merge(sums), missing, n_rows, unseen, sample, gathered
+    )

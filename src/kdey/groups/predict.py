@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kdey._support.frames import refuse_levels
 from kdey.bags import Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import (
@@ -32,15 +33,20 @@ from kdey.groups.answers import (
 from kdey.groups.batches import BatchReader, GroupStream, ScoredTable, score_table
 from kdey.groups.checks import GroupChecks
 from kdey.groups.cluster import DaskSource, SourceFactory, SparkSource
+from kdey.groups.design import Design
 from kdey.groups.estimate import OnRows
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.partitions import PartitionedSource, PartitionReader, PartitionSums
-from kdey.groups.request import GroupRequest, GroupSettings
-from kdey.groups.scoring import Scorer
+from kdey.groups.pooling import PooledTable, check_pooling, pool_answers
+from kdey.groups.request import GroupRequest, GroupSettings, Pooling
+from kdey.groups.scoring import ScoredRows, Scorer
 from kdey.groups.sums import estimate_sums
 from kdey.status import not_checked
 from kdey.tables.columns import require_names
 from kdey.tables.files import TableError, TableFile
+
+if TYPE_CHECKING:
+    from kdey.tables.columns import Frame
 
 
 def predict_groups(
@@ -55,12 +61,22 @@ def predict_groups(
     key_types: Mapping[str, str] | None = None,
     wide: bool = False,
     missing: str = "auto",
+    labelled: str | None = None,
+    selection: str | None = None,
+    believe: str = "prediction-powered",
+    weights: str | None = None,
+    clusters: str | None = None,
+    strata: str | None = None,
+    stratum_shares: Mapping[Any, float] | None = None,
+    merge: Mapping[Any, Any] | None = None,
     min_size: int = 10,
     check_fit: bool = True,
     level: float = 0.01,
     confidence: float = 0.95,
     target: str = "population",
     method: str = "auto",
+    shrink: bool | str = False,
+    smooth: bool = False,
     **options: Any,
 ) -> Any:
     """Return the prevalences of every group of a data frame, with their limits.
@@ -95,11 +111,40 @@ def predict_groups(
         raise ("error"). With "auto" they are used where the classifier takes missing values and,
         for a model fitted on a table, has learnt from rows that lack the same value; otherwise
         they are left out and counted.
+    labelled : name of a column, optional
+        Labels of some rows of each group, a random draw from it; the other cells are empty. The
+        table then has further columns: ``n_labels``, three estimates side by side with limits
+        (``label_shift``, ``label_shift_low``, ``label_shift_high``, ``labels``, ...,
+        ``prediction_powered``, ...), ``label_shift_p_value`` of their test and ``verdict``, a
+        sentence on which to believe; see :class:`kdey.labelled.LabelledEstimate`. A group without
+        a label has the estimate under label shift, and says so in ``status`` and ``verdict``.
+    selection : name of a column, optional
+        The probability with which each labelled row was chosen, where it was not a random draw.
+    believe : {"prediction-powered", "label-shift", "labels"}
+        Which of the three is in the column ``estimate``.
+    weights, clusters : names of columns, optional
+        Sampling weights, and ids of the clusters in which rows were drawn. Rows of weight zero do
+        not count.
+    strata : name of a column, optional
+        The strata from which rows were drawn. Each is estimated by itself, and the estimate of a
+        group is their sum weighted by their shares (:mod:`kdey.intervals.strata`).
+    stratum_shares : mapping from strata to shares or sizes in the population, optional
+        By default the shares of the strata among the (weighted) rows of each group.
+    merge : mapping from new label to classes, optional
+        Groups of classes whose shares are wanted, in this order, with the limits of their sums;
+        see :meth:`kdey.Estimate.merge`. ``{"b": "b", "a": "a"}`` only sets the order.
     min_size, check_fit, level
         See :class:`~kdey.groups.GroupSettings`.
     confidence, target, method, **options
         See :class:`~kdey.intervals.IntervalOptions`; for data frames of Dask and Spark ``key`` and
         ``keep`` too.
+    shrink : bool or str
+        Whether small groups lean on the others (partial pooling). The name of a key column: on the
+        groups with the same value of it, which lean on all. Limits then cover on average over
+        groups, not for each.
+    smooth : bool
+        Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
+        between others get a row.
 
     Returns
     -------
@@ -107,6 +152,9 @@ def predict_groups(
         One row per group and class: the keys, ``class``, ``n``, ``n_missing``, ``estimate``,
         ``low``, ``high``, ``classify_and_count`` (the naive answer), ``training_prevalence``,
         ``fit_p_value`` (NaN where the fit was not checked) and ``status`` (:mod:`kdey.status`).
+        With ``shrink`` or ``smooth`` also ``separate_estimate``, ``separate_low`` and
+        ``separate_high``, which are those without it, and with ``shrink`` the column ``shrinkage``,
+        from 0 (a group stands alone) to 1 (it says nothing of its own).
 
     Examples
     --------
@@ -136,14 +184,20 @@ def predict_groups(
         key_types=key_types,
         wide=wide,
         missing=missing,
+        design=Design(labelled, selection, weights, clusters, strata, stratum_shares),
+        merge=merge,
+        believe=believe,
         min_size=min_size,
         check_fit=check_fit,
         level=level,
         confidence=confidence,
         target=target,
         method=method,
+        shrink=shrink,
+        smooth=smooth,
         **options,
     )
+    check_pooling(quantifier.answering, request)
     if source_of is None:
         return _predict_frame(quantifier.answering, frame, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
@@ -162,22 +216,14 @@ def _is_frame_of(frame: Any, library: str) -> bool:
     return module is not None and isinstance(frame, module.DataFrame)
 
 
-def _check_names(frame: Any) -> None:
-    """Raise where the columns of a frame have names of several levels (pandas' MultiIndex)."""
-    tuples = [name for name in getattr(frame, "columns", ()) if isinstance(name, tuple)]
-    if tuples:
-        raise ValueError(
-            f"frame has columns with names of several levels, such as {tuples[0]!r}: give every "
-            "column one name, for instance '_'.join(name)"
-        )
-
-
 def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> Any:
     """Return the table of a frame in memory, the only batch."""
-    check_key_names(request.grouping.names, quantifier.classes_, request.wide)
+    shown = request.settings.merging(quantifier.classes_).names
+    labelled = request.design.labelled is not None
+    check_key_names(request.grouping.names, shown, request.wide, labelled)
     scored = score_frame(quantifier, frame, request)
-    answers = scored.stream.answers(quantifier, len(scored.keys), request.settings)
-    return answer_table(scored.first_keys, scored.keys.order(), answers, request.wide)
+    answers, key_rows = _answer_scored(quantifier, scored, request)
+    return answer_table(key_rows, scored.keys.order(), answers, request.wide)
 
 
 def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> ScoredTable:
@@ -191,14 +237,31 @@ def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest)
     """
     import narwhals as nw
 
-    _check_names(frame)
+    refuse_levels(frame, "frame")
     table = nw.from_native(frame, eager_only=True)
     if len(table) == 0:
         raise ValueError("frame has no rows")
     check = request.settings.check_fit
     scorer = Scorer.of(quantifier, request.scores, request.missing, check)
-    reader = BatchReader(scorer, request.grouping.settled([table]))
+    reader = BatchReader(scorer, request.grouping.settled([table]), design=request.design)
+    _check_columns(table.columns, reader)
     return score_table(reader, [table], GroupStream(memory=None))
+
+
+def _answer_scored(
+    quantifier: FittedQuantifier,
+    scored: ScoredTable,
+    request: GroupRequest,
+    on_run: OnRows | None = None,
+) -> tuple[GroupAnswers, Frame]:
+    """Return the answers of all groups, pooled where that is asked for, and their keys."""
+    n_groups = len(scored.keys)
+    with scored.stream.collected(quantifier, n_groups) as collected:
+        answers = collected.answers(quantifier, n_groups, request.settings, on_run)
+        table = PooledTable(
+            answers, collected.rows, collected.codes, scored.keys, scored.first_keys
+        )
+        return pool_answers(quantifier, table, request)
 
 
 def estimate_file(
@@ -209,8 +272,10 @@ def estimate_file(
     *,
     scores: Sequence[str] | None = None,
     missing: str = "auto",
+    pooling: Pooling | None = None,
     on_batch: OnRows | None = None,
     on_run: OnRows | None = None,
+    design: Design | None = None,
 ) -> FileGroups:
     """Return the answers for the groups of a table, of which one batch is held at a time.
 
@@ -224,19 +289,27 @@ def estimate_file(
     settings : GroupSettings
     scores, missing
         See :func:`~kdey.groups.predict_groups`.
+    pooling : Pooling, optional
+        Whether groups borrow strength.
     on_batch, on_run : callables, optional
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
+    design : Design, optional
+        Columns of labels, weights, clusters and strata. They take up to 40 bytes per row of memory.
     """
     schema = quantifier.table_schema
+    pooled = Pooling() if pooling is None else pooling
+    columns = Design() if design is None else design
+    request = GroupRequest(grouping, settings, scores, missing, design=columns, pooling=pooled)
+    check_pooling(quantifier, request)
     scored = score_file(
         quantifier,
         file,
-        GroupRequest(grouping, settings, scores, missing),
+        request,
         label=None if schema is None else schema.label,
         on_batch=on_batch,
     )
-    answers = scored.stream.answers(quantifier, len(scored.keys), settings, on_run)
+    answers, _ = _answer_scored(quantifier, scored, request, on_run)
     return FileGroups(scored.keys, answers, key_types(scored.first_keys))
 
 
@@ -274,8 +347,8 @@ def score_file(
         )
     grouping = request.grouping
     try:
-        _check_columns(file.columns, BatchReader(scorer, grouping))
-        reader = BatchReader(scorer, _settled(grouping, file), label=label)
+        _check_columns(file.columns, BatchReader(scorer, grouping, design=request.design))
+        reader = BatchReader(scorer, _settled(grouping, file), label=label, design=request.design)
         # Only posteriors are collected from several batches; other methods need the whole table.
         frames = (
             file.batches(reader.columns_of_files, grouping.by)
@@ -325,9 +398,11 @@ def predict_partitioned(
     **options
         As for :func:`kdey.groups.predict_groups`. The fit is checked on a random sample of each
         group, of at most 8,000,000 posteriors in all, which the partitions send with their sums.
+        With ``shrink`` or ``smooth`` the posteriors of all rows are sent (at most 4 GiB).
     """
     check_is_fitted(quantifier, "classes_")
     request = GroupRequest.of(by, **options)
+    check_pooling(quantifier.answering, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
 
 
@@ -339,18 +414,37 @@ def _predict_partitions(
 
     from kdey.diagnostics import unchecked_reason  # slow to import
 
-    _check_names(frame)
+    refuse_levels(frame, "frame")
+    _refuse_design(request)
     check_key_names(request.grouping.names, quantifier.classes_, request.wide)
     check = request.settings.check_fit and unchecked_reason(quantifier) is None
     scorer = Scorer.of(quantifier, request.scores, request.missing, check)
-    reader = PartitionReader(scorer, request.grouping, request.row_key, sampled=check)
+    pooled = request.pooling.is_asked
+    reader = PartitionReader(
+        scorer, request.grouping, request.row_key, sampled=check, pooled=pooled
+    )
     _check_columns(list(frame.columns), reader)
     source = source_of(frame, reader, request.keep)
     head, answers = _sum_partitions(quantifier, source, request)
     key_rows = nw.from_native(head.keys, eager_only=True)
     keys = GroupKeys(request.grouping.names)
     keys.encode([key_rows[name] for name in keys.names], len(head.values))
+    if head.gathered is not None:
+        rows, codes = ScoredRows(head.gathered.posteriors), head.gathered.groups
+        table = PooledTable(answers, rows, codes, keys, key_rows)
+        answers, key_rows = pool_answers(quantifier, table, request)
     return answer_table(key_rows, keys.order(), answers, request.wide)
+
+
+def _refuse_design(request: GroupRequest) -> None:
+    """Raise ValueError where a request needs the rows of a group in one place."""
+    if request.design.names or request.settings.merge is not None:
+        raise ValueError(
+            "labelled, selection, weights, clusters, strata and merge are not available for data "
+            "frames of Dask and Spark, of which only sums over partitions are known: write the "
+            "table to Parquet and use `kdey estimate`, which reads it in batches, or use a frame "
+            "in memory"
+        )
 
 
 def _sum_partitions(
@@ -400,5 +494,6 @@ def _check_columns(present: Sequence[str], reader: BatchReader) -> None:
     require_names(present, reader.grouping.names, "key column")
     if reader.key is not None:
         require_names(present, [reader.key])
+    require_names(present, reader.design.names)
     scorer = reader.scorer
     require_names(present, scorer.columns() or (), "score column" if scorer.scores else "column")

@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
-from kdey.groups.answers import COLUMNS
+from numpy.typing import NDArray
+
+from kdey._support.validation import check_choice
+from kdey.groups.answers import COLUMNS, POOLED_COLUMNS
+from kdey.groups.design import Design
 from kdey.groups.keys import Grouping
 from kdey.intervals import IntervalOptions
+from kdey.intervals.merging import Merging
+from kdey.labelled.estimate import PREDICTION_POWERED, WAYS
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,10 @@ class GroupSettings:
         Null bags of the fit check.
     seed : int
         Of the fit check. Every group starts from it, so none depends on the others.
+    merge : mapping from new label to classes, optional
+        Groups of classes whose shares are wanted, in this order; see :meth:`kdey.Estimate.merge`.
+    believe : {"prediction-powered", "label-shift", "labels"}
+        Which estimate is shown as the estimate where groups have labels.
     """
 
     options: IntervalOptions = field(default_factory=IntervalOptions)
@@ -38,14 +48,73 @@ class GroupSettings:
     level: float = 0.01
     n_null: int = 300
     seed: int = 0
+    merge: Mapping[Any, Any] | None = None
+    believe: str = PREDICTION_POWERED
 
     def __post_init__(self) -> None:
+        check_choice(self.believe, "believe", WAYS)
         size: Any = self.min_size
         level: Any = self.level
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
             raise ValueError(f"min_size must be a positive integer, got {size!r}")
         if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
             raise ValueError(f"level must be strictly between 0 and 1, got {level!r}")
+
+    def merging(self, classes: NDArray[Any]) -> Merging:
+        """Return the groups of classes that are shown; every class by itself by default."""
+        return Merging.identity(classes) if self.merge is None else Merging.of(self.merge, classes)
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Whether groups borrow strength (:mod:`kdey.groups.pooling`).
+
+    Parameters
+    ----------
+    shrink : bool or str
+        Whether groups lean on all groups of the table; the name of a key column: on those with the
+        same value of it, and these on all.
+    smooth : bool
+        Whether periods lean on their neighbours in time.
+    """
+
+    shrink: bool | str = False
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        shrink: Any = self.shrink
+        smooth: Any = self.smooth
+        if not isinstance(shrink, bool | str) or shrink == "":
+            raise ValueError(f"shrink must be True, False or the name of a key, got {shrink!r}")
+        if not isinstance(smooth, bool):
+            raise ValueError(f"smooth must be True or False, got {smooth!r}")
+        if shrink and smooth:
+            raise ValueError(
+                "shrink pools groups and smooth pools neighbouring periods: choose one of them"
+            )
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether groups are pooled at all."""
+        return bool(self.shrink) or self.smooth
+
+    def check(self, grouping: Grouping, target: str) -> None:
+        """Raise ValueError if groups of this kind cannot be pooled."""
+        if self.smooth and grouping.time is None:
+            raise ValueError("smooth needs time, the column of dates that orders the periods")
+        if self.smooth and target != "population":
+            raise ValueError("smooth estimates populations: leave target='bag' out")
+        if self.shrink and not grouping.names:
+            raise ValueError("shrink needs groups: name a key column (by=..., --by)")
+        if isinstance(self.shrink, str) and self.shrink not in grouping.names:
+            raise ValueError(
+                f"shrink names {self.shrink!r}, which is no key: name it in by (--by) too"
+            )
+        if isinstance(self.shrink, str) and len(grouping.names) < 2:
+            raise ValueError(
+                f"shrink={self.shrink!r} needs another key: groups with the same value of it lean "
+                "on each other"
+            )
 
 
 @dataclass(frozen=True)
@@ -66,6 +135,10 @@ class GroupRequest:
         To which the weights of a bootstrap over partitions are tied.
     keep : bool
         Whether rows of partitions stay with the workers between passes.
+    design : Design
+        Columns of labels, weights, clusters and strata.
+    pooling : Pooling
+        Whether groups borrow strength.
     """
 
     grouping: Grouping = field(default_factory=Grouping)
@@ -75,9 +148,19 @@ class GroupRequest:
     wide: bool = False
     row_key: str | None = None
     keep: bool = True
+    design: Design = field(default_factory=Design)
+    pooling: Pooling = field(default_factory=Pooling)
 
     def __post_init__(self) -> None:
-        taken = [name for name in self.grouping.names if name in COLUMNS]
+        self.design.check(self.grouping.names)
+        self.pooling.check(self.grouping, self.settings.options.target)
+        if self.pooling.is_asked and (self.design != Design() or self.settings.merge is not None):
+            raise ValueError(
+                "shrink and smooth pool plain rows: leave labels, weights, clusters, strata and "
+                "merge out, or estimate the groups by themselves"
+            )
+        reserved = (*COLUMNS, *(POOLED_COLUMNS if self.pooling.is_asked else ()))
+        taken = [name for name in self.grouping.names if name in reserved]
         if taken:
             raise ValueError(
                 f"key column {taken[0]!r} has the name of a column of the result: rename it"
@@ -100,15 +183,29 @@ class GroupRequest:
         level: float = 0.01,
         key: str | None = None,
         keep: bool = True,
+        design: Design | None = None,
+        merge: Mapping[Any, Any] | None = None,
+        believe: str = PREDICTION_POWERED,
+        shrink: bool | str = False,
+        smooth: bool = False,
         **options: Any,
     ) -> GroupRequest:
         """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
         return cls(
-            settings=GroupSettings(IntervalOptions(**options), min_size, check_fit, level),
+            settings=GroupSettings(
+                IntervalOptions(**options),
+                min_size,
+                check_fit,
+                level,
+                merge=merge,
+                believe=believe,
+            ),
             grouping=Grouping.of(by, time, every, date_format, key_types),
             scores=scores,
             missing=missing,
             wide=wide,
             row_key=key,
             keep=keep,
+            design=Design() if design is None else design,
+            pooling=Pooling(shrink, smooth),
         )

@@ -86,12 +86,19 @@ class ScoredRows:
         return ScoredRows(self.posteriors[positions], None if folds is None else folds[positions])
 
     def estimates(
-        self, quantifier: FittedQuantifier, bags: Bags, options: IntervalOptions
+        self,
+        quantifier: FittedQuantifier,
+        bags: Bags,
+        options: IntervalOptions,
+        clusters: Indices | None = None,
     ) -> Estimates:
-        """Return the estimates of bags of these instances."""
+        """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
+        drawn = {} if clusters is None else {"clusters": clusters}
         return cast(
             Estimates,
-            quantifier.estimate_posteriors(self.posteriors, bags, check_fit=False, **vars(options)),
+            quantifier.estimate_posteriors(
+                self.posteriors, bags, check_fit=False, **drawn, **vars(options)
+            ),
         )
 
     def decision_shares(self, bags: Bags) -> Array:
@@ -134,10 +141,15 @@ class Instances:
         )
 
     def estimates(
-        self, quantifier: FittedQuantifier, bags: Bags, options: IntervalOptions
+        self,
+        quantifier: FittedQuantifier,
+        bags: Bags,
+        options: IntervalOptions,
+        clusters: Indices | None = None,
     ) -> Estimates:
-        """Return the estimates of bags of these instances."""
-        return quantifier.estimate_bags(self.X, bags, check_fit=False, **vars(options))
+        """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
+        drawn = {} if clusters is None else {"clusters": clusters}
+        return quantifier.estimate_bags(self.X, bags, check_fit=False, **drawn, **vars(options))
 
 
 #: What is known of the rows of a table once they are scored.

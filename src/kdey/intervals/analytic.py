@@ -148,6 +148,10 @@ class AnalyticLimits:
         """Return the covariance of :meth:`centre`, shape (k, k)."""
         return self.equations.covariance(bag, self.mix(bag), self.population)
 
+    def template_errors(self, bag: int) -> TemplateErrors:
+        """Return the errors of one bag's centre that are due to the templates."""
+        return TemplateErrors(self.equations.at(bag), self.mix(bag))
+
     def sampling_variance(self, bag: int) -> Array:
         """Return the variance of each class of :meth:`centre` with exact templates, (k,)."""
         mix, m = self.mix(bag), float(np.min(self.equations.bag_sizes[bag]))
@@ -158,6 +162,32 @@ class AnalyticLimits:
     def freedom(self, bag: int) -> Array:
         """Return the degrees of freedom of each class's variance, shape (k,)."""
         return self.equations.freedom(bag, self.mix(bag), self.population)
+
+
+@dataclass(frozen=True, eq=False)
+class TemplateErrors:
+    """The errors of one bag's moment estimate that are due to the templates.
+
+    Bags that are estimated by the same templates have such errors in common.
+
+    Attributes
+    ----------
+    moments : Moments
+    mix : array of shape (k,)
+        A prevalence near the truth.
+    """
+
+    moments: Moments
+    mix: Array
+
+    def covariance(self, other: TemplateErrors | None = None) -> Array:
+        """Return their covariance with those of another bag, by default the variance, (k, k)."""
+        sizes = self.moments.sizes
+        if not np.isfinite(sizes).all():
+            return np.zeros((len(sizes), len(sizes)))
+        if other is None:
+            return self.moments.covariance(np.zeros(len(sizes)), self.mix**2 / sizes)
+        return self.moments.cross(other.moments, self.mix * other.mix / sizes)
 
 
 def analytic_limits(

@@ -2,7 +2,10 @@
 
 Classes that can hardly be told apart have errors that nearly cancel in their sum, so that its
 limits follow from the covariance of the errors, or from the bootstrap draws, and not from the
-limits of the classes.
+limits of the classes. The variance of a sum depends on the sum: that of an absent one is nearly
+zero, and limits by it would be too. The limits are therefore all t whose distance from the centre
+is at most q standard errors at t, where the classes share t, and the others the rest, as estimated.
+A sum of all classes but one has the limits of that class, mirrored.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from scipy.special import ndtri, stdtrit
 from kdey.bags import Array
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.estimate import Decisions, Estimate, Estimates
+from kdey.intervals.moments import smoothed
 from kdey.intervals.region import (
     Region,
     Uncertainty,
@@ -28,6 +32,11 @@ from kdey.intervals.region import (
 from kdey.intervals.score_interval import wilson
 from kdey.labels import check_classes
 from kdey.rows.posterior import one_hot_argmax
+
+#: Limits that are wider than this exclude hardly any share.
+_VAGUE = 0.95
+#: Steps of the iteration for an end of the limits of a sum; it converges like that of Wilson's.
+_STEPS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +113,8 @@ class Merging:
     def apply(self, estimate: Estimate) -> Estimate:
         """Return the estimate of the groups, with the limits of their sums.
 
-        A group of a single class keeps the limits of the class.
+        A group of a single class keeps the limits of the class, and a group of all classes but one
+        has what that class leaves. Limits that tell nothing have a note.
 
         Parameters
         ----------
@@ -118,20 +128,64 @@ class Merging:
             return estimate
         shares = self.matrix @ estimate.estimate
         uncertainty = MergedUncertainty(estimate.uncertainty, self.matrix)
-        low, high = _limits(shares, uncertainty, estimate)
-        single = self.matrix.sum(axis=1) == 1
-        low = np.where(single, self.matrix @ estimate.low, low)
-        high = np.where(single, self.matrix @ estimate.high, high)
+        low, high = limits_of_sums(shares, uncertainty, estimate)
+        if uncertainty.bootstrap_draws() is None:
+            low, high = self._widened(low, high, estimate)
+        members = self.matrix.sum(axis=1)
+        rest = 1.0 - self.matrix
+        single, all_but_one = members == 1, members == self.matrix.shape[1] - 1
+        first, last = estimate.low, estimate.high
+        low = np.where(all_but_one, 1.0 - rest @ last, low)
+        high = np.where(all_but_one, 1.0 - rest @ first, high)
+        low = np.where(single, self.matrix @ first, low)
+        high = np.where(single, self.matrix @ last, high)
+        low, high = np.minimum(low, shares), np.maximum(high, shares)
+        notes = [*estimate.notes, *self._notes(high - low, members > 1)]
         return replace(
             estimate,
             classes=self.names,
             estimate=shares,
-            low=np.minimum(low, shares),
-            high=np.maximum(high, shares),
+            low=low,
+            high=high,
+            diagnostics={**estimate.diagnostics, "notes": notes},
             training_prevalence=self.matrix @ estimate.training_prevalence,
             uncertainty=uncertainty,
             decisions=self.decisions(estimate.decisions),
         )
+
+    def _notes(self, widths: Array, is_sum: NDArray[np.bool_]) -> list[str]:
+        """Return a sentence about sums whose limits exclude hardly any share, and why."""
+        vague = self.names[is_sum & (widths > _VAGUE)].tolist()
+        if not vague:
+            return []
+        return [
+            f"the limits of {', '.join(map(str, vague))} exclude hardly any share: the error of a "
+            "sum follows from that of its classes, some of which can hardly be told apart from "
+            "other classes; put those into the same group"
+        ]
+
+    def _widened(self, low: Array, high: Array, estimate: Estimate) -> tuple[Array, Array]:
+        """Return limits whose ends are q standard errors from the centre by the variance there."""
+        inner, (g, k) = estimate.uncertainty, self.matrix.shape
+        centre = inner.centre()
+        if centre is None or not np.isfinite(inner.covariance()).all():
+            return low, high
+        mix = smoothed(estimate.estimate, estimate.diagnostics.get("effective_size", estimate.size))
+        quantile = _quantile(estimate, g, inner.freedom())
+        low, high = low.copy(), high.copy()
+        for row, members in enumerate(self.matrix):
+            middle = float(members @ centre)
+            for limits, side in ((low, -1.0), (high, 1.0)):
+                t = float(limits[row])
+                for _ in range(_STEPS):
+                    there = _with_share(mix, members, min(max(t, 0.5 / k / estimate.size), 1.0))
+                    covariance = inner.covariance_at(there)
+                    if covariance is None:
+                        break
+                    error = np.sqrt(max(float(members @ covariance @ members), 0.0))
+                    t = min(max(middle + side * quantile * error, 0.0), 1.0)
+                limits[row] = min(limits[row], t) if side < 0 else max(limits[row], t)
+        return low, high
 
     def apply_all(self, estimates: Estimates) -> Estimates:
         """Return the estimates of the groups of many bags, as :meth:`apply` does of one."""
@@ -149,6 +203,7 @@ class Merging:
             training_prevalence=matrix @ estimates.training_prevalence,
             uncertainty_of=lambda position: MergedUncertainty(inner(position), matrix),
             decisions=self.decisions(estimates.decisions),
+            notes=[list(part.notes) for part in merged],
         )
 
     def decisions(self, decisions: Decisions | None) -> Decisions | None:
@@ -215,6 +270,18 @@ class MergedUncertainty(Uncertainty):
         return region_from_covariance(centre, self.covariance(), self.freedom(), confidence)
 
 
+def _with_share(mix: Array, members: Array, t: float) -> Array:
+    """Return the prevalence (k,) that gives some classes the share t, in proportion to mix."""
+    inside = float(members @ mix)
+    return np.asarray(mix * np.where(members > 0, t / inside, (1.0 - t) / (1.0 - inside)))
+
+
+def _quantile(estimate: Estimate, n_groups: int, freedom: float) -> float:
+    """Return the number of standard errors between the centre and a limit."""
+    tail = (1.0 - estimate.confidence) / 2.0 / (n_groups if estimate.simultaneous else 1)
+    return float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
+
+
 def _members(name: Any, members: Any, known: list[Any]) -> list[Any]:
     """Return the classes of one group, or raise ValueError."""
     listed = np.asarray(members).tolist() if isinstance(members, np.ndarray) else members
@@ -237,10 +304,23 @@ def _label_array(names: list[Any]) -> NDArray[Any]:
     return array
 
 
-def _limits(
-    shares: Array, uncertainty: MergedUncertainty, estimate: Estimate
+def limits_of_sums(
+    shares: Array, uncertainty: Uncertainty, estimate: Estimate
 ) -> tuple[Array, Array]:
-    """Return the limits of sums of classes, two arrays of shape (g,)."""
+    """Return the limits of sums of shares, by their draws or by their covariance.
+
+    Parameters
+    ----------
+    shares : array of shape (g,)
+    uncertainty : Uncertainty
+        That of the sums.
+    estimate : Estimate
+        What is summed: it says confidence, target and size.
+
+    Returns
+    -------
+    low, high : arrays of shape (g,)
+    """
     g = len(shares)
     tail = (1.0 - estimate.confidence) / 2.0 / (g if estimate.simultaneous else 1)
     draws = uncertainty.bootstrap_draws()
@@ -248,8 +328,7 @@ def _limits(
         low, high = bootstrap_limits(shares, draws, tail, "percentile")
     else:
         variance = np.diag(uncertainty.covariance())
-        freedom = uncertainty.freedom()
-        quantile = float(-ndtri(tail) if np.isinf(freedom) else -stdtrit(freedom, tail))
+        quantile = _quantile(estimate, g, uncertainty.freedom())
         known = uncertainty.centre()
         centre = shares if known is None else known
         half = quantile * np.sqrt(np.maximum(variance, 0.0))

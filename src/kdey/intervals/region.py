@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, fdtri, softmax
 
 from kdey.bags import Array
-from kdey.intervals.analytic import AnalyticLimits
+from kdey.intervals.analytic import AnalyticLimits, TemplateErrors
 from kdey.intervals.model import FittedModel
 from kdey.simplex import check_posteriors, sample_uniform
 
@@ -249,6 +249,14 @@ class Uncertainty:
         """Return the degrees of freedom of the covariance, for all classes together."""
         return np.inf
 
+    def template_errors(self) -> TemplateErrors | None:
+        """Return the errors that the shared model's templates cause; None if not known apart."""
+        return None
+
+    def covariance_at(self, prevalence: Array) -> Array | None:
+        """Return the covariance of the error if this prevalence (k,) were true, or None."""
+        return None
+
     def covariance(self) -> Array:
         """Return the covariance of the error, shape (k, k)."""
         raise NotImplementedError
@@ -297,6 +305,11 @@ class AnalyticUncertainty(Uncertainty):
         """Return the covariance of the moment estimate, shape (k, k)."""
         return self.limits.covariance(self.number)
 
+    def covariance_at(self, prevalence: Array) -> Array:
+        """Return the covariance of the moment estimate if this prevalence (k,) were true."""
+        limits = self.limits
+        return limits.equations.covariance(self.number, prevalence, limits.population)
+
     def sampling_variance(self) -> Array:
         """Return the variance of the moment estimate if the templates were exact, shape (k,)."""
         return self.limits.sampling_variance(self.number)
@@ -304,6 +317,10 @@ class AnalyticUncertainty(Uncertainty):
     def centre(self) -> Array:
         """Return the moment estimate, shape (k,), which may leave the simplex."""
         return np.asarray(self.limits.centre(self.number))
+
+    def template_errors(self) -> TemplateErrors:
+        """Return the errors that the templates cause."""
+        return self.limits.template_errors(self.number)
 
     def freedom(self) -> float:
         """Return the harmonic mean of the degrees of freedom of the classes."""

@@ -9,11 +9,17 @@ instances.
 
 from kdey.labelled.estimate import LabelledEstimate
 from kdey.labelled.plan import SamplingPlan, plan_sample
-from kdey.labelled.run import LabelledRequest, estimate_labelled
+from kdey.labelled.run import (
+    BagRequest,
+    LabelledRequest,
+    estimate_labelled,
+    estimate_labelled_bags,
+)
 from kdey.labelled.sample import Labelled, LabelledSample, labelled_sample
 from kdey.labelled.shift_test import LabelShiftTest
 
 __all__ = [
+    "BagRequest",
     "LabelShiftTest",
     "Labelled",
     "LabelledEstimate",
@@ -21,6 +27,7 @@ __all__ = [
     "LabelledSample",
     "SamplingPlan",
     "estimate_labelled",
+    "estimate_labelled_bags",
     "labelled_sample",
     "plan_sample",
 ]

@@ -9,7 +9,12 @@ chosen for labelling by their features. The limits combine the moment estimate :
 unlabelled instances with the shares among the labels,
 
 .. math:: c = c_U + G\, (\bar y - c_U), \quad V = V_U - G V_U, \quad G = V_U (V_U + V_L)^-,
-          \quad V_L = (\operatorname{diag} \alpha - \alpha \alpha') / n
+          \quad V_L = (\operatorname{diag} c - c c') / n
+
+where :math:`V_L` is taken at c itself, by iteration. Taken at the estimate without labels it trusts
+the labels far too much where this estimate is wrong: a class that it calls absent would have labels
+without variance. The variance of the templates within :math:`V_U` counts :data:`~kdey.labelled.
+predictions.TEMPLATE_INFLATION` times, as in the test of label shift.
 
 Methods without a likelihood use this c as their estimate. If instances were chosen with unequal
 probabilities, the unlabelled ones are no random part of the bag: the moment estimate is then that
@@ -18,19 +23,21 @@ of all instances, which is correlated with the labels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array
+from kdey.bags import Array, offsets_of
 from kdey.intervals import FittedModel, IntervalOptions, estimate_points
-from kdey.intervals.estimate import Estimate
+from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.merging import Merging
 from kdey.intervals.model import densities
 from kdey.intervals.moments import smoothed
 from kdey.labelled.limits import onto_simplex, score_limits, upper_quantile
-from kdey.labelled.sample import LabelledSample, effective_size
+from kdey.labelled.predictions import TEMPLATE_INFLATION
+from kdey.labelled.sample import LabelledSample, effective_size, joined_bags, sample_offsets
 from kdey.labelled.shares import Shares
 from kdey.matching import MaximiseLikelihood
 from kdey.matching.interface import exact_solution
@@ -38,30 +45,44 @@ from kdey.problems import MixtureLikelihood
 from kdey.rows.interface import Rows
 from kdey.solvers.solution import Solution
 
+#: The iteration for c ends when no share moves by more than this. Six steps are typical, more are
+#: needed where labels and the estimate without them disagree.
+_TOLERANCE, _MOST_STEPS = 1e-4, 50
+
 
 def without_labels(
-    model: FittedModel, points: NDArray[Any], sample: LabelledSample, options: IntervalOptions
-) -> Estimate:
-    """Return the estimate from the unlabelled instances, or from all if these are no random part.
+    model: FittedModel,
+    points: NDArray[Any],
+    samples: Sequence[LabelledSample],
+    options: IntervalOptions,
+) -> Estimates:
+    """Return the estimates from unlabelled instances, or from all if these are no random part.
 
     Parameters
     ----------
     model : FittedModel
-    points : array of shape (size, d)
-    sample : LabelledSample
-        With at least one unlabelled instance.
+    points : array of shape (total size of the samples, d)
+    samples : sequence of LabelledSample
+        Each with at least one unlabelled instance. They own consecutive points.
     options : IntervalOptions
 
     Returns
     -------
-    Estimate
+    Estimates
+        One per sample.
     """
-    base = sample.unlabelled if sample.selection is None else sample.members
-    return estimate_points(model, points, sample.bag(base), options, sample.clusters)[0]
+    used = [s.unlabelled if s.selection is None else s.members for s in samples]
+    numbers = [s.clusters for s in samples if s.clusters is not None]
+    clusters = None
+    if len(numbers) == len(samples):
+        # Bags have no cluster in common, but their clusters are numbered from zero.
+        starts = offsets_of(np.array([codes.max() + 1 for codes in numbers], dtype=np.int64))
+        clusters = np.concatenate([c + s for c, s in zip(numbers, starts[:-1], strict=True)])
+    return estimate_points(model, points, joined_bags(samples, used), options, clusters)
 
 
 def joint_solution(
-    model: FittedModel, rows: Rows, sample: LabelledSample, base: Estimate
+    model: FittedModel, rows: Rows, samples: Sequence[LabelledSample], bases: Sequence[Estimate]
 ) -> Solution:
     """Return the prevalences from all instances, labelled ones as one-hot rows.
 
@@ -70,32 +91,41 @@ def joint_solution(
     model : FittedModel
     rows : Rows
         Those of all instances.
-    sample : LabelledSample
-    base : Estimate
-        The estimate without labels.
+    samples : sequence of LabelledSample
+        They own consecutive rows.
+    bases : sequence of Estimate
+        The estimates without labels.
 
     Returns
     -------
     Solution
-        Of one bag.
+        One bag per sample.
     """
     likelihood = model.likelihood
-    if likelihood is None and base.target == "bag" and sample.selection is None:
-        known = sample.labelled_mass * (sample.label_weights @ sample.one_hot)
-        return exact_solution((known + (1.0 - sample.labelled_mass) * base.estimate)[None])
     if likelihood is None:
-        return exact_solution(onto_simplex(combine(sample, base)[0])[None])
-    parts = [_member_solution(likelihood, part, sample, model.n_threads) for part in rows.members]
+        return exact_solution(
+            np.array([_combined_shares(s, b) for s, b in zip(samples, bases, strict=True)])
+        )
+    parts = [_member_solution(likelihood, part, samples, model.n_threads) for part in rows.members]
     return model.matching.combine(parts, model.row_map.shares)
 
 
+def _combined_shares(sample: LabelledSample, base: Estimate) -> Array:
+    """Return the estimate of a method without a likelihood, shape (k,)."""
+    if base.target == "bag" and sample.selection is None:
+        known = sample.labelled_mass * (sample.label_weights @ sample.one_hot)
+        return np.asarray(known + (1.0 - sample.labelled_mass) * base.estimate)
+    return onto_simplex(combine(sample, base)[0])
+
+
 def _member_solution(
-    likelihood: MaximiseLikelihood, rows: Rows, sample: LabelledSample, n_threads: int
+    likelihood: MaximiseLikelihood, rows: Rows, samples: Sequence[LabelledSample], n_threads: int
 ) -> Solution:
     values = densities(rows.each(), likelihood.log_rows)
-    values[sample.positions] = sample.one_hot
+    for start, sample in zip(sample_offsets(samples)[:-1], samples, strict=True):
+        values[start + sample.positions] = sample.one_hot
     # A labelled instance counts once, whatever the probability with which it was chosen.
-    problem = MixtureLikelihood(values, sample.bag(sample.members))
+    problem = MixtureLikelihood(values, joined_bags(samples, [s.members for s in samples]))
     return likelihood.solve(problem, n_threads)
 
 
@@ -114,30 +144,50 @@ def combine(sample: LabelledSample, base: Estimate) -> tuple[Array, Array]:
     centre : array of shape (k,)
     covariance : array of shape (k, k)
     """
-    w, y = sample.label_weights, sample.one_hot
-    mean = w @ y
-    mixed = (mean * sample.label_size + base.estimate * base.size) / (sample.label_size + base.size)
-    a = smoothed(mixed, sample.label_size)
+    known = base.uncertainty.centre()
+    centre, covariance = base.estimate if known is None else known, base.covariance
+    errors = base.uncertainty.template_errors()
+    if errors is not None:
+        covariance = covariance + (TEMPLATE_INFLATION - 1.0) * errors.covariance()
+    mean = np.asarray(sample.label_weights @ sample.one_hot)
+    effects = _design_effects(sample, mean)
+    of_labels, shared = _label_covariance(mean, sample, base.target, effects)
+    if not np.isfinite(covariance).all():  # a bag of one instance or cluster
+        return mean, of_labels
+    c = mean
+    for _ in range(_MOST_STEPS):
+        total = covariance + of_labels - 2.0 * shared
+        gain = (covariance - shared) @ np.linalg.pinv(total, rcond=1e-10, hermitian=True)
+        previous, c = c, np.asarray(centre + gain @ (mean - centre))
+        if np.abs(c - previous).max() <= _TOLERANCE:
+            break
+        of_labels, shared = _label_covariance(onto_simplex(c), sample, base.target, effects)
+    return c, np.asarray(covariance - gain @ (covariance - shared).T)
+
+
+def _design_effects(sample: LabelledSample, mean: Array) -> Array:
+    """Return the design effects of the shares among labels, whose mean is known, (k,)."""
+    influence = np.zeros((sample.size, len(mean)))
+    influence[sample.positions] = sample.label_weights[:, None] * (sample.one_hot - mean)
+    return sample.design_effect(influence)
+
+
+def _label_covariance(
+    prevalence: Array, sample: LabelledSample, target: str, effects: Array
+) -> tuple[Array, Array]:
+    """Return the covariance of label shares, and with the estimate without labels, (k, k) each."""
+    a = smoothed(prevalence, sample.label_size)
     multinomial = np.diag(a) - np.outer(a, a)
-    influence = np.zeros((sample.size, len(a)))
-    influence[sample.positions] = w[:, None] * (y - mean)
-    scale = np.sqrt(sample.design_effect(influence))
-    from_labels = np.outer(scale, scale) * multinomial / sample.label_size
+    scale = np.sqrt(effects)
+    of_labels = np.outer(scale, scale) * multinomial / sample.label_size
     shared = np.zeros_like(multinomial)
     if sample.selection is not None:
         in_bag = multinomial / effective_size(sample.shares(sample.members))
-        if base.target == "population":
+        if target == "population":
             shared = in_bag
         else:
-            from_labels = from_labels - in_bag
-    known = base.uncertainty.centre()
-    centre, covariance = base.estimate if known is None else known, base.covariance
-    if not np.isfinite(covariance).all():  # a bag of one instance or cluster
-        return np.asarray(mean), from_labels
-    total = covariance + from_labels - 2.0 * shared
-    gain = (covariance - shared) @ np.linalg.pinv(total, rcond=1e-10, hermitian=True)
-    combined = covariance - gain @ (covariance - shared).T
-    return np.asarray(centre + gain @ (mean - centre)), np.asarray(combined)
+            of_labels = of_labels - in_bag
+    return of_labels, shared
 
 
 def label_shift_shares(

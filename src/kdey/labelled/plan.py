@@ -25,7 +25,7 @@ from kdey.bags import Array, Bags
 from kdey.intervals import FittedModel, IntervalOptions, estimate_points
 from kdey.labelled.limits import score_limits, upper_quantile
 from kdey.labelled.prediction_powered import relative_variance
-from kdey.labelled.predictions import predict_labels
+from kdey.labelled.predictions import LabelPredictor
 
 Indices = NDArray[np.int64]
 #: Fewest labels of a plan: limits from fewer say nothing, whatever their formula.
@@ -130,9 +130,10 @@ def plan_sample(
     bag = Bags.whole(len(points))
     estimate = estimate_points(model, points, bag, options)[0].estimate
     rows = model.row_map(points, model.n_threads)
-    predictions = predict_labels(model, points, rows, estimate, float(len(points)))
-    if predictions is None:
+    predictor = LabelPredictor.of(model, points, rows)
+    if predictor is None:
         raise TypeError("a plan of labels needs a method on posteriors, which predicts labels")
+    predictions = predictor.predict(slice(None), estimate, float(len(points)))
     forecast = _Forecast(predictions.f, options)
     n, m = forecast.fewest(width), len(points)
     reachable = n is not None

@@ -6,8 +6,9 @@ it, from these the prediction-powered estimate and the test, and the labels alon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,18 @@ from kdey.labelled.estimate import (
 )
 from kdey.labelled.label_shift import joint_solution, label_shift_shares, without_labels
 from kdey.labelled.prediction_powered import labels_alone, prediction_powered
-from kdey.labelled.predictions import Predictions, predict_labels
-from kdey.labelled.sample import Labelled, LabelledSample, effective_size, labelled_sample
+from kdey.labelled.predictions import LabelPredictor, Predictions
+from kdey.labelled.sample import (
+    Labelled,
+    LabelledSample,
+    effective_size,
+    labelled_sample,
+    sample_offsets,
+)
 from kdey.labelled.shares import LabelledUncertainty, Shares
 from kdey.labelled.shift_test import LabelShiftTest, label_shift_test
 from kdey.matching.interface import exact_solution
+from kdey.rows.interface import Rows
 from kdey.solvers.solution import Solution
 
 #: The note of bags in which every instance has a label.
@@ -139,39 +147,112 @@ def estimate_labelled(
     ValueError
         If ``believe`` is none of the three.
     """
-    check_choice(believe, "believe", WAYS)
+    request = BagRequest(believe, merging)
+    return estimate_labelled_bags(model, points, [sample], options, request)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class BagRequest:
+    """What is asked about bags with labels.
+
+    Attributes
+    ----------
+    believe : {"prediction-powered", "label-shift", "labels"}
+        The way that is believed.
+    merging : Merging, optional
+        Groups of classes whose shares are wanted; by default every class by itself.
+    test : bool
+        Whether to test label shift, which takes most of the time.
+    """
+
+    believe: str = PREDICTION_POWERED
+    merging: Merging | None = None
+    test: bool = True
+
+
+def estimate_labelled_bags(
+    model: FittedModel,
+    points: NDArray[Any],
+    samples: Sequence[LabelledSample],
+    options: IntervalOptions,
+    request: BagRequest | None = None,
+) -> list[LabelledEstimate]:
+    """Return the estimates of many bags, in each of which some instances have labels.
+
+    All bags are solved together, which takes a fraction of the time of one call per bag.
+
+    Parameters
+    ----------
+    model : FittedModel
+    points : array of shape (total size of the samples, d)
+        Posteriors or features of all instances, bag after bag.
+    samples : sequence of LabelledSample
+    options : IntervalOptions
+    request : BagRequest, optional
+
+    Returns
+    -------
+    list of LabelledEstimate
+
+    Raises
+    ------
+    ValueError
+        If ``believe`` is none of the three ways.
+    """
+    request = BagRequest() if request is None else request
+    check_choice(request.believe, "believe", WAYS)
+    if not samples:
+        return []
+    merging = request.merging
     groups = Merging.identity(model.classes) if merging is None else merging
-    tail, population = options.tail(len(groups.names)), options.target == "population"
-    y = sample.one_hot @ groups.matrix.T
-    labels = labels_alone(y, sample, tail, population)
-    shares = dict.fromkeys(WAYS, labels)
-    notes: list[str] = []
+    offsets = sample_offsets(samples)
+    runs = [slice(a, b) for a, b in pairwise(offsets.tolist())]
     rows = model.row_map(points, model.n_threads)
-    size = effective_size(sample.shares(sample.members))
-    if len(sample.unlabelled) == 0:
-        solution = exact_solution((sample.label_weights @ sample.one_hot)[None])
-        predictions = predict_labels(model, points, rows, solution.prevalence[0], size)
-        notes.append(ALL_LABELLED)
-    else:
-        base = without_labels(model, points, sample, options)
-        notes += base.diagnostics["notes"]
-        solution = joint_solution(model, rows, sample, base)
-        joint = solution.prevalence[0]
-        shares[LABEL_SHIFT] = label_shift_shares(joint, sample, base, groups, options)
-        predictions = predict_labels(model, points, rows, joint, size)
-        if predictions is None:
-            notes.append(NO_PREDICTIONS)
-        else:
-            f = predictions.f @ groups.matrix.T
-            shares[PREDICTION_POWERED] = prediction_powered(y, f, sample, tail, population)
-    parts = _Parts(model, points, sample, options, groups, solution, notes)
-    alternatives = {name: parts.estimate(name, shares[name]) for name in WAYS}
-    shift_test = _test(predictions, sample, options)
-    return labelled_estimate(alternatives, believe, sample.n_labels, shift_test)
+    predictor = LabelPredictor.of(model, points, rows)
+    bases, solutions = _solve(model, points, rows, samples, options)
+    results = []
+    for run, sample, base, solution in zip(runs, samples, bases, solutions, strict=True):
+        bag = _Bag(model, points[run], sample, options, groups)
+        predictions = None
+        if predictor is not None:
+            predictions = predictor.predict(run, solution.prevalence[0], bag.size)
+        alternatives = bag.alternatives(base, solution, predictions)
+        test = _test(predictions, sample, options) if request.test else None
+        results.append(labelled_estimate(alternatives, request.believe, sample.n_labels, test))
+    return results
 
 
-class _Parts:
-    """What the three estimates of a bag have in common."""
+def _solve(
+    model: FittedModel,
+    points: NDArray[Any],
+    rows: Rows,
+    samples: Sequence[LabelledSample],
+    options: IntervalOptions,
+) -> tuple[list[Estimate | None], list[Solution]]:
+    """Return for each sample the estimate without labels, and the joint solution.
+
+    A sample in which every instance has a label has no estimate without labels.
+    """
+    bases: list[Estimate | None] = [None] * len(samples)
+    solutions = [exact_solution((s.label_weights @ s.one_hot)[None]) for s in samples]
+    partial = [number for number, s in enumerate(samples) if len(s.unlabelled)]
+    if not partial:
+        return bases, solutions
+    if len(partial) < len(samples):
+        offsets = sample_offsets(samples)
+        kept = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in partial])
+        points = points[kept]
+        rows = model.row_map(points, model.n_threads)
+    chosen = [samples[number] for number in partial]
+    unlabelled = list(without_labels(model, points, chosen, options))
+    joint = joint_solution(model, rows, chosen, unlabelled)
+    for position, number in enumerate(partial):
+        bases[number], solutions[number] = unlabelled[position], joint[position : position + 1]
+    return bases, solutions
+
+
+class _Bag:
+    """One bag, and what its three estimates have in common."""
 
     def __init__(
         self,
@@ -180,17 +261,35 @@ class _Parts:
         sample: LabelledSample,
         options: IntervalOptions,
         groups: Merging,
-        solution: Solution,
-        notes: list[str],
     ) -> None:
-        self.model, self.sample, self.options = model, sample, options
-        self.groups, self.solution, self.notes = groups, solution, notes
+        self.model, self.sample, self.options, self.groups = model, sample, options, groups
+        self.size = effective_size(sample.shares(sample.members))
         decisions = Decisions(points, sample.bag(sample.members)) if model.on_posteriors else None
         self.decisions = groups.decisions(decisions)
 
-    def estimate(self, name: str, shares: Shares) -> Estimate:
+    def alternatives(
+        self, base: Estimate | None, solution: Solution, predictions: Predictions | None
+    ) -> dict[str, Estimate]:
+        """Return the three estimates."""
+        sample, options, groups = self.sample, self.options, self.groups
+        tail, population = options.tail(len(groups.names)), options.target == "population"
+        y = sample.one_hot @ groups.matrix.T
+        shares = dict.fromkeys(WAYS, labels_alone(y, sample, tail, population))
+        notes = [ALL_LABELLED] if base is None else list(base.diagnostics["notes"])
+        if base is not None:
+            joint = solution.prevalence[0]
+            shares[LABEL_SHIFT] = label_shift_shares(joint, sample, base, groups, options)
+            if predictions is None:
+                notes.append(NO_PREDICTIONS)
+            else:
+                f = predictions.f @ groups.matrix.T
+                shares[PREDICTION_POWERED] = prediction_powered(y, f, sample, tail, population)
+        return {name: self._estimate(name, shares[name], solution, notes) for name in WAYS}
+
+    def _estimate(
+        self, name: str, shares: Shares, solution: Solution, notes: list[str]
+    ) -> Estimate:
         """Return the estimate with these shares."""
-        solved = name == LABEL_SHIFT
         return Estimate(
             classes=self.groups.names,
             estimate=shares.estimate,
@@ -201,14 +300,14 @@ class _Parts:
             simultaneous=self.options.simultaneous,
             training_prevalence=self.groups.matrix @ self.model.prevalence,
             size=len(self.sample.members),
-            gap=float(self.solution.gap[0]) if solved else np.nan,
-            converged=bool(self.solution.converged[0]),
+            gap=float(solution.gap[0]) if name == LABEL_SHIFT else np.nan,
+            converged=bool(solution.converged[0]),
             uncertainty=LabelledUncertainty(shares),
             decisions=self.decisions,
             diagnostics={
-                "effective_size": effective_size(self.sample.shares(self.sample.members)),
+                "effective_size": self.size,
                 "effective_labels": self.sample.label_size,
-                "notes": list(self.notes) if name != LABELS else [],
+                "notes": list(notes) if name != LABELS else [],
             },
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey._support.validation import check_weights
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, offsets_of
 from kdey.labels import encode_labels
 from kdey.masks import refuse_masked
 
@@ -138,6 +138,32 @@ class LabelledSample:
 def effective_size(weights: Array) -> float:
     """Return (sum w)^2 / sum w^2, the number of equal weights with the same variance."""
     return float(weights.sum() ** 2 / (weights @ weights))
+
+
+def sample_offsets(samples: Sequence[LabelledSample]) -> Indices:
+    """Return where each of consecutive samples starts, and where the last ends, (n + 1,)."""
+    return offsets_of(np.array([sample.size for sample in samples], dtype=np.int64))
+
+
+def joined_bags(samples: Sequence[LabelledSample], positions: Sequence[Indices]) -> Bags:
+    """Return one bag per sample over the joined points of consecutive samples.
+
+    Parameters
+    ----------
+    samples : sequence of LabelledSample
+    positions : sequence of int64 arrays
+        The instances of each bag, counted within its sample.
+
+    Returns
+    -------
+    Bags
+    """
+    starts = sample_offsets(samples)
+    pairs = list(zip(samples, positions, strict=True))
+    indices = np.concatenate([s + p for s, p in zip(starts[:-1], positions, strict=True)])
+    offsets = offsets_of(np.array([len(p) for p in positions], dtype=np.int64))
+    weights = np.concatenate([sample.weights[p] for sample, p in pairs])
+    return Bags(indices, offsets, int(starts[-1]), weights)
 
 
 def labelled_sample(

@@ -29,6 +29,7 @@ from sklearn.utils.validation import (
 )
 
 from kdey._support.device import choose_device, device_name, on_gpu, on_host, posteriors_on
+from kdey._support.frames import refuse_levels
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_weights
 from kdey.bags import Array, Bags, BagsLike
@@ -192,7 +193,7 @@ class FeatureQuantifier(RowQuantifier):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         """
-        points = validate_data(self, refuse_masked(X, "X"), dtype=np.float64)
+        points = validate_data(self, refuse_levels(refuse_masked(X, "X"), "X"), dtype=np.float64)
         codes = self._start_fit(y)
         check_consistent_length(points, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
@@ -200,7 +201,9 @@ class FeatureQuantifier(RowQuantifier):
         return self._fit_rows(self.training_)
 
     def _check_points(self, X: Any) -> None:
-        validate_data(self, refuse_masked(X, "X"), reset=False, dtype=np.float64)
+        validate_data(
+            self, refuse_levels(refuse_masked(X, "X"), "X"), reset=False, dtype=np.float64
+        )
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
         points: NDArray[Any] = check_array(pool.X, dtype=np.float64)

@@ -19,6 +19,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey._support.device import on_host
+from kdey._support.frames import refuse_levels
 from kdey._support.threads import thread_count
 from kdey._support.warnings import warn
 from kdey.bags import Array, Bags, BagsLike, as_bags
@@ -494,7 +495,7 @@ class BaseQuantifier(BaseEstimator):
 
     def _check_training_points(self, X: Any) -> None:
         """Store the number and the names of the features, or raise if ``X`` is masked."""
-        validate_data(self, refuse_masked(X, "X"), skip_check_array=True)
+        validate_data(self, refuse_levels(refuse_masked(X, "X"), "X"), skip_check_array=True)
 
     def _instances(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
         """Return instances as the classifier takes them: the features of a table, if it is one.
@@ -509,7 +510,7 @@ class BaseQuantifier(BaseEstimator):
         return table_instances(schema, X)
 
     def _check_points(self, X: Any) -> None:
-        if _num_samples(refuse_masked(X, "X")) == 0:
+        if _num_samples(refuse_levels(refuse_masked(X, "X"), "X")) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
         if getattr(X, "ndim", 2) == 1 and self.n_features is not None:
             raise ValueError(

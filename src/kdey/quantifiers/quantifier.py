@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from kdey._support.device import on_host
+from kdey._support.frames import refuse_levels
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_choice, check_weights
 from kdey._support.warnings import muted
@@ -188,6 +189,7 @@ class Quantifier(AggregativeQuantifier):
 
         A frame whose columns are numbered instead of named is a matrix.
         """
+        refuse_levels(X, "X")
         if self.schema is not None:
             return SettledTable(self, table_features(self.schema, X), self.schema)
         if is_matrix(X) or not hasattr(X, "columns"):
@@ -198,6 +200,14 @@ class Quantifier(AggregativeQuantifier):
         step = TableFeatures().fit(X)
         settled = clone(self).set_params(schema=step.schema_)
         return SettledTable(settled, step.transform(X), step.schema_)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``n_jobs`` also holds for the fitted pool, which scores instances."""
+        super().set_params(**params)
+        pool = pool_of(vars(self).get("classifier_"))
+        if pool is not None and "n_jobs" in params:
+            pool.n_threads = thread_count(self.n_jobs)
+        return self
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:

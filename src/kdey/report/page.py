@@ -55,6 +55,8 @@ class Report:
         Shares of known labels, to compare with.
     settings : mapping
         More to show under the settings: file names, commands.
+    keep_order : bool
+        Whether the figure of the classes has them in their order, not by size.
     created : datetime
     comparisons : ComparisonTable or None
         Differences between the groups.
@@ -67,6 +69,7 @@ class Report:
     quantifier: BaseQuantifier | None = None
     truth: Array | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    keep_order: bool = False
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     comparisons: ComparisonTable | None = None
 
@@ -109,6 +112,7 @@ def make_report(
     truth: ArrayLike | None = None,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    keep_order: bool = False,
     comparisons: Any = None,
 ) -> Report:
     """Return the report on an estimate, on a table of groups, or on both.
@@ -134,6 +138,9 @@ def make_report(
     title : str, optional
     settings : mapping, optional
         More to show under the settings.
+    keep_order : bool
+        Whether the figure of the classes has them in their order; by default the most frequent is
+        on top.
     comparisons : frame or list of dicts, optional
         Differences between the groups, as :func:`kdey.compare_groups` returns them for the same
         ``by`` and ``time``.
@@ -176,6 +183,7 @@ def make_report(
         quantifier,
         shares,
         settings or {},
+        keep_order=keep_order,
         comparisons=None if comparisons is None else comparison_table(comparisons, by, time),
     )
 

@@ -11,6 +11,8 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from kdey.diagnostics import FitCheck, FitResult, FitVerdict
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.classifier import ClassifierView, classifier_view, kept_training
@@ -227,7 +229,7 @@ def _prevalence_section(report: Report, rows: Sequence[ClassRow] | None) -> Sect
     if report.estimate is None or rows is None:
         return None
     level = f"{100 * report.estimate.confidence:g} %"
-    drawing = prevalence_figure(rows, report.estimate.confidence)
+    drawing = prevalence_figure(rows, report.estimate.confidence, keep_order=report.keep_order)
     joint = " that hold for all classes at once" if report.estimate.simultaneous else ""
     caption = (
         f"Estimates with {level} intervals{joint}, against the share of the classifier's decisions "
@@ -307,7 +309,12 @@ def _simplex_section(report: Report, rows: Sequence[ClassRow] | None) -> Section
     names = [row.name for row in rows]
     caption = "The prevalence as a point of the triangle, with its joint confidence region."
     figures = [Figure(prevalence_triangle(report.estimate, rows), caption)]
-    points = bag_posteriors(report.estimate)
+    quantifier = report.quantifier
+    merged = quantifier is not None and not np.array_equal(
+        report.estimate.classes, quantifier.classes_
+    )
+    # Posteriors are those of the classes of training, in their order.
+    points = None if merged else bag_posteriors(report.estimate)
     if points is not None:
         parts = [("this bag", points)]
         training = kept_training(report.quantifier)

@@ -93,8 +93,7 @@ def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
 def groups_answer(table: GroupTable) -> list[str]:
     """Return what the groups show, in a few sentences."""
     usable = [group for group in table.groups if any(r.estimate is not None for r in group.rows)]
-    kind = f"values of {table.time}" if table.time and len(table.by) == 1 else "groups"
-    sentences = [f"The table has {len(table.groups):,} {kind} of {_sizes(table.groups)} instances."]
+    sentences = [f"The table has {_number_and_sizes(table)}."]
     if table.time is not None and len(table.series) == 1 and len(usable) > 1:
         sentences += _change(table, usable)
     elif len(usable) > 1:
@@ -118,9 +117,18 @@ def _checking(groups: Sequence[Group]) -> list[str]:
     ]
 
 
-def _sizes(groups: Sequence[Group]) -> str:
-    sizes = [group.n for group in groups]
-    return f"{min(sizes):,} to {max(sizes):,}" if min(sizes) < max(sizes) else f"{sizes[0]:,}"
+def _number_and_sizes(table: GroupTable) -> str:
+    """Return how many groups there are and how large they are."""
+    sizes, count = [group.n for group in table.groups], len(table.groups)
+    is_series = table.time is not None and len(table.by) == 1
+    noun = f"value{_plural(count)} of {table.time}" if is_series else f"group{_plural(count)}"
+    span = f"{min(sizes):,}" + (f" to {max(sizes):,}" if min(sizes) < max(sizes) else "")
+    each = " each" if count > 1 else ""
+    return f"{count:,} {noun} with {span} instance{_plural(max(sizes))}{each}"
+
+
+def _plural(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def _change(table: GroupTable, usable: Sequence[Group]) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_features, check_is_fitted
 
+from kdey._support.threads import run_in_threads
 from kdey.bags import Bags
 from kdey.posteriors import Posteriors, column_codes, find_weight_parameter, predict_posteriors
 from kdey.problems import MixtureLikelihood
@@ -72,7 +74,7 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
     members : sequence of FittedMember
     weights : array-like of shape (n_members,)
     n_threads : int
-        Native threads for the kernels.
+        Threads for the kernels, and models that score instances at the same time.
 
     Attributes
     ----------
@@ -137,8 +139,15 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Return the pooled posteriors at the training prevalence, shape (m, k)."""
         check_is_fitted(self, "models_")
+        jobs = [
+            partial(predict_posteriors, model, X, self.classes_)
+            for models in self.models_.values()
+            for model in models
+        ]
+        results = iter(run_in_threads(jobs, self.n_threads))
         scores = {
-            name: mean_posteriors(models, X, self.classes_) for name, models in self.models_.items()
+            name: _geometric_mean(models, [next(results) for _ in models], self.classes_)
+            for name, models in self.models_.items()
         }
         return pool_posteriors(self.members, np.asarray(self.weights), scores, self.n_threads)
 
@@ -200,14 +209,22 @@ def mean_posteriors(models: Sequence[Any], X: Any, classes: NDArray[Any]) -> Pos
     X : instances, m of them
     classes : array of shape (k,)
     """
+    posteriors = [predict_posteriors(model, X, classes) for model in models]
+    return _geometric_mean(models, posteriors, classes)
+
+
+def _geometric_mean(
+    models: Sequence[Any], posteriors: Sequence[Posteriors], classes: NDArray[Any]
+) -> Posteriors:
+    """Return what :func:`mean_posteriors` does, from the posteriors of each model."""
     if len(models) == 1:
-        return predict_posteriors(models[0], X, classes)
+        return posteriors[0]
     total: Any = 0.0
     known = np.zeros(len(classes))
-    for model in models:
+    for model, scored in zip(models, posteriors, strict=True):
         seen = np.zeros(len(classes), dtype=np.bool_)
         seen[column_codes(model, classes)] = True
-        logs = np.log(np.maximum(predict_posteriors(model, X, classes), _LOG_FLOOR))
+        logs = np.log(np.maximum(scored, _LOG_FLOOR))
         total, known = total + np.where(seen, logs, 0.0), known + seen
     logs = np.where(known > 0, total / np.maximum(known, 1), np.log(_LOG_FLOOR))
     mean = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 8), st.integers(1, 5), st.integers(0, 1000), st.sampled_from(["int", "str"]))
 def test_reader_equals_the_csv_module(folder: Path, n: int, d: int, seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)

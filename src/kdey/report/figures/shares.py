@@ -25,10 +25,14 @@ _WIDTH, _LINE, _TOP, _BOTTOM = 760.0, 26.0, 34.0, 30.0
 
 
 def prevalence_figure(
-    rows: Sequence[ClassRow], confidence: float, name: str = "prevalence"
+    rows: Sequence[ClassRow],
+    confidence: float,
+    name: str = "prevalence",
+    *,
+    keep_order: bool = False,
 ) -> Drawing:
-    """Return one line per class, the most frequent on top."""
-    ordered = by_size(rows)
+    """Return one line per class, the most frequent on top unless the order is to be kept."""
+    ordered = list(rows) if keep_order else by_size(rows)
     left = max(text_width(shortened(row.name)) for row in ordered) + 14
     height = _TOP + _LINE * len(ordered) + _BOTTOM
     drawing = Drawing(

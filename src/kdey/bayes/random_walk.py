@@ -1,0 +1,317 @@
+r"""Prevalences of neighbouring periods, which follow a random walk on the log-ratio scale.
+
+A series has prevalences :math:`\alpha_t = \mathrm{softmax}(V \eta_t)` at times t. V is an
+orthonormal basis of the vectors of sum zero (isometric log-ratios: no class is special), and
+
+.. math:: \eta_t - \eta_s \sim N(0, \sigma^2 (t - s) I), \quad \eta_1 \sim N(0, 3^2 I)
+
+for neighbouring periods s < t. A gap is a longer step, and a period without instances has no
+likelihood: its band widens with the distance from its neighbours. All series of a table share
+:math:`\sigma`, which has an exponential prior with a chance of 5 % to exceed one.
+
+For each of several :math:`\sigma` we find the mode of all :math:`\eta` by Newton's method, and
+approximate their posterior by the normal distribution with its curvature (Laplace). The value of
+:math:`\sigma` is drawn by its approximate marginal likelihood. The matrices are banded, so that the
+work is linear in the number of periods. As in ``shrinkage.py`` all of it is done for each draw of
+the templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve_banded, cholesky_banded, helmert, solve_banded
+from scipy.special import logsumexp, softmax
+
+from kdey._support.threads import one_blas_thread
+from kdey.bags import Array, Indices
+from kdey.bayes.pooled_draws import Draws, PooledDraws, check_memory, common_shifts
+from kdey.bayes.template_draws import TemplateDraws
+
+#: Standard deviation of the first log-ratios of a series.
+_FIRST_SPREAD = 3.0
+#: Standard deviations of a step that are tried; the last ones let every period stand alone.
+SIGMAS = np.geomspace(0.01, 3.0, 15)
+#: Rate of the exponential prior of sigma.
+_RATE = 3.0
+#: Newton's method stops when a step promises less than this.
+_TOLERANCE, _MOST_STEPS, _MOST_HALVINGS = 1e-6, 60, 30
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodTree:
+    """Which rows belong to which period, and which periods follow each other.
+
+    Attributes
+    ----------
+    offsets : int64 array of shape (G + 1,)
+        Period g owns the rows from ``offsets[g]`` to ``offsets[g + 1]``.
+    series : int64 array of shape (G,)
+        Series of each period.
+    times : array of shape (G,)
+        Time of each period, in periods; different for all periods of a series.
+    """
+
+    offsets: Indices
+    series: Indices
+    times: Array
+
+    def __post_init__(self) -> None:
+        same = self.series[self.order][1:] == self.series[self.order][:-1]
+        if (np.diff(self.times[self.order])[same] <= 0).any():
+            raise ValueError("times must be different for all periods of a series")
+
+    def __len__(self) -> int:
+        """Return the number of periods G of all series."""
+        return len(self.series)
+
+    @cached_property
+    def order(self) -> Indices:
+        """The periods sorted by series and time, shape (G,)."""
+        return np.lexsort((self.times, self.series)).astype(np.int64)
+
+    @cached_property
+    def steps(self) -> Array:
+        """Time since the period before in the same series, in ``order``; NaN for the first."""
+        series, times = self.series[self.order], self.times[self.order]
+        steps = np.concatenate([[np.nan], np.diff(times)])
+        steps[1:][series[1:] != series[:-1]] = np.nan
+        return steps
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedPeriods(PooledDraws):
+    """Posterior draws of the prevalences of periods, which follow random walks.
+
+    Attributes
+    ----------
+    sigma : array of shape (n_draws,)
+        Draws of the standard deviation of a step.
+    """
+
+    sigma: Array
+
+
+def smooth_periods(
+    templates: TemplateDraws,
+    posteriors: NDArray[np.floating],
+    tree: PeriodTree,
+    *,
+    positions: Indices | None = None,
+    n_templates: int = 20,
+    n_draws: int = 40,
+    random_state: int = 0,
+    n_threads: int = 1,
+) -> SmoothedPeriods:
+    """Return posterior draws of the prevalences of all periods.
+
+    Parameters
+    ----------
+    templates : TemplateDraws
+    posteriors : array of shape (m, d), in memory or on disk
+    tree : PeriodTree
+        Of the rows in the order of ``positions``.
+    positions : int64 array, optional
+        Rows of ``posteriors``, period after period; by default as they are.
+    n_templates, n_draws : int
+        Draws of the templates, and draws that are kept for each of them.
+    random_state : int
+    n_threads : int
+        Draws of the templates that are worked on at once; the result does not depend on it.
+
+    Returns
+    -------
+    SmoothedPeriods
+
+    Raises
+    ------
+    ValueError
+        If rows and draws would take more than 4 GiB.
+    """
+    k = templates.model.n_classes
+    check_memory(int(tree.offsets[-1]), len(tree), k, n_templates * n_draws, n_threads)
+    *seeds, last_seed = np.random.SeedSequence(random_state).spawn(2 * n_templates + 1)
+    maps = [templates.draw(seed) for seed in seeds[:n_templates]]
+    population: Draws = np.empty((n_templates * n_draws, len(tree), k), dtype=np.float32)
+    sigma = np.empty(n_templates * n_draws)
+
+    def work(number: int) -> bool:
+        rows = maps[number](posteriors, positions)
+        walk = _Walk(rows, tree)
+        rng = np.random.default_rng(seeds[n_templates + number])
+        part = slice(number * n_draws, (number + 1) * n_draws)
+        population[part], sigma[part], converged = walk.draw(n_draws, rng)
+        return converged
+
+    run: Callable[[], list[bool]] = lambda: list(map(work, range(n_templates)))  # noqa: E731
+    if n_threads == 1:
+        converged = run()
+    else:
+        with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+            converged = list(pool.map(work, range(n_templates)))
+    shifts = common_shifts(maps, population, np.random.default_rng(last_seed))
+    return SmoothedPeriods(population, shifts, templates.varies, all(converged), sigma)
+
+
+class _Walk:
+    """The posterior of all log-ratios given rows of densities.
+
+    Periods are taken in the order of the tree: series after series, by time.
+
+    Parameters
+    ----------
+    rows : array of shape (m, k)
+    tree : PeriodTree
+    """
+
+    def __init__(self, rows: Array, tree: PeriodTree) -> None:
+        self.tree, self.rows = tree, rows
+        self.basis = np.asarray(helmert(rows.shape[1])).T  # (k, k - 1)
+        rank = np.empty(len(tree), dtype=np.int64)
+        rank[tree.order] = np.arange(len(tree))
+        sizes = np.diff(tree.offsets)
+        self.owners = np.repeat(rank, sizes)
+        self.sizes = sizes[tree.order].astype(np.float64)
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Draws, Array, bool]:
+        """Return prevalences (n_draws, G, k), sigmas (n_draws,) and whether Newton converged."""
+        d = self.basis.shape[1]
+        eta = np.zeros((len(self.tree), d))
+        modes, factors, evidence, converged = [], [], [], True
+        for sigma in SIGMAS[::-1]:  # from separate periods to a constant: each starts the next
+            mode = self._mode(eta, _precision(self.tree.steps, sigma))
+            eta = mode.eta
+            converged &= mode.converged
+            modes.append(mode.eta)
+            factors.append(mode.factor)
+            # The grid is geometric, so that the prior of log sigma counts.
+            evidence.append(mode.log_evidence + np.log(sigma) - _RATE * sigma)
+        weights = softmax(np.array(evidence))
+        chosen = rng.choice(len(weights), size=n_draws, p=weights)
+        out = np.empty((n_draws, len(self.tree), d + 1), dtype=np.float32)
+        for number, grid_point in enumerate(chosen):
+            noise = rng.standard_normal(eta.size)
+            # H = U'U and the draw has covariance H^-1 = U^-1 U^-T.
+            moved = solve_banded((0, len(factors[grid_point]) - 1), factors[grid_point], noise)
+            drawn = softmax((modes[grid_point] + moved.reshape(eta.shape)) @ self.basis.T, axis=1)
+            out[number, self.tree.order] = drawn
+        return out, SIGMAS[::-1][chosen], converged
+
+    def _mode(self, start: Array, precision: _Precision) -> _Mode:
+        """Return the mode of all log-ratios for one sigma, by Newton's method with halved steps."""
+        eta, d = start, start.shape[1]
+        value, gradient, information = self._likelihood(eta)
+        value -= 0.5 * precision.quadratic(eta)
+        for _ in range(_MOST_STEPS):
+            factor = cholesky_banded(precision.banded(information))
+            slope = gradient - precision.times(eta)
+            step = cho_solve_banded((factor, False), slope.ravel()).reshape(eta.shape)
+            promised = float((slope * step).sum())
+            if promised < _TOLERANCE * (1.0 + len(eta)):
+                break
+            for halving in range(_MOST_HALVINGS):
+                trial = eta + 0.5**halving * step
+                new, new_gradient, new_information = self._likelihood(trial)
+                new -= 0.5 * precision.quadratic(trial)
+                if new >= value:
+                    break
+            else:
+                break  # no step goes up any more: rounding
+            eta, value, gradient, information = trial, new, new_gradient, new_information
+        else:
+            factor = cholesky_banded(precision.banded(information))
+            promised = np.inf
+        log_det = 2.0 * float(np.log(factor[-1]).sum())
+        evidence = value + 0.5 * d * precision.log_det - 0.5 * log_det
+        return _Mode(eta, factor, evidence, promised < np.inf)
+
+    def _likelihood(self, eta: Array) -> tuple[float, Array, Array]:
+        """Return log-likelihood, gradient (G, d) and non-negative information (G, d, d)."""
+        n, k = len(eta), self.rows.shape[1]
+        logs = eta @ self.basis.T
+        logs = logs - logsumexp(logs, axis=1, keepdims=True)
+        alpha = np.exp(logs)
+        joint = self.rows * alpha[self.owners]
+        totals = np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        members = joint / totals
+        sums = np.zeros((n, k))
+        squares = np.zeros((n, k, k))
+        for i in range(k):
+            sums[:, i] = np.bincount(self.owners, weights=members[:, i], minlength=n)
+            for j in range(i + 1):
+                product = np.bincount(self.owners, members[:, i] * members[:, j], minlength=n)
+                squares[:, i, j] = squares[:, j, i] = product
+        gradient = (sums - self.sizes[:, None] * alpha) @ self.basis
+        full = self.sizes[:, None, None] * (_diagonals(alpha) - alpha[:, :, None] * alpha[:, None])
+        missing = _diagonals(sums) - squares
+        information = self.basis.T @ (full - missing) @ self.basis
+        values, vectors = np.linalg.eigh(information)
+        positive = (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1)
+        return float(np.log(totals).sum()), gradient, positive
+
+
+@dataclass(frozen=True, eq=False)
+class _Mode:
+    eta: Array
+    factor: Array
+    log_evidence: float
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Precision:
+    """The tridiagonal precision matrix of one log-ratio at all periods.
+
+    Attributes
+    ----------
+    diagonal : array of shape (G,)
+    beside : array of shape (G,)
+        Entries between each period and the one before; zero for the first of a series.
+    log_det : float
+    """
+
+    diagonal: Array
+    beside: Array
+    log_det: float
+
+    def times(self, eta: Array) -> Array:
+        """Return the product with log-ratios (G, d)."""
+        out = self.diagonal[:, None] * eta
+        out[1:] += self.beside[1:, None] * eta[:-1]
+        out[:-1] += self.beside[1:, None] * eta[1:]
+        return np.asarray(out)
+
+    def quadratic(self, eta: Array) -> float:
+        """Return eta' Q eta, summed over log-ratios."""
+        return float((eta * self.times(eta)).sum())
+
+    def banded(self, information: Array) -> Array:
+        """Return the sum with blocks (G, d, d) on the diagonal, as an upper banded matrix."""
+        n, d = information.shape[:2]
+        out = np.zeros((d + 1, n * d))
+        for i in range(d):
+            for j in range(i, d):
+                out[d - (j - i), np.arange(n) * d + j] = information[:, i, j]
+        out[d] += np.repeat(self.diagonal, d)
+        out[0] += np.repeat(self.beside, d)
+        return out
+
+
+def _precision(steps: Array, sigma: float) -> _Precision:
+    """Return the precision of a random walk whose steps take so long (NaN: a series starts)."""
+    starts = np.isnan(steps)
+    own = np.where(starts, _FIRST_SPREAD**-2, 1.0 / (sigma**2 * np.where(starts, 1.0, steps)))
+    beside = np.where(starts, 0.0, -own)
+    diagonal = own.copy()
+    diagonal[:-1] -= beside[1:]
+    return _Precision(diagonal, beside, float(np.log(own).sum()))
+
+
+def _diagonals(vectors: Array) -> Array:
+    """Return diagonal matrices (n, k, k) of vectors (n, k)."""
+    return np.asarray(vectors[:, :, None] * np.eye(vectors.shape[1]))

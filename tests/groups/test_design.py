@@ -1,0 +1,237 @@
+"""Labels, weights, clusters and strata from columns of a table, and merged classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kdey
+from kdey import EMQ, predict_groups
+from kdey.groups import Design
+
+from .cases import CLASSES, SCORES, columns, fitted, posteriors
+
+#: Columns of a table with labels, by class.
+WAYS = ("label_shift", "labels", "prediction_powered")
+
+
+@pytest.fixture(scope="module")
+def q() -> Any:
+    return fitted(EMQ)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """Return a table in which a fifth of the rows have a label, but none in the north."""
+    rng, data = np.random.default_rng(3), pd.DataFrame(columns())
+    data["truth"] = CLASSES[data[SCORES].to_numpy().argmax(axis=1)]
+    has_label = (rng.random(len(data)) < 0.2) & (data["region"] != "north")
+    data["label"] = data["truth"].where(has_label, None)
+    data["weight"] = rng.uniform(0.5, 2.0, len(data))
+    data["house"] = rng.integers(0, 40, len(data))
+    return data
+
+
+def ask(q: Any, frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    return predict_groups(q, frame, "region", scores=SCORES, check_fit=False, **options)
+
+
+def of(table: pd.DataFrame, region: str) -> pd.DataFrame:
+    return table[table["region"] == region].reset_index(drop=True)
+
+
+@pytest.mark.parametrize("believe", ["prediction-powered", "label-shift"])
+def test_labels_are_matched_by_row(q: Any, frame: pd.DataFrame, believe: str) -> None:
+    table = ask(q, frame, labelled="label", weights="weight", clusters="house", believe=believe)
+    for region in ("east", "south"):
+        part = frame[frame["region"] == region].reset_index(drop=True)
+        rows = np.flatnonzero(part["label"].notna())
+        alone = q.estimate_posteriors(
+            part[SCORES].to_numpy(),
+            labelled=(rows, part["label"][rows].to_numpy(dtype=str)),
+            sample_weight=part["weight"],
+            clusters=part["house"],
+            believe=believe,
+            check_fit=False,
+        )
+        result = of(table, region)
+        assert_allclose(result["estimate"], alone.estimate, atol=1e-6)
+        assert_allclose(result["low"], alone.low, atol=1e-6)
+        for way in WAYS:
+            other = alone.alternatives[way.replace("_", "-")]
+            assert_allclose(result[way], other.estimate, atol=1e-6)
+            assert_allclose(result[f"{way}_high"], other.high, atol=1e-6)
+        assert set(result["verdict"]) == {alone.verdict}
+        assert set(result["n_labels"]) == {len(rows)}
+        assert_allclose(result["label_shift_p_value"], alone.shift_test.p_value)
+
+
+def test_a_group_without_labels_says_so(q: Any, frame: pd.DataFrame) -> None:
+    north = of(ask(q, frame, labelled="label"), "north")
+    plain = of(ask(q, frame), "north")
+    assert_allclose(north["estimate"], plain["estimate"])
+    assert_allclose(north["label_shift"], plain["estimate"])
+    assert north[["labels", "prediction_powered"]].isna().all(axis=None)
+    assert north["status"].str.startswith("no labels").all()
+    assert north["verdict"].str.contains("no row of this group has a label").all()
+
+
+def test_wide_tables_have_the_same_numbers(q: Any, frame: pd.DataFrame) -> None:
+    long, wide = ask(q, frame, labelled="label"), ask(q, frame, labelled="label", wide=True)
+    for i, name in enumerate(CLASSES):
+        assert_array_equal(
+            wide[f"prediction_powered_low[{name}]"],
+            long["prediction_powered_low"].to_numpy().reshape(-1, 3)[:, i],
+        )
+    assert_array_equal(wide["verdict"], long["verdict"][::3])
+
+
+def test_an_unknown_label_is_refused_with_its_row(q: Any, frame: pd.DataFrame) -> None:
+    wrong = frame.copy()
+    wrong.loc[[7, 9], "label"] = "fox"
+    with pytest.raises(ValueError, match=r"'label' has the class 'fox' in row 8.*2 such rows"):
+        ask(q, wrong, labelled="label")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("weight", -1.0, "'weight' must have a weight of at least zero.*row 6"),
+        ("weight", np.nan, "'weight' must have a weight of at least zero.*row 6"),
+        ("house", np.nan, "'house' must have a value.*row 6"),
+    ],
+)
+def test_a_wrong_cell_is_refused_with_its_row(
+    q: Any, frame: pd.DataFrame, column: str, value: float, message: str
+) -> None:
+    wrong = frame.astype({"house": float})
+    wrong.loc[5, column] = value
+    with pytest.raises(ValueError, match=message):
+        ask(q, wrong, weights="weight", clusters="house")
+
+
+def test_probabilities_of_selection_come_from_a_column(q: Any, frame: pd.DataFrame) -> None:
+    known = frame.assign(chance=np.where(frame["label"].isna(), np.nan, 0.2))
+    table = of(ask(q, known, labelled="label", selection="chance"), "east")
+    part = frame[frame["region"] == "east"].reset_index(drop=True)
+    rows = np.flatnonzero(part["label"].notna())
+    labels = part["label"][rows].to_numpy(dtype=str)
+    alone = q.estimate_posteriors(
+        part[SCORES].to_numpy(),
+        labelled=(rows, labels),
+        selection=np.full(len(rows), 0.2),
+        check_fit=False,
+    )
+    assert_allclose(table["estimate"], alone.estimate, atol=1e-6)
+    with pytest.raises(ValueError, match=r"'chance' must have a probability above 0.*row 1"):
+        ask(q, known.assign(chance=2.0, label="cat"), labelled="label", selection="chance")
+    with pytest.raises(ValueError, match="name the column of labels"):
+        ask(q, known, selection="chance")
+
+
+def test_rows_of_weight_zero_do_not_count(q: Any, frame: pd.DataFrame) -> None:
+    drop = frame["region"].isin(["north"]) | (frame.index % 3 == 0)
+    table = ask(q, frame.assign(weight=np.where(drop, 0.0, 1.0)), weights="weight")
+    expected = ask(q, frame[~drop])
+    rest = table[table["region"] != "north"].reset_index(drop=True)
+    assert_allclose(rest["estimate"], expected["estimate"], atol=1e-8)
+    assert_array_equal(rest["n"], expected["n"])
+    assert (of(table, "north")["status"] == "empty").all()
+
+
+def test_merged_classes_have_the_limits_of_their_sum(q: Any, frame: pd.DataFrame) -> None:
+    merge = {"eel": "eel", "mammal": ["cat", "dog"]}
+    table, plain = ask(q, frame, merge=merge), ask(q, frame)
+    assert table["class"].tolist() == ["eel", "mammal"] * 3
+    for region in ("east", "north", "south"):
+        part, single = of(table, region), of(plain, region)
+        assert_allclose(part["estimate"][1], single["estimate"][:2].sum())
+        assert_allclose(part["low"][0], single["low"][2])
+        assert_allclose(
+            [part["low"][1], part["high"][1]], [1 - part["high"][0], 1 - part["low"][0]]
+        )
+        assert_allclose(part["classify_and_count"][1], single["classify_and_count"][:2].sum())
+        assert_allclose(part["training_prevalence"][1], single["training_prevalence"][:2].sum())
+
+
+def test_labels_and_merged_classes_together(q: Any, frame: pd.DataFrame) -> None:
+    table = ask(q, frame, labelled="label", merge={"mammal": ["cat", "dog"]})
+    assert table["class"].tolist() == ["mammal", "eel"] * 3
+    part = of(table, "east")
+    for way in WAYS:
+        assert part[way].sum() == pytest.approx(1)
+
+
+def test_strata_with_known_shares_are_summed(q: Any, frame: pd.DataFrame) -> None:
+    table = of(ask(q, frame, strata="shop", stratum_shares={0: 3, 1: 1}), "east")
+    part = frame[frame["region"] == "east"]
+    parts = [
+        q.estimate_posteriors(part[part["shop"] == s][SCORES].to_numpy(), check_fit=False)
+        for s in (0, 1)
+    ]
+    expected = 0.75 * parts[0].estimate + 0.25 * parts[1].estimate
+    assert_allclose(table["estimate"], expected, atol=1e-6)
+    counted = 0.75 * parts[0].classify_and_count + 0.25 * parts[1].classify_and_count
+    assert_allclose(table["classify_and_count"], counted)
+    assert ((table["low"] <= table["estimate"]) & (table["estimate"] <= table["high"])).all()
+
+
+def test_a_group_without_a_stratum_says_so(q: Any, frame: pd.DataFrame) -> None:
+    only = frame[(frame["region"] != "east") | (frame["shop"] == 0)]
+    table = ask(q, only, strata="shop", stratum_shares={"0": 0.5, "1": 0.5})
+    assert of(table, "east")["status"].str.startswith("missing strata").all()
+    assert not of(table, "south")["status"].str.contains("missing strata").any()
+    with pytest.raises(ValueError, match=r"shares are known \(0\).* row 1 has '1'"):
+        ask(q, frame, strata="shop", stratum_shares={0: 1.0})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labelled": "a", "strata": "b"}, "cannot be used together"),
+        ({"stratum_shares": {"a": 1}}, "need the column of the strata"),
+        ({"strata": "a", "stratum_shares": {"b": 0.0}}, "must be positive"),
+    ],
+)
+def test_designs_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Design(**options)
+
+
+def test_a_column_is_a_key_or_part_of_the_design(q: Any, frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="'region' is a key of the groups"):
+        ask(q, frame, strata="region")
+    with pytest.raises(ValueError, match="no column 'wt_column'"):
+        ask(q, frame, weights="wt_column")
+    renamed = frame.rename(columns={"region": "verdict"})
+    with pytest.raises(ValueError, match="'verdict' has the name of a column of the result"):
+        predict_groups(q, renamed, "verdict", scores=SCORES, labelled="label")
+
+
+def test_design_columns_are_no_features() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.repeat([0, 1, 2], 30)
+    X[:, 0] += y
+    q = kdey.PACC().fit(X, y)  # features without names
+    new = pd.DataFrame(X, columns=["a", "b"]).assign(weight=1.0, label=np.where(y == 1, y, np.nan))
+    table = predict_groups(q, new, weights="weight", labelled="label", check_fit=False)
+    assert set(table["n_labels"]) == {30}
+
+
+def test_dask_refuses_designs(q: Any, frame: pd.DataFrame) -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    parts = dd.from_pandas(frame.drop(columns=["day"]), npartitions=2)
+    for options in ({"labelled": "label"}, {"weights": "weight"}, {"merge": {"x": ["cat", "dog"]}}):
+        with pytest.raises(ValueError, match="not available for data frames of Dask and Spark"):
+            ask(q, parts, **options)
+
+
+def test_methods_that_combine_quantifiers_refuse_labels(frame: pd.DataFrame) -> None:
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(3), 20)
+    q = kdey.OneVsAll(kdey.PACC()).fit_posteriors(posteriors(y, rng), CLASSES[y])
+    with pytest.raises(ValueError, match="need a method with rows and a matching"):
+        ask(q, frame, labelled="label", n_replicates=20)
