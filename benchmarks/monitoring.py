@@ -5,7 +5,9 @@ Four parts, which ``--run`` measures and ``--table`` prints:
 * ``limits``: the limits of the sequential statistics, by simulated normal errors of 100 periods
   (``kdey.monitoring.windows`` contains them);
 * ``false-alarms``: histories of 100 periods in which nothing changes, with training sets redrawn.
-  Bounds lie exactly at the true shares, where false alarms are most frequent;
+  Bounds lie exactly at the true shares, where false alarms are most frequent. In the case "shares
+  drawn" there is no classifier: shares are those of multinomial samples and p-values of the fit
+  are uniform, so that the sequential tests stand alone;
 * ``delays``: the number of periods until an alarm after a share has moved by five points at
   period 21, or lies five points beyond a bound from the start, by size of the periods;
 * ``comparisons``: tables of ten groups and three classes. All groups are the same (family-wise
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,8 @@ QUIET: dict[str, tuple[str, tuple[float, ...], int, tuple[Bound, ...], bool, int
         *("softmax", (0.0, 0.1, 0.2, 0.3, 0.4), 200, (Bound("1", "above", 0.1),), False, 2),
     ),
 }
+#: Sets of 100 histories of shares that are drawn, and the size of their periods.
+DRAWN_SETS, DRAWN_SIZE = 10, 100
 #: Sizes of the periods in which five points are to be seen, and where they come from.
 SIZES, BEFORE, AFTER, CHANGE = (200, 500, 1_000, 2_000), (0.5, 0.3, 0.2), (0.45, 0.3, 0.25), 20
 #: Training sets of the delays, and histories of each.
@@ -178,6 +182,27 @@ def false_alarms(seed: int) -> Records:
         yield {"case": name, "histories": n, "any": sum(map(bool, kinds)), **counts}
 
 
+def drawn_histories(seed: int) -> Records:
+    """Yield how many of 100 histories of multinomial shares have a false alarm, by kind."""
+    if seed >= DRAWN_SETS:
+        return
+    rng = np.random.default_rng([seed, 21])
+    settings = MonitorSettings(bounds=QUIET["three classes"][3])
+    empty, zeros = History((0, 1, 2), (1 / 3,) * 3, settings), np.zeros(3)
+    kinds = []
+    for _ in range(100):
+        counts = rng.multinomial(DRAWN_SIZE, BEFORE, HORIZON)
+        ranks = rng.integers(1, settings.n_null + 2, HORIZON)
+        periods = []
+        for number, (shares, rank) in enumerate(zip(counts / DRAWN_SIZE, ranks, strict=True)):
+            sizes, p_value = (DRAWN_SIZE, 0, float(DRAWN_SIZE)), rank / (settings.n_null + 1)
+            values = (*[shares] * 5, zeros, zeros, float(p_value))
+            periods.append(Period(str(number), *sizes, *values, "ok", "model", ""))
+        kinds.append({alarm.kind for alarm in find_alarms(empty.with_periods(periods))})
+    tallies = {k: sum(k in found for found in kinds) for k in ("moved", "bound", "fit")}
+    yield {"case": "shares drawn", "histories": 100, "any": sum(map(bool, kinds)), **tallies}
+
+
 def delays(seed: int) -> Records:
     """Yield for each case the delays of alarms, 0 where none came."""
     if seed >= DELAY_SETS:
@@ -239,18 +264,24 @@ def _table_outcomes(
     return outcomes
 
 
-PARTS = {"delays": delays, "false-alarms": false_alarms, "comparisons": comparisons}
+PARTS = {
+    "drawn histories": drawn_histories,
+    "delays": delays,
+    "false-alarms": false_alarms,
+    "comparisons": comparisons,
+}
 
 
-def run(n_sets: int) -> None:
+def run(n_sets: int, parts: Sequence[str]) -> None:
     """Measure all cases, one training set after another; what is there already is skipped."""
     FILE.parent.mkdir(parents=True, exist_ok=True)
     done = {(record["part"], record["seed"]) for record in read_raw(FILE)}
     for seed in range(n_sets):
-        for part, measure in PARTS.items():
+        for part in parts:
             if (part, seed) in done:
                 continue
-            lines = [json.dumps({"part": part, "seed": seed, **record}) for record in measure(seed)]
+            records = PARTS[part](seed)
+            lines = [json.dumps({"part": part, "seed": seed, **record}) for record in records]
             with FILE.open("a", encoding="utf-8") as file:
                 file.write("".join(f"{line}\n" for line in lines))
 
@@ -270,7 +301,7 @@ def summarise() -> None:
 
 def _measures(part: str, records: list[dict[str, Any]]) -> list[tuple[str, float, int]]:
     """Return names, values and numbers of histories or tables behind them."""
-    if part == "false-alarms":
+    if part in ("false-alarms", "drawn histories"):
         n = sum(record["histories"] for record in records)
         kinds = ("any", "moved", "bound", "fit")
         return [(kind, sum(r[kind] for r in records) / n, n) for kind in kinds]
@@ -307,6 +338,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", action="store_true", help="measure what is not there yet")
     parser.add_argument("--sets", type=int, default=SETS, help="training sets")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--limits", action="store_true", help="simulate the limits")
     parser.add_argument("--summary", action="store_true", help="write results from raw outcomes")
     parser.add_argument("--table", action="store_true", help="print the results")
@@ -314,7 +346,7 @@ def main() -> None:
     if arguments.limits:
         run_limits()
     if arguments.run:
-        run(arguments.sets)
+        run(arguments.sets, arguments.parts)
     if arguments.summary:
         summarise()
     if arguments.table:

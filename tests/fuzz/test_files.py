@@ -110,3 +110,32 @@ def test_groups_of_frames(data: Any) -> None:
     for name in shares:
         values = made[name].dropna()
         assert values.between(0, 1).all()
+
+
+@fuzzed(25)
+@given(data=st.data())
+def test_comparisons_of_groups(data: Any) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    n = data.draw(st.integers(1, 12))
+    frame = pd.DataFrame(rng.dirichlet([1, 1], n), columns=["p", "q"])
+    frame["key"] = data.draw(
+        st.lists(st.sampled_from(["a", "b", "", "ä", None]), min_size=n, max_size=n)
+    )
+    against = data.draw(
+        st.sampled_from(["previous", "rest", {"key": "a"}, {"key": None}, {"other": 1}]) | some.ODD
+    )
+    correction = data.draw(st.sampled_from(["holm", "fdr", None]) | some.ODD)
+    try:
+        made = answer(
+            lambda: kdey.compare_groups(
+                FITTED, frame, "key", scores=["p", "q"], against=against, correction=correction
+            ),
+            *("against", "correction", "group"),
+        )
+    except Refused:
+        return
+    known = made.dropna(subset="difference")
+    assert known.difference.between(-1, 1).all()
+    assert known.p_value.between(0, 1).all()
+    assert (known.adjusted_p_value >= known.p_value - 1e-12).all()
+    assert (known.ratio_low <= known.ratio_high).all()

@@ -98,3 +98,14 @@ def test_bootstrap_has_p_values_and_ratios_too() -> None:
     assert change.p_value[0] < 0.01
     assert change.ratio_low[0] > 1
     assert ((change.p_value <= 0.05) == ((change.low > 0) | (change.high < 0))).all()
+
+
+def test_a_bag_of_one_instance_can_be_compared() -> None:
+    rng = np.random.default_rng(3)
+    q = fitted()
+    points = posteriors(np.repeat(0, 40), rng)
+    with pytest.warns(kdey.intervals.IntervalWarning):
+        single = q.estimate_posteriors(points[:1], check_fit=False)
+    change = kdey.difference(single, q.estimate_posteriors(points, check_fit=False))
+    assert (change.p_value > 0.1).all()
+    assert (change.high - change.low >= 1.0).all()

@@ -176,7 +176,7 @@ def size():
     return notes.stat().st_size if notes.exists() else 0
 
 moments = random.Random(18)
-for _ in range(8):
+for _ in range(5):
     first, before = max(noted(), 0), size()
     child = os.fork()
     if not child:

@@ -251,7 +251,7 @@ def compare_scored(
     against, correction
         As for :func:`compare_groups`.
     """
-    if correction not in CORRECTIONS:
+    if not isinstance(correction, str | None) or correction not in CORRECTIONS:
         raise ValueError(f"correction must be 'holm', 'fdr' or None, got {correction!r}")
     _check_key_names(scored.keys.names)
     pairs = find_pairs(scored.keys, request.grouping, against)

@@ -54,12 +54,12 @@ def find_pairs(keys: GroupKeys, grouping: Grouping, against: str | Mapping[str, 
     """
     if not keys.names:
         raise ValueError("a comparison needs groups: name their key columns in by or time")
-    if against == PREVIOUS:
-        pairs = _with_previous(keys)
-    elif against == REST:
-        pairs = _with_rest(keys, grouping)
-    elif isinstance(against, Mapping) and against:
+    if isinstance(against, Mapping) and against:
         pairs = _with_reference(keys, against)
+    elif isinstance(against, str) and against == PREVIOUS:
+        pairs = _with_previous(keys)
+    elif isinstance(against, str) and against == REST:
+        pairs = _with_rest(keys, grouping)
     else:
         raise ValueError(
             f"against must be 'previous', 'rest' or a mapping from key columns to values, got "
