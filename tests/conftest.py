@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -21,7 +22,10 @@ def one_blas_thread() -> Iterator[None]:
     """Hold BLAS and OpenMP to one thread.
 
     The tests fit thousands of classifiers on a few hundred rows, where several threads only wait
-    for each other: beside other work on the machine a fit takes twenty times as long.
+    for each other: beside other work on the machine a fit takes twenty times as long. Programs that
+    tests start, such as the commands of the pages, inherit it.
     """
+    for library in ("OMP", "OPENBLAS"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     with threadpool_limits(1):
         yield

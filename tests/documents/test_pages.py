@@ -12,7 +12,7 @@ from tests.documents.running import BASH, run_page
 
 PAGES = all_pages()
 #: Languages of blocks that hold no code to run: output, formulas, files and Sphinx's directives.
-QUIET = {"text", "toml", "json"}
+QUIET = {"text", "toml", "json", "yaml"}
 #: Pages that other tests run, to look at what comes out.
 ELSEWHERE = {
     "README.md": "test_readme.py",
