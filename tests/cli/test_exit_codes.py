@@ -24,7 +24,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
 SLOW = """
 import os, signal, sys, time
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored by who runs the tests
+# Who runs the tests may ignore these, as nohup does.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
 
 def slow(descriptor):
     print("writing", flush=True)

@@ -71,6 +71,8 @@ BASES: dict[str, tuple[str, ...]] = {
     "fit": ("l.csv", "--label", "kind", "--method", "pacc", "-o", "o.kdey"),
     "estimate": ("m.kdey", "n.csv"),
     "report": ("m.kdey", "n.csv", "-o", "o.html"),
+    "compare": ("m.kdey", "n.csv", "--by", "shop", "--no-check-fit"),
+    "monitor": ("m.kdey", "n.csv", "--history", "h.parquet", "--period", "1", "--no-check-fit"),
     "inspect": ("m.kdey",),
     "evaluate": ("l.csv", "--label", "kind", "--methods", "cc", *FEW),
     "check": ("l.csv", "--label", "kind"),

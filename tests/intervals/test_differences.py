@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,15 @@ def test_ratios_with_absent_classes() -> None:
     assert change.ratio_low[2] == 0
     assert change.ratio_high[2] == np.inf
     assert not np.isnan(change.ratio_low).any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_ratios_where_the_squares_of_limits_vanish() -> None:
+    tiny = np.array([1e-200, 1.0])
+    side: Any = SimpleNamespace(estimate=2 * tiny / 2, low=tiny / 2, high=np.array([0.1, 1.0]))
+    _, low, high = differences._ratio_limits(side, side, np.zeros(2))
+    assert low[0] == 0
+    assert high[0] == np.inf
 
 
 def test_bootstrap_has_p_values_and_ratios_too() -> None:

@@ -241,7 +241,8 @@ def _ratio_limits(first: Estimate, second: Estimate, rho: Array) -> tuple[Array,
     x, y = first.high - a, b - second.low
     half, _, root = _quadratic(a, b, x, y, rho)
     square = (b - y) * (b + y)
-    high = np.divide(half + root, square, out=np.full(len(a), np.inf), where=second.low > 0)
+    positive = square > 0  # squares of tiny limits vanish
+    high = np.divide(half + root, square, out=np.full(len(a), np.inf), where=positive)
     with np.errstate(divide="ignore", invalid="ignore"):
         # inf or NaN where the second share is zero, which solvers reach up to rounding
         ratio = np.where(a > _LEAST_SHARE, a, 0.0) / np.where(b > _LEAST_SHARE, b, 0.0)
