@@ -102,7 +102,7 @@ def main() -> None:
         print_table(records.rows)
         return
     quiet()
-    binary = [f"uci-binary/{name}" for name in names("uci-binary")]
+    binary = [f"uci-binary/{name.split('/')[-1]}" for name in names("uci-binary")]
     known = binary if args.group == "binary" else [*PAPER, *EXTRA]
     with threadpool_limits(1):
         for seed in args.seeds:

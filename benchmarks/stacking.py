@@ -369,7 +369,7 @@ def main() -> None:
         return
     quiet()
     args.cache.mkdir(parents=True, exist_ok=True)
-    binary = [f"uci-binary/{name}" for name in names("uci-binary")]
+    binary = [f"uci-binary/{name.split('/')[-1]}" for name in names("uci-binary")]
     known = binary if args.group == "binary" else [*PAPER, *EXTRA]
     for seed in args.seeds:
         for name in args.sets or known:
