@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from kdey._support.fingerprint import fingerprint
 from kdey.bags import Array
 from kdey.labels import training_labels
 from kdey.posteriors import FittedStage, predict_posteriors
@@ -80,12 +81,15 @@ class _ClassifiedTraining:
     Attributes
     ----------
     stage : FittedStage
+    parameters : str
+        Fingerprint of the parameters of the stage.
     instance : the first training instance, by which the columns of bags are checked
     y : labels of all training instances, shape (n,)
     classes : array of shape (k,)
     """
 
     stage: FittedStage
+    parameters: str
     instance: Any
     y: NDArray[Any]
     classes: NDArray[Any]
@@ -98,7 +102,18 @@ class _ClassifiedTraining:
         quantifier.check_n_classes(len(classes))
         method: MethodStages = settled.quantifier.stages()
         stage = method.classifier.fit(settled.X, codes, classes, n_jobs=quantifier.n_jobs)
-        return cls(stage, _safe_indexing(settled.X, [0]), classes[codes], classes)
+        parameters = fingerprint(quantifier.stages().classifier)
+        return cls(stage, parameters, _safe_indexing(settled.X, [0]), classes[codes], classes)
+
+    def check_parameters(self, quantifier: AggregativeQuantifier) -> None:
+        """Raise ValueError if the quantifier would need another classifier stage than this."""
+        if fingerprint(quantifier.stages().classifier) != self.parameters:
+            raise ValueError(
+                "a parameter of the classifier or of its folds was changed after the classifier "
+                "was fitted: name parameters of the classifier classifier__..., not "
+                "quantifier__classifier__..., so that QuaPy sets them first; folds (cv) cannot be "
+                "searched in the two steps"
+            )
 
     @property
     def predictions(self) -> tuple[Any, Any]:
@@ -119,9 +134,9 @@ class _ClassifiedTraining:
 class WrappedAggregative(WrappedQuantifier, AggregativeSoftQuantifier):
     """A quantifier on posteriors, in QuaPy's two steps.
 
-    ``classifier_fit_predict`` and then ``aggregation_fit`` are what ``fit`` does at once; ``classify``
-    and then ``aggregate`` are ``predict``. QuaPy's bootstrap, medians and searches do a first step
-    once and a second one many times.
+    ``classifier_fit_predict`` and then ``aggregation_fit`` are what ``fit`` does at once;
+    ``classify`` and then ``aggregate`` are ``predict``. QuaPy's bootstrap, medians and searches do
+    a first step once and a second one many times.
     """
 
     quantifier: AggregativeQuantifier
@@ -185,6 +200,8 @@ class WrappedAggregative(WrappedQuantifier, AggregativeSoftQuantifier):
         that was set; otherwise only ``aggregate`` does.
         """
         quantifier, training = clone(self.quantifier), self._training
+        if training is not None:
+            training.check_parameters(quantifier)
         if training is not None and training.gave(classif_predictions, labels):
             quantifier.fit_stage(training.stage, training.instance, training.y)
         else:
