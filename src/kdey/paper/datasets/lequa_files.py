@@ -103,9 +103,11 @@ def read_prevalences(data: bytes, where: str, classes: NDArray[np.int64]) -> Arr
         )
     numbers, prevalences = rows[:, 0], rows[:, 1:]
     _refuse(
-        (prevalences < 0).any(axis=1) | (np.abs(prevalences.sum(axis=1) - 1) > SUM_TOLERANCE),
+        (prevalences < 0).any(axis=1)
+        | (prevalences > 1).any(axis=1)
+        | (np.abs(prevalences.sum(axis=1) - 1) > SUM_TOLERANCE),
         where,
-        "the prevalences are negative or do not sum to one",
+        "the prevalences are negative, above one or do not sum to one",
     )
     order = np.argsort(numbers, kind="stable")
     out = np.zeros(len(rows), dtype=bool)
