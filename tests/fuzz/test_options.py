@@ -159,7 +159,8 @@ def check(arguments: list[str]) -> None:
     said = f"{arguments}: {done.exit_code} {done.output[-800:]} {done.exception!r}"
     assert done.exception is None or isinstance(done.exception, SystemExit), said
     assert "Traceback" not in done.output, said
-    found = arguments[0] in ("check", "data", "reproduce") or "--fail-on-misfit" in arguments
+    finds = ("check", "data", "lequa", "reproduce")
+    found = arguments[0] in finds or "--fail-on-misfit" in arguments
     assert done.exit_code in ((0, 1, 2) if found else (0, 2)), said
     if done.exit_code == 2:
         assert "Error: " in done.stderr, said
