@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.derived import Derived
 from kdey.bags import Bags
 from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
@@ -151,7 +152,7 @@ class Penalty:
     centre: Array
 
 
-class RowMap:
+class RowMap(Derived):
     """A fitted row map: templates of the classes, and rows of instances.
 
     Subclasses are frozen dataclasses with a field or a property ``templates``.
