@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 #: Version of the C interface that this package calls; the library reports its own.
 ABI_VERSION = 2
-#: Arguments of the native functions, in the order of ``src/native/kdey.h``: p a pointer (an array or
-#: None), i a 64-bit integer, d a double.
+#: Arguments of the native functions as ``src/native/kdey.h`` declares them: p for a pointer (an
+#: array or None), i for a 64-bit integer, d for a double.
 _ARGUMENTS = {
     "kdey_bag_means": "piipppip",
     "kdey_check_posteriors": "piiip",

@@ -169,6 +169,9 @@ class RowMap(Derived):
         """Return the rows of ``points``, shape (m, d): posteriors, or features."""
         raise NotImplementedError
 
+    def prepare(self, n_threads: int = 1) -> None:
+        """Compute what the first rows would otherwise wait for; by default there is nothing."""
+
     def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return rows accurate to six digits, which is enough to compare candidates."""
         return self(points, n_threads)

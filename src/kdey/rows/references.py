@@ -59,6 +59,10 @@ class KernelMap(RowMap):
         """Return the references."""
         return self.references
 
+    def prepare(self, n_threads: int = 1) -> None:
+        """Pack the references."""
+        self.references.packed(n_threads)
+
     def n_pairs(self, n_points: int) -> float:
         """Return how many kernel values the rows of ``n_points`` instances take."""
         return float(n_points) * len(self.references.points)
