@@ -136,5 +136,7 @@ def test_arguments_are_declared_as_in_the_header():
 
 @needs_library
 def test_arguments_of_another_kind_are_refused():
+    if not native.available():
+        pytest.skip("the NumPy path is forced")
     with pytest.raises(ctypes.ArgumentError):
         native.call("kdey_check_posteriors", np.ones((1, 1)), 1.5, 1, 1, np.empty(2))

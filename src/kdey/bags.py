@@ -218,7 +218,7 @@ class Bags:
     def mean(self, rows: NDArray[np.floating]) -> Array:
         """Return the (weighted) mean row of each bag, shape (n_bags, r)."""
         if rows.ndim != 2 or len(rows) != self.pool_size or not self._suits_native:
-            return np.asarray(self.matrix() @ rows, dtype=np.float64)
+            return np.asarray(self.checked().matrix() @ rows, dtype=np.float64)
         values = np.ascontiguousarray(rows, dtype=np.float64)
         means = np.empty((len(self), values.shape[1]))
         native.call(
