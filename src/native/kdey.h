@@ -42,7 +42,7 @@ KDEY_API int32_t kdey_class_log_sums(const void* queries, const void* references
 // References ordered and packed once, for many calls. The points must stay where they are, and as
 // they are, until the packed form is freed; offsets and weights are copied. The layout is that of
 // the instruction set in use when they are packed, and later calls use the same one. Memory: four
-// bytes per coordinate and 16 or 20 per reference, beside tables of a few per cent of that.
+// bytes per coordinate and 16 or 28 per reference, beside tables of a few per cent of that.
 struct kdey_references;
 KDEY_API int32_t kdey_pack_references(const void* references, int64_t references_double, int64_t n,
                                       int64_t dim, const int64_t* offsets, int64_t k,

@@ -40,7 +40,7 @@ class PackedReferences:
 
     Notes
     -----
-    The packed form takes 4 bytes per coordinate and 16 to 28 per reference (``nbytes``): 2.7 MB for
+    The packed form takes 4 bytes per coordinate and 16 to 28 per reference (``nbytes``): 2.8 MB for
     20,000 references of 28 classes, whose posteriors take 4.5 MB in float64. Nothing changes it, so
     that threads can share it. It is laid out for the instruction set in use and is not pickled.
     """
