@@ -24,7 +24,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
-    check_is_fitted,
     validate_data,
 )
 
@@ -393,6 +392,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
 
+    def prepare(self) -> None:
+        """Pack the references of kernels, which otherwise the first answer does."""
+        self.row_map_.prepare(thread_count(self.n_jobs))
+
     def divergence_at(
         self,
         posteriors: ArrayLike,
@@ -411,6 +414,6 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             Where to evaluate; by default at the solution.
         bags : see :meth:`solve`
         """
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         p = check_posteriors(posteriors, classes=self.classes_)
         return self._divergence_at(p, checked_bags(bags, len(p)), prevalence)
