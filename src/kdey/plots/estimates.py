@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey.intervals import Estimate
+from kdey.intervals import Estimate, Estimates
 from kdey.plots.style import (
     TRAINING_COLOUR,
     add_legend,
@@ -25,6 +25,7 @@ from kdey.report.groups import (
     GroupTable,
     by_size,
     estimate_rows,
+    estimates_table,
     group_table,
     position,
 )
@@ -148,6 +149,28 @@ class PrevalenceOverTimeDisplay:
             See :meth:`plot`.
         """
         return cls(group_table(groups, by, time)).plot(ax=ax, **options)
+
+    @classmethod
+    def from_estimates(
+        cls,
+        estimates: Estimates,
+        *,
+        ax: Axes | None = None,
+        classes: Sequence[str] | None = None,
+    ) -> Self:
+        """Return the display of the bags of ``estimates`` in their order.
+
+        Parameters
+        ----------
+        estimates : Estimates
+        ax : matplotlib axes, optional
+            By default a new figure.
+        classes : names of classes, by default the eight with the largest shares
+        """
+        if not len(estimates):
+            raise ValueError("there are no estimates to draw")
+        keys = [{"bag": number} for number in range(len(estimates))]
+        return cls.from_results(estimates_table(estimates, keys), "bag", ax=ax, classes=classes)
 
     def plot(
         self,
