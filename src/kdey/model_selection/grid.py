@@ -123,8 +123,6 @@ class GridSearchQ(BaseSearch):
         more) lies on its edge, each time by half as many values; otherwise the search warns.
     max_extensions : int
         Largest number of extensions, after which the search warns.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
-        See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
 
     Examples
     --------
@@ -143,7 +141,7 @@ class GridSearchQ(BaseSearch):
     ['bandwidth', 'classifier__C']
     >>> search.predict(X[1::2]).round(1)
     array([0.3, 0.3, 0.3])
-    """  # noqa: E501
+    """
 
     def __init__(
         self,
@@ -234,9 +232,7 @@ class RandomSearchQ(BaseSearch):
         scikit-learn's ``RandomizedSearchCV``.
     n_iter : int
         Number of settings, which are drawn with ``random_state``.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
-        See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
-    """  # noqa: E501
+    """
 
     def __init__(
         self,

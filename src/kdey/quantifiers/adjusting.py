@@ -308,7 +308,6 @@ class Friedman(AggregativeQuantifier):
 
     As :class:`ACC`, with k indicators per instance in the place of one decision: whether the
     posterior of class i is at least the training prevalence of class i (Friedman, 2014).
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -348,10 +347,6 @@ class RLLS(AggregativeQuantifier):
         held-out bags; ``tuning_`` then holds what was tried.
     crisp : bool
         Whether rows are decisions, as in the paper, instead of posteriors.
-    tune_for, tune_bag_size
-        The error that an automatic choice minimises and the expected size of bags.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------

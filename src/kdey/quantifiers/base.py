@@ -19,6 +19,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey._support.device import on_host
+from kdey._support.docstrings import write_out
 from kdey._support.frames import refuse_levels
 from kdey._support.threads import thread_count
 from kdey._support.warnings import warn
@@ -29,6 +30,7 @@ from kdey.labels import FewLabelsWarning, few_labels_note, training_labels
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
+from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
 from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
@@ -148,6 +150,11 @@ class BaseQuantifier(BaseEstimator):
     n_jobs: int | None = None
     random_state: Any = None
     device: Any = "cpu"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Write out the parameters that the docstring shares with its family."""
+        super().__init_subclass__(**options)
+        write_out(cls, SHARED_PARAMETERS)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on instances ``X`` with labels ``y``; see the class for details."""

@@ -68,7 +68,6 @@ class CC(DecisionsMixin, _Counting):
 class PCC(_Counting):
     """Probabilistic classify and count: the mean posterior (Bella et al., 2010).
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------

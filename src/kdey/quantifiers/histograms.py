@@ -84,11 +84,6 @@ class DM(Binned, AggregativeQuantifier):
         posteriors (``docs/automatic.md``); ``tuning_`` then holds what was tried.
     cdf : bool
         Whether to compare cumulative histograms.
-    tune_for, tune_bag_size
-        The error that an automatic choice minimises and the expected size of bags; see
-        :class:`~kdey.quantifiers.kde.KDEy`.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -138,10 +133,14 @@ class DMx(Binned, FeatureQuantifier):
 
     Parameters
     ----------
-    divergence, n_bins, cdf, tune_for, tune_bag_size
-        As for :class:`DM`; bins are equally wide between a feature's training extremes.
-    n_jobs : int, optional
-        Threads of the native core.
+    divergence : str
+        "hellinger", "topsoe", "cauchy-schwarz", "mean-hellinger" or any f-divergence by name; see
+        :class:`DM`.
+    n_bins : int or "auto"
+        Bins are equally wide between a feature's training extremes; "auto" chooses their number at
+        ``fit`` by the error on held-out bags.
+    cdf : bool
+        Whether to compare cumulative histograms.
 
     Examples
     --------
@@ -193,11 +192,7 @@ class HDy(Binned, AggregativeQuantifier):
     Parameters
     ----------
     n_bins : sequence of int or "auto"
-        "auto": one number of bins, chosen as for :class:`DM`.
-    tune_for, tune_bag_size
-        As for :class:`DM`.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+        Numbers of bins of which the median is taken, or one number, chosen as for :class:`DM`.
 
     Examples
     --------
@@ -249,10 +244,7 @@ class HDx(Binned, FeatureQuantifier):
     Parameters
     ----------
     n_bins : sequence of int or "auto"
-    tune_for, tune_bag_size
-        As for :class:`HDy`.
-    n_jobs : int, optional
-        Threads of the native core.
+        Numbers of bins of which the median is taken, or one number, chosen as for :class:`DM`.
 
     Examples
     --------

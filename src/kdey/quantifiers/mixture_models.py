@@ -29,8 +29,6 @@ class MM(AggregativeQuantifier):
         Kolmogorov-Smirnov distance, the maximum norm.
     n_bins : int
         Points at which the distributions are compared, evenly spaced in [0, 1].
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -80,10 +78,7 @@ class DyS(Binned, AggregativeQuantifier):
         "topsoe", "hellinger", "prob-symm", "l1", "l2", "ordinal" or another name of
         :mod:`kdey.problems.histograms`, or a function of two arrays of shape (n_bags, n_bins).
     n_bins : int or "auto"
-    tune_for, tune_bag_size
-        As for :class:`~kdey.DM`.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+        Number of bins of the histogram; "auto" chooses it at ``fit`` by the error on held-out bags.
 
     Examples
     --------

@@ -90,8 +90,6 @@ class Quantifier(AggregativeQuantifier):
         Seed of the folds, of the classifiers in the portfolio and of all other draws.
     n_jobs : int, optional
         Number of classifier fits in parallel, and of threads of the native core.
-    device : str or torch.device
-        Where bags are solved, see :class:`~kdey.KDEyML`.
 
     Attributes
     ----------

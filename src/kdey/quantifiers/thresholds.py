@@ -32,7 +32,6 @@ class _SingleThreshold(AggregativeQuantifier):
 class T50(_SingleThreshold):
     """Adjusted counting at the threshold that half of the positives reach (Forman, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -50,7 +49,6 @@ class T50(_SingleThreshold):
 class MAX(_SingleThreshold):
     """Adjusted counting where tpr - fpr is largest (Forman, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -68,7 +66,6 @@ class MAX(_SingleThreshold):
 class ThresholdX(_SingleThreshold):
     """Adjusted counting where the false positive rate equals 1 - tpr (Forman's X, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -86,7 +83,6 @@ class ThresholdX(_SingleThreshold):
 class MS(AggregativeQuantifier):
     """Median sweep: the median of the adjusted counts at all thresholds (Forman, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
@@ -137,7 +133,6 @@ class SORD(AggregativeQuantifier):
     the scores of the mixture to those of the bag. No bins are needed (:class:`~kdey.MM` compares
     the same distributions at a fixed number of points). Convex; solved exactly.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
 
     Examples
     --------
