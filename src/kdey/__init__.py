@@ -1,7 +1,29 @@
 """kdey: class prevalences in unlabelled data.
 
 Not "which label does this item have" but "how many per cent of each class are in this bag", when
-the mix has shifted since training. Start with ``Quantifier().fit(X, y).estimate(X_bag)``.
+the mix has shifted since training::
+
+    from kdey import Quantifier
+    q = Quantifier().fit(X, y)     # labelled data
+    q.estimate(X_bag)              # shares of the classes in X_bag, with limits
+
+========================  ========================================================
+You want to               Use
+========================  ========================================================
+estimate one bag          Quantifier, or one method: KDEyML, EMQ, PACC, ACC, ...
+estimate groups, weeks    predict_groups, compare_groups, kdey.monitoring
+know whether to trust it  check_fit, identifiability
+use a few new labels      q.estimate(X, labelled=(positions, labels)), plan_labels
+plan                      plan_bag_size, plan_labels
+compare two bags          difference
+show it to others         write_report, estimate.plot(), the ...Display classes
+compare methods           evaluate with APP, NPP, ...; kdey.significance
+tune                      GridSearchQ, RandomSearchQ, OptunaSearchQ
+keep a model              save, load
+correct a classifier      adapt_posteriors, AdaptedClassifier
+========================  ========================================================
+
+``help(kdey.Quantifier)`` has the parameters and an example, and so has every other name.
 """
 
 from __future__ import annotations

@@ -125,8 +125,5 @@ def written_out(family: str) -> Callable[[T], T]:
 
 def _joined(parts: dict[str, str]) -> str:
     """Return a docstring from its sections, in the order of numpydoc."""
-    texts = [parts[""]]
-    for title in SECTIONS:
-        if title in parts:
-            texts.append(f"{title}\n{'-' * len(title)}\n{parts[title]}")
-    return "\n\n".join(texts) + "\n"
+    texts = (f"{title}\n{'-' * len(title)}\n{parts[title]}" for title in SECTIONS if title in parts)
+    return "\n\n".join([parts[""], *texts]) + "\n"

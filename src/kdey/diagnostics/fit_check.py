@@ -169,6 +169,23 @@ class FitCheck(FitVerdict):
         For each instance, the share of the fitted mixture with a density no higher.
     instances : int64 array of shape (n_checked,)
         Positions of the checked instances in the bag, ascending.
+
+    See Also
+    --------
+    kdey.check_fit : Check whether a bag is a mixture of the training classes.
+    kdey.FitCheckDisplay : Draw a fit check.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> check = kdey.check_fit(q, X[1::2], random_state=0)
+    >>> check.rejected
+    False
+    >>> len(check.worst(3))
+    3
     """
 
     p_density: float

@@ -196,6 +196,22 @@ class Identifiability:
     training_counts : array of shape (k,)
     bag_size : int
     confidence : float
+
+    See Also
+    --------
+    kdey.identifiability : Report how precisely prevalences can be known.
+    kdey.plan_bag_size : Plan the size of a bag.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y), bag_size=200)
+    >>> report.affinity.shape
+    (3, 3)
+    >>> report.inseparable
+    []
     """
 
     classes: NDArray[Any]
@@ -412,6 +428,12 @@ def identifiability(
     ------
     ValueError
         If the quantifier keeps no training posteriors, or a parameter is not allowed.
+
+    See Also
+    --------
+    kdey.Identifiability : How precisely prevalences can be known.
+    kdey.plan_bag_size : Plan the size of a bag.
+    kdey.plan_labels : Plan labels.
 
     Examples
     --------

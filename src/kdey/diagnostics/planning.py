@@ -191,6 +191,11 @@ def plan_bag_size(
     ValueError
         If a parameter is not allowed.
 
+    See Also
+    --------
+    kdey.plan_labels : Plan labels.
+    kdey.identifiability : Report how precisely prevalences can be known.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -281,6 +286,20 @@ def plan_labels(
         If there is a new bag and ``source`` is no fitted quantifier on posteriors.
     ValueError
         If a parameter is not allowed.
+
+    See Also
+    --------
+    kdey.plan_bag_size : Plan the size of a bag.
+    kdey.identifiability : Report how precisely prevalences can be known.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y), bag_size=200)
+    >>> kdey.plan_labels(report, 0.5).verdict
+    'The present labels are enough for intervals of 0.5.'
     """
     if X is not None or posteriors is not None:
         if isinstance(source, Identifiability):

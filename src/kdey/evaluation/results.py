@@ -61,6 +61,22 @@ class Results:
     names : array of shape (n_bags,)
         Names of the bags, or their numbers if they have no names.
     methods : mapping from the name of a method to :class:`MethodResults`
+
+    See Also
+    --------
+    kdey.evaluate : Estimate bags of known prevalence.
+    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> results.errors("ae").shape
+    (10,)
     """
 
     classes: NDArray[Any]

@@ -69,6 +69,10 @@ def fit_many(
     TypeError
         If ``quantifiers`` is not a mapping from names to quantifiers.
 
+    See Also
+    --------
+    kdey.evaluate : Estimate bags of known prevalence.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -149,6 +153,12 @@ def evaluate(
     ValueError
         If quantifiers differ in their classes, bags do not fit the pool, or a parameter is not
         allowed.
+
+    See Also
+    --------
+    kdey.Results : Errors of methods on bags.
+    kdey.fit_many : Fit several quantifiers at once.
+    kdey.APP : Bags with prevalences uniform on the simplex.
 
     Examples
     --------

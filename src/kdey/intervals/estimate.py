@@ -98,6 +98,25 @@ class Estimate:
         ``effective_size``, ``notes``, ``marks`` (words of a status that training or the instances
         give), and ``fit``: the verdict of the fit check, or why there is none; absent if the check
         was turned off.
+
+    See Also
+    --------
+    kdey.Estimates : Prevalences of many bags with limits.
+    kdey.difference : Compare two bags.
+    kdey.IntervalsDisplay : Draw an estimate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2], check_fit=False)
+    >>> estimate.estimate.round(1)
+    array([0.3, 0.3, 0.3])
+    >>> bool((estimate.low <= estimate.estimate).all())
+    True
+    >>> estimate.status
+    'not checked (the check was turned off)'
     """
 
     classes: NDArray[Any]
@@ -351,6 +370,25 @@ class Estimates(Sequence[Estimate]):
         Diagnostics that checks add.
     marks : sequence of n_bags tuples of str, optional
         Words of a status that training or the instances give, such as "few labels".
+
+    See Also
+    --------
+    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.predict_groups : Estimate the groups of a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimates = q.estimate_bags(X[1::2], [range(30), range(40, 75)], check_fit=False)
+    >>> len(estimates)
+    2
+    >>> estimates.size
+    array([30, 35])
+    >>> estimates[0].classes.tolist()
+    [0, 1, 2]
     """
 
     classes: NDArray[Any]

@@ -124,6 +124,11 @@ class GridSearchQ(BaseSearch):
     max_extensions : int
         Largest number of extensions, after which the search warns.
 
+    See Also
+    --------
+    kdey.RandomSearchQ : Search over random settings.
+    kdey.OptunaSearchQ : Search by Optuna.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -232,6 +237,25 @@ class RandomSearchQ(BaseSearch):
         scikit-learn's ``RandomizedSearchCV``.
     n_iter : int
         Number of settings, which are drawn with ``random_state``.
+
+    See Also
+    --------
+    kdey.OptunaSearchQ : Search by Optuna.
+    kdey.GridSearchQ : Search over a grid.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = kdey.RandomSearchQ(
+    ...     kdey.KDEyML(),
+    ...     {"bandwidth": [0.05, 0.1, 0.2]},
+    ...     n_iter=2,
+    ...     protocol=kdey.APP(n_bags=20, bag_size=50),
+    ... )
+    >>> sorted(search.fit(X[::2], y[::2]).best_params_)
+    ['bandwidth']
     """
 
     def __init__(

@@ -36,6 +36,18 @@ class OptunaSearchQ(BaseSearch):
     ----------
     study_ : optuna.Study
         The study, which maximises the score.
+
+    See Also
+    --------
+    kdey.GridSearchQ : Search over a grid.
+    kdey.RandomSearchQ : Search over random settings.
+
+    Examples
+    --------
+    >>> import kdey
+    >>> search = kdey.OptunaSearchQ(kdey.KDEyML(), {"bandwidth": [0.05, 0.1]}, n_trials=2)
+    >>> search.n_trials
+    2
     """
 
     def __init__(

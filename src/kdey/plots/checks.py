@@ -48,12 +48,15 @@ class FitCheckDisplay:
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import load_iris
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
     >>> check = kdey.check_fit(q, X[1::2], random_state=0)
-    >>> display = kdey.FitCheckDisplay.from_check(check)  # doctest: +SKIP
+    >>> display = kdey.FitCheckDisplay.from_check(check, ax=Figure().subplots())
+    >>> display.ax_.get_ylabel()
+    'number of bags'
     """
 
     check: FitCheck
@@ -106,11 +109,14 @@ class IdentifiabilityDisplay:
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import load_iris
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y))
-    >>> display = kdey.IdentifiabilityDisplay.from_report(report)  # doctest: +SKIP
+    >>> display = kdey.IdentifiabilityDisplay.from_report(report, ax=Figure().subplots())
+    >>> list(display.bag_sizes)
+    [125, 500, 2000]
     """
 
     report: Identifiability
@@ -186,11 +192,14 @@ class PlanDisplay:
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import load_iris
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> plan = kdey.plan_bag_size(kdey.KDEyML(bandwidth=0.1).fit(X, y), 0.2)
-    >>> display = kdey.PlanDisplay.from_plan(plan)  # doctest: +SKIP
+    >>> display = kdey.PlanDisplay.from_plan(plan, ax=Figure().subplots())
+    >>> display.quantity
+    'instances in the bag'
     """
 
     names: Sequence[str]

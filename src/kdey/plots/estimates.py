@@ -58,6 +58,23 @@ class IntervalsDisplay:
     rows : sequence of ClassRow
     confidence : float
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.PrevalenceOverTimeDisplay : Draw prevalences over time.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimate = q.estimate(X[1::2], check_fit=False)
+    >>> display = kdey.IntervalsDisplay.from_estimate(estimate, ax=Figure().subplots())
+    >>> display.ax_.get_xlabel()
+    'prevalence'
     """
 
     rows: Sequence[ClassRow]
@@ -122,6 +139,24 @@ class PrevalenceOverTimeDisplay:
     ----------
     table : GroupTable
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.predict_groups : Estimate the groups of a table.
+    kdey.IntervalsDisplay : Draw an estimate.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimates = q.estimate_bags(X[1::2], [range(30), range(40, 75)], check_fit=False)
+    >>> ax = Figure().subplots()
+    >>> display = kdey.PrevalenceOverTimeDisplay.from_estimates(estimates, ax=ax)
+    >>> len(display.ax_.lines)
+    3
     """
 
     table: GroupTable

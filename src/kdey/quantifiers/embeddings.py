@@ -31,6 +31,11 @@ class EDy(AggregativeQuantifier):
     distance : {"manhattan", "euclidean"}
         The distance whose expectations are compared.
 
+    See Also
+    --------
+    kdey.EDx : Energy distance of features.
+    kdey.KMM : Match kernel means of features.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -75,6 +80,11 @@ class EDx(FeatureQuantifier):
     standardise : bool
         Whether features are divided by their training standard deviation, so that their units do
         not matter.
+
+    See Also
+    --------
+    kdey.KMM : Match kernel means of features.
+    kdey.EDy : Energy distance of posteriors.
 
     Examples
     --------
@@ -131,6 +141,11 @@ class KMM(FeatureQuantifier):
         Whether features are divided by their training standard deviation.
     random_state : int, RandomState or None
         Seed of the random features and of the automatic choice; None means the seed 0.
+
+    See Also
+    --------
+    kdey.EDy : Energy distance of posteriors.
+    kdey.EDx : Energy distance of features.
 
     Examples
     --------

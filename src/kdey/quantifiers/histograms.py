@@ -85,6 +85,15 @@ class DM(Binned, AggregativeQuantifier):
     cdf : bool
         Whether to compare cumulative histograms.
 
+    See Also
+    --------
+    kdey.DMx : Match histograms of features.
+    kdey.HDy : Hellinger distance of posteriors, binary.
+
+    References
+    ----------
+    Firat, A. (2016). Unified framework for quantification. arXiv:1606.00868.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -142,6 +151,15 @@ class DMx(Binned, FeatureQuantifier):
     cdf : bool
         Whether to compare cumulative histograms.
 
+    See Also
+    --------
+    kdey.HDy : Hellinger distance of posteriors, binary.
+    kdey.HDx : Hellinger distance of features, binary.
+
+    References
+    ----------
+    Firat, A. (2016). Unified framework for quantification. arXiv:1606.00868.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -194,6 +212,16 @@ class HDy(Binned, AggregativeQuantifier):
     n_bins : sequence of int or "auto"
         Numbers of bins of which the median is taken, or one number, chosen as for :class:`DM`.
 
+    See Also
+    --------
+    kdey.HDx : Hellinger distance of features, binary.
+    kdey.DM : Match histograms of posteriors.
+
+    References
+    ----------
+    González-Castro, V., Alaiz-Rodríguez, R. and Alegre, E. (2013). Class distribution
+    estimation based on the Hellinger distance. Information Sciences, 218.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -245,6 +273,16 @@ class HDx(Binned, FeatureQuantifier):
     ----------
     n_bins : sequence of int or "auto"
         Numbers of bins of which the median is taken, or one number, chosen as for :class:`DM`.
+
+    See Also
+    --------
+    kdey.DM : Match histograms of posteriors.
+    kdey.DMx : Match histograms of features.
+
+    References
+    ----------
+    González-Castro, V., Alaiz-Rodríguez, R. and Alegre, E. (2013). Class distribution
+    estimation based on the Hellinger distance. Information Sciences, 218.
 
     Examples
     --------

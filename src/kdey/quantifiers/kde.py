@@ -161,6 +161,17 @@ class KDEyML(KDEy):
 
     Convex; solved to a certified gap of 1e-8 in the mean log-likelihood.
 
+    See Also
+    --------
+    kdey.KDEyHD : Kernel densities by Hellinger distance.
+    kdey.KDEyCS : Kernel densities by Cauchy-Schwarz divergence.
+    kdey.Quantifier : Several classifiers and methods combined; the default choice.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -192,6 +203,16 @@ class KDEyCS(KDEy):
     divergence does not depend on the length of alpha, so its global optimum is a non-negative
     least squares problem, solved exactly.
 
+    See Also
+    --------
+    kdey.KDEyL2 : Kernel densities by squared distance.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -216,6 +237,16 @@ class KDEyL2(KDEy):
     .. math:: \min_{\alpha \in \Delta} \tfrac12 \alpha^\top B \alpha - a^\top \alpha
 
     with the overlaps a and B of :class:`KDEyCS`.
+
+    See Also
+    --------
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+    kdey.KDEyHD : Kernel densities by Hellinger distance.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------
@@ -249,11 +280,22 @@ class KDEyHD(KDEy):
         An f-divergence by name; "hellinger" (squared) is the paper's.
     n_points : int
         Number t of reference points.
-    bandwidth, kernel, shrinkage, average, tune_for, tune_bag_size, precision
-        See :class:`KDEy`.
-    classifier, cv, random_state, n_jobs, device
-        See :class:`KDEy`; ``random_state`` also draws the points. The divergence "reverse-kl" is
-        always solved on the host.
+    random_state : int, RandomState or None
+        Seed of the points, of the shuffling of folds and of all other random draws.
+
+    See Also
+    --------
+    kdey.KDEyCS : Kernel densities by Cauchy-Schwarz divergence.
+    kdey.KDEyL2 : Kernel densities by squared distance.
+
+    Notes
+    -----
+    The divergence "reverse-kl" is always solved on the host.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------

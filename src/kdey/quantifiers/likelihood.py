@@ -35,6 +35,17 @@ class EMQ(AggregativeQuantifier):
         How the training posteriors for the calibration are made: cross-validation, or a held-out
         fraction. Without calibration it has no effect.
 
+    See Also
+    --------
+    kdey.DIR : Maximum likelihood with Dirichlet densities.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+    kdey.sample_posterior : Draw from the Bayesian posterior.
+
+    References
+    ----------
+    Saerens, M., Latinne, P. and Decaestecker, C. (2002). Adjusting the outputs of a classifier
+    to new a priori probabilities: a simple procedure. Neural Computation, 14(1).
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -94,6 +105,16 @@ class DIR(AggregativeQuantifier):
     ----------
     shrinkage : float
         Posteriors become (1 - s) p + s / k first, which keeps exact zeros finite.
+
+    See Also
+    --------
+    kdey.EMQ : Maximum likelihood with a classifier's posteriors.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------

@@ -100,6 +100,20 @@ class Quantifier(AggregativeQuantifier):
     tuning_ : :class:`~kdey.Tuning`
         The choice of power and pseudo-instances on held-out bags.
 
+    See Also
+    --------
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+    kdey.EMQ : Maximum likelihood with a classifier's posteriors.
+    kdey.GridSearchQ : Search over a grid.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
+
+    Saerens, M., Latinne, P. and Decaestecker, C. (2002). Adjusting the outputs of a classifier
+    to new a priori probabilities: a simple procedure. Neural Computation, 14(1).
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -76,6 +76,22 @@ class Tuning:
         Mean error of the uniform prevalence on the same bags.
     reason : str or None
         Why nothing could be chosen; None if there was a choice.
+
+    See Also
+    --------
+    kdey.TuningDisplay : Draw the record of an automatic choice.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tuning = kdey.KDEyML(random_state=0).fit(X[::2], y[::2]).tuning_
+    >>> tuning.parameter
+    'bandwidth'
+    >>> bool(tuning.best.score < tuning.baseline)
+    True
     """
 
     parameter: str
