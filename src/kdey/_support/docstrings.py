@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=type[Any])
@@ -95,7 +96,7 @@ def write_out(cls: type[Any], family: str = "") -> None:
     if not docstring:  # there are none with ``python -OO``
         return
     parts = sections(docstring)
-    known = entries(inspect.cleandoc(family))
+    known = entries(dedent(family).strip("\n"))
     attributes: dict[str, Entry] = {}
     for base in reversed(cls.__mro__[1:]):
         inherited = sections(vars(base).get("__doc__") or "")

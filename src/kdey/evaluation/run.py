@@ -133,7 +133,8 @@ def evaluate(
     protocol : protocol
         Draws the bags from the labels; default ``APP()``.
     metrics : metric or sequence of metrics
-        As in :func:`kdey.metrics.get_metric`.
+        Names such as "ae" and "rae", functions of true and estimated prevalences, or both; see
+        :func:`kdey.metrics.get_metric`.
     n_jobs : int, optional
         Native threads; default: that of each quantifier. Results do not depend on it.
     chunk_size : int, optional
