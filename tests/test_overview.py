@@ -46,6 +46,8 @@ def objects() -> SimpleNamespace:
     report = kdey.identifiability(q)
     fitted = {"CC": kdey.CC().fit(X[::2], y[::2]), "KDEy": q}
     return SimpleNamespace(
+        quantifier=q,
+        pool=pool,
         estimate=q.estimate(pool[:40], check_fit=False),
         estimates=q.estimate_bags(pool, [np.arange(20 + b) for b in range(12)], check_fit=False),
         check=kdey.check_fit(q, pool, random_state=0),
@@ -100,6 +102,29 @@ def test_each_draws_itself(objects: SimpleNamespace, name: str, words: str, disp
     drawn = getattr(objects, name).plot()
     assert isinstance(drawn, getattr(kdey, display))
     assert drawn.figure_ is drawn.ax_.figure
+
+
+def test_fitted_quantifiers_show_their_classes(objects: SimpleNamespace) -> None:
+    q = objects.quantifier
+    assert "KDEyML, fitted on 3 classes" in str(q.overview())
+    assert q.tuning_.summary() in str(q.overview())
+    page = q._repr_mimebundle_()["text/html"]
+    assert "fitted on 3 classes" in page
+    assert "&lt;b&gt;setosa" in page
+    assert "fitted on" not in kdey.KDEyML()._repr_mimebundle_()["text/html"]
+    assert repr(q) == "KDEyML(random_state=0)"
+
+
+@pytest.mark.usefixtures("no_windows")
+def test_fitted_quantifiers_draw_a_bag(objects: SimpleNamespace) -> None:
+    drawn = objects.quantifier.plot(objects.pool, check_fit=False)
+    assert isinstance(drawn, kdey.IntervalsDisplay)
+
+
+@pytest.mark.usefixtures("no_windows")
+def test_bags_are_numbered_by_whole_numbers(objects: SimpleNamespace) -> None:
+    drawn = objects.estimates[:2].plot()
+    assert all(tick == round(tick) for tick in drawn.ax_.get_xticks())
 
 
 def test_printed_verdicts_stay_sentences(objects: SimpleNamespace) -> None:
