@@ -237,7 +237,9 @@ class PrevalenceOverTimeDisplay:
             ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
             ax.plot(places, middle, marker="o", markersize=3, label=literal_text(name), **style)
         if all(isinstance(moment, int) for moment in moments):
-            ax.xaxis.get_major_locator().set_params(integer=True)
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if not dated:
             ax.set_xticks(
                 places, [literal_text(moment) for moment in moments], rotation=30, ha="right"
