@@ -39,6 +39,11 @@ class Bags:
     weights : float64 array of shape (total,) or None
         Weight of each drawn instance; None means one each. Only ratios within a bag matter.
 
+    See Also
+    --------
+    kdey.GroupBags : Bags by a column.
+    kdey.GivenBags : Bags that are given with their prevalences.
+
     Examples
     --------
     >>> import numpy as np

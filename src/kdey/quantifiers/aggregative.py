@@ -230,10 +230,14 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     Attributes
     ----------
-    classifier_ : the fitted classifier; absent after ``fit_posteriors``.
-    fold_classifiers_ : the models of the folds; absent if they were not kept (see :meth:`fit`).
-    training_ : :class:`~kdey.posteriors.TrainingPosteriors` from which templates were made.
-    row_map_ : the fitted row map, with its ``templates``.
+    classifier_ : classifier
+        The fitted classifier; absent after ``fit_posteriors``.
+    fold_classifiers_ : list of classifiers
+        The models of the folds; absent if they were not kept (see ``fit``).
+    training_ : :class:`~kdey.posteriors.TrainingPosteriors`
+        The training posteriors from which templates were made.
+    row_map_ : RowMap
+        The fitted row map, with its ``templates``.
     """
 
     def __init__(

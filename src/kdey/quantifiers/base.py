@@ -19,7 +19,16 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey._support.device import on_host
+from kdey._support.docstrings import write_out
 from kdey._support.frames import refuse_levels
+from kdey._support.overview import (
+    Overview,
+    bar_column,
+    percentages,
+    row_names,
+    share_decimals,
+    text_column,
+)
 from kdey._support.threads import thread_count
 from kdey._support.warnings import warn
 from kdey.bags import Array, Bags, BagsLike, as_bags
@@ -30,6 +39,7 @@ from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
 from kdey.quantifiers.aggregator import Aggregator
+from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
 from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
@@ -149,6 +159,11 @@ class BaseQuantifier(BaseEstimator):
     n_jobs: int | None = None
     random_state: Any = None
     device: Any = "cpu"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Write out the parameters that the docstring shares with its family."""
+        super().__init_subclass__(**options)
+        write_out(cls, SHARED_PARAMETERS)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on instances ``X`` with labels ``y``; see the class for details."""
@@ -276,6 +291,58 @@ class BaseQuantifier(BaseEstimator):
     def description(self) -> str | None:
         """What gives the answers, in a sentence for readers of a report; None: nothing to say."""
         return None
+
+    def overview(self) -> Overview:
+        """Return what was fitted: a sentence, and a table of the classes and their training shares.
+
+        Returns
+        -------
+        Overview
+            Shown as text by a terminal, and as HTML by a notebook.
+        """
+        check_is_fitted(self, "classes_")
+        classes, shares = self.answering.classes_, self.answering.prevalence_
+        decimals = share_decimals(shares)
+        largest = int(np.argmax(shares))
+        chosen = self.summary()
+        return Overview(
+            f"{type(self).__name__}, fitted on {len(classes)} classes; the most frequent in "
+            f"training is {classes[largest]} ({100 * shares[largest]:.{decimals}f} %).",
+            row_names("class", classes),
+            (text_column("training", percentages(shares, decimals)), bar_column(shares)),
+            () if chosen is None else (chosen,),
+        )
+
+    def plot(
+        self, X: Any, *, truth: ArrayLike | None = None, ax: Any = None, **options: Any
+    ) -> Any:
+        """Draw the estimate of a bag; needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        X : instances of the bag
+        truth : array-like of shape (k,), optional
+            Known shares of the classes, for comparison.
+        ax : matplotlib axes, optional
+            By default a new figure.
+        **options
+            As for :meth:`estimate`.
+
+        Returns
+        -------
+        kdey.IntervalsDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above quantifiers: we reach them by the public name.
+
+        return kdey.IntervalsDisplay.from_estimator(self, X, truth=truth, ax=ax, **options)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return what a notebook shows: scikit-learn's diagram, below the overview once fitted."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in shown and "classes_" in vars(self):
+            shown["text/html"] = self.overview().html() + shown["text/html"]
+        return shown
 
     def explain(self) -> str | None:
         """Return in words what ``fit`` chose and why; None if nothing was left to choose."""
