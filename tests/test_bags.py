@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdey import KDEyML
+from kdey import KDEyML, native
 from kdey.bags import Bags, as_bags
 from kdey.protocols import LabelledBags
 
@@ -199,3 +199,37 @@ def test_weights_whose_sum_is_infinite_are_refused():
     """Each was finite, the shares came out as zero, and the uniform prevalence as an optimum."""
     with pytest.raises(ValueError, match="finite sum"):
         Bags.whole(2, [1e308, 1e308])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_of_both_routes_agree(dtype, weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(0, 40, n) for n in (1, 7, 300)]
+    weights = [rng.random(len(part)) for part in parts] if weighted else None
+    bags, rows = Bags.from_indices(parts, 40, weights), rng.normal(size=(40, 5)).astype(dtype)
+    means = bags.mean(rows)
+    for b in range(3):  # a bag does not feel its company
+        np.testing.assert_array_equal(bags[b : b + 1].mean(rows), means[b : b + 1])
+    monkeypatch.setattr(native, "available", lambda: False)
+    np.testing.assert_allclose(bags.mean(rows), means, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "bags",
+    [
+        Bags(np.array([0, 9]), np.array([0, 2]), 3),
+        Bags(np.array([0, -1]), np.array([0, 2]), 3),
+        Bags(np.array([0, 1]), np.array([0, 5]), 3),
+        Bags(np.array([0, 1]), np.array([0, 2]), 3, np.ones(3)),
+    ],
+    ids=["beyond the pool", "negative", "offsets beyond the indices", "too many weights"],
+)
+def test_means_of_bags_that_do_not_fit_are_refused(bags):
+    with pytest.raises(ValueError):  # noqa: PT011 - SciPy and the native core have their own words
+        bags.mean(np.ones((3, 2)))
+
+
+def test_means_of_other_integer_types():
+    bags = Bags(np.array([0, 1, 1], dtype=np.int32), np.array([0, 3], dtype=np.int32), 2)
+    np.testing.assert_allclose(bags.mean(np.array([[0.0], [3.0]])), [[2.0]])

@@ -15,9 +15,9 @@ ROOT = Path(kdey.__file__).parent
 #: Lowest first. A room may import from itself and from the layers below it; two rooms of one layer
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
-    ("class_columns", "masks"),
+    ("class_columns", "masks", "native"),
     ("simplex",),
-    ("_support", "labels", "native", "status"),
+    ("_support", "labels", "status"),
     ("bags", "decisions", "splits"),
     ("calibration", "kernels", "posteriors"),
     ("problems", "rows"),

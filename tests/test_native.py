@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from kdey import native
 
 BUILT = Path(native.__file__).with_name("_kdey.bin").exists()
 needs_library = pytest.mark.skipif(not BUILT, reason="the native core is not built")
+
+HEADER = Path(native.__file__).parents[1] / "native" / "kdey.h"
 
 #: Asks three times; prints whether the core is there and how many warnings were given.
 ASK = """
@@ -103,24 +106,37 @@ def test_failures_are_raised_by_kind(monkeypatch, status, error):
         native.call("kdey_fails", 1)
 
 
-def test_arguments_are_passed_by_kind(monkeypatch):
-    seen = []
+def test_arrays_are_passed_by_address(monkeypatch):
+    passed = []
 
     class Library:
         def kdey_takes(self, *arguments):
-            seen.extend(arguments)
+            passed.extend(arguments)
             return 0
 
     monkeypatch.setattr(native, "library", Library)
-    array = np.arange(3.0)
-    native.call("kdey_takes", array, 7, 0.5, None)
-    assert [type(argument) for argument in seen] == [
-        ctypes.c_void_p,
-        ctypes.c_int64,
-        ctypes.c_double,
-        ctypes.c_void_p,
-    ]
-    assert seen[0].value == array.ctypes.data
-    assert (seen[1].value, seen[2].value, seen[3].value) == (7, 0.5, None)
+    array, fixed = np.arange(3.0), np.arange(3.0)
+    fixed.flags.writeable = False
+    native.call("kdey_takes", array, fixed, array[:0], 7, 0.5, None)
+    assert passed == [array.ctypes.data, fixed.ctypes.data, array.ctypes.data, 7, 0.5, None]
     with pytest.raises(ValueError, match="C-contiguous"):
         native.call("kdey_takes", np.ones((4, 4))[:, ::2])
+
+
+@pytest.mark.skipif(not HEADER.exists(), reason="the sources are not beside the package")
+def test_arguments_are_declared_as_in_the_header():
+    text = re.sub(r"//.*", "", HEADER.read_text(encoding="utf-8"))
+    declared = {}
+    for name, arguments in re.findall(r"KDEY_API \w+ (kdey_\w+)\(([^)]*)\);", text):
+        types = ["*" if "*" in part else part.split()[0] for part in arguments.split(",") if part]
+        if types:
+            declared[name] = "".join({"*": "p", "int64_t": "i", "double": "d"}[t] for t in types)
+    assert declared == native._ARGUMENTS
+
+
+@needs_library
+def test_arguments_of_another_kind_are_refused():
+    if not native.available():
+        pytest.skip("the NumPy path is forced")
+    with pytest.raises(ctypes.ArgumentError):
+        native.call("kdey_check_posteriors", np.ones((1, 1)), 1.5, 1, 1, np.empty(2))

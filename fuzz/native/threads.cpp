@@ -4,6 +4,7 @@
 //   threads [ROUNDS]
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "kdey.h"
@@ -38,6 +39,48 @@ Entry kernel(Reader& reader, bool double_mode) {
                                 out.data()) == KDEY_OK,
             "sums");
     return out;
+  };
+}
+
+// One packed form for all callers.
+Entry packed(Reader& reader) {
+  const int64_t m = 300, n = 2400, dim = 3, k = 3;
+  auto y = std::make_shared<Doubles>(units(reader, n * dim));
+  const Doubles w = units(reader, n);
+  const std::vector<int64_t> offsets{0, 700, 1500, n};
+  kdey_references* made = nullptr;
+  require(kdey_pack_references(y->data(), 1, n, dim, offsets.data(), k, w.data(), 0, 2, 2, &made) ==
+              KDEY_OK,
+          "packing");
+  std::shared_ptr<kdey_references> references(made, kdey_free_references);
+  return [=, x = units(reader, m * dim)](int64_t threads) {
+    (void)y;  // must outlive the packed form
+    const Doubles bandwidths{0.05, 0.3};
+    Doubles out(2 * m * k);
+    require(kdey_packed_log_sums(references.get(), x.data(), 1, m, bandwidths.data(), 2, nullptr,
+                                 threads, 1, out.data()) == KDEY_OK,
+            "packed sums");
+    return out;
+  };
+}
+
+Entry least_squares(Reader& reader) {
+  const int64_t n = 60, r = 7, k = 5;
+  const Doubles templates = units(reader, r * k);
+  Doubles gram(k * k);
+  for (int64_t i = 0; i < r; ++i)
+    for (int64_t a = 0; a < k; ++a)
+      for (int64_t b = 0; b < k; ++b)
+        gram[a * k + b] += templates[i * k + a] * templates[i * k + b];
+  return [=, q = units(reader, n * r)](int64_t threads) {
+    Doubles x(n * k), value(n), gap(n);
+    std::vector<int64_t> steps(n);
+    require(kdey_solve_least_squares(templates.data(), gram.data(), q.data(), nullptr, n, r, k, 4,
+                                     threads, x.data(), value.data(), gap.data(),
+                                     steps.data()) == KDEY_OK,
+            "least squares");
+    join(x, value), join(x, gap);
+    return x;
   };
 }
 
@@ -108,7 +151,8 @@ Entry gibbs(Reader& reader) {
 std::vector<Entry> entries() {
   Reader reader(nullptr, 0);
   std::vector<Entry> all{kernel(reader, false), kernel(reader, true), programs(reader, 0),
-                         programs(reader, 1),   mixture(reader),      gibbs(reader)};
+                         programs(reader, 1),   mixture(reader),      gibbs(reader),
+                         packed(reader),        least_squares(reader)};
   for (int64_t loss = 0; loss < kdey::kLosses; ++loss) all.push_back(divergence(reader, loss));
   return all;
 }

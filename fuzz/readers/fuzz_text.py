@@ -17,7 +17,7 @@ from typing import Any
 import atheris
 
 with atheris.instrument_imports(include=["kdey.paper.datasets", "kdey.tables"]):
-    from kdey.paper.datasets.lequa import read_numbers, read_prevalences
+    from kdey.paper.datasets.lequa_files import read_numbers, read_prevalences
     from kdey.paper.datasets.tables import read_sparse, read_table
     from kdey.tables.files import TableFile
     from kdey.tables.schema import learn_schema

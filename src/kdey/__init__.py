@@ -1,7 +1,29 @@
 """kdey: class prevalences in unlabelled data.
 
 Not "which label does this item have" but "how many per cent of each class are in this bag", when
-the mix has shifted since training. Start with ``Quantifier().fit(X, y).estimate(X_bag)``.
+the mix has shifted since training::
+
+    from kdey import Quantifier
+    q = Quantifier().fit(X, y)     # labelled data
+    q.estimate(X_bag)              # shares of the classes in X_bag, with limits
+
+========================  ========================================================
+You want to               Use
+========================  ========================================================
+estimate one bag          Quantifier, or one method: KDEyML, EMQ, PACC, ACC, ...
+estimate groups, weeks    predict_groups, compare_groups, kdey.monitoring
+know whether to trust it  check_fit, identifiability
+use a few new labels      q.estimate(X, labelled=(positions, labels)), plan_labels
+plan                      plan_bag_size, plan_labels
+compare two bags          difference
+show it to others         write_report, estimate.plot(), the ...Display classes
+compare methods           evaluate with APP, NPP, ...; kdey.significance
+tune                      GridSearchQ, RandomSearchQ, OptunaSearchQ
+keep a model              save, load
+correct a classifier      adapt_posteriors, AdaptedClassifier
+========================  ========================================================
+
+``help(kdey.Quantifier)`` has the parameters and an example, and so has every other name.
 """
 
 from __future__ import annotations
@@ -32,7 +54,21 @@ if TYPE_CHECKING:
     from kdey.intervals import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
     from kdey.persistence import load, save
-    from kdey.plots import TuningDisplay
+    from kdey.plots import (
+        BiasDisplay,
+        CriticalDifferenceDisplay,
+        DiagonalDisplay,
+        ErrorByShiftDisplay,
+        FitCheckDisplay,
+        IdentifiabilityDisplay,
+        IntervalsDisplay,
+        PlanDisplay,
+        PrevalenceOverTimeDisplay,
+        ReliabilityDisplay,
+        SensitivityDisplay,
+        SimplexDisplay,
+        TuningDisplay,
+    )
     from kdey.protocols import (
         APP,
         NPP,
@@ -75,11 +111,14 @@ _HOMES = {
     "AdaptedClassifier": "kdey.diagnostics",
     "AtPrevalences": "kdey.protocols",
     "Bags": "kdey.bags",
+    "BiasDisplay": "kdey.plots",
     "CC": "kdey.quantifiers.counting",
     "CovariateShift": "kdey.protocols",
+    "CriticalDifferenceDisplay": "kdey.plots",
     "DIR": "kdey.quantifiers.likelihood",
     "DM": "kdey.quantifiers.histograms",
     "DMx": "kdey.quantifiers.histograms",
+    "DiagonalDisplay": "kdey.plots",
     "Difference": "kdey.intervals",
     "DirichletProtocol": "kdey.protocols",
     "DyS": "kdey.quantifiers.mixture_models",
@@ -87,9 +126,11 @@ _HOMES = {
     "EDy": "kdey.quantifiers.embeddings",
     "EMQ": "kdey.quantifiers.likelihood",
     "Ensemble": "kdey.quantifiers.ensemble",
+    "ErrorByShiftDisplay": "kdey.plots",
     "Estimate": "kdey.intervals",
     "Estimates": "kdey.intervals",
     "FitCheck": "kdey.diagnostics",
+    "FitCheckDisplay": "kdey.plots",
     "FitChecker": "kdey.diagnostics",
     "Friedman": "kdey.quantifiers.adjusting",
     "GivenBags": "kdey.protocols",
@@ -99,6 +140,8 @@ _HOMES = {
     "HDx": "kdey.quantifiers.histograms",
     "HDy": "kdey.quantifiers.histograms",
     "Identifiability": "kdey.diagnostics",
+    "IdentifiabilityDisplay": "kdey.plots",
+    "IntervalsDisplay": "kdey.plots",
     "KDEyCS": "kdey.quantifiers.kde",
     "KDEyHD": "kdey.quantifiers.kde",
     "KDEyL2": "kdey.quantifiers.kde",
@@ -117,14 +160,19 @@ _HOMES = {
     "Ordered": "kdey.quantifiers.ordered",
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
+    "PlanDisplay": "kdey.plots",
     "PosteriorDraws": "kdey.bayes",
+    "PrevalenceOverTimeDisplay": "kdey.plots",
     "Quantifier": "kdey.quantifiers.quantifier",
     "RLLS": "kdey.quantifiers.adjusting",
     "RandomSearchQ": "kdey.model_selection",
     "Region": "kdey.intervals",
+    "ReliabilityDisplay": "kdey.plots",
     "Report": "kdey.report",
     "Results": "kdey.evaluation",
     "SORD": "kdey.quantifiers.thresholds",
+    "SensitivityDisplay": "kdey.plots",
+    "SimplexDisplay": "kdey.plots",
     "SmoothAPP": "kdey.protocols",
     "Solution": "kdey.solvers.solution",
     "StageCache": "kdey.model_selection",
@@ -182,17 +230,22 @@ __all__ = [
     "AdaptedClassifier",
     "AtPrevalences",
     "Bags",
+    "BiasDisplay",
     "CovariateShift",
+    "CriticalDifferenceDisplay",
     "DMx",
+    "DiagonalDisplay",
     "Difference",
     "DirichletProtocol",
     "DyS",
     "EDx",
     "EDy",
     "Ensemble",
+    "ErrorByShiftDisplay",
     "Estimate",
     "Estimates",
     "FitCheck",
+    "FitCheckDisplay",
     "FitChecker",
     "Friedman",
     "GivenBags",
@@ -202,6 +255,8 @@ __all__ = [
     "HDx",
     "HDy",
     "Identifiability",
+    "IdentifiabilityDisplay",
+    "IntervalsDisplay",
     "KDEyCS",
     "KDEyHD",
     "KDEyL2",
@@ -212,12 +267,17 @@ __all__ = [
     "OneVsOne",
     "OptunaSearchQ",
     "Ordered",
+    "PlanDisplay",
     "PosteriorDraws",
+    "PrevalenceOverTimeDisplay",
     "Quantifier",
     "RandomSearchQ",
     "Region",
+    "ReliabilityDisplay",
     "Report",
     "Results",
+    "SensitivityDisplay",
+    "SimplexDisplay",
     "SmoothAPP",
     "Solution",
     "StageCache",

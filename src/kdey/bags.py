@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from kdey import native
 from kdey._support.validation import check_weights
 from kdey.masks import refuse_masked
 
@@ -37,6 +38,11 @@ class Bags:
     pool_size : int
     weights : float64 array of shape (total,) or None
         Weight of each drawn instance; None means one each. Only ratios within a bag matter.
+
+    See Also
+    --------
+    kdey.GroupBags : Bags by a column.
+    kdey.GivenBags : Bags that are given with their prevalences.
 
     Examples
     --------
@@ -216,7 +222,29 @@ class Bags:
 
     def mean(self, rows: NDArray[np.floating]) -> Array:
         """Return the (weighted) mean row of each bag, shape (n_bags, r)."""
-        return np.asarray(self.matrix() @ rows, dtype=np.float64)
+        if rows.ndim != 2 or len(rows) != self.pool_size or not self._suits_native:
+            return np.asarray(self.checked().matrix() @ rows, dtype=np.float64)
+        values = np.ascontiguousarray(rows, dtype=np.float64)
+        means = np.empty((len(self), values.shape[1]))
+        native.call(
+            "kdey_bag_means",
+            *(values, *values.shape, self.indices, self.offsets, self.weights, len(self), means),
+        )
+        return means
+
+    @property
+    def _suits_native(self) -> bool:
+        """Whether the native core can read the arrays as they are; it checks positions itself."""
+        indices, offsets, weights = self.indices, self.offsets, self.weights
+        return (
+            native.available()
+            and _is_plain(indices, np.int64)
+            and _is_plain(offsets, np.int64)
+            and (weights is None or _is_plain(weights, np.float64))
+            and len(offsets) > 0
+            and bool(offsets[-1] == len(indices))
+            and (weights is None or len(weights) == len(indices))
+        )
 
     def checked(self) -> Bags:
         """Return the same bags, or raise if the arrays they were made from are not valid.
@@ -244,6 +272,10 @@ class Bags:
             if not (mass > 0).all():
                 raise ValueError(f"the weights of bag {int(np.argmin(mass))} are all zero")
         return self
+
+
+def _is_plain(values: NDArray[Any], dtype: type[np.generic]) -> bool:
+    return values.dtype == dtype and values.flags.c_contiguous
 
 
 def offsets_of(sizes: ArrayLike) -> Indices:

@@ -41,6 +41,15 @@ def check_quantifier(quantifier: BaseQuantifier, *, n_classes: int = 3) -> None:
         Unfitted; cloned for every check.
     n_classes : int
         Classes of the test data; 2 for binary quantifiers.
+
+    See Also
+    --------
+    kdey.compose : Make a method of rows and a matching.
+
+    Examples
+    --------
+    >>> import kdey
+    >>> kdey.check_quantifier(kdey.PCC())  # raises AssertionError if something is wrong
     """
     for check in quantifier_checks(quantifier, n_classes=n_classes):
         check(quantifier)

@@ -22,6 +22,25 @@ from numpy.typing import NDArray
 
 #: Version of the C interface that this package calls; the library reports its own.
 ABI_VERSION = 2
+#: Arguments of the native functions as ``src/native/kdey.h`` declares them: p for a pointer (an
+#: array or None), i for a 64-bit integer, d for a double.
+_ARGUMENTS = {
+    "kdey_bag_means": "piipppip",
+    "kdey_check_posteriors": "piiip",
+    "kdey_class_log_sums": "ppiiiiipipippiiiip",
+    "kdey_free_references": "p",
+    "kdey_gibbs": "ppiipiippipp",
+    "kdey_hierarchy": "piipipipippppppp",
+    "kdey_pack_references": "piiipipiiip",
+    "kdey_packed_bytes": "p",
+    "kdey_packed_log_sums": "ppiipipiip",
+    "kdey_scale_rows": "piiippp",
+    "kdey_solve_divergence": "ipppiiipdiipppp",
+    "kdey_solve_least_squares": "ppppiiiiipppp",
+    "kdey_solve_mixture": "ppiipppipdiipppp",
+    "kdey_solve_programs": "pippiiiiipp",
+}
+_C_TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
 #: Exceptions for the status codes of native functions.
 _STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
 
@@ -56,6 +75,10 @@ def library() -> ctypes.CDLL | None:
             f"native core {path} has ABI version {version}, this kdey needs {ABI_VERSION}; "
             "reinstall kdey"
         )
+    for name, kinds in _ARGUMENTS.items():
+        getattr(handle, name).argtypes = [_C_TYPES[kind] for kind in kinds]
+    handle.kdey_packed_bytes.restype = ctypes.c_int64
+    handle.kdey_free_references.restype = None
     return handle
 
 
@@ -67,24 +90,26 @@ def available() -> bool:
 def call(name: str, *arguments: Any) -> None:
     """Call the native function ``name``, and raise if it reports a failure.
 
-    Arrays are passed as pointers to their first element (None as a null pointer), Python ints
-    as 64-bit integers and floats as doubles, which are the types that the C side declares.
+    Arrays are passed as pointers to their first element, None as a null pointer, and numbers as the
+    types that the C side declares. Arrays must be C-contiguous and have the element type that the C
+    side reads: neither is converted.
     """
     handle = library()
     if handle is None:
         raise RuntimeError(f"the native core is not available, but {name} needs it")
-    status = getattr(handle, name)(*(_as_c(a) for a in arguments))
+    status = getattr(handle, name)(
+        *[address(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    )
     if status != 0:
         raise _STATUS.get(status, RuntimeError)(f"{name} failed with status {status}")
 
 
-def _as_c(argument: NDArray[np.generic] | int | float | None) -> Any:
-    if argument is None:
-        return ctypes.c_void_p(None)
-    if isinstance(argument, np.ndarray):
-        if not argument.flags.c_contiguous:
-            raise ValueError("arrays passed to the native core must be C-contiguous")
-        return ctypes.c_void_p(argument.ctypes.data)
-    if isinstance(argument, int | np.integer):
-        return ctypes.c_int64(int(argument))
-    return ctypes.c_double(argument)
+def address(array: NDArray[Any]) -> int:
+    """Return the address of the first element of a C-contiguous array."""
+    if not array.flags.c_contiguous:
+        raise ValueError("arrays passed to the native core must be C-contiguous")
+    try:
+        # A tenth of the time of ``array.ctypes``, which counts where a call takes microseconds.
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    except (TypeError, ValueError):  # the array is read-only, or empty
+        return int(array.ctypes.data)

@@ -11,6 +11,7 @@ import functools
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey import native
 from kdey.class_columns import in_class_order
 from kdey.masks import refuse_masked
 
@@ -64,6 +65,28 @@ def check_posteriors(
         raise ValueError(f"{name} is empty: a bag needs at least one instance")
     if n_classes is not None and p.shape[1] != n_classes:
         raise ValueError(f"{name} has {p.shape[1]} columns, expected one per class: {n_classes}")
+    return p if on_simplex(p) else _clipped(p, name)
+
+
+def on_simplex(posteriors: NDArray[np.floating]) -> bool:
+    """Return whether rows of floats, shape (m, k), are known to be on the simplex as they are.
+
+    False says nothing: the rows are then checked by NumPy, which tells what is wrong with them.
+    """
+    m, k = posteriors.shape
+    if not (m and k and posteriors.flags.c_contiguous and native.available()):
+        return False
+    found = np.empty(2)
+    native.call(
+        "kdey_check_posteriors", posteriors, int(posteriors.dtype == np.float64), m, k, found
+    )
+    low, deviation = found.tolist()
+    # The sums may be rounded in another way than NumPy's, which decides close to the tolerance.
+    return bool(low >= 0 and deviation < 0.999 * SUM_TOLERANCE)
+
+
+def _clipped(p: NDArray[np.floating], name: str) -> NDArray[np.floating]:
+    """Return the rows with negative rounding noise set to zero, or raise ValueError."""
     low = p.min(initial=0.0)
     with np.errstate(invalid="ignore"):  # inf - inf is reported below, with its row
         sums = p.sum(axis=1, dtype=np.float64)

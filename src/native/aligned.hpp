@@ -23,6 +23,7 @@ class Aligned {
     return data_.get();
   }
   T* data() const { return data_.get(); }
+  size_t bytes() const { return size_ * sizeof(T); }
 
  private:
   struct Free {

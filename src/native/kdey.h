@@ -1,5 +1,7 @@
 // The C ABI of kdey's native core. Every function returns 0 on success and a negative
-// kdey_status otherwise; no exception crosses this boundary; no function keeps state.
+// kdey_status otherwise, unless it says something else; no exception crosses this boundary. The
+// only state is that of packed references, which nothing changes between making and freeing them:
+// any number of threads may use them at once.
 #pragma once
 #include <cstdint>
 
@@ -37,6 +39,23 @@ KDEY_API int32_t kdey_class_log_sums(const void* queries, const void* references
                                      int64_t double_mode, int64_t n_threads, int64_t block_size,
                                      int64_t skip, double* out);
 
+// References ordered and packed once, for many calls. The points must stay where they are, and as
+// they are, until the packed form is freed; offsets and weights are copied. The layout is that of
+// the instruction set in use when they are packed, and later calls use the same one. Memory: four
+// bytes per coordinate and 16 or 28 per reference, beside tables of a few per cent of that.
+struct kdey_references;
+KDEY_API int32_t kdey_pack_references(const void* references, int64_t references_double, int64_t n,
+                                      int64_t dim, const int64_t* offsets, int64_t k,
+                                      const double* weights, int64_t double_mode, int64_t n_threads,
+                                      int64_t block_size, kdey_references** out);
+KDEY_API void kdey_free_references(kdey_references* packed);        // NULL: nothing to do
+KDEY_API int64_t kdey_packed_bytes(const kdey_references* packed);  // memory in bytes
+// The sums of kdey_class_log_sums, to the last bit.
+KDEY_API int32_t kdey_packed_log_sums(const kdey_references* packed, const void* queries,
+                                      int64_t queries_double, int64_t m, const double* bandwidths,
+                                      int64_t n_bandwidths, const int64_t* exclude,
+                                      int64_t n_threads, int64_t skip, double* out);
+
 // Minimises x'Qx/2 - c.x for n programs over x >= 0 (simplex = 0) or the simplex (simplex = 1).
 // grams: (k, k) with gram_stride 0, or n of them with gram_stride k * k. start: (n, k) or NULL.
 // passes: proximal passes (quadratic.hpp). out_x: (n, k); out_steps: (n,).
@@ -44,6 +63,16 @@ KDEY_API int32_t kdey_solve_programs(const double* grams, int64_t gram_stride, c
                                      const double* start, int64_t n, int64_t k, int64_t simplex,
                                      int64_t passes, int64_t n_threads, double* out_x,
                                      int64_t* out_steps);
+
+// Minimises |M x - q|^2 / 2 over the simplex for n bags. templates: M, (r, k); gram: M'M, (k, k);
+// targets: (n, r); start: (n, k) or NULL. Out, beside x (n, k), scaled to a sum of one: the
+// objective, the Frank-Wolfe gap that bounds its distance from the minimum, and the steps, each
+// (n,).
+KDEY_API int32_t kdey_solve_least_squares(const double* templates, const double* gram,
+                                          const double* targets, const double* start, int64_t n,
+                                          int64_t r, int64_t k, int64_t passes, int64_t n_threads,
+                                          double* out_x, double* out_objective, double* out_gap,
+                                          int64_t* out_steps);
 
 // Minimises -sum_j w_j log(D_j . x) / sum_j w_j over the simplex for every bag. rows: (pool, k),
 // each with a largest entry of one, or all zero (left out); log_scales: (pool,) what was taken
@@ -63,6 +92,24 @@ KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates, co
                                        int64_t k, const double* start, double tol, int64_t max_iter,
                                        int64_t n_threads, double* out_x, double* out_objective,
                                        double* out_gap, int64_t* out_n_iter);
+
+// What a check of posteriors (m, k), float32 or float64, needs to know: out[0] is the lowest entry,
+// or zero if none is negative; out[1] is the largest distance of a row's sum from one, infinite if
+// a sum is not finite.
+KDEY_API int32_t kdey_check_posteriors(const void* posteriors, int64_t is_double, int64_t m,
+                                       int64_t k, double* out);
+
+// The (weighted) mean of rows (pool, r) over each bag, (n_bags, r). Bags as for kdey_solve_mixture,
+// of positive total weight. What a bag gets does not depend on the others.
+KDEY_API int32_t kdey_bag_means(const double* rows, int64_t pool, int64_t r, const int64_t* indices,
+                                const int64_t* offsets, const double* weights, int64_t n_bags,
+                                double* out);
+
+// Rows for kdey_solve_mixture: each row of `rows` (pool, k), or of their exponentials where logs is
+// not 0, divided by its largest entry; the log of that divisor; and whether the row is all zero.
+// An entry that is negative or not finite (logs: NaN or +inf) is a bad argument.
+KDEY_API int32_t kdey_scale_rows(const double* rows, int64_t pool, int64_t k, int64_t logs,
+                                 double* out_rows, double* out_log_scales, uint8_t* out_empty);
 
 // Gibbs sweeps of the prevalence given rows (m, k) of class densities, each row on any scale with
 // a positive entry; weights (m), each at most 1e9, or NULL; prior (k): a Dirichlet's parameters,

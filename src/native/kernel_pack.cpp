@@ -25,8 +25,9 @@ Layout make_layout(int64_t dim, int64_t block_size, const KernelIsa& isa, bool d
   return {block, std::max(lanes, round_up(block, isa.tile)), isa.lanes, isa.tile, !double_mode};
 }
 
-Packer::Packer(const References& references, const Layout& layout)
-    : refs_(references), layout_(layout), class_log_count_(references.n_classes) {
+Packer::Packer(const References& references, const Layout& layout, Place begin)
+    : refs_(references), layout_(layout), class_(begin.label), row_(begin.row),
+      class_log_count_(references.n_classes) {
   for (int64_t i = 0; i < refs_.n_classes; ++i) {
     int64_t size = refs_.offsets[i + 1] - refs_.offsets[i];
     class_log_count_[i] = std::log2(static_cast<double>(std::max<int64_t>(size, 1)));
@@ -221,6 +222,18 @@ void Packer::fill_tile(int b, const double* rows, int64_t used, float* out) cons
   for (int64_t i = 0; i < tile; ++i)
     out[dim * tile + i] =
         i < used ? static_cast<float>(-0.5 * norm2[i]) : -std::numeric_limits<float>::infinity();
+}
+
+int64_t Packer::bytes() const {
+  size_t sum = segments_.capacity() * sizeof(Segment);
+  for (const auto* table : {&order_, &tile_offset_}) sum += table->capacity() * sizeof(int64_t);
+  for (const auto* table : {&first_, &count_, &label_, &position_})
+    sum += table->capacity() * sizeof(int32_t);
+  for (const auto* table :
+       {&low_, &high_, &centre_, &centre_rows_, &radius2_, &weight_span_, &tiles_})
+    sum += table->bytes();
+  for (const auto* table : {&log_weight_, &top_weight_, &log_count_}) sum += table->bytes();
+  return static_cast<int64_t>(sum + class_log_count_.capacity() * sizeof(double));
 }
 
 void Packer::locate(int64_t row, int32_t* block, int32_t* lane) const {

@@ -24,12 +24,19 @@ struct Layout {
 };
 Layout make_layout(int64_t dim, int64_t block_size, const KernelIsa& isa, bool double_mode);
 
+// The reference at which a chunk begins, and its class.
+struct Place {
+  int64_t label = 0, row = 0;
+};
+
 // One chunk after the other, in memory that is used again.
 class Packer {
  public:
-  Packer(const References& references, const Layout& layout);
+  Packer(const References& references, const Layout& layout, Place begin = {});
   bool next(int n_threads);  // packs the next chunk; false: there is none
   const Chunk& chunk() const { return chunk_; }
+  Place end() const { return {class_, row_}; }                    // where the next chunk begins
+  int64_t bytes() const;                                          // memory of the tables
   void locate(int64_t row, int32_t* block, int32_t* lane) const;  // -1, -1: not in this chunk
 
  private:

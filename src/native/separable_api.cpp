@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "bags.hpp"
 #include "guard.hpp"
 #include "kdey.h"
 #include "separable.hpp"
@@ -39,14 +40,6 @@ struct Pool {
   const double *rows, *log_scales;
   int64_t k;
 };
-
-// Whether every bag lies within `indices` and every index within the pool.
-bool bags_fit(const int64_t* indices, const int64_t* offsets, int64_t n_bags, int64_t pool) {
-  if (n_bags < 1) return true;
-  return offsets[0] >= 0 && std::is_sorted(offsets, offsets + n_bags + 1) &&
-         std::all_of(indices + offsets[0], indices + offsets[n_bags],
-                     [pool](int64_t index) { return index >= 0 && index < pool; });
-}
 
 void gather(const Pool& pool, const int64_t* indices, const double* weights, int64_t count,
             Gathered& out) {

@@ -52,6 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write(place / "l.csv", without(rows(40), "shop", "day"))
     write(place / "n.csv", without(rows(40, seed=1), "kind"))
     (place / "empty").write_bytes(b"")
+    (place / "s.csv").write_text("id,0,1\n0,0.5,0.5\n1,1,0\n")
     (place / "c.toml").write_text('method = "cc"\n')
     fit = ("--label", "kind", "--method", "pacc", "-o", place / "m.kdey")
     assert run("fit", place / "l.csv", *fit).exit_code == 0
@@ -81,11 +82,14 @@ BASES: dict[str, tuple[str, ...]] = {
     "data fetch": ("iris",),
     "data path": ("iris",),
     "data check": ("none",),
+    "lequa check": ("s.csv", "--bags", "2"),
+    "lequa score": ("T1", "s.csv", "s.csv", "--bags", "2"),
     "reproduce tables": ("--results", "none"),
 }
 #: Commands that take long whatever they are given, and what ends them early.
 ENDED = {
     "demo": ("--bags", "x"),
+    "lequa submit": ("T1", "x.csv", "--data-dir", "."),  # there are no files of LeQua
     "reproduce figures": ("--out", "empty"),
     **{
         f"reproduce {name}": ("--datasets", "none", "--results", "x.jsonl", "--quick")
@@ -161,7 +165,8 @@ def check(arguments: list[str]) -> None:
     said = f"{arguments}: {done.exit_code} {done.output[-800:]} {done.exception!r}"
     assert done.exception is None or isinstance(done.exception, SystemExit), said
     assert "Traceback" not in done.output, said
-    found = arguments[0] in ("check", "data", "reproduce") or "--fail-on-misfit" in arguments
+    finds = ("check", "data", "lequa", "reproduce")
+    found = arguments[0] in finds or "--fail-on-misfit" in arguments
     assert done.exit_code in ((0, 1, 2) if found else (0, 2)), said
     if done.exit_code == 2:
         assert "Error: " in done.stderr, said

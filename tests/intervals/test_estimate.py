@@ -138,7 +138,8 @@ def test_frames_json_and_text(data) -> None:
     assert "<b>" not in one._repr_html_()
     assert "&lt;b&gt;" in one._repr_html_()
     assert "95 %" in repr(one)
-    assert f"{one.high[2]:.4f}" in repr(one)
+    assert f"{one.high[2]:.4f}" in str(one)
+    assert f"{100 * one.high[2]:.1f}" in repr(one)
     many = quantifier.estimate_posteriors(points, [np.arange(20), np.arange(30)])
     table = many.to_frame()
     assert len(table) == 6

@@ -197,3 +197,18 @@ def test_errors_over_one_exactly_and_the_name_of_the_truth():
     assert normalised_absolute_error([0.5, 0.5], [1.0, 0.0]) == 1.0
     with pytest.raises(ValueError, match=r"^true "):
         normalised_absolute_error([[]], [1.0])
+
+
+@pytest.mark.parametrize("name", ["mean", *sorted(set(GENERATORS) - {"reverse-kl"})])
+def test_slope_of_a_bin_that_is_empty_in_the_bag_and_in_the_mixture(name):
+    """An absent class whose bins are empty in the bag costs something as soon as it is present."""
+    templates = np.array([[0.6, 0.2, 0.0], [0.4, 0.8, 0.1], [0.0, 0.0, 0.9]])
+    target, x, step = np.array([[0.5, 0.5, 0.0]]), np.array([[0.3, 0.7, 0.0]]), 1e-7
+    if name == "mean":
+        problem = MeanHellinger(templates[None], target[None])
+    else:
+        problem = Divergence(templates, target, name)
+    direction = np.array([[-0.5, -0.5, 1.0]])
+    moved = (problem.objective(x + step * direction) - problem.objective(x))[0] / step
+    assert problem.gradient(x)[0] @ direction[0] == pytest.approx(moved, rel=1e-4)
+    assert moved > 0.1

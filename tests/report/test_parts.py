@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from kdey import TrainingPrevalence
+from kdey import PACC, TrainingPrevalence
 from kdey.intervals.region import region_from_covariance
 from kdey.report import group_table
 from kdey.report.classifier import classifier_view
 from kdey.report.figures.shares import DARKEST
 from kdey.report.figures.simplex import region_border
-from kdey.report.groups import ClassRow, by_size, key_text, position
+from kdey.report.groups import ClassRow, by_size, estimate_rows, position
+from kdey.report.periods import key_text, period_of
 from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
 from kdey.report.vocabulary import listed, percent
 from kdey.report.words import answer, fit_meaning, groups_answer
@@ -172,13 +173,90 @@ def test_groups_in_words() -> None:
     rows[2]["status"] = rows[3]["status"] = "poor fit"
     sentences = " ".join(groups_answer(group_table(rows, [], "week"))).replace("\u00a0", " ")
     assert "The table has 3 values of week with 120 instances each." in sentences
-    assert "From 2026-01-05 to 2026-01-19, “a” rose most: from 10.0 %" in sentences
+    assert "From week 2 of 2026 to week 4 of 2026, “a” rose most: from 10.0 %" in sentences
     assert "may be chance" not in sentences
     assert "1 of them needs another look (poor fit)" in sentences
     sentences = " ".join(groups_answer(group_table(rows, ["week"]))).replace("\u00a0", " ")
     assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19; 10.0 %" in sentences
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_overlapping_limits_are_no_difference() -> None:
+    """It named the class that groups "differ most" in, though all limits overlapped."""
+    rows = group_rows(["week"], [(w,) for w in weeks(2)], ["a", "b"])
+    for row, share in zip(rows, (0.4, 0.6, 0.5, 0.5), strict=True):
+        row |= {"estimate": share, "low": share - 0.2, "high": share + 0.2}
+    told = " ".join(groups_answer(group_table(rows, ["week"])))
+    assert "differ most" not in told
+    assert "the differences between groups may be chance" in told
+    told = " ".join(groups_answer(group_table(rows, [], "week")))
+    assert "rose most" not in told
+    assert "no class changed so much that its limits are apart" in told
+
+
+def test_a_clear_change_goes_before_a_larger_one_that_may_be_chance() -> None:
+    rows = group_rows(["week"], [(w,) for w in weeks(2)], ["a", "b", "c"])
+    shares = (0.2, 0.1, 0.7, 0.5, 0.2, 0.3)
+    widths = (0.2, 0.01, 0.3, 0.2, 0.01, 0.3)
+    for row, share, width in zip(rows, shares, widths, strict=True):
+        row |= {"estimate": share, "low": share - width, "high": share + width}
+    assert "“b” rose most" in " ".join(groups_answer(group_table(rows, [], "week")))
+    assert "differ most in “b”" in " ".join(groups_answer(group_table(rows, ["week"])))
+
+
+def test_known_labels_are_compared_with_the_limits() -> None:
+    estimate = fitted(3, hostile=False).estimate_posteriors(np.full((9, 3), 1 / 3), check_fit=False)
+    rows = [
+        ClassRow("a", 0.7, 0.6, 0.8, truth=0.65),
+        ClassRow("b", 0.2, 0.1, 0.3, truth=0.35),
+        ClassRow("c", 0.1, 0.05, 0.2),
+    ]
+    told = " ".join(answer(estimate, rows)).replace("\u00a0", " ")
+    assert "known labels lie outside the limits of “b” (35.0 % of the labels): here" in told
+    assert "within the limits of every class" in " ".join(answer(estimate, rows[:1]))
+    assert "known labels" not in " ".join(answer(estimate, rows[2:]))
+
+
+def test_look_alike_classes_are_named_with_their_sum() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 300)
+    scores = np.where(labels[:, None] == 0, [0.96, 0.02, 0.02], [0.02, 0.49, 0.49])
+    tilt = rng.normal(0, 0.05, len(labels)) + 0.02 * (labels == 1) - 0.02 * (labels == 2)
+    scores = scores + np.outer(tilt, [0, 1, -1]) * (labels > 0)[:, None]
+    q = PACC().fit_posteriors(scores, np.array(["x", "y", "z"])[labels])
+    estimate = q.estimate_posteriors(scores[::3], check_fit=False)
+    told = " ".join(answer(estimate, estimate_rows(estimate)))
+    assert "“y” and “z” look alike and are hard to tell apart; together they make up" in told
+
+
+@pytest.mark.parametrize(
+    ("moments", "name"),
+    [
+        ([dt.date(2026, 4, 1), dt.date(2026, 6, 1)], "April 2026"),
+        (["2026-04-01", "2026-05-01"], "April 2026"),
+        ([dt.datetime(2026, 3, 30), dt.datetime(2026, 4, 6)], "week 14 of 2026"),
+        ([dt.date(2025, 12, 29), dt.date(2026, 1, 5)], "week 1 of 2026"),
+        ([dt.date(2026, 1, 1), dt.date(2027, 1, 1)], "2026"),
+        ([dt.date(2026, 4, 1), dt.date(2026, 7, 1), dt.date(2026, 10, 1)], "2026 Q2"),
+        ([dt.date(2026, 4, 1), dt.date(2026, 4, 3)], "2026-04-01"),
+        ([dt.date(2026, 4, 1)], "2026-04-01"),
+        ([dt.date(2026, 4, 1), None, dt.date(2026, 5, 1)], "April 2026"),
+        ([dt.datetime(2026, 4, 1, 12), dt.datetime(2026, 5, 1)], "2026-04-01 12:00:00"),
+        ([3, 4], "3"),
+        (["spring", "autumn"], "spring"),
+    ],
+)
+def test_periods_are_named_as_people_do(moments: list[Any], name: str) -> None:
+    assert period_of(moments).name(moments[0]) == name
+
+
+def test_what_checking_means_is_said_where_groups_were_not_checked_in_full() -> None:
+    rows = group_rows(["shop"], [("a",), ("b",)], ["x", "y"])
+    assert "Checking compares" not in " ".join(groups_answer(group_table(rows, ["shop"])))
+    for row in rows:
+        row["status"] = "checked one-sided"
+    assert "Checking compares each group" in " ".join(groups_answer(group_table(rows, ["shop"])))
 
 
 def test_the_number_and_sizes_of_groups_in_words() -> None:

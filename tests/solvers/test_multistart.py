@@ -34,6 +34,22 @@ def test_not_above_a_fine_grid(kind, seed, path):
         assert solution.objective[b] <= values.min() + 1e-9
 
 
+def test_a_class_that_was_dropped_too_early_comes_back(path):
+    """Small bags in many bins: most bins of an absent class are empty in the bag as well."""
+    rng = np.random.default_rng(1)
+    shapes = rng.dirichlet(np.full(24, 0.15), size=(3, 3))
+    templates = (rng.multinomial(40, shapes) / 40).transpose(0, 2, 1)
+    mixtures = np.einsum("cbk,nk->ncb", templates, rng.dirichlet(np.ones(3), size=30))
+    problem = MeanHellinger(templates, rng.multinomial(15, mixtures) / 15)
+    solution = solve_nonconvex(problem)
+    everywhere = rng.dirichlet(np.full(3, 0.5), size=1000)
+    for b in range(problem.n_bags):
+        near = np.abs(solution.prevalence[b] + rng.normal(0, 0.01, size=(500, 3)))
+        points = np.vstack([everywhere, near / near.sum(axis=1, keepdims=True)])
+        values = problem.take(np.full(len(points), b)).objective(points)
+        assert solution.objective[b] <= values.min() + 1e-9
+
+
 # Older SciPy says of its SLSQP, the oracle here, that it left the bounds.
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
 @pytest.mark.parametrize("kind", KINDS)

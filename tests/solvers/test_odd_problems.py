@@ -150,8 +150,10 @@ def test_tolerances_are_relative_to_templates_and_targets(monkeypatch):
     monkeypatch.setattr(
         quadratic, "_certify", lambda *given: (seen.append(given[3]), real(*given))[1]
     )
-    solve_least_squares(LeastSquares(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([[0.6, 0.8]])))
-    np.testing.assert_allclose(seen.pop(), [TOLERANCE * 3 * (1 + 3)])
+    problem = LeastSquares(np.array([[3.0, 0.0], [0.0, 1.0]]), np.array([[0.6, 0.8]]))
+    np.testing.assert_allclose(
+        quadratic._least_squares_tolerance(problem), [TOLERANCE * 3 * (1 + 3)]
+    )
     solve_quadratic(QuadraticMatch(np.array([[2.0, -5.0], [-5.0, 13.0]]), np.array([[1.0, -7.0]])))
     np.testing.assert_allclose(seen.pop(), [TOLERANCE * (13 + 7)])
     solve_cauchy_schwarz(CauchySchwarz.from_targets(np.eye(2), np.ones((1, 2))))

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey.problems import CauchySchwarz, LeastSquares, QuadraticMatch
-from kdey.solvers import solve_cauchy_schwarz, solve_least_squares, solve_quadratic
+from kdey.solvers import quadratic, solve_cauchy_schwarz, solve_least_squares, solve_quadratic
 
 SOLVERS = {
     "least squares": (lambda m, q: LeastSquares(m, q), solve_least_squares),
@@ -45,8 +45,11 @@ def test_certified_and_never_above_slsqp(name, seed, path):
     solution = solve(problem)
     assert solution.converged.all()
     assert (solution.gap <= 1e-11).all()
-    np.testing.assert_array_equal(solution.gap, problem.gap(solution.prevalence))
-    np.testing.assert_array_equal(solution.objective, problem.objective(solution.prevalence))
+    rounding = {"rtol": 1e-13, "atol": 1e-15}
+    np.testing.assert_allclose(solution.gap, problem.gap(solution.prevalence), **rounding)
+    np.testing.assert_allclose(
+        solution.objective, problem.objective(solution.prevalence), **rounding
+    )
     for b in range(problem.n_bags):
         assert solution.objective[b] <= _slsqp(problem.take(np.array([b]))) + 1e-11
 
@@ -129,3 +132,35 @@ def test_quadratic_at_extreme_scales(scale, path):
     scaled = solve_quadratic(QuadraticMatch(scale * (m.T @ m), scale * (q @ m)))
     assert scaled.converged.all()
     np.testing.assert_allclose(scaled.prevalence, plain.prevalence, atol=1e-9)
+
+
+def test_least_squares_converge_by_their_tolerance(path, monkeypatch):
+    problem = LeastSquares(*_data(5))
+    assert solve_least_squares(problem).converged.all()
+    monkeypatch.setattr(quadratic, "_least_squares_tolerance", lambda p: np.full(p.n_bags, -1.0))
+    assert not solve_least_squares(problem).converged.any()
+
+
+def test_least_squares_of_a_bag_do_not_depend_on_the_others(path):
+    problem = LeastSquares(*_data(6))
+    together = solve_least_squares(problem, n_threads=2)
+    for b in range(problem.n_bags):
+        alone = solve_least_squares(problem.take(np.array([b])))
+        np.testing.assert_allclose(alone.prevalence[0], together.prevalence[b], atol=1e-14)
+
+
+def test_other_targets_are_checked_and_share_the_templates():
+    templates, targets = _data(7)
+    problem = LeastSquares(templates, targets)
+    other = problem.with_targets(targets[:1] / 2)
+    assert other.gram is problem.gram
+    np.testing.assert_array_equal(other.targets, targets[:1] / 2)
+    assert problem.n_bags == len(targets)
+    for bad in (np.full((1, templates.shape[0]), np.nan), np.ones((1, templates.shape[0] + 1))):
+        with pytest.raises(ValueError, match="targets"):
+            problem.with_targets(bad)
+
+
+def test_least_squares_lost_in_rounding_give_the_best_vertex(path):
+    problem = LeastSquares(np.array([[1e-160, 2e-160]]), np.array([[1e90]]))
+    np.testing.assert_array_equal(solve_least_squares(problem).prevalence, [[0.0, 1.0]])

@@ -150,6 +150,20 @@ class PosteriorDraws:
         Whether effective size and R-hat reached their targets.
     template_noise : bool
         Whether the draws include the uncertainty of the templates; False for all samplers so far.
+
+    See Also
+    --------
+    kdey.sample_posterior : Draw from the Bayesian posterior.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> draws = kdey.sample_posterior(q, X[1::2], random_state=0)
+    >>> draws.mean().round(1)
+    array([0.3, 0.3, 0.3])
     """
 
     classes: NDArray[Any]

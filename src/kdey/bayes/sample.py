@@ -89,6 +89,11 @@ def sample_posterior(
     SamplingWarning
         If the chains stopped at ``max_sweeps`` without convergence.
 
+    See Also
+    --------
+    kdey.PosteriorDraws : Draws of the Bayesian posterior.
+    kdey.Estimate : Prevalences of one bag with limits.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -52,6 +52,11 @@ def adapt_posteriors(
     ValueError
         If an argument is no prevalence or posterior, or a training prevalence is zero.
 
+    See Also
+    --------
+    kdey.AdaptedClassifier : A classifier corrected to another prevalence.
+    kdey.importance_weights : Weights of classes for another prevalence.
+
     Examples
     --------
     >>> from kdey import adapt_posteriors
@@ -96,6 +101,11 @@ def importance_weights(
         If an argument is no prevalence, a training prevalence is zero, or the labels do not fit
         the classes.
 
+    See Also
+    --------
+    kdey.adapt_posteriors : Correct posteriors to another prevalence.
+    kdey.AdaptedClassifier : A classifier corrected to another prevalence.
+
     Examples
     --------
     >>> from kdey import importance_weights
@@ -129,6 +139,21 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
         Prevalence of the data that the classifier was fitted on, in the order of its ``classes_``.
     prevalence : array-like of shape (k,)
         Prevalence to which its posteriors are corrected, such as an estimate for a bag.
+
+    See Also
+    --------
+    kdey.importance_weights : Weights of classes for another prevalence.
+    kdey.adapt_posteriors : Correct posteriors to another prevalence.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> adapted = kdey.AdaptedClassifier.from_quantifier(q, [0.5, 0.5, 0.0])
+    >>> bool(adapted.predict_proba(X[1::2])[:, 2].max() < 0.1)
+    True
     """
 
     def __init__(self, classifier: Any, training_prevalence: Any, prevalence: Any) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kdey._support.warnings import warn
 from kdey.bags import Bags
-from kdey.kernels import DEFAULT_SHRINKAGE, class_log_sums
+from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.posteriors import TrainingPosteriors
 from kdey.problems import MixtureLikelihood
 from kdey.rows.references import ClassReferences, KernelSpec
@@ -272,15 +272,8 @@ def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
     refs = references
     n, counts = len(refs.points), np.diff(refs.offsets)
     labels = np.repeat(np.arange(len(counts)), counts)
-    sums = class_log_sums(
-        refs.points,
-        refs.points,
-        refs.offsets,
-        refs.bandwidth,
-        weights=refs.weights,
-        exclude=np.arange(n),
-        precision=refs.spec.precision,
-        n_threads=n_threads,
+    sums = refs.packed(n_threads).log_sums(
+        refs.points, refs.bandwidth, exclude=np.arange(n), n_threads=n_threads
     )[0]
     mass = np.exp(refs.log_mass)
     weights = np.ones(n) if refs.weights is None else refs.weights

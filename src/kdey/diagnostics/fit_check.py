@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._support.frames import make_frame
+from kdey._support.overview import Overview, bar_column, row_names, text_column
 from kdey.diagnostics.densities import Array, Indices
 from kdey.status import OK, ONE_SIDED, POOR_FIT, not_checked
 
@@ -144,7 +145,7 @@ class FitVerdict(FitResult):
 _VERDICT = tuple(item.name for item in fields(FitVerdict))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FitCheck(FitVerdict):
     """Result of :func:`kdey.check_fit`: the verdict, and what it rests on.
 
@@ -168,6 +169,23 @@ class FitCheck(FitVerdict):
         For each instance, the share of the fitted mixture with a density no higher.
     instances : int64 array of shape (n_checked,)
         Positions of the checked instances in the bag, ascending.
+
+    See Also
+    --------
+    kdey.check_fit : Check whether a bag is a mixture of the training classes.
+    kdey.FitCheckDisplay : Draw a fit check.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> check = kdey.check_fit(q, X[1::2], random_state=0)
+    >>> check.rejected
+    False
+    >>> len(check.worst(3))
+    3
     """
 
     p_density: float
@@ -205,6 +223,54 @@ class FitCheck(FitVerdict):
             "local_p_value": self.local_p_values[order],
         }
         return make_frame(table, backend)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the statistic among those of bags that fit.
+
+        Needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            By default a new figure.
+
+        Returns
+        -------
+        kdey.FitCheckDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above checks, so we reach them by the public name.
+
+        return kdey.FitCheckDisplay.from_check(self, ax=ax)
+
+    def overview(self) -> Overview:
+        """Return the verdict, and a table of the p-values of each statistic."""
+        parts = [
+            ("the check", self.p_value),
+            ("density alone", self.p_density),
+            ("distance alone", self.p_distance),
+        ]
+        known = [(name, p) for name, p in parts if not np.isnan(p)]
+        remarks = [f"{self.n_null:,} simulated bags that fit; level {self.level:g}"]
+        if self.rejected:
+            worst = ", ".join(str(place) for place in self.worst(5))
+            remarks.append(f"instances that fit worst, by position in the bag: {worst}")
+        return Overview(
+            self.verdict,
+            row_names("statistic", [name for name, _ in known]),
+            (
+                text_column("p-value", [f"{p:.3g}" for _, p in known], importance=9),
+                bar_column([p for _, p in known]),
+            ),
+            tuple(remarks),
+        )
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
 
     def _order(self, n: int) -> Indices:
         return np.argsort(self.log_densities, kind="stable")[:n]

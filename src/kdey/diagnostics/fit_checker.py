@@ -125,6 +125,12 @@ def check_fit(
     ValueError
         If the quantifier keeps no training posteriors, or a parameter is not allowed.
 
+    See Also
+    --------
+    kdey.FitCheck : Result of a fit check.
+    kdey.FitChecker : Fit checks of many bags.
+    kdey.identifiability : Report how precisely prevalences can be known.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -164,6 +170,20 @@ class FitChecker:
     models : FoldModels or None
         None if the quantifier's classifier scores the bag.
     n_threads : int
+
+    See Also
+    --------
+    kdey.check_fit : Check whether a bag is a mixture of the training classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
+    >>> checker = kdey.FitChecker.fit(q)
+    >>> checker.quantifier is q
+    True
     """
 
     quantifier: FittedQuantifier

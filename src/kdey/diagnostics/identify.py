@@ -21,6 +21,7 @@ for ACC the decision; for likelihood methods f_i = p_i / p_alpha, and R is the F
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -30,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from kdey._support.frames import make_frame
+from kdey._support.overview import Overview, bar_column, percentages, row_names, text_column
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_count, check_share
 from kdey.diagnostics.densities import (
@@ -177,7 +179,7 @@ def _scale(features: Array, training: TrainingDensities, tangent: Array) -> floa
     return max(largest, 1e-300) * float(np.linalg.norm(tangent, 2))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Identifiability:
     """How precisely prevalences can be known, before there is any bag.
 
@@ -194,6 +196,22 @@ class Identifiability:
     training_counts : array of shape (k,)
     bag_size : int
     confidence : float
+
+    See Also
+    --------
+    kdey.identifiability : Report how precisely prevalences can be known.
+    kdey.plan_bag_size : Plan the size of a bag.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y), bag_size=200)
+    >>> report.affinity.shape
+    (3, 3)
+    >>> report.inseparable
+    []
     """
 
     classes: NDArray[Any]
@@ -290,10 +308,14 @@ class Identifiability:
             ``bag_share`` (share of the variance that is due to the bag), ``closest`` and
             ``affinity`` (the most similar class and its affinity).
         """
+        return make_frame(self.columns(), backend)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of :meth:`to_frame` by name, each of length k."""
         others = self.affinity - 2.0 * np.eye(len(self.classes))
         bag, template = self.bag_variance(), self.template_variance()
         total = bag + template
-        table = {
+        return {
             "class": self.classes,
             "prevalence": self.prevalence,
             "width": self.width(),
@@ -302,7 +324,51 @@ class Identifiability:
             "closest": self.classes[others.argmax(axis=1)],
             "affinity": others.max(axis=1),
         }
-        return make_frame(table, backend)
+
+    def plot(self, *, bag_sizes: Sequence[int] | None = None, ax: Any = None) -> Any:
+        """Draw the expected widths of intervals by class.
+
+        Needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        bag_sizes : sequence of int, optional
+            Default: that of the report, a quarter of it and four times it.
+        ax : matplotlib axes, optional
+            By default a new figure.
+
+        Returns
+        -------
+        kdey.IdentifiabilityDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above reports, so we reach them by the public name.
+
+        return kdey.IdentifiabilityDisplay.from_report(self, bag_sizes=bag_sizes, ax=ax)
+
+    def overview(self) -> Overview:
+        """Return the verdict, and a table of expected widths and look-alike classes."""
+        columns = self.columns()
+        return Overview(
+            self.verdict,
+            row_names("class", self.classes),
+            (
+                text_column("width", percentages(columns["width"]), importance=9),
+                bar_column(columns["width"]),
+                text_column("of this bag", percentages(columns["width_bag"]), importance=6),
+                text_column("due to the bag", percentages(columns["bag_share"], 0), importance=3),
+                text_column("most like", map(str, columns["closest"]), numeric=False, importance=5),
+                text_column("affinity", [f"{a:.2f}" for a in columns["affinity"]], importance=5),
+            ),
+            ("width: of the intervals, in percentage points",),
+        )
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
 
     @property
     def verdict(self) -> str:
@@ -362,6 +428,12 @@ def identifiability(
     ------
     ValueError
         If the quantifier keeps no training posteriors, or a parameter is not allowed.
+
+    See Also
+    --------
+    kdey.Identifiability : How precisely prevalences can be known.
+    kdey.plan_bag_size : Plan the size of a bag.
+    kdey.plan_labels : Plan labels.
 
     Examples
     --------

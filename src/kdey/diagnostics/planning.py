@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey._support.frames import make_frame
+from kdey._support.overview import OverviewColumn, percentages, text_column
 from kdey._support.validation import check_count, check_share
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
 from kdey.intervals import IntervalOptions
-from kdey.labelled import SamplingPlan, plan_sample
+from kdey.labelled import Plan, SamplingPlan, plan_sample
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -28,8 +29,8 @@ _STEP = 0.02
 _MAX_LABELS = 10_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class BagPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class BagPlan(Plan):
     """The bag size that intervals of a desired width need.
 
     Attributes
@@ -47,6 +48,21 @@ class BagPlan:
     width: float
     bag_sizes: Array
     floors: Array
+
+    @property
+    def needs(self) -> Array:
+        """The size of the bag for each class, shape (k,); inf if no bag is large enough."""
+        return self.bag_sizes
+
+    @property
+    def quantity(self) -> str:
+        """What :attr:`needs` are, in words."""
+        return "instances in the bag"
+
+    def plan_columns(self) -> tuple[OverviewColumn, ...]:
+        """Return the columns of :meth:`overview`, each of length k."""
+        floors = text_column("width of an endless bag", percentages(self.floors), importance=4)
+        return (*super().plan_columns(), floors)
 
     @property
     def bag_size(self) -> float:
@@ -86,8 +102,8 @@ class BagPlan:
         return make_frame(table, backend)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelPlan(Plan):
     """The additional labels of each class that intervals of a desired width need.
 
     Attributes
@@ -111,6 +127,16 @@ class LabelPlan:
     floor: float
     expected_width: float
     reachable: bool
+
+    @property
+    def needs(self) -> Array:
+        """The additional labels of each class, shape (k,)."""
+        return self.extra.astype(np.float64)
+
+    @property
+    def quantity(self) -> str:
+        """What :attr:`needs` are, in words."""
+        return "additional labels"
 
     @property
     def verdict(self) -> str:
@@ -164,6 +190,11 @@ def plan_bag_size(
     ------
     ValueError
         If a parameter is not allowed.
+
+    See Also
+    --------
+    kdey.plan_labels : Plan labels.
+    kdey.identifiability : Report how precisely prevalences can be known.
 
     Examples
     --------
@@ -255,6 +286,20 @@ def plan_labels(
         If there is a new bag and ``source`` is no fitted quantifier on posteriors.
     ValueError
         If a parameter is not allowed.
+
+    See Also
+    --------
+    kdey.plan_bag_size : Plan the size of a bag.
+    kdey.identifiability : Report how precisely prevalences can be known.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y), bag_size=200)
+    >>> kdey.plan_labels(report, 0.5).verdict
+    'The present labels are enough for intervals of 0.5.'
     """
     if X is not None or posteriors is not None:
         if isinstance(source, Identifiability):

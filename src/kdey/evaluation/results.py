@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._support.frames import make_frame
+from kdey._support.overview import Overview, bar_column, row_names, text_column
 from kdey._support.validation import check_choice
 from kdey.bags import Array
 from kdey.metrics import MetricLike, get_metric
@@ -47,7 +48,7 @@ class MethodResults:
     pool_seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Results:
     """Results of :func:`kdey.evaluate`.
 
@@ -60,6 +61,22 @@ class Results:
     names : array of shape (n_bags,)
         Names of the bags, or their numbers if they have no names.
     methods : mapping from the name of a method to :class:`MethodResults`
+
+    See Also
+    --------
+    kdey.evaluate : Estimate bags of known prevalence.
+    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> results.errors("ae").shape
+    (10,)
     """
 
     classes: NDArray[Any]
@@ -128,9 +145,9 @@ class Results:
         Parameters
         ----------
         kind : {"diagonal", "bias", "shift"}
-            Estimated against true prevalences (:class:`kdey.plots.DiagonalDisplay`), the
-            distribution of errors (:class:`kdey.plots.BiasDisplay`), or the error by the shift of
-            the bag (:class:`kdey.plots.ErrorByShiftDisplay`, which needs
+            Estimated against true prevalences (:class:`kdey.DiagonalDisplay`), the
+            distribution of errors (:class:`kdey.BiasDisplay`), or the error by the shift of
+            the bag (:class:`kdey.ErrorByShiftDisplay`, which needs
             ``training_prevalence``).
         ax : matplotlib axes, optional
         **options
@@ -148,7 +165,7 @@ class Results:
         import kdey  # Displays are a layer above results, so we reach them by the public name.
 
         check_choice(kind, "kind", _DISPLAYS)
-        return getattr(kdey.plots, _DISPLAYS[kind]).from_results(self, ax=ax, **options)
+        return getattr(kdey, _DISPLAYS[kind]).from_results(self, ax=ax, **options)
 
     def to_frame(self, backend: str | None = None, *, by_class: bool = False) -> Any:
         """Return a data frame with one row per method and bag.
@@ -187,6 +204,56 @@ class Results:
             With the mean errors over bags, the largest gap (NaN if no bag has a certificate), the
             number of bags that did not converge, and the total of seconds.
         """
+        return make_frame(self._summary_columns(), backend)
+
+    def overview(self) -> Overview:
+        """Return the method of the smallest mean error, and a table of the mean errors.
+
+        Beside each mean stands its standard error over the bags.
+        """
+        columns = self._summary_columns()
+        names, metrics = columns["method"], list(self._means(columns["method"][0]))
+        shown = []
+        for number, metric in enumerate(metrics):
+            errors = [self.methods[name].errors[metric] for name in names]
+            cells = [f"{e.mean():.4f} +- {_standard_error(e):.4f}" for e in errors]
+            shown.append(text_column(metric, cells, importance=9 if number == 0 else 6))
+        first = np.array(columns[metrics[0]])
+        if first.max() > 0:
+            shown.insert(1, bar_column(first / first.max()))
+        shown.append(text_column("seconds", [f"{s:.3g}" for s in columns["seconds"]], importance=2))
+        failed = columns["not_converged"]
+        if any(failed):
+            shown.append(text_column("not converged", map(str, failed), importance=8))
+        return Overview(
+            self._sentence(names, metrics[0]),
+            row_names("method", names),
+            tuple(shown),
+            ("means over bags and their standard errors; bars: the first metric",),
+        )
+
+    def _sentence(self, names: Sequence[str], metric: str) -> str:
+        """Return how many bags there were, and which method had the smallest error."""
+        n = len(self)
+        bags = "1 bag" if n == 1 else f"{n:,} bags"
+        start = f"{bags} of {len(self.classes)} classes"
+        mean = self.methods[names[0]].errors[metric].mean()
+        title = _title(metric)
+        if len(names) == 1:
+            return f"{start}: {names[0]} has a mean {title} of {mean:.4f}."
+        return (
+            f"{start}: of {len(names)} methods, {names[0]} has the smallest mean {title}, "
+            f"{mean:.4f}. Whether that is chance, kdey.significance says."
+        )
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
+    def _summary_columns(self) -> dict[str, list[Any]]:
         rows = sorted(self.methods, key=lambda name: tuple(self._means(name).values()))
         table: dict[str, list[Any]] = {"method": rows}
         for metric in self._means(rows[0]):
@@ -195,7 +262,7 @@ class Results:
         table["largest_gap"] = [_largest(m.solution.gap) for m in methods]
         table["not_converged"] = [int((~m.solution.converged).sum()) for m in methods]
         table["seconds"] = [float(m.seconds.sum()) + m.pool_seconds for m in methods]
-        return make_frame(table, backend)
+        return table
 
     def _method(self, method: str | None) -> MethodResults:
         if method is None and len(self.methods) == 1:
@@ -226,6 +293,20 @@ class Results:
             "true": self.true.ravel(),
             "estimated": results.solution.prevalence.ravel(),
         }
+
+
+def _standard_error(errors: Array) -> float:
+    """Return the standard error of the mean over bags; NaN for one bag."""
+    n = len(errors)
+    return float(errors.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+
+def _title(metric: str) -> str:
+    """Return the title of a metric, or the name of one that the user passed as a function."""
+    try:
+        return get_metric(metric).title
+    except ValueError:
+        return metric
 
 
 def _largest(gaps: Array) -> float:

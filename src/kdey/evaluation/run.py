@@ -69,6 +69,10 @@ def fit_many(
     TypeError
         If ``quantifiers`` is not a mapping from names to quantifiers.
 
+    See Also
+    --------
+    kdey.evaluate : Estimate bags of known prevalence.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -129,7 +133,8 @@ def evaluate(
     protocol : protocol
         Draws the bags from the labels; default ``APP()``.
     metrics : metric or sequence of metrics
-        As in :func:`kdey.metrics.get_metric`.
+        Names such as "ae" and "rae", functions of true and estimated prevalences, or both; see
+        :func:`kdey.metrics.get_metric`.
     n_jobs : int, optional
         Native threads; default: that of each quantifier. Results do not depend on it.
     chunk_size : int, optional
@@ -149,6 +154,12 @@ def evaluate(
     ValueError
         If quantifiers differ in their classes, bags do not fit the pool, or a parameter is not
         allowed.
+
+    See Also
+    --------
+    kdey.Results : Errors of methods on bags.
+    kdey.fit_many : Fit several quantifiers at once.
+    kdey.APP : Bags with prevalences uniform on the simplex.
 
     Examples
     --------

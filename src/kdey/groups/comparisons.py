@@ -179,6 +179,11 @@ def compare_groups(
     ValueError
         If there is nothing to compare, or an option is not allowed.
 
+    See Also
+    --------
+    kdey.predict_groups : Estimate the groups of a table.
+    kdey.difference : Compare two bags.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -133,11 +133,18 @@ def predict_groups(
     merge : mapping from new label to classes, optional
         Groups of classes whose shares are wanted, in this order, with the limits of their sums;
         see :meth:`kdey.Estimate.merge`. ``{"b": "b", "a": "a"}`` only sets the order.
-    min_size, check_fit, level
-        See :class:`~kdey.groups.GroupSettings`.
-    confidence, target, method, **options
-        See :class:`~kdey.intervals.IntervalOptions`; for data frames of Dask and Spark ``key`` and
-        ``keep`` too.
+    min_size : int
+        Groups with fewer usable instances are estimated too, but their status is "too small".
+    check_fit : bool
+        Whether to check of every group that it looks like a mixture of the training classes.
+    level : float in (0, 1)
+        Fit p-values up to it make the status "poor fit".
+    confidence : float in (0, 1)
+        Nominal coverage of the limits.
+    target : {"population", "bag"}
+        The prevalence of the population that a group was drawn from, or of its instances.
+    method : {"auto", "analytic", "bootstrap"}
+        How limits are computed.
     shrink : bool or str
         Whether small groups lean on the others (partial pooling). The name of a key column: on the
         groups with the same value of it, which lean on all. Limits then cover on average over
@@ -145,6 +152,9 @@ def predict_groups(
     smooth : bool
         Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
         between others get a row.
+    **options
+        See :class:`~kdey.intervals.IntervalOptions`; for data frames of Dask and Spark ``key`` and
+        ``keep`` too.
 
     Returns
     -------
@@ -155,6 +165,12 @@ def predict_groups(
         With ``shrink`` or ``smooth`` also ``separate_estimate``, ``separate_low`` and
         ``separate_high``, which are those without it, and with ``shrink`` the column ``shrinkage``,
         from 0 (a group stands alone) to 1 (it says nothing of its own).
+
+    See Also
+    --------
+    kdey.compare_groups : Compare the groups of a table.
+    kdey.make_report : Make a report as an HTML page.
+    kdey.Estimates : Prevalences of many bags with limits.
 
     Examples
     --------

@@ -212,8 +212,10 @@ def to_quapy(quantifier: BaseQuantifier) -> Any:
     -------
     wrapped : quapy.method.base.BaseQuantifier
         For methods on posteriors an ``AggregativeQuantifier`` too, so that QuaPy classifies a
-        pool once (its ``aggr_speedup``). Parameters are named as scikit-learn names nested
-        ones: ``quantifier__bandwidth``, ``quantifier__classifier__C``.
+        pool once (its ``aggr_speedup``), and that its bootstrap, medians and searches work.
+        Parameters are named as those of the quantifier, ``bandwidth``, ``classifier__C``, or as
+        nested ones, ``quantifier__bandwidth``. QuaPy fits a classifier once for all candidates
+        that share it if its parameters begin with ``classifier__``.
     """
     classes = _quapy_classes()
     if isinstance(quantifier, AggregativeQuantifier):

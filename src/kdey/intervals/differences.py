@@ -62,6 +62,23 @@ class Difference:
         uncertainty is shared.
     template_noise : bool
         Whether the limits of both estimates include the uncertainty of the templates.
+
+    See Also
+    --------
+    kdey.difference : Compare two bags.
+    kdey.compare_groups : Compare the groups of a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::3], y[::3])
+    >>> change = kdey.difference(q.estimate(X[1::3][:40]), q.estimate(X[2::3][10:]))
+    >>> change.difference.shape
+    (3,)
+    >>> bool((change.low <= change.high).all())
+    True
     """
 
     classes: NDArray[Any]
@@ -137,6 +154,11 @@ def difference(first: Estimate, second: Estimate) -> Difference:
         If an argument is not an :class:`Estimate`.
     ValueError
         If the estimates differ in classes, confidence, target, method or simultaneous.
+
+    See Also
+    --------
+    kdey.Difference : Difference of two bags, with limits.
+    kdey.compare_groups : Compare the groups of a table.
 
     Examples
     --------

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
@@ -21,6 +20,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey._support.frames import make_frame
+from kdey._support.overview import (
+    LINE_WIDTH,
+    MOST_ROWS,
+    Overview,
+    bar_column,
+    percentages,
+    row_names,
+    share_decimals,
+    shorten,
+    text_column,
+)
 from kdey.bags import Array, Bags
 from kdey.intervals.options import IntervalOptions
 from kdey.intervals.region import Region, Uncertainty
@@ -88,6 +98,25 @@ class Estimate:
         ``effective_size``, ``notes``, ``marks`` (words of a status that training or the instances
         give), and ``fit``: the verdict of the fit check, or why there is none; absent if the check
         was turned off.
+
+    See Also
+    --------
+    kdey.Estimates : Prevalences of many bags with limits.
+    kdey.difference : Compare two bags.
+    kdey.IntervalsDisplay : Draw an estimate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2], check_fit=False)
+    >>> estimate.estimate.round(1)
+    array([0.3, 0.3, 0.3])
+    >>> bool((estimate.low <= estimate.estimate).all())
+    True
+    >>> estimate.status
+    'not checked (the check was turned off)'
     """
 
     classes: NDArray[Any]
@@ -279,19 +308,27 @@ class Estimate:
 
         Returns
         -------
-        kdey.plots.IntervalsDisplay
+        kdey.IntervalsDisplay
             With ``ax_`` and ``figure_``.
         """
         import kdey  # Displays are a layer above estimates, so we reach them by the public name.
 
-        return kdey.plots.IntervalsDisplay.from_estimate(self, truth=truth, ax=ax)
+        return kdey.IntervalsDisplay.from_estimate(self, truth=truth, ax=ax)
 
-    def __repr__(self) -> str:
-        """Return a table of the limits."""
+    def overview(self) -> Overview:
+        """Return the result in a sentence and a table with percentages and bars."""
+        return estimate_overview(self)
+
+    def __str__(self) -> str:
+        """Return a table of the shares and limits, as fractions."""
         return estimate_text(self)
 
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
     def _repr_html_(self) -> str:
-        return estimate_html(self)
+        return self.overview().html()
 
 
 def _plain(value: Any) -> Any:
@@ -333,6 +370,25 @@ class Estimates(Sequence[Estimate]):
         Diagnostics that checks add.
     marks : sequence of n_bags tuples of str, optional
         Words of a status that training or the instances give, such as "few labels".
+
+    See Also
+    --------
+    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.predict_groups : Estimate the groups of a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimates = q.estimate_bags(X[1::2], [range(30), range(40, 75)], check_fit=False)
+    >>> len(estimates)
+    2
+    >>> estimates.size
+    array([30, 35])
+    >>> estimates[0].classes.tolist()
+    [0, 1, 2]
     """
 
     classes: NDArray[Any]
@@ -463,15 +519,43 @@ class Estimates(Sequence[Estimate]):
         """Return a JSON list with :meth:`Estimate.to_dict` of every bag."""
         return json.dumps([estimate.to_dict() for estimate in self.items], allow_nan=False)
 
-    def __repr__(self) -> str:
+    def plot(self, *, ax: Any = None, classes: Sequence[Any] | None = None) -> Any:
+        """Draw the shares of the bags in their order, with limits.
+
+        Needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            By default a new figure.
+        classes : sequence of classes, optional
+            By default the eight with the largest shares.
+
+        Returns
+        -------
+        kdey.PrevalenceOverTimeDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above estimates, so we reach them by the public name.
+
+        names = None if classes is None else [str(name) for name in classes]
+        return kdey.PrevalenceOverTimeDisplay.from_estimates(self, ax=ax, classes=names)
+
+    def overview(self) -> Overview:
+        """Return the number of bags in a sentence, and a table of the shares of the first ten."""
+        return estimates_overview(self)
+
+    def __str__(self) -> str:
         """Return the number of bags and the heading of the first."""
         first = f"; the first: {heading(self.items[0])}" if len(self) else ""
         return f"Estimates of {len(self)} bags{first}"
 
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
     def _repr_html_(self) -> str:
-        shown = "".join(estimate._repr_html_() for estimate in self.items[:10])
-        more = f"<p>and {len(self) - 10} more bags</p>" if len(self) > 10 else ""
-        return f"<div>{shown}{more}</div>"
+        return self.overview().html()
 
 
 #: Columns of the printed table after the class: heading, and attribute of :class:`Estimate`.
@@ -482,6 +566,8 @@ COLUMNS = (
     ("counted", "classify_and_count"),
     ("training", "training_prevalence"),
 )
+#: Characters of each of them.
+_CELL_WIDTH = 10
 TARGET_NAMES = {"population": "the bag's population", "bag": "this bag"}
 
 
@@ -504,30 +590,89 @@ def remarks(estimate: Estimate) -> list[str]:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """Return a text table with one line per class."""
-    names = [str(label) for label in estimate.classes]
+    """Return a text table with one line per class; long names make columns at the end give way."""
+    fixed = 3 * _CELL_WIDTH  # estimate, low and high always stay
+    names = [shorten(str(label), LINE_WIDTH - fixed) for label in estimate.classes]
     width = max(5, *(len(name) for name in names))
-    lines = [heading(estimate), "class".ljust(width) + "".join(f"{n:>10}" for n, _ in COLUMNS)]
+    shown = COLUMNS[: (LINE_WIDTH - width) // _CELL_WIDTH]
+    lines = [heading(estimate), "class".ljust(width) + "".join(f"{n:>10}" for n, _ in shown)]
     for name, row in zip(names, _cells(estimate), strict=True):
-        lines.append(name.ljust(width) + "".join(f"{value:>10}" for value in row))
+        lines.append(name.ljust(width) + "".join(f"{value:>10}" for value in row[: len(shown)]))
     return "\n".join([*lines, *(f"({remark})" for remark in remarks(estimate))])
 
 
-def estimate_html(estimate: Estimate) -> str:
-    """Return the table of :func:`estimate_text` as HTML, with every label escaped."""
-    head = "".join(f"<th>{name}</th>" for name in ("class", *(n for n, _ in COLUMNS)))
-    body = "".join(
-        f"<tr><th>{escape(str(label))}</th>" + "".join(f"<td>{v}</td>" for v in row) + "</tr>"
-        for label, row in zip(estimate.classes, _cells(estimate), strict=True)
+def estimate_overview(estimate: Estimate) -> Overview:
+    """Return the largest share in a sentence, and a table with percentages and bars."""
+    decimals = share_decimals(estimate.estimate, estimate.high - estimate.low)
+    columns = [
+        text_column(title, percentages(_known(estimate, name), decimals), importance=importance)
+        for (title, name), importance in zip(COLUMNS, (9, 9, 9, 4, 3), strict=True)
+    ]
+    bars = bar_column(estimate.estimate, estimate.low, estimate.high)
+    return Overview(
+        _sentence(estimate, decimals),
+        row_names("class", estimate.classes),
+        (*columns[:3], bars, *columns[3:]),
+        (heading(estimate), *remarks(estimate)),
     )
-    notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(estimate))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><p>{escape(heading(estimate))}</p>{table}{notes}</div>"
+
+
+def _sentence(estimate: Estimate, decimals: int) -> str:
+    """Return which class has the largest estimated share, with its limits."""
+    top = int(np.argmax(estimate.estimate))
+    share = f"{100 * estimate.estimate[top]:.{decimals}f} %"
+    if estimate.method == "none":
+        limits = "its limits are not known"
+    else:
+        low, high = 100 * estimate.low[top], 100 * estimate.high[top]
+        limits = (
+            f"{100 * estimate.confidence:g} % limits {low:.{decimals}f} to {high:.{decimals}f} %"
+        )
+    where = TARGET_NAMES[estimate.target]
+    return (
+        f"The largest estimated share of {where} is that of class {estimate.classes[top]}: "
+        f"{share} ({limits})."
+    )
+
+
+def estimates_overview(estimates: Estimates) -> Overview:
+    """Return the number of bags in a sentence, and a table with one row per bag."""
+    n, shown = len(estimates), estimates[:MOST_ROWS]
+    sizes = ""
+    if n:
+        least, most = int(estimates.size.min()), int(estimates.size.max())
+        span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        sizes = f" of {span} instances"
+    kind = f"{100 * estimates.options.confidence:g} % limits"
+    decimals = share_decimals(shown.estimate)
+    # The classes with the largest shares are the last to be left out.
+    ranks = np.argsort(np.argsort(shown.estimate.sum(axis=0), kind="stable"), kind="stable")
+    columns = [
+        text_column(str(label), percentages(shown.estimate[:, i], decimals), importance=rank)
+        for i, (label, rank) in enumerate(
+            zip(estimates.classes, (ranks - len(ranks)).tolist(), strict=True)
+        )
+    ]
+    sizes_column = text_column("size", [f"{size:,}" for size in shown.size.tolist()], importance=8)
+    more = [f"and {n - len(shown):,} more bags"] if n > len(shown) else []
+    bags = "bag" if n == 1 else "bags"
+    return Overview(
+        f"Estimated shares of {n:,} {bags}{sizes}; to_frame() has the {kind}.",
+        row_names("bag", range(len(shown))),
+        (sizes_column, *columns),
+        tuple(more),
+    )
+
+
+def _known(estimate: Estimate, name: str) -> Array:
+    """Return a column of the table, NaN where it is not known."""
+    values = getattr(estimate, name)
+    unknown = np.full(len(estimate.classes), np.nan)
+    return unknown if values is None else np.asarray(values, dtype=np.float64)
 
 
 def _cells(estimate: Estimate) -> list[list[str]]:
     """Return the formatted numbers of each class, k lists; "-" where a number is unknown."""
     k = len(estimate.classes)
-    values = [getattr(estimate, name) for _, name in COLUMNS]
-    columns = [np.full(k, np.nan) if v is None else v for v in values]
+    columns = [_known(estimate, name) for _, name in COLUMNS]
     return [["-" if np.isnan(c[i]) else f"{c[i]:.4f}" for c in columns] for i in range(k)]

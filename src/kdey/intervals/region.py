@@ -51,6 +51,19 @@ class Region:
         The offset added to prevalences before the logarithm.
     confidence : float
         Nominal coverage, strictly between 0 and 1.
+
+    See Also
+    --------
+    kdey.Estimate : Prevalences of one bag with limits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> region = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2], check_fit=False).region
+    >>> bool(region.distance([0.0, 0.0, 1.0]) > region.threshold)
+    True
     """
 
     centre: Array

@@ -11,7 +11,8 @@ do not.
 
 ``sums`` checks the arguments and calls one of two implementations of the same sums: the native core
 (C++, ``src/native/kernel*``), or ``numpy_sums``, which the tests compare it with and which is used
-if no compiler was available. ``means`` averages kernels over bags.
+if no compiler was available. ``packed`` prepares references for many calls, and ``means`` averages
+kernels over bags.
 """
 
 from kdey.kernels.bandwidth import MINIMUM_BANDWIDTH, resolve_bandwidth

@@ -74,18 +74,15 @@ def class_log_sums(
     ValueError
         If an argument has a wrong shape or type, or values that are not finite.
     """
-    x = _points(queries, "queries")
-    y = _points(references, "references")
-    if x.shape[1] != y.shape[1]:
-        raise ValueError(f"queries have {x.shape[1]} columns but references have {y.shape[1]}")
-    splits = _check_offsets(offsets, len(y))
-    h = _check_bandwidths(bandwidths)
-    w = None if weights is None else _check_weights(weights, len(y))
-    excluded = None if exclude is None else _check_exclude(exclude, len(x), len(y))
-    if not isinstance(precision, str) or precision not in ("mixed", "double"):
-        raise ValueError(f"precision must be 'mixed' or 'double', got {precision!r}")
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1:
-        raise ValueError(f"n_threads must be a positive integer, got {n_threads!r}")
+    x = check_points(queries, "queries")
+    y = check_points(references, "references")
+    check_columns(x, y)
+    splits = check_offsets(offsets, len(y))
+    h = check_bandwidths(bandwidths)
+    w = None if weights is None else check_weights(weights, len(y))
+    excluded = None if exclude is None else check_exclude(exclude, len(x), len(y))
+    check_precision(precision)
+    check_threads(n_threads)
     if not native.available():
         return class_log_sums_numpy(x, y, splits, h, w, excluded)
     return class_log_sums_native(
@@ -138,7 +135,8 @@ def class_log_sums_native(
     return out
 
 
-def _points(values: ArrayLike, name: str) -> Floats:
+def check_points(values: ArrayLike, name: str) -> Floats:
+    """Return points as a C-contiguous float array of shape (n_points, n_columns), or raise."""
     points = np.asarray(values)
     if points.dtype not in (np.float32, np.float64):
         if points.dtype.kind not in "buif":
@@ -164,7 +162,28 @@ def _check_magnitude(points: Floats, name: str) -> None:
     raise ValueError(f"{name} contains values too large for coordinates: {np.abs(points).max()}")
 
 
-def _check_offsets(offsets: ArrayLike, n_references: int) -> Indices:
+def check_columns(queries: Floats, references: Floats) -> None:
+    """Raise ValueError unless queries and references have the same number of columns."""
+    if queries.shape[1] != references.shape[1]:
+        raise ValueError(
+            f"queries have {queries.shape[1]} columns but references have {references.shape[1]}"
+        )
+
+
+def check_precision(precision: str) -> None:
+    """Raise ValueError unless ``precision`` is one of its two names."""
+    if not isinstance(precision, str) or precision not in ("mixed", "double"):
+        raise ValueError(f"precision must be 'mixed' or 'double', got {precision!r}")
+
+
+def check_threads(n_threads: int) -> None:
+    """Raise ValueError unless ``n_threads`` is a positive integer."""
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer) or n_threads < 1:
+        raise ValueError(f"n_threads must be a positive integer, got {n_threads!r}")
+
+
+def check_offsets(offsets: ArrayLike, n_references: int) -> Indices:
+    """Return the class boundaries as int64, or raise ValueError."""
     splits = np.asarray(offsets)
     if splits.ndim != 1 or len(splits) < 2 or splits.dtype.kind not in "iu":
         raise ValueError("offsets must be an integer vector of length n_classes + 1")
@@ -177,7 +196,8 @@ def _check_offsets(offsets: ArrayLike, n_references: int) -> Indices:
     return splits
 
 
-def _check_bandwidths(bandwidths: ArrayLike) -> Array:
+def check_bandwidths(bandwidths: ArrayLike) -> Array:
+    """Return the bandwidths as a float64 vector, or raise ValueError."""
     h = np.atleast_1d(np.asarray(bandwidths))
     if h.dtype.kind not in "iuf" or h.ndim != 1 or len(h) == 0:
         raise ValueError("bandwidths must be a number or a non-empty vector of numbers")
@@ -187,7 +207,8 @@ def _check_bandwidths(bandwidths: ArrayLike) -> Array:
     return np.ascontiguousarray(h, dtype=np.float64)
 
 
-def _check_weights(weights: ArrayLike, n_references: int) -> Array:
+def check_weights(weights: ArrayLike, n_references: int) -> Array:
+    """Return the weights of references as a float64 vector, or raise ValueError."""
     w = np.ascontiguousarray(weights, dtype=np.float64)
     if w.shape != (n_references,):
         raise ValueError(f"weights must have shape ({n_references},), got {w.shape}")
@@ -196,7 +217,8 @@ def _check_weights(weights: ArrayLike, n_references: int) -> Array:
     return w
 
 
-def _check_exclude(exclude: ArrayLike, n_queries: int, n_references: int) -> Indices:
+def check_exclude(exclude: ArrayLike, n_queries: int, n_references: int) -> Indices:
+    """Return the excluded reference of each query as int64, or raise ValueError."""
     excluded = np.asarray(exclude)
     if excluded.shape != (n_queries,) or excluded.dtype.kind not in "iu":
         raise ValueError(f"exclude must be an integer vector of length {n_queries}")

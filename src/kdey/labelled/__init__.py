@@ -8,7 +8,7 @@ instances.
 """
 
 from kdey.labelled.estimate import LabelledEstimate
-from kdey.labelled.plan import SamplingPlan, plan_sample
+from kdey.labelled.plan import Plan, SamplingPlan, plan_sample
 from kdey.labelled.run import (
     BagRequest,
     LabelledRequest,
@@ -25,6 +25,7 @@ __all__ = [
     "LabelledEstimate",
     "LabelledRequest",
     "LabelledSample",
+    "Plan",
     "SamplingPlan",
     "estimate_labelled",
     "estimate_labelled_bags",

@@ -21,6 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._support.frames import make_frame
+from kdey._support.overview import (
+    Overview,
+    OverviewColumn,
+    bar_column,
+    percentages,
+    row_names,
+    text_column,
+)
 from kdey.bags import Array, Bags
 from kdey.intervals import FittedModel, IntervalOptions, estimate_points
 from kdey.labelled.limits import score_limits, upper_quantile
@@ -32,8 +40,78 @@ Indices = NDArray[np.int64]
 _FEWEST = 5
 
 
-@dataclass(frozen=True, eq=False)
-class SamplingPlan:
+class Plan:
+    """What plans have in common: a sentence, a table by class, and a plot.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    """
+
+    classes: NDArray[Any]
+
+    @property
+    def verdict(self) -> str:
+        """The meaning of the plan, in a sentence or two."""
+        raise NotImplementedError
+
+    @property
+    def needs(self) -> Array:
+        """The number that is planned for each class, shape (k,); inf where none is enough."""
+        raise NotImplementedError
+
+    @property
+    def quantity(self) -> str:
+        """What :attr:`needs` are, in words."""
+        raise NotImplementedError
+
+    @property
+    def target_line(self) -> float | None:
+        """A number to compare :attr:`needs` with; None if there is none."""
+        return None
+
+    def plan_columns(self) -> tuple[OverviewColumn, ...]:
+        """Return the columns of :meth:`overview`, each of length k."""
+        texts = [f"{number:,.0f}" if np.isfinite(number) else "-" for number in self.needs]
+        largest = float(np.max(self.needs, initial=0.0, where=np.isfinite(self.needs)))
+        shares = np.where(np.isfinite(self.needs), self.needs, np.nan) / max(largest, 1.0)
+        return (text_column(self.quantity, texts, importance=9), bar_column(shares))
+
+    def overview(self) -> Overview:
+        """Return the verdict and a table by class."""
+        return Overview(self.verdict, row_names("class", self.classes), self.plan_columns())
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the plan by class; needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            By default a new figure.
+
+        Returns
+        -------
+        kdey.PlanDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above plans, so we reach them by the public name.
+
+        return kdey.PlanDisplay.from_plan(self, ax=ax)
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        return self.verdict
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SamplingPlan(Plan):
     """The instances of a bag to label, for limits of a desired width.
 
     Attributes
@@ -62,6 +140,29 @@ class SamplingPlan:
     expected_widths: Array
     n_without_model: int
     reachable: bool
+
+    @property
+    def needs(self) -> Array:
+        """The expected width of the limits of each class, shape (k,)."""
+        return self.expected_widths
+
+    @property
+    def quantity(self) -> str:
+        """What :attr:`needs` are, in words."""
+        return "expected width of limits"
+
+    @property
+    def target_line(self) -> float:
+        """The desired width."""
+        return self.width
+
+    def plan_columns(self) -> tuple[OverviewColumn, ...]:
+        """Return the columns of :meth:`overview`, each of length k."""
+        widths = self.expected_widths
+        return (
+            text_column(self.quantity, percentages(widths), importance=9),
+            bar_column(widths),
+        )
 
     @property
     def n_labels(self) -> int:

@@ -52,7 +52,10 @@ class MatchMeans(Matching[LeastSquares]):
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> LeastSquares:
         """Return the least squares problem."""
-        return LeastSquares(row_map.templates, rows.mean(bags))
+        means = rows.mean(bags)
+        # Templates are checked, and multiplied with each other, once per fit.
+        first = row_map.derived("least squares", lambda: LeastSquares(row_map.templates, means))
+        return first.with_targets(means)
 
     def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
         """Return the solution on the simplex."""

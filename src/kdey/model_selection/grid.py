@@ -123,8 +123,11 @@ class GridSearchQ(BaseSearch):
         more) lies on its edge, each time by half as many values; otherwise the search warns.
     max_extensions : int
         Largest number of extensions, after which the search warns.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
-        See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
+
+    See Also
+    --------
+    kdey.RandomSearchQ : Search over random settings.
+    kdey.OptunaSearchQ : Search by Optuna.
 
     Examples
     --------
@@ -143,7 +146,7 @@ class GridSearchQ(BaseSearch):
     ['bandwidth', 'classifier__C']
     >>> search.predict(X[1::2]).round(1)
     array([0.3, 0.3, 0.3])
-    """  # noqa: E501
+    """
 
     def __init__(
         self,
@@ -234,9 +237,26 @@ class RandomSearchQ(BaseSearch):
         scikit-learn's ``RandomizedSearchCV``.
     n_iter : int
         Number of settings, which are drawn with ``random_state``.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
-        See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
-    """  # noqa: E501
+
+    See Also
+    --------
+    kdey.OptunaSearchQ : Search by Optuna.
+    kdey.GridSearchQ : Search over a grid.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = kdey.RandomSearchQ(
+    ...     kdey.KDEyML(),
+    ...     {"bandwidth": [0.05, 0.1, 0.2]},
+    ...     n_iter=2,
+    ...     protocol=kdey.APP(n_bags=20, bag_size=50),
+    ... )
+    >>> sorted(search.fit(X[::2], y[::2]).best_params_)
+    ['bandwidth']
+    """
 
     def __init__(
         self,

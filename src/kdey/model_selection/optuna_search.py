@@ -31,14 +31,24 @@ class OptunaSearchQ(BaseSearch):
         over the distances; smaller batches let the sampler learn from more trials.
     sampler : Optuna sampler, optional
         Default: ``TPESampler(seed=random_state)``.
-    quantifier, scoring, protocol, validation, refit, error_score, random_state, log, cache, n_jobs, time_limit, verbose
-        See :class:`~kdey.model_selection.search.BaseSearch`, as for the attributes.
 
     Attributes
     ----------
     study_ : optuna.Study
         The study, which maximises the score.
-    """  # noqa: E501
+
+    See Also
+    --------
+    kdey.GridSearchQ : Search over a grid.
+    kdey.RandomSearchQ : Search over random settings.
+
+    Examples
+    --------
+    >>> import kdey
+    >>> search = kdey.OptunaSearchQ(kdey.KDEyML(), {"bandwidth": [0.05, 0.1]}, n_trials=2)
+    >>> search.n_trials
+    2
+    """
 
     def __init__(
         self,

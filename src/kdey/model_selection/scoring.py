@@ -52,6 +52,17 @@ class StageCache:
         pools.
     max_solutions : int
         Largest number of candidates whose estimated prevalences are kept.
+
+    See Also
+    --------
+    kdey.GridSearchQ : Search over a grid.
+    kdey.RandomSearchQ : Search over random settings.
+
+    Examples
+    --------
+    >>> import kdey
+    >>> cache = kdey.StageCache(max_stages=8)
+    >>> search = kdey.GridSearchQ(kdey.KDEyML(), {"bandwidth": [0.1, 0.2]}, cache=cache)
     """
 
     def __init__(self, max_stages: int = 64, max_solutions: int = 10_000) -> None:

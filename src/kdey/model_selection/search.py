@@ -97,9 +97,18 @@ class BaseSearch(BaseQuantifier):
 
     Attributes
     ----------
-    best_params_, best_score_, best_index_, best_estimator_, cv_results_
+    best_params_ : dict
+        The parameters of the best candidate.
+    best_score_ : float
+        Its mean score over the validation bags.
+    best_index_ : int
+        Its position in ``cv_results_``.
+    best_estimator_ : quantifier
+        It, fitted again on all data if ``refit``.
+    cv_results_ : dict of arrays
         As in scikit-learn; ``mean_test_*`` is the mean over the validation bags.
     scorer_ : Metric, or dict from names to Metric
+        What scores are computed with.
     n_splits_ : int
         1, as there is one set of validation data.
 

@@ -91,6 +91,10 @@ def save(
     NotFittedError
         If the quantifier is not fitted.
 
+    See Also
+    --------
+    kdey.load : Read a quantifier from a file.
+
     Examples
     --------
     >>> import tempfile
@@ -163,6 +167,24 @@ def load(
         If the file is not a model file, is damaged, or contains types that are not trusted.
     ImportError
         If a library that the model needs is not installed.
+
+    See Also
+    --------
+    kdey.save : Write a quantifier to a file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.kdey"
+    ...     _ = kdey.save(kdey.EMQ().fit(X, y), path)
+    ...     loaded = kdey.load(path)
+    >>> loaded.predict(X).round(1)
+    array([0.3, 0.3, 0.3])
     """
     source = Path(path)
     manifest, members = read_archive(source)

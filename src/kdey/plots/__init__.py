@@ -5,6 +5,7 @@ again by ``plot(ax=...)`` and keeps ``ax_`` and ``figure_``. matplotlib is neede
 ``docs/gallery`` has a picture of each.
 """
 
+from kdey.plots.checks import FitCheckDisplay, IdentifiabilityDisplay, PlanDisplay
 from kdey.plots.errors import BiasDisplay, DiagonalDisplay, ErrorByShiftDisplay
 from kdey.plots.estimates import IntervalsDisplay, PrevalenceOverTimeDisplay
 from kdey.plots.parameters import SensitivityDisplay, TuningDisplay
@@ -16,7 +17,10 @@ __all__ = [
     "CriticalDifferenceDisplay",
     "DiagonalDisplay",
     "ErrorByShiftDisplay",
+    "FitCheckDisplay",
+    "IdentifiabilityDisplay",
     "IntervalsDisplay",
+    "PlanDisplay",
     "PrevalenceOverTimeDisplay",
     "ReliabilityDisplay",
     "SensitivityDisplay",

@@ -39,6 +39,24 @@ class BiasDisplay:
     results : Results
     boxes_ : list of what ``boxplot`` returned, after :meth:`plot`
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+    kdey.ErrorByShiftDisplay : Draw errors by the shift of bags.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> display = kdey.BiasDisplay.from_results(results, ax=Figure().subplots())
+    >>> display.results is results
+    True
     """
 
     results: Results
@@ -121,6 +139,24 @@ class DiagonalDisplay:
     ----------
     results : Results
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.ErrorByShiftDisplay : Draw errors by the shift of bags.
+    kdey.BiasDisplay : Draw the distribution of errors.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> display = kdey.DiagonalDisplay.from_results(results, ax=Figure().subplots())
+    >>> display.results is results
+    True
     """
 
     results: Results
@@ -200,6 +236,26 @@ class ErrorByShiftDisplay:
     results : Results
     training_prevalence : array of shape (k,)
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.BiasDisplay : Draw the distribution of errors.
+    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> display = kdey.ErrorByShiftDisplay.from_results(
+    ...     results, q.prevalence_, ax=Figure().subplots()
+    ... )
+    >>> display.results is results
+    True
     """
 
     results: Results

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey.intervals import Estimate
+from kdey.intervals import Estimate, Estimates
 from kdey.plots.style import (
     TRAINING_COLOUR,
     add_legend,
@@ -25,6 +25,7 @@ from kdey.report.groups import (
     GroupTable,
     by_size,
     estimate_rows,
+    estimates_table,
     group_table,
     position,
 )
@@ -57,6 +58,23 @@ class IntervalsDisplay:
     rows : sequence of ClassRow
     confidence : float
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.PrevalenceOverTimeDisplay : Draw prevalences over time.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimate = q.estimate(X[1::2], check_fit=False)
+    >>> display = kdey.IntervalsDisplay.from_estimate(estimate, ax=Figure().subplots())
+    >>> display.ax_.get_xlabel()
+    'prevalence'
     """
 
     rows: Sequence[ClassRow]
@@ -121,6 +139,24 @@ class PrevalenceOverTimeDisplay:
     ----------
     table : GroupTable
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.predict_groups : Estimate the groups of a table.
+    kdey.IntervalsDisplay : Draw an estimate.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimates = q.estimate_bags(X[1::2], [range(30), range(40, 75)], check_fit=False)
+    >>> ax = Figure().subplots()
+    >>> display = kdey.PrevalenceOverTimeDisplay.from_estimates(estimates, ax=ax)
+    >>> len(display.ax_.lines)
+    3
     """
 
     table: GroupTable
@@ -148,6 +184,28 @@ class PrevalenceOverTimeDisplay:
             See :meth:`plot`.
         """
         return cls(group_table(groups, by, time)).plot(ax=ax, **options)
+
+    @classmethod
+    def from_estimates(
+        cls,
+        estimates: Estimates,
+        *,
+        ax: Axes | None = None,
+        classes: Sequence[str] | None = None,
+    ) -> Self:
+        """Return the display of the bags of ``estimates`` in their order.
+
+        Parameters
+        ----------
+        estimates : Estimates
+        ax : matplotlib axes, optional
+            By default a new figure.
+        classes : names of classes, by default the eight with the largest shares
+        """
+        if not len(estimates):
+            raise ValueError("there are no estimates to draw")
+        keys = [{"bag": number} for number in range(len(estimates))]
+        return cls.from_results(estimates_table(estimates, keys), "bag", ax=ax, classes=classes)
 
     def plot(
         self,
@@ -178,6 +236,10 @@ class PrevalenceOverTimeDisplay:
             style = line_style(number)
             ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
             ax.plot(places, middle, marker="o", markersize=3, label=literal_text(name), **style)
+        if all(isinstance(moment, int) for moment in moments):
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if not dated:
             ax.set_xticks(
                 places, [literal_text(moment) for moment in moments], rotation=30, ha="right"

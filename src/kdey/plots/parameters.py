@@ -43,6 +43,22 @@ class SensitivityDisplay:
     metric : str
         What the errors are.
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.TuningDisplay : Draw the record of an automatic choice.
+    kdey.GridSearchQ : Search over a grid.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import kdey
+    >>> lines = {"KDEy-ML": ([0.05, 0.1, 0.2], [0.05, 0.03, 0.06])}
+    >>> display = kdey.SensitivityDisplay.from_results(
+    ...     "bandwidth", lines, metric="absolute error", ax=Figure().subplots()
+    ... )
+    >>> display.ax_.get_xlabel()
+    'bandwidth'
     """
 
     parameter: str
@@ -123,6 +139,22 @@ class TuningDisplay:
     ----------
     tuning : Tuning
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Tuning : The record of an automatic choice.
+    kdey.SensitivityDisplay : Draw errors over a parameter.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(random_state=0).fit(X[::2], y[::2])
+    >>> display = kdey.TuningDisplay.from_estimator(q, ax=Figure().subplots())
+    >>> display.tuning is q.tuning_
+    True
     """
 
     tuning: Tuning

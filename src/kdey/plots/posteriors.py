@@ -44,6 +44,21 @@ class ReliabilityDisplay:
     ----------
     curve : Reliability
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.SimplexDisplay : Draw posteriors on the simplex.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.PACC().fit(X[::2], y[::2])
+    >>> display = kdey.ReliabilityDisplay.from_estimator(q, ax=Figure().subplots())
+    >>> display.figure_ is display.ax_.figure
+    True
     """
 
     curve: Reliability
@@ -95,6 +110,20 @@ class SimplexDisplay:
     bandwidth : float
         Of the shading.
     axes_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.ReliabilityDisplay : Draw the calibration of a classifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.PACC().fit(X[::2], y[::2])
+    >>> draw = kdey.SimplexDisplay.from_estimator  # draw(q, X[1::2]) needs matplotlib and mpltern
+    >>> callable(draw)
+    True
     """
 
     parts: Sequence[tuple[str, Array]]

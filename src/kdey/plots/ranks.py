@@ -29,6 +29,22 @@ class CriticalDifferenceDisplay:
     results : CriticalDifference
         What :func:`~kdey.significance.nemenyi` returned.
     ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Results : Errors of methods on bags.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> import kdey
+    >>> from kdey.significance import nemenyi
+    >>> errors = np.random.default_rng(0).random((12, 3))
+    >>> ranks = nemenyi(errors, ["CC", "PACC", "EMQ"])
+    >>> display = kdey.CriticalDifferenceDisplay.from_results(ranks, ax=Figure().subplots())
+    >>> display.results is ranks
+    True
     """
 
     results: CriticalDifference

@@ -163,7 +163,7 @@ class MeanHellinger:
         with np.errstate(divide="ignore", invalid="ignore"):
             root = np.sqrt(self._squares(p))
             weight = np.where(root > 0, 0.25 / root, 0.0) / p.shape[1]
-            slope = weight[:, :, None] * (1.0 - np.where(p == self.targets, 1.0, self._ratio(p)))
+            slope = weight[:, :, None] * (1.0 - self._ratio(p))
         return self._class_slopes(slope)
 
     def hessian(self, prevalences: Array) -> Array:

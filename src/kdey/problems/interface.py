@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -65,9 +64,8 @@ def frank_wolfe_gap(prevalences: Array, gradient: Array) -> Array:
 
 def with_fields(problem: Checked, **fields: Any) -> Checked:
     """Return a copy of a frozen problem with some fields replaced, without checking them."""
-    result = copy.copy(problem)
-    for name, value in fields.items():
-        object.__setattr__(result, name, value)
+    result = object.__new__(type(problem))
+    result.__dict__.update(vars(problem), **fields)
     return result
 
 
@@ -87,9 +85,11 @@ def check_array(
         raise ValueError(f"{name} must have shape ({expected}), got {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty, shape {array.shape}")
-    if not np.isfinite(array).all():
+    # Both are NaN if an entry is.
+    low, high = float(array.min()), float(array.max())
+    if not (-np.inf < low and high < np.inf):
         raise ValueError(f"{name} contains NaN or infinity")
-    if np.abs(array).max() > largest:
+    if max(-low, high) > largest:
         raise ValueError(f"{name} has values beyond {largest:g}, whose products overflow: rescale")
     return array
 

@@ -6,7 +6,7 @@ integrated squared error between densities, given by their inner products (KDEy-
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -33,10 +33,13 @@ class LeastSquares:
         M: column i is the mean training row of class i.
     targets : array of shape (n_bags, r)
         q: the mean row of each bag.
+    gram : array of shape (k, k)
+        M'M, computed once.
     """
 
     templates: Array
     targets: Array
+    gram: Array = field(init=False, repr=False)
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -44,6 +47,12 @@ class LeastSquares:
         targets = check_array(self.targets, "targets", (None, len(templates)))
         object.__setattr__(self, "templates", templates)
         object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "gram", np.ascontiguousarray(templates.T @ templates))
+
+    def with_targets(self, targets: Array) -> LeastSquares:
+        """Return the problem of other bags, (n_bags, r); the templates are not checked again."""
+        checked = check_array(targets, "targets", (None, len(self.templates)))
+        return with_fields(self, targets=checked)
 
     @property
     def n_bags(self) -> int:
@@ -65,8 +74,7 @@ class LeastSquares:
 
     def hessian(self, prevalences: Array) -> Array:
         """Return M'M for every bag, shape (n_bags, k, k)."""
-        gram = self.templates.T @ self.templates
-        return np.broadcast_to(gram, (len(prevalences), *gram.shape))
+        return np.broadcast_to(self.gram, (len(prevalences), *self.gram.shape))
 
     def gap(self, prevalences: Array) -> Array:
         """Return the Frank-Wolfe gap, a bound on f - min f, shape (n_bags,)."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey import native
 from kdey.bags import Bags
 from kdey.problems.interface import Array, Indices, check_non_negative, with_fields
 from kdey.problems.separable import NEGATIVE_LOG, SeparableLoss
@@ -58,24 +59,22 @@ class MixtureLikelihood:
     convex: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.pseudo_share < np.inf:
-            raise ValueError(f"pseudo_share must not be negative, got {self.pseudo_share!r}")
-        # Rows are divided by their largest entry below, so entries may have any finite size.
-        rows = check_non_negative(self.rows, "rows", (None, None), largest=np.inf)
-        if len(rows) != self.bags.pool_size:
+        _check_share(self.pseudo_share)
+        scaled = _scale_rows(self.rows)
+        scales = (
+            scaled.log_scales if self.log_scales is None else self.log_scales + scaled.log_scales
+        )
+        self._set(scaled, scales, self.bags)
+
+    def _set(self, scaled: _ScaledRows, log_scales: Array, bags: Bags) -> None:
+        if len(scaled.rows) != bags.pool_size:
             raise ValueError(
-                f"rows has {len(rows)} rows, but bags were made for a pool of "
-                f"{self.bags.pool_size} instances"
+                f"rows has {len(scaled.rows)} rows, but bags were made for a pool of "
+                f"{bags.pool_size} instances"
             )
-        largest = rows.max(axis=1)
-        empty = largest == 0
-        largest[empty] = 1.0
-        if (largest != 1).any():
-            rows = rows / largest[:, None]
-        log_scales = np.zeros(len(rows)) if self.log_scales is None else self.log_scales
-        object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "log_scales", log_scales + np.log(largest))
-        object.__setattr__(self, "_empty", empty)
+        object.__setattr__(self, "rows", scaled.rows)
+        object.__setattr__(self, "log_scales", log_scales)
+        object.__setattr__(self, "_empty", scaled.is_empty)
 
     @classmethod
     def from_log_rows(
@@ -85,14 +84,13 @@ class MixtureLikelihood:
 
         -inf stands for zero; the largest entry of a row is subtracted before ``exp``.
         """
-        logs = np.asarray(log_rows, dtype=np.float64)
-        if logs.ndim != 2 or logs.size == 0:
-            raise ValueError(f"log_rows must have shape (pool_size, k), got {logs.shape}")
-        largest = logs.max(axis=1)
-        if np.isnan(largest).any() or np.isposinf(largest).any():
-            raise ValueError("log_rows contains NaN or +inf")
-        scales = np.where(np.isneginf(largest), 0.0, largest)
-        return cls(np.exp(logs - scales[:, None]), bags, scales, pseudo_share)
+        _check_share(pseudo_share)
+        scaled = _scale_log_rows(log_rows)
+        problem = cls.__new__(cls)  # the rows need not be checked and scaled again
+        object.__setattr__(problem, "bags", bags)
+        object.__setattr__(problem, "pseudo_share", pseudo_share)
+        problem._set(scaled, scaled.log_scales, bags)
+        return problem
 
     @property
     def n_bags(self) -> int:
@@ -112,6 +110,8 @@ class MixtureLikelihood:
     @property
     def is_informative(self) -> NDArray[np.bool_]:
         """Whether a bag has any row of positive weight that is not all zeros, shape (n_bags,)."""
+        if self.bags.weights is None and not self._empty.any():
+            return np.ones(self.n_bags, dtype=np.bool_)
         weights = 1.0 if self.bags.weights is None else self.bags.weights
         counts = np.where(self._empty[self.bags.indices], 0.0, weights)
         return np.asarray(np.add.reduceat(counts, self._starts) > 0)
@@ -208,3 +208,64 @@ class MixtureLikelihood:
         for bag in map(int, np.flatnonzero(self.is_informative)):
             values[bag] = method(self.loss(bag), prevalences[bag])
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledRows:
+    """Rows with a largest entry of one, the log of their divisors, and which rows are all zero."""
+
+    rows: Array
+    log_scales: Array
+    is_empty: NDArray[np.bool_]
+
+
+def _check_share(pseudo_share: float) -> None:
+    if not 0.0 <= pseudo_share < np.inf:
+        raise ValueError(f"pseudo_share must not be negative, got {pseudo_share!r}")
+
+
+def _scale_rows(rows: ArrayLike) -> _ScaledRows:
+    """Divide non-negative rows by their largest entries; ValueError if they are not valid."""
+    scaled = _scale_natively(rows, logs=False)
+    if scaled is not None:
+        return scaled
+    # Rows are divided by their largest entry, so entries may have any finite size.
+    checked = check_non_negative(rows, "rows", (None, None), largest=np.inf)
+    largest = checked.max(axis=1)
+    is_empty = largest == 0
+    largest[is_empty] = 1.0
+    return _ScaledRows(checked / largest[:, None], np.log(largest), is_empty)
+
+
+def _scale_log_rows(log_rows: ArrayLike) -> _ScaledRows:
+    """As :func:`_scale_rows` for the exponentials of ``log_rows``, without underflow."""
+    scaled = _scale_natively(log_rows, logs=True)
+    if scaled is not None:
+        return scaled
+    logs = np.asarray(log_rows, dtype=np.float64)
+    if logs.ndim != 2 or logs.size == 0:
+        raise ValueError(f"log_rows must have shape (pool_size, k), got {logs.shape}")
+    largest = logs.max(axis=1)
+    if np.isnan(largest).any() or np.isposinf(largest).any():
+        raise ValueError("log_rows contains NaN or +inf")
+    is_empty = np.isneginf(largest)
+    scales = np.where(is_empty, 0.0, largest)
+    return _ScaledRows(np.exp(logs - scales[:, None]), scales, is_empty)
+
+
+def _scale_natively(rows: ArrayLike, *, logs: bool) -> _ScaledRows | None:
+    """Return the rows scaled in one native pass; None if they must be left to NumPy."""
+    values = np.ascontiguousarray(rows, dtype=np.float64)
+    if values.ndim != 2 or values.size == 0 or not native.available():
+        return None
+    m = len(values)
+    scaled = _ScaledRows(np.empty(values.shape), np.empty(m), np.empty(m, dtype=np.bool_))
+    try:
+        native.call(
+            "kdey_scale_rows",
+            *(values, *values.shape, int(logs)),
+            *(scaled.rows, scaled.log_scales, scaled.is_empty),
+        )
+    except ValueError:  # NumPy says what is wrong with them
+        return None
+    return scaled

@@ -19,6 +19,23 @@ from kdey.bags import Bags, offsets_of
 from kdey.labels import Codes, Labels, encode_labels
 from kdey.simplex import Array
 
+#: Descriptions of the parameters that protocols share, for their docstrings.
+SHARED_PARAMETERS = """
+n_bags : int
+    Number of bags.
+bag_size : int
+    Number of instances of each bag.
+random_state : int
+    Seed of the draws; each bag has its own generator, so that fewer bags are the first of more.
+replace : {"auto", True, False}
+    Whether an instance may occur more than once in a bag.
+covariate : array-like of shape (pool_size,) or (pool_size, d)
+    What selection depends on: a feature, several, or a score.
+strength : float
+    Largest strength: that of a bag is uniform between zero and this. At 1 the odds of two
+    instances one standard deviation apart differ by a factor of e.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledBags:

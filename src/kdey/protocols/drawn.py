@@ -24,9 +24,11 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdey._support.docstrings import written_out
 from kdey._support.validation import check_count, check_share
 from kdey.labels import encode_labels
 from kdey.protocols.draw import (
+    SHARED_PARAMETERS,
     LabelledBags,
     Pool,
     Replace,
@@ -44,6 +46,7 @@ from kdey.simplex import Array, check_posteriors, sample_smooth, sample_uniform
 Chooser: TypeAlias = Callable[[int, int, np.random.Generator], Array]
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
 class APP:
     """Artificial prevalence protocol: prevalences uniform on the simplex (Kraemer sampling).
@@ -59,6 +62,11 @@ class APP:
         Seed; the bags are a function of it, the parameters and the labels.
     replace : "auto", True or False
         Whether an instance may occur more than once in a bag.
+
+    See Also
+    --------
+    kdey.GridAPP : Bags over a grid of prevalences.
+    kdey.NPP : Bags drawn at random.
 
     Examples
     --------
@@ -86,18 +94,31 @@ class APP:
         return _draw(self, self.n_bags, _uniform, y, classes)
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
 class DirichletProtocol:
     """Prevalences from a Dirichlet distribution.
 
     Parameters
     ----------
-    n_bags, bag_size, random_state, replace
-        As in :class:`APP`.
     concentration : float or sequence of k floats
         Positive. A single number applies to every class: 1 is uniform on the simplex, smaller
         values favour its corners, larger ones its centre. ``50 * prevalence`` scatters around a
         prevalence.
+
+    See Also
+    --------
+    kdey.AtPrevalences : Bags at prevalences of your choice.
+    kdey.APP : Bags with prevalences uniform on the simplex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import DirichletProtocol
+    >>> protocol = DirichletProtocol(n_bags=4, bag_size=100, concentration=50.0)
+    >>> drawn = protocol.bags(np.repeat(["a", "b"], 500))
+    >>> bool(np.abs(drawn.prevalences - 0.5).max() < 0.4)
+    True
     """
 
     n_bags: int = 1000
@@ -135,6 +156,7 @@ class DirichletProtocol:
         return rng.dirichlet(np.broadcast_to(values, n_classes))
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
 class GridAPP:
     """Artificial prevalences over a regular grid of the simplex, for two or few classes.
@@ -150,10 +172,23 @@ class GridAPP:
         Grid values per class, at least 2.
     repeats : int
         Bags per grid point.
-    bag_size, random_state, replace
-        As in :class:`APP`.
     max_bags : int
         The protocol refuses to draw more bags than this.
+
+    See Also
+    --------
+    kdey.NPP : Bags drawn at random.
+    kdey.DirichletProtocol : Bags with prevalences of a Dirichlet distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import GridAPP
+    >>> protocol = GridAPP(n_prevalences=5, repeats=2, bag_size=20)
+    >>> protocol.grid(2)[:, 0]
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    >>> len(protocol.bags(np.repeat(["a", "b"], 100)))
+    10
     """
 
     n_prevalences: int = 21
@@ -200,6 +235,7 @@ class GridAPP:
         return _draw(self, self.repeats * len(grid), choose, y, classes)
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
 class AtPrevalences:
     """Bags at prevalences that you name.
@@ -211,8 +247,11 @@ class AtPrevalences:
         size, and the realised prevalences are recorded as true.
     repeats : int
         Bags per prevalence; the bags run through all prevalences ``repeats`` times.
-    bag_size, random_state, replace
-        As in :class:`APP`.
+
+    See Also
+    --------
+    kdey.APP : Bags with prevalences uniform on the simplex.
+    kdey.GridAPP : Bags over a grid of prevalences.
 
     Examples
     --------
@@ -251,6 +290,7 @@ class AtPrevalences:
         return _draw(self, self.repeats * len(rows), choose, y, classes)
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
 class SmoothAPP:
     """Artificial prevalences for ordered classes: the smoothest part of the simplex.
@@ -261,10 +301,13 @@ class SmoothAPP:
 
     Parameters
     ----------
-    n_bags, bag_size, random_state, replace
-        As in :class:`APP`.
     smoothest : float
         Share of the simplex that prevalences are drawn from, in (0, 1].
+
+    See Also
+    --------
+    kdey.APP : Bags with prevalences uniform on the simplex.
+    kdey.Ordered : Penalise rough prevalences of ordered classes.
 
     Examples
     --------
@@ -332,6 +375,7 @@ def _draw(
     return LabelledBags(bags, counts / protocol.bag_size, known)
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True)
 class NPP:
     """Natural prevalence protocol: bags of instances drawn uniformly from the whole pool.
@@ -340,10 +384,13 @@ class NPP:
 
     Parameters
     ----------
-    n_bags, bag_size, random_state
-        As in :class:`kdey.protocols.APP`.
     replace : "auto", True or False
         "auto" draws without replacement unless the bag is larger than the pool.
+
+    See Also
+    --------
+    kdey.DirichletProtocol : Bags with prevalences of a Dirichlet distribution.
+    kdey.AtPrevalences : Bags at prevalences of your choice.
 
     Examples
     --------

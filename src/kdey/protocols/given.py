@@ -24,6 +24,11 @@ class GroupBags:
         The group (day, site, author, ...) of each instance. Bags are in sorted order of the
         ids and carry them as ``names``.
 
+    See Also
+    --------
+    kdey.GivenBags : Bags that are given with their prevalences.
+    kdey.Bags : Many bags over one pool.
+
     Examples
     --------
     >>> from kdey import GroupBags
@@ -81,6 +86,19 @@ class GivenBags:
     check_labels : bool
         Whether to refuse prevalences that differ from those counted in the labels by more than
         ``kdey.simplex.SUM_TOLERANCE``.
+
+    See Also
+    --------
+    kdey.Bags : Many bags over one pool.
+    kdey.GroupBags : Bags by a column.
+
+    Examples
+    --------
+    >>> from kdey import GivenBags
+    >>> protocol = GivenBags([[0, 1], [2, 3, 4]], [[0.5, 0.5], [0.2, 0.8]], pool_size=5)
+    >>> drawn = protocol.bags(classes=["a", "b"])
+    >>> drawn.sizes
+    array([2, 3])
     """
 
     given: BagsLike

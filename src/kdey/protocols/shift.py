@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdey._support.docstrings import written_out
 from kdey._support.validation import check_positive
 from kdey.bags import Bags, offsets_of
 from kdey.labels import Codes, Labels, encode_labels
 from kdey.protocols.draw import (
+    SHARED_PARAMETERS,
     LabelledBags,
     Replace,
     bag_generators,
@@ -28,6 +30,7 @@ from kdey.protocols.draw import (
 from kdey.simplex import Array, sample_uniform
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True, eq=False)
 class CovariateShift:
     """Covariate shift: p(x) changes and p(y | x) stays.
@@ -39,13 +42,15 @@ class CovariateShift:
     ----------
     covariate : array-like of shape (pool_size,) or (pool_size, d)
         What selection depends on: a feature, several, or a score.
-    n_bags, bag_size, random_state
-        As in :class:`kdey.protocols.APP`.
     replace : "auto", True or False
         "auto" draws without replacement unless the bag is larger than the pool.
     strength : float
         Largest strength: that of a bag is uniform between zero and this. At 1 the odds of two
         instances one standard deviation apart differ by a factor of e.
+
+    See Also
+    --------
+    kdey.MixedShift : Bags whose features and prevalences shift.
 
     Examples
     --------
@@ -80,6 +85,7 @@ class CovariateShift:
         return _labelled(drawn, codes, known)
 
 
+@written_out(SHARED_PARAMETERS)
 @dataclass(frozen=True, eq=False)
 class MixedShift:
     """Label shift and a shift within the classes at once: p(y) and p(x | y) both change.
@@ -90,10 +96,22 @@ class MixedShift:
 
     Parameters
     ----------
-    covariate, n_bags, bag_size, random_state, strength
-        As in :class:`CovariateShift`.
     replace : "auto", True or False
         "auto" draws a class without replacement in every bag for which it has enough instances.
+
+    See Also
+    --------
+    kdey.CovariateShift : Bags whose features shift.
+    kdey.check_fit : Check whether a bag is a mixture of the training classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdey import MixedShift
+    >>> x = np.random.default_rng(0).normal(size=2000)
+    >>> drawn = MixedShift(x, n_bags=5, bag_size=100).bags((x > 0).astype(int))
+    >>> drawn.prevalences.shape
+    (5, 2)
     """
 
     covariate: ArrayLike

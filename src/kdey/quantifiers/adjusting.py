@@ -110,9 +110,21 @@ class ACC(DecisionsMixin, _Adjusting):
     .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
 
     with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
-    decisions for class i among training instances of class j. Parameters are those of
-    :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; a classifier needs ``predict``
-    only. ``fit_decisions`` takes labels that were decided elsewhere.
+    decisions for class i among training instances of class j. A classifier needs ``predict`` only.
+    ``fit_decisions`` takes labels that were decided elsewhere.
+
+    See Also
+    --------
+    kdey.PACC : Adjust mean posteriors.
+    kdey.CC : Count the decisions of a classifier.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Lipton, Z., Wang, Y.-X. and Smola, A. (2018). Detecting and correcting for label shift with
+    black box predictors. International Conference on Machine Learning.
 
     Examples
     --------
@@ -289,6 +301,16 @@ class PACC(_Adjusting):
 
     As :class:`ACC`, with mean posteriors instead of shares of decisions.
 
+    See Also
+    --------
+    kdey.CC : Count the decisions of a classifier.
+    kdey.PCC : Mean posterior of a classifier.
+
+    References
+    ----------
+    Bella, A., Ferri, C., Hernández-Orallo, J. and Ramírez-Quintana, M. J. (2010).
+    Quantification via probability estimators. IEEE International Conference on Data Mining.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -308,7 +330,11 @@ class Friedman(AggregativeQuantifier):
 
     As :class:`ACC`, with k indicators per instance in the place of one decision: whether the
     posterior of class i is at least the training prevalence of class i (Friedman, 2014).
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    See Also
+    --------
+    kdey.ACC : Count decisions and adjust by error rates.
+    kdey.PACC : Adjust mean posteriors.
 
     Examples
     --------
@@ -348,10 +374,16 @@ class RLLS(AggregativeQuantifier):
         held-out bags; ``tuning_`` then holds what was tried.
     crisp : bool
         Whether rows are decisions, as in the paper, instead of posteriors.
-    tune_for, tune_bag_size
-        The error that an automatic choice minimises and the expected size of bags.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    See Also
+    --------
+    kdey.PACC : Adjust mean posteriors.
+    kdey.ACC : Count decisions and adjust by error rates.
+
+    References
+    ----------
+    Azizzadenesheli, K., Liu, A., Yang, F. and Anandkumar, A. (2019). Regularized learning for
+    domain adaptation under label shifts. International Conference on Learning Representations.
 
     Examples
     --------

@@ -24,7 +24,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
-    check_is_fitted,
     validate_data,
 )
 
@@ -231,10 +230,14 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     Attributes
     ----------
-    classifier_ : the fitted classifier; absent after ``fit_posteriors``.
-    fold_classifiers_ : the models of the folds; absent if they were not kept (see :meth:`fit`).
-    training_ : :class:`~kdey.posteriors.TrainingPosteriors` from which templates were made.
-    row_map_ : the fitted row map, with its ``templates``.
+    classifier_ : classifier
+        The fitted classifier; absent after ``fit_posteriors``.
+    fold_classifiers_ : list of classifiers
+        The models of the folds; absent if they were not kept (see ``fit``).
+    training_ : :class:`~kdey.posteriors.TrainingPosteriors`
+        The training posteriors from which templates were made.
+    row_map_ : RowMap
+        The fitted row map, with its ``templates``.
     """
 
     def __init__(
@@ -393,6 +396,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
 
+    def prepare(self) -> None:
+        """Pack the references of kernels, which otherwise the first answer does."""
+        self.row_map_.prepare(thread_count(self.n_jobs))
+
     def divergence_at(
         self,
         posteriors: ArrayLike,
@@ -411,6 +418,6 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             Where to evaluate; by default at the solution.
         bags : see :meth:`solve`
         """
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         p = check_posteriors(posteriors, classes=self.classes_)
         return self._divergence_at(p, checked_bags(bags, len(p)), prevalence)

@@ -19,7 +19,16 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from kdey._support.device import on_host
+from kdey._support.docstrings import write_out
 from kdey._support.frames import refuse_levels
+from kdey._support.overview import (
+    Overview,
+    bar_column,
+    percentages,
+    row_names,
+    share_decimals,
+    text_column,
+)
 from kdey._support.threads import thread_count
 from kdey._support.warnings import warn
 from kdey.bags import Array, Bags, BagsLike, as_bags
@@ -29,6 +38,8 @@ from kdey.labels import FewLabelsWarning, few_labels_note, training_labels
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
+from kdey.quantifiers.aggregator import Aggregator
+from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
 from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
@@ -149,6 +160,11 @@ class BaseQuantifier(BaseEstimator):
     random_state: Any = None
     device: Any = "cpu"
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Write out the parameters that the docstring shares with its family."""
+        super().__init_subclass__(**options)
+        write_out(cls, SHARED_PARAMETERS)
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit on instances ``X`` with labels ``y``; see the class for details."""
         raise NotImplementedError
@@ -268,13 +284,65 @@ class BaseQuantifier(BaseEstimator):
 
     def summary(self) -> str | None:
         """Return a sentence or two about what ``fit`` chose; None if nothing was left to choose."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         return None if self.tuning_record is None else self.tuning_record.summary()
 
     @property
     def description(self) -> str | None:
         """What gives the answers, in a sentence for readers of a report; None: nothing to say."""
         return None
+
+    def overview(self) -> Overview:
+        """Return what was fitted: a sentence, and a table of the classes and their training shares.
+
+        Returns
+        -------
+        Overview
+            Shown as text by a terminal, and as HTML by a notebook.
+        """
+        check_is_fitted(self, "classes_")
+        classes, shares = self.answering.classes_, self.answering.prevalence_
+        decimals = share_decimals(shares)
+        largest = int(np.argmax(shares))
+        chosen = self.summary()
+        return Overview(
+            f"{type(self).__name__}, fitted on {len(classes)} classes; the most frequent in "
+            f"training is {classes[largest]} ({100 * shares[largest]:.{decimals}f} %).",
+            row_names("class", classes),
+            (text_column("training", percentages(shares, decimals)), bar_column(shares)),
+            () if chosen is None else (chosen,),
+        )
+
+    def plot(
+        self, X: Any, *, truth: ArrayLike | None = None, ax: Any = None, **options: Any
+    ) -> Any:
+        """Draw the estimate of a bag; needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        X : instances of the bag
+        truth : array-like of shape (k,), optional
+            Known shares of the classes, for comparison.
+        ax : matplotlib axes, optional
+            By default a new figure.
+        **options
+            As for :meth:`estimate`.
+
+        Returns
+        -------
+        kdey.IntervalsDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above quantifiers: we reach them by the public name.
+
+        return kdey.IntervalsDisplay.from_estimator(self, X, truth=truth, ax=ax, **options)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return what a notebook shows: scikit-learn's diagram, below the overview once fitted."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in shown and "classes_" in vars(self):
+            shown["text/html"] = self.overview().html() + shown["text/html"]
+        return shown
 
     def explain(self) -> str | None:
         """Return in words what ``fit`` chose and why; None if nothing was left to choose."""
@@ -290,7 +358,7 @@ class BaseQuantifier(BaseEstimator):
         Quantifiers that share a classifier and a :class:`~kdey.quantifiers.base.PoolWork` also
         share the posteriors.
         """
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         self._check_points(pool.X)
         return self._on_pool(pool)
 
@@ -314,7 +382,7 @@ class BaseQuantifier(BaseEstimator):
         solution : Solution
             Prevalences of shape (n_bags, k), with objectives, gaps and iterations.
         """
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         self._check_points(X)
         X, _ = self._instances(X)
         checked = checked_bags(bags, _num_samples(X), sample_weight)
@@ -402,7 +470,7 @@ class BaseQuantifier(BaseEstimator):
         options: IntervalOptions,
         check_fit: bool,
     ) -> LabelledEstimate:
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         self._check_points(X)
         model, pool = self._labelled_model(), PoolWork(self._instances(X)[0])
         points = on_host(self._pool_points(pool))
@@ -467,7 +535,7 @@ class BaseQuantifier(BaseEstimator):
         options: IntervalOptions,
         check_fit: bool,
     ) -> Estimates:
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         self._check_points(X)
         X, unseen = self._instances(X)
         checked, pool = checked_bags(bags, _num_samples(X), sample_weight), PoolWork(X)
@@ -493,6 +561,12 @@ class BaseQuantifier(BaseEstimator):
         solve = self._on_pool(pool)
         return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
 
+    def _check_fitted(self) -> None:
+        """Raise NotFittedError before ``fit``."""
+        # scikit-learn's check asks for the tags, which takes longer than many a solution.
+        if "classes_" not in vars(self):
+            check_is_fitted(self, "classes_")
+
     def _check_training_points(self, X: Any) -> None:
         """Store the number and the names of the features, or raise if ``X`` is masked."""
         validate_data(self, refuse_levels(refuse_masked(X, "X"), "X"), skip_check_array=True)
@@ -510,6 +584,8 @@ class BaseQuantifier(BaseEstimator):
         return table_instances(schema, X)
 
     def _check_points(self, X: Any) -> None:
+        if self._is_plain_matrix(X):
+            return
         if _num_samples(refuse_levels(refuse_masked(X, "X"), "X")) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
         if getattr(X, "ndim", 2) == 1 and self.n_features is not None:
@@ -519,6 +595,20 @@ class BaseQuantifier(BaseEstimator):
             )
         if self.table_schema is None:  # tables are checked by the schema, column by column
             validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _is_plain_matrix(self, X: Any) -> bool:
+        """Return whether X is an array of the training width, and training had no column names.
+
+        There is nothing to say about it then, and scikit-learn takes longer to find that out than
+        many a method takes for its answer.
+        """
+        return (
+            type(X) is np.ndarray  # a masked array is another type
+            and X.ndim == 2
+            and len(X) > 0
+            and X.shape[1] == self.n_features
+            and self.feature_names is None
+        )
 
     def _start_fit(
         self, y: ArrayLike, classes: ArrayLike | None = None, stacklevel: int = 4
@@ -581,7 +671,7 @@ class PosteriorsMixin(BaseQuantifier):
         sample_weight: ArrayLike | None = None,
     ) -> Solution:
         """As :meth:`BaseQuantifier.solve`, from the posteriors of the pool, shape (m, k)."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         p = self._checked_posteriors(posteriors)
         return self._solve_posteriors(p, checked_bags(bags, len(p), sample_weight))
 
@@ -597,6 +687,18 @@ class PosteriorsMixin(BaseQuantifier):
         """As :meth:`BaseQuantifier.predict`, from the posteriors of the bag, shape (m, k)."""
         prevalence: Array = self.solve_posteriors(posteriors, None, sample_weight).prevalence[0]
         return prevalence
+
+    def aggregator(self) -> Aggregator:
+        """Return a callable for many single bags: ``aggregator(posteriors)`` as ``aggregate``.
+
+        What can be prepared is prepared, and float arrays are checked in one pass, so that a bag of
+        a few instances takes tens of microseconds; numbers and refusals are the same.
+        """
+        self._check_fitted()
+        return Aggregator(self)
+
+    def prepare(self) -> None:
+        """Compute what the first answer would otherwise wait for."""
 
     def aggregate_bags(self, posteriors: ArrayLike, bags: BagsLike) -> Array:
         """As :meth:`BaseQuantifier.predict_bags`, from the posteriors of the pool, shape (m, k)."""
@@ -625,7 +727,7 @@ class PosteriorsMixin(BaseQuantifier):
         :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         p = self._score_matrix(posteriors)
         if labelled is not None:
             if bags is not None:

@@ -36,8 +36,12 @@ def compose(
         Default: ``LogisticRegression(max_iter=1000)``. Not allowed on features.
     on : {"posteriors", "features"}
         What rows are made of.
-    cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    cv : int, splitter, iterable of splits or float
+        How the training posteriors are made: cross-validation, or a held-out fraction.
+    random_state : int, RandomState or None
+        Seed of the shuffling of folds and of all other random draws of the method.
+    n_jobs : int, optional
+        Number of classifier fits in parallel, and of threads of the native core.
 
     Returns
     -------
@@ -50,6 +54,11 @@ def compose(
         If ``rows`` is no row spec or ``matching`` no matching.
     ValueError
         If ``on`` is unknown, or a classifier is given for features.
+
+    See Also
+    --------
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+    kdey.PACC : Adjust mean posteriors.
 
     Examples
     --------
@@ -76,9 +85,9 @@ class Composed(AggregativeQuantifier):
     Parameters
     ----------
     rows : RowSpec
+        What an instance and a class contribute.
     matched_by : Matching
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+        The problem made of them, and its solver.
     """
 
     def __init__(

@@ -48,8 +48,17 @@ class CC(DecisionsMixin, _Counting):
     """Classify and count: the share of instances that the classifier assigns to each class.
 
     Biased under label shift; the baseline that every other method corrects (Forman, 2008).
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; a
-    classifier needs ``predict`` only. ``fit_decisions`` takes labels that were decided elsewhere.
+    A classifier needs ``predict`` only. ``fit_decisions`` takes labels that were decided elsewhere.
+
+    See Also
+    --------
+    kdey.PCC : Mean posterior of a classifier.
+    kdey.ACC : Count decisions and adjust by error rates.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
 
     Examples
     --------
@@ -68,7 +77,15 @@ class CC(DecisionsMixin, _Counting):
 class PCC(_Counting):
     """Probabilistic classify and count: the mean posterior (Bella et al., 2010).
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    See Also
+    --------
+    kdey.ACC : Count decisions and adjust by error rates.
+    kdey.PACC : Adjust mean posteriors.
+
+    References
+    ----------
+    Bella, A., Ferri, C., Hernández-Orallo, J. and Ramírez-Quintana, M. J. (2010).
+    Quantification via probability estimators. IEEE International Conference on Data Mining.
 
     Examples
     --------
@@ -86,6 +103,11 @@ class PCC(_Counting):
 
 class TrainingPrevalence(BaseQuantifier):
     """Estimates the training prevalence for every bag: a baseline that a method must beat.
+
+    See Also
+    --------
+    kdey.CC : Count the decisions of a classifier.
+    kdey.PCC : Mean posterior of a classifier.
 
     Examples
     --------

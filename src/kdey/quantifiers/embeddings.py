@@ -29,8 +29,12 @@ class EDy(AggregativeQuantifier):
     Parameters
     ----------
     distance : {"manhattan", "euclidean"}
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+        The distance whose expectations are compared.
+
+    See Also
+    --------
+    kdey.EDx : Energy distance of features.
+    kdey.KMM : Match kernel means of features.
 
     Examples
     --------
@@ -72,11 +76,15 @@ class EDx(FeatureQuantifier):
     Parameters
     ----------
     distance : {"manhattan", "euclidean"}
+        The distance whose expectations are compared.
     standardise : bool
         Whether features are divided by their training standard deviation, so that their units do
         not matter.
-    n_jobs : int, optional
-        Threads of the native core.
+
+    See Also
+    --------
+    kdey.KMM : Match kernel means of features.
+    kdey.EDy : Energy distance of posteriors.
 
     Examples
     --------
@@ -121,6 +129,7 @@ class KMM(FeatureQuantifier):
     Parameters
     ----------
     kernel : {"gaussian", "laplacian"}
+        The kernel of the embedding.
     bandwidth : float, "median" or "auto"
         Width of the kernel: a number, the median distance between training instances, or chosen at
         ``fit`` among multiples of that median by the error on held-out bags; ``tuning_`` then
@@ -130,12 +139,13 @@ class KMM(FeatureQuantifier):
         are computed, whose number grows with the square of the training set.
     standardise : bool
         Whether features are divided by their training standard deviation.
-    tune_for, tune_bag_size
-        The error that an automatic bandwidth minimises and the expected size of bags.
     random_state : int, RandomState or None
         Seed of the random features and of the automatic choice; None means the seed 0.
-    n_jobs : int, optional
-        Threads of the native core.
+
+    See Also
+    --------
+    kdey.EDy : Energy distance of posteriors.
+    kdey.EDx : Energy distance of features.
 
     Examples
     --------

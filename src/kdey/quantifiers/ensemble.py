@@ -72,6 +72,11 @@ class Ensemble(WrapperQuantifier):
     member_prevalence_ : array of shape (n_members, k)
     selected_ : array of the numbers of the members that "accuracy" keeps; otherwise of all
 
+    See Also
+    --------
+    kdey.Median : Median over settings of a method.
+    kdey.Quantifier : Several classifiers and methods combined; the default choice.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -84,11 +84,15 @@ class DM(Binned, AggregativeQuantifier):
         posteriors (``docs/automatic.md``); ``tuning_`` then holds what was tried.
     cdf : bool
         Whether to compare cumulative histograms.
-    tune_for, tune_bag_size
-        The error that an automatic choice minimises and the expected size of bags; see
-        :class:`~kdey.quantifiers.kde.KDEy`.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    See Also
+    --------
+    kdey.DMx : Match histograms of features.
+    kdey.HDy : Hellinger distance of posteriors, binary.
+
+    References
+    ----------
+    Firat, A. (2016). Unified framework for quantification. arXiv:1606.00868.
 
     Examples
     --------
@@ -138,10 +142,23 @@ class DMx(Binned, FeatureQuantifier):
 
     Parameters
     ----------
-    divergence, n_bins, cdf, tune_for, tune_bag_size
-        As for :class:`DM`; bins are equally wide between a feature's training extremes.
-    n_jobs : int, optional
-        Threads of the native core.
+    divergence : str
+        "hellinger", "topsoe", "cauchy-schwarz", "mean-hellinger" or any f-divergence by name; see
+        :class:`DM`.
+    n_bins : int or "auto"
+        Bins are equally wide between a feature's training extremes; "auto" chooses their number at
+        ``fit`` by the error on held-out bags.
+    cdf : bool
+        Whether to compare cumulative histograms.
+
+    See Also
+    --------
+    kdey.HDy : Hellinger distance of posteriors, binary.
+    kdey.HDx : Hellinger distance of features, binary.
+
+    References
+    ----------
+    Firat, A. (2016). Unified framework for quantification. arXiv:1606.00868.
 
     Examples
     --------
@@ -193,11 +210,17 @@ class HDy(Binned, AggregativeQuantifier):
     Parameters
     ----------
     n_bins : sequence of int or "auto"
-        "auto": one number of bins, chosen as for :class:`DM`.
-    tune_for, tune_bag_size
-        As for :class:`DM`.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+        Numbers of bins of which the median is taken, or one number, chosen as for :class:`DM`.
+
+    See Also
+    --------
+    kdey.HDx : Hellinger distance of features, binary.
+    kdey.DM : Match histograms of posteriors.
+
+    References
+    ----------
+    González-Castro, V., Alaiz-Rodríguez, R. and Alegre, E. (2013). Class distribution
+    estimation based on the Hellinger distance. Information Sciences, 218.
 
     Examples
     --------
@@ -249,10 +272,17 @@ class HDx(Binned, FeatureQuantifier):
     Parameters
     ----------
     n_bins : sequence of int or "auto"
-    tune_for, tune_bag_size
-        As for :class:`HDy`.
-    n_jobs : int, optional
-        Threads of the native core.
+        Numbers of bins of which the median is taken, or one number, chosen as for :class:`DM`.
+
+    See Also
+    --------
+    kdey.DM : Match histograms of posteriors.
+    kdey.DMx : Match histograms of features.
+
+    References
+    ----------
+    González-Castro, V., Alaiz-Rodríguez, R. and Alegre, E. (2013). Class distribution
+    estimation based on the Hellinger distance. Information Sciences, 218.
 
     Examples
     --------

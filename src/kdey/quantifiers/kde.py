@@ -54,25 +54,18 @@ class KDEy(AggregativeQuantifier):
     average : bool
         With bandwidth and kernel "auto": average the estimates of the geometries, each at its
         best bandwidth and weighted by how well it did; False keeps the best geometry alone.
-    tune_for : str
-        The error that the automatic choice minimises: "ae", "rae" or another metric.
-    tune_bag_size : int
-        Expected size of bags, for the automatic choice.
     precision : {"mixed", "double"}
         Precision of the kernel sums; see :func:`kdey.kernels.class_log_sums`.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`; ``random_state`` also
-        seeds the automatic choice, which is reproducible even if it is None.
-    device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
-        Where rows are computed and bags solved: the native core, a GPU (extra ``gpu``), or, with
-        "auto", a GPU if there is one and the work is large enough. Posteriors that are tensors on
-        a GPU are processed there. ``fit``, the automatic choice and intervals run on the host. See
-        ``docs/scale.md``.
+    random_state : int, RandomState or None
+        Seed of the shuffling of folds and of all other random draws; the automatic choice is
+        reproducible even if it is None.
 
     Attributes
     ----------
-    bandwidth_, kernel_, shrinkage_ : the values in use; those of the heaviest of several geometries
-    tuning_ : :class:`~kdey.tuning.Tuning`, or None if nothing was chosen automatically
+    bandwidth_, kernel_, shrinkage_ : float, str and float
+        The values in use; those of the heaviest of several geometries.
+    tuning_ : :class:`~kdey.tuning.Tuning` or None
+        What was tried; None if nothing was chosen automatically.
     """
 
     def __init__(
@@ -166,8 +159,18 @@ class KDEyML(KDEy):
 
     .. math:: \max_{\alpha \in \Delta} \sum_j \log \sum_i \alpha_i p_i(x_j)
 
-    Convex; solved to a certified gap of 1e-8 in the mean log-likelihood. Parameters are those of
-    :class:`KDEy`.
+    Convex; solved to a certified gap of 1e-8 in the mean log-likelihood.
+
+    See Also
+    --------
+    kdey.KDEyHD : Kernel densities by Hellinger distance.
+    kdey.KDEyCS : Kernel densities by Cauchy-Schwarz divergence.
+    kdey.Quantifier : Several classifiers and methods combined; the default choice.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------
@@ -198,7 +201,17 @@ class KDEyCS(KDEy):
 
     with a and B the overlaps of the class densities with the bag's and with each other. The
     divergence does not depend on the length of alpha, so its global optimum is a non-negative
-    least squares problem, solved exactly. Parameters are those of :class:`KDEy`.
+    least squares problem, solved exactly.
+
+    See Also
+    --------
+    kdey.KDEyL2 : Kernel densities by squared distance.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------
@@ -223,7 +236,17 @@ class KDEyL2(KDEy):
 
     .. math:: \min_{\alpha \in \Delta} \tfrac12 \alpha^\top B \alpha - a^\top \alpha
 
-    with the overlaps a and B of :class:`KDEyCS`. Parameters are those of :class:`KDEy`.
+    with the overlaps a and B of :class:`KDEyCS`.
+
+    See Also
+    --------
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+    kdey.KDEyHD : Kernel densities by Hellinger distance.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------
@@ -257,11 +280,22 @@ class KDEyHD(KDEy):
         An f-divergence by name; "hellinger" (squared) is the paper's.
     n_points : int
         Number t of reference points.
-    bandwidth, kernel, shrinkage, average, tune_for, tune_bag_size, precision
-        See :class:`KDEy`.
-    classifier, cv, random_state, n_jobs, device
-        See :class:`KDEy`; ``random_state`` also draws the points. The divergence "reverse-kl" is
-        always solved on the host.
+    random_state : int, RandomState or None
+        Seed of the points, of the shuffling of folds and of all other random draws.
+
+    See Also
+    --------
+    kdey.KDEyCS : Kernel densities by Cauchy-Schwarz divergence.
+    kdey.KDEyL2 : Kernel densities by squared distance.
+
+    Notes
+    -----
+    The divergence "reverse-kl" is always solved on the host.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------

@@ -25,15 +25,26 @@ class EMQ(AggregativeQuantifier):
         Recalibrates the posteriors first, on training posteriors made by ``cv``; the training
         prevalence is then the mean calibrated posterior (Alexandari et al., 2020).
     solver : {"exact", "em"}
+        The certified solver, or the iterations of expectation maximisation, on the host.
     tol : float, optional
         "exact": certified gap of the mean log-likelihood (default 1e-8). "em": stop when the
         prevalences change by less on average (default 1e-4).
     max_iter : int, optional
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`. Without calibration no
-        training posteriors are needed and ``cv`` has no effect.
-    device : str or torch.device
-        Where bags are solved, see :class:`~kdey.KDEyML`; ``solver="em"`` runs on the host.
+        Largest number of iterations; by default that of the solver.
+    cv : int, splitter, iterable of splits or float
+        How the training posteriors for the calibration are made: cross-validation, or a held-out
+        fraction. Without calibration it has no effect.
+
+    See Also
+    --------
+    kdey.DIR : Maximum likelihood with Dirichlet densities.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+    kdey.sample_posterior : Draw from the Bayesian posterior.
+
+    References
+    ----------
+    Saerens, M., Latinne, P. and Decaestecker, C. (2002). Adjusting the outputs of a classifier
+    to new a priori probabilities: a simple procedure. Neural Computation, 14(1).
 
     Examples
     --------
@@ -94,10 +105,16 @@ class DIR(AggregativeQuantifier):
     ----------
     shrinkage : float
         Posteriors become (1 - s) p + s / k first, which keeps exact zeros finite.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
-    device : str or torch.device
-        Where bags are solved, see :class:`~kdey.KDEyML`.
+
+    See Also
+    --------
+    kdey.EMQ : Maximum likelihood with a classifier's posteriors.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
 
     Examples
     --------

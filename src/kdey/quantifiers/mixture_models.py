@@ -29,8 +29,18 @@ class MM(AggregativeQuantifier):
         Kolmogorov-Smirnov distance, the maximum norm.
     n_bins : int
         Points at which the distributions are compared, evenly spaced in [0, 1].
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    See Also
+    --------
+    kdey.SORD : Sorted scores, binary.
+    kdey.DyS : Any dissimilarity of histograms, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Firat, A. (2016). Unified framework for quantification. arXiv:1606.00868.
 
     Examples
     --------
@@ -80,10 +90,17 @@ class DyS(Binned, AggregativeQuantifier):
         "topsoe", "hellinger", "prob-symm", "l1", "l2", "ordinal" or another name of
         :mod:`kdey.problems.histograms`, or a function of two arrays of shape (n_bags, n_bins).
     n_bins : int or "auto"
-    tune_for, tune_bag_size
-        As for :class:`~kdey.DM`.
-    classifier, cv, random_state, n_jobs
-        See :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+        Number of bins of the histogram; "auto" chooses it at ``fit`` by the error on held-out bags.
+
+    See Also
+    --------
+    kdey.MM : Match distribution functions, binary.
+    kdey.SORD : Sorted scores, binary.
+
+    References
+    ----------
+    Maletzke, A., dos Reis, D., Cherman, E. and Batista, G. (2019). DyS: a framework for mixture
+    models in quantification. AAAI Conference on Artificial Intelligence.
 
     Examples
     --------

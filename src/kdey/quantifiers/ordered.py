@@ -47,6 +47,11 @@ class Ordered(AggregativeQuantifier):
     ----------
     tuning_ : :class:`~kdey.tuning.Tuning` of the strength, or None if it was a number
 
+    See Also
+    --------
+    kdey.SmoothAPP : Bags with smooth prevalences of ordered classes.
+    kdey.PACC : Adjust mean posteriors.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

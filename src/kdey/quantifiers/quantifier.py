@@ -90,8 +90,6 @@ class Quantifier(AggregativeQuantifier):
         Seed of the folds, of the classifiers in the portfolio and of all other draws.
     n_jobs : int, optional
         Number of classifier fits in parallel, and of threads of the native core.
-    device : str or torch.device
-        Where bags are solved, see :class:`~kdey.KDEyML`.
 
     Attributes
     ----------
@@ -101,6 +99,20 @@ class Quantifier(AggregativeQuantifier):
         Members, weights, held-out losses and errors, and what was left out.
     tuning_ : :class:`~kdey.Tuning`
         The choice of power and pseudo-instances on held-out bags.
+
+    See Also
+    --------
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+    kdey.EMQ : Maximum likelihood with a classifier's posteriors.
+    kdey.GridSearchQ : Search over a grid.
+
+    References
+    ----------
+    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
+    quantification. arXiv:2401.00490.
+
+    Saerens, M., Latinne, P. and Decaestecker, C. (2002). Adjusting the outputs of a classifier
+    to new a priori probabilities: a simple procedure. Neural Computation, 14(1).
 
     Examples
     --------

@@ -32,7 +32,15 @@ class _SingleThreshold(AggregativeQuantifier):
 class T50(_SingleThreshold):
     """Adjusted counting at the threshold that half of the positives reach (Forman, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    See Also
+    --------
+    kdey.ThresholdX : Threshold where both error rates are equal, binary.
+    kdey.MS : Median sweep over thresholds, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
 
     Examples
     --------
@@ -50,7 +58,15 @@ class T50(_SingleThreshold):
 class MAX(_SingleThreshold):
     """Adjusted counting where tpr - fpr is largest (Forman, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    See Also
+    --------
+    kdey.T50 : Threshold with half the true positives, binary.
+    kdey.ThresholdX : Threshold where both error rates are equal, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
 
     Examples
     --------
@@ -68,7 +84,15 @@ class MAX(_SingleThreshold):
 class ThresholdX(_SingleThreshold):
     """Adjusted counting where the false positive rate equals 1 - tpr (Forman's X, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    See Also
+    --------
+    kdey.MS : Median sweep over thresholds, binary.
+    kdey.MS2 : Median sweep where the denominator is large, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
 
     Examples
     --------
@@ -86,7 +110,15 @@ class ThresholdX(_SingleThreshold):
 class MS(AggregativeQuantifier):
     """Median sweep: the median of the adjusted counts at all thresholds (Forman, 2008), binary.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+    See Also
+    --------
+    kdey.MS2 : Median sweep where the denominator is large, binary.
+    kdey.MAX : Threshold with the largest denominator, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
 
     Examples
     --------
@@ -115,6 +147,16 @@ class MS2(MS):
 
     Without any such threshold, 0.5 is the only one.
 
+    See Also
+    --------
+    kdey.MAX : Threshold with the largest denominator, binary.
+    kdey.T50 : Threshold with half the true positives, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -137,7 +179,16 @@ class SORD(AggregativeQuantifier):
     the scores of the mixture to those of the bag. No bins are needed (:class:`~kdey.MM` compares
     the same distributions at a fixed number of points). Convex; solved exactly.
 
-    Parameters are those of :class:`~kdey.quantifiers.aggregative.AggregativeQuantifier`.
+
+    See Also
+    --------
+    kdey.DyS : Any dissimilarity of histograms, binary.
+    kdey.MM : Match distribution functions, binary.
+
+    References
+    ----------
+    Maletzke, A., dos Reis, D., Cherman, E. and Batista, G. (2019). DyS: a framework for mixture
+    models in quantification. AAAI Conference on Artificial Intelligence.
 
     Examples
     --------

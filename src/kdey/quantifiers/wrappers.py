@@ -51,6 +51,11 @@ class Median(WrapperQuantifier):
     ----------
     quantifiers_ : list of fitted quantifiers, one per setting
 
+    See Also
+    --------
+    kdey.Ensemble : Members fitted on bags of many prevalences.
+    kdey.DM : Match histograms of posteriors.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -127,6 +132,10 @@ class OneVsAll(WrapperQuantifier):
     Attributes
     ----------
     quantifiers_ : list of k fitted binary quantifiers
+
+    See Also
+    --------
+    kdey.OneVsOne : A binary method for many classes, by pairs.
 
     Examples
     --------
@@ -239,6 +248,10 @@ class OneVsOne(WrapperQuantifier):
     ----------
     quantifiers_ : list of k (k - 1) / 2 fitted binary quantifiers
     pairs_ : list of pairs of class numbers (i, j), i < j, in the same order
+
+    See Also
+    --------
+    kdey.OneVsAll : A binary method for many classes, one against all others.
 
     Examples
     --------

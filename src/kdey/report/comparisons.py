@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdey.report.groups import dictionaries, key_text, number, plain_value
+from kdey.report.groups import dictionaries, number, plain_value
+from kdey.report.periods import key_text
 from kdey.report.svg import Axis, Drawing, shortened
 from kdey.report.vocabulary import percent
 from kdey.tables.display import Cell, Column, Row, Table

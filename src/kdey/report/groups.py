@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from kdey.class_columns import in_class_order
 from kdey.diagnostics.fit_checker import DEFAULT_CHECK_LEVEL
 from kdey.intervals import Estimate
+from kdey.report.periods import Period, key_text, period_of
 from kdey.status import NOT_CHECKED, OK, POOR_FIT, TOO_SMALL, join_status
 
 #: Columns that a row must have beside the group's keys; the others may be missing.
@@ -169,6 +170,15 @@ class GroupTable:
         return group.keys[self.by.index(self.time or "")]
 
     @cached_property
+    def _calendar(self) -> Period:
+        """The period that the times of the groups begin."""
+        return period_of([self.moment(group) for group in self.groups])
+
+    def period(self, group: Group) -> str:
+        """Return the time of a group as people say it: April 2026, week 14 of 2026."""
+        return self._calendar.name(self.moment(group))
+
+    @cached_property
     def series(self) -> dict[str, list[Group]]:
         """Groups that share all keys but the time, by a text, each in the order of time."""
         by_keys: dict[Any, list[Group]] = {}
@@ -313,18 +323,6 @@ def plain_value(value: Any) -> Any:
     elif hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def key_text(value: Any) -> str:
-    """Return a key as it is shown: a midnight is a day, a whole float an integer."""
-    if value is None:
-        return "(missing)"
-    if isinstance(value, datetime):
-        at_midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
-        return value.date().isoformat() if at_midnight else value.isoformat(" ")
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def position(value: Any) -> float | None:

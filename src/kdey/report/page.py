@@ -60,6 +60,21 @@ class Report:
     created : datetime
     comparisons : ComparisonTable or None
         Differences between the groups.
+
+    See Also
+    --------
+    kdey.make_report : Make a report as an HTML page.
+    kdey.write_report : Write a report to a file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2])
+    >>> report = kdey.make_report(estimate, title="Irises")
+    >>> report.title
+    'Irises'
     """
 
     title: str
@@ -136,6 +151,7 @@ def make_report(
     truth : array-like of shape (k,), optional
         Shares of known labels in the bag, in the order of the classes.
     title : str, optional
+        The heading of the page.
     settings : mapping, optional
         More to show under the settings.
     keep_order : bool
@@ -144,6 +160,23 @@ def make_report(
     comparisons : frame or list of dicts, optional
         Differences between the groups, as :func:`kdey.compare_groups` returns them for the same
         ``by`` and ``time``.
+
+    Returns
+    -------
+    Report
+        With ``html()`` and ``write(path)``.
+
+    Raises
+    ------
+    TypeError
+        If ``estimate`` is no estimate.
+    ValueError
+        If there is nothing to report, or there are both estimates of several bags and groups.
+
+    See Also
+    --------
+    kdey.write_report : Write a report to a file.
+    kdey.Report : A report on a bag and its groups.
 
     Examples
     --------
@@ -191,13 +224,38 @@ def make_report(
 def write_report(
     path: str | os.PathLike[str], estimate: Estimate | Estimates | None = None, **parts: Any
 ) -> Path:
-    """Write one self-contained HTML file; return its path.
+    """Write one self-contained HTML file.
 
     Parameters
     ----------
-    path : file to write, whole or not at all
-    estimate, **parts
+    path : path-like
+        The file, which is written whole or not at all.
+    estimate : Estimate or Estimates, optional
+        Of the whole bag; those of several bags are shown as groups.
+    **parts
         See :func:`make_report`.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    See Also
+    --------
+    kdey.Report : A report on a bag and its groups.
+    kdey.make_report : Make a report as an HTML page.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2])
+    >>> with TemporaryDirectory() as folder:
+    ...     kdey.write_report(Path(folder) / "report.html", estimate).name
+    'report.html'
     """
     return make_report(estimate, **parts).write(path)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kdey.report.groups import ClassRow, GroupTable, key_text
+from kdey.report.groups import ClassRow, GroupTable
+from kdey.report.periods import key_text
 from kdey.report.vocabulary import percent
 from kdey.tables.display import Cell, Column, Row, Table
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from kdey.diagnostics import FitResult, FitVerdict
 from kdey.intervals import Estimate
 from kdey.report.groups import ClassRow, Group, GroupTable, by_size
@@ -22,6 +24,8 @@ from kdey.status import (
 _NAMED = 3
 #: Classes that are named where they differ from training.
 _NAMED_CHANGES = 3
+#: Errors of two classes with a correlation below this are those of classes that look alike.
+_LOOK_ALIKE = -0.8
 
 
 def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
@@ -37,7 +41,13 @@ def answer(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
     rest = ordered[_NAMED:]
     if rest:
         sentences.append(_rest(rest))
-    return [*sentences, *_against_training(ordered), *_against_naive(ordered)]
+    return [
+        *sentences,
+        *_look_alikes(estimate),
+        *_against_labels(ordered),
+        *_against_training(ordered),
+        *_against_naive(ordered),
+    ]
 
 
 def _with_limits(row: ClassRow, level: str) -> str:
@@ -53,6 +63,47 @@ def _rest(rest: Sequence[ClassRow]) -> str:
     maybe_absent = sum((row.low or 0.0) < 0.0005 for row in rest)
     absent = f"; {maybe_absent} of them may be absent" if maybe_absent else ""
     return f"The other {len(rest)} classes together make up {percent(share)}{absent}."
+
+
+def _look_alikes(estimate: Estimate) -> list[str]:
+    """Return the two classes that are told apart worst, where their sum is known much better."""
+    k = len(estimate.classes)
+    if k < 3 or estimate.method == "none":
+        return []
+    covariance = estimate.covariance
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    scale = np.outer(deviations, deviations)
+    correlation = np.where(scale > 0, covariance / np.where(scale > 0, scale, 1.0), 0.0)
+    first, second = np.unravel_index(int(np.argmin(np.triu(correlation, 1))), (k, k))
+    if correlation[first, second] > _LOOK_ALIKE:
+        return []
+    labels = [estimate.classes[first], estimate.classes[second]]
+    both = estimate.merge({"both": labels})
+    widths = estimate.high - estimate.low
+    if both.high[0] - both.low[0] > 0.5 * min(widths[first], widths[second]):
+        return []
+    return [
+        f"“{labels[0]}” and “{labels[1]}” look alike and are hard to tell apart; together they "
+        f"make up {percent(both.estimate[0])} ({percent(both.low[0])} to {percent(both.high[0])}), "
+        "which is known better than the share of either."
+    ]
+
+
+def _against_labels(rows: Sequence[ClassRow]) -> list[str]:
+    """Return for which classes the known labels lie outside the limits, if any are known."""
+    known = [row for row in rows if row.truth is not None]
+    if not known:
+        return []
+    outside = [row for row in known if row.outside(row.truth)]
+    if not outside:
+        return ["The shares of the known labels lie within the limits of every class."]
+    named = [f"“{row.name}” ({percent(row.truth)} of the labels)" for row in outside[:_NAMED]]
+    more = len(outside) - _NAMED
+    others = f", and of {more} more" if more > 0 else ""
+    return [
+        f"The shares of the known labels lie outside the limits of {listed(named)}{others}: here "
+        "the estimate is wrong by more than its limits say."
+    ]
 
 
 def _against_training(rows: Sequence[ClassRow]) -> list[str]:
@@ -106,15 +157,23 @@ def groups_answer(table: GroupTable) -> list[str]:
     return [*sentences, *_checking(table.groups)]
 
 
+#: What groups are checked for, in one sentence.
+_MEANING_OF_CHECKED = (
+    "Checking compares each group with mixtures of the classes as they were in training; a group "
+    "that was not checked may hold something that training did not have."
+)
+
+
 def _checking(groups: Sequence[Group]) -> list[str]:
     """Return how far the fit of groups was checked, where it was not in full."""
     parts = Counter(
         part for group in groups for part in status_parts(group.status) if is_about_checking(part)
     )
-    return [
+    sentences = [
         f"The fit of {'all' if n == len(groups) else f'{n:,} of the'} groups was {part}."
         for part, n in parts.items()
     ]
+    return [*sentences, _MEANING_OF_CHECKED] if sentences else []
 
 
 def _number_and_sizes(table: GroupTable) -> str:
@@ -132,25 +191,27 @@ def _plural(count: int) -> str:
 
 
 def _change(table: GroupTable, usable: Sequence[Group]) -> list[str]:
-    """Return the class that changed most from the first time to the last."""
+    """Return the class that changed most from the first time to the last, if limits show it."""
     first, last = usable[0], usable[-1]
     shared = [name for name in table.classes if name in first.by_class and name in last.by_class]
     if not shared:
         return []
     moved = {n: _share(last, n) - _share(first, n) for n in shared}
-    name = max(moved, key=lambda n: abs(moved[n]))
+    clear = [n for n in shared if not _overlap(first.by_class[n], last.by_class[n])]
+    name = max(clear or shared, key=lambda n: abs(moved[n]))
     verb = "rose" if moved[name] > 0 else "fell"
-    a, b = first.by_class[name], last.by_class[name]
-    overlap = _overlap(a, b)
-    hint = " Their intervals overlap, so this may be chance." if overlap else ""
+    values = f"from {_with_span(first.by_class[name])} to {_with_span(last.by_class[name])}"
+    span = f"From {table.period(first)} to {table.period(last)}"
+    if clear:
+        return [f"{span}, “{name}” {verb} most: {values}."]
     return [
-        f"From {table.label(first)} to {table.label(last)}, “{name}” {verb} most: from "
-        f"{_with_span(a)} to {_with_span(b)}.{hint}"
+        f"{span}, no class changed so much that its limits are apart. The largest estimated change "
+        f"is that of “{name}”, {values}, which may be chance."
     ]
 
 
 def _spread(table: GroupTable, usable: Sequence[Group]) -> list[str]:
-    """Return the class that differs most between groups."""
+    """Return the class that differs most between groups, if limits show it."""
 
     def ends(name: str) -> tuple[Group, Group]:
         present = [group for group in usable if name in group.by_class]
@@ -164,7 +225,13 @@ def _spread(table: GroupTable, usable: Sequence[Group]) -> list[str]:
     }
     if not reach:
         return []
-    name = max(reach, key=lambda n: reach[n])
+    clear = [n for n in reach if not _overlap(*(group.by_class[n] for group in ends(n)))]
+    if not clear:
+        return [
+            "For every class the limits of the groups with the smallest and the largest share "
+            "overlap: the differences between groups may be chance."
+        ]
+    name = max(clear, key=lambda n: reach[n])
     least, most = ends(name)
     return [
         f"Groups differ most in “{name}”: {_with_span(most.by_class[name])} in "

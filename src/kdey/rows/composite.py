@@ -67,6 +67,11 @@ class _CompositeMap(RowMap):
         """Return the rows of ``points`` under each member."""
         return CompositeRows(tuple(part(points, n_threads) for part in self.parts))
 
+    def prepare(self, n_threads: int = 1) -> None:
+        """Prepare each member."""
+        for part in self.parts:
+            part.prepare(n_threads)
+
     def new_rows(
         self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
     ) -> NDArray[np.floating]:

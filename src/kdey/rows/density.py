@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Bags, offsets_of
-from kdey.kernels import class_log_sums
 from kdey.kernels.means import kernel_means
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import (
@@ -92,14 +91,10 @@ class DensityMap(KernelMap):
         is_single = (
             np.diff(references.offsets)[labels] < 2
         )  # their class would be empty without them
-        sums = class_log_sums(
+        sums = references.packed(n_threads).log_sums(
             references.points[positions],
-            references.points,
-            references.offsets,
             [references.bandwidth],
-            weights=references.weights,
             exclude=np.where(is_single, -1, positions),
-            precision=references.spec.precision,
             n_threads=n_threads,
         )[0]
         mass = np.tile(np.exp(references.log_mass), (len(picks), 1))

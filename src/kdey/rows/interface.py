@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.derived import Derived
 from kdey.bags import Bags
 from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
@@ -151,7 +152,7 @@ class Penalty:
     centre: Array
 
 
-class RowMap:
+class RowMap(Derived):
     """A fitted row map: templates of the classes, and rows of instances.
 
     Subclasses are frozen dataclasses with a field or a property ``templates``.
@@ -167,6 +168,9 @@ class RowMap:
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return the rows of ``points``, shape (m, d): posteriors, or features."""
         raise NotImplementedError
+
+    def prepare(self, n_threads: int = 1) -> None:
+        """Compute what the first rows would otherwise wait for; by default there is nothing."""
 
     def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return rows accurate to six digits, which is enough to compare candidates."""

@@ -166,6 +166,10 @@ class PenalisedMap(RowMap):
         """Return the rows of ``points``, shape (m, d)."""
         return self.inner(points, n_threads)
 
+    def prepare(self, n_threads: int = 1) -> None:
+        """Prepare the rows."""
+        self.inner.prepare(n_threads)
+
     def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return rows accurate to six digits."""
         return self.inner.quick_rows(points, n_threads)

@@ -13,11 +13,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.derived import Derived
 from kdey._support.warnings import warn
 from kdey.bags import offsets_of
 from kdey.kernels import class_log_sums, resolve_bandwidth, transform
 from kdey.kernels.bandwidth import check_bandwidth
 from kdey.kernels.geometry import check_geometry
+from kdey.kernels.packed import PackedReferences
 from kdey.kernels.sums import Precision
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap, RowSpec
@@ -56,6 +58,10 @@ class KernelMap(RowMap):
     def class_references(self) -> ClassReferences:
         """Return the references."""
         return self.references
+
+    def prepare(self, n_threads: int = 1) -> None:
+        """Pack the references."""
+        self.references.packed(n_threads)
 
     def n_pairs(self, n_points: int) -> float:
         """Return how many kernel values the rows of ``n_points`` instances take."""
@@ -115,8 +121,11 @@ class KernelSpec:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassReferences:
-    """References sorted by class: ``points`` (n, k), class i at ``offsets[i]:offsets[i + 1]``."""
+class ClassReferences(Derived):
+    """References sorted by class: ``points`` (n, k), class i at ``offsets[i]:offsets[i + 1]``.
+
+    They are packed for the native core on first use, and stay packed (:meth:`packed`).
+    """
 
     points: Floats
     offsets: NDArray[np.int64]
@@ -132,8 +141,26 @@ class ClassReferences:
     @property
     def log_mass(self) -> Array:
         """Log of the number (or total weight) of references of each class, shape (k,)."""
+        return self.derived("log_mass", self._log_mass)
+
+    def _log_mass(self) -> Array:
         w = np.ones(len(self.points)) if self.weights is None else self.weights
-        return np.asarray(np.log(np.add.reduceat(w, self.offsets[:-1])), dtype=np.float64)
+        mass = np.asarray(np.log(np.add.reduceat(w, self.offsets[:-1])), dtype=np.float64)
+        mass.flags.writeable = False  # all callers share it
+        return mass
+
+    def packed(self, n_threads: int = 1) -> PackedReferences:
+        """Return the references packed for the kernel sums, packed once."""
+        return self.derived(
+            "packed",
+            lambda: PackedReferences(
+                self.points,
+                self.offsets,
+                self.weights,
+                precision=self.spec.precision,
+                n_threads=n_threads,
+            ),
+        )
 
     def coordinates(self, posteriors: NDArray[Any]) -> Floats:
         """Return posteriors of shape (m, k) in the geometry of the kernel."""
@@ -142,7 +169,11 @@ class ClassReferences:
     def at(self, spec: KernelSpec) -> ClassReferences:
         """Return the same references with the bandwidth of another spec of the family."""
         h = resolve_bandwidth(spec.bandwidth, self.points, self.offsets, self.weights)
-        return replace(self, bandwidth=h, spec=spec)
+        other = replace(self, bandwidth=h, spec=spec)
+        if spec.precision == self.spec.precision:
+            # Shared, because the packed form does not depend on the bandwidth.
+            other.__dict__["_derived"] = self.__dict__.setdefault("_derived", {})
+        return other
 
     def log_means(self, coordinates: Floats, bandwidth: float, n_threads: int) -> Array:
         """Return the log of the mean kernel to each class, shape (m, k), without normaliser."""
@@ -153,15 +184,7 @@ class ClassReferences:
         self, coordinates: Floats, bandwidths: Sequence[float], n_threads: int
     ) -> Array:
         """Return :meth:`log_means` at several bandwidths in one pass, (n_bandwidths, m, k)."""
-        sums = class_log_sums(
-            coordinates,
-            self.points,
-            self.offsets,
-            bandwidths,
-            weights=self.weights,
-            precision=self.spec.precision,
-            n_threads=n_threads,
-        )
+        sums = self.packed(n_threads).log_sums(coordinates, bandwidths, n_threads=n_threads)
         sums -= self.log_mass
         return sums
 

@@ -2,7 +2,7 @@
 
 ``pairs`` tests methods bag by bag on one data set or on all (Wilcoxon) and corrects for many tests
 (Holm); ``ranks`` compares many methods over many data sets (Friedman, Nemenyi).
-:class:`kdey.plots.CriticalDifferenceDisplay` draws that comparison.
+:class:`kdey.CriticalDifferenceDisplay` draws that comparison.
 """
 
 from __future__ import annotations

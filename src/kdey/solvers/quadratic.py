@@ -16,6 +16,7 @@ Cauchy-Schwarz divergence (KDEy-CS) are such programs.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,12 +53,12 @@ def solve_least_squares(
     ``converged`` says whether the gap is below :math:`10^{-10} m (m + \lVert q \rVert)`, with m the
     length of the longest template.
     """
-    gram = problem.templates.T @ problem.templates
+    tol = _least_squares_tolerance(problem)
+    if native.available():
+        return _solve_least_squares_native(problem, start, tol, n_threads)
     linear = problem.targets @ problem.templates
-    x, steps = solve_programs(gram, linear, simplex=True, start=start, n_threads=n_threads)
-    lengths = np.sqrt((problem.targets**2).sum(axis=1))
-    size = np.sqrt(np.diag(gram).max()) * (lengths + np.sqrt(np.diag(gram).max()))
-    return _certify(problem, _normalised(x), steps, TOLERANCE * size)
+    x, steps = solve_programs(problem.gram, linear, simplex=True, start=start, n_threads=n_threads)
+    return _certify(problem, _normalised(x), steps, tol)
 
 
 def solve_quadratic(
@@ -178,6 +179,27 @@ def _on_simplex(x: Array, gram: Array, linear: Array) -> Array:
         values = (diagonal / 2 - linear)[is_lost]
         x[is_lost] = np.eye(x.shape[1])[values.argmin(axis=1)]
     return x
+
+
+def _least_squares_tolerance(problem: LeastSquares) -> Array:
+    """Return the gap below which each bag has converged, shape (n_bags,)."""
+    longest = math.sqrt(problem.gram.diagonal().max())
+    lengths = np.sqrt(np.einsum("br,br->b", problem.targets, problem.targets))
+    return np.asarray(TOLERANCE * longest * (lengths + longest))
+
+
+def _solve_least_squares_native(
+    problem: LeastSquares, start: Array | None, tol: Array, n_threads: int
+) -> Solution:
+    n, (r, k) = problem.n_bags, problem.templates.shape
+    x, (objective, gap), steps = np.empty((n, k)), np.empty((2, n)), np.empty(n, dtype=np.int64)
+    first = None if start is None else np.ascontiguousarray(start, dtype=np.float64)
+    native.call(
+        "kdey_solve_least_squares",
+        *(problem.templates, problem.gram, problem.targets, first, n, r, k, PASSES),
+        *(int(n_threads), x, objective, gap, steps),
+    )
+    return Solution(x, objective, gap, steps, gap <= tol)
 
 
 def _solve_native(

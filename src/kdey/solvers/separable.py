@@ -49,12 +49,13 @@ def solve_mixture(
     first = None if start is None else check_start(start, *shape)
     problem = problem.with_pseudo_rows()
     informative = problem.is_informative
-    if not informative.all():
-        warn_uninformative(int((~informative).sum()), "every row is zero")
-    solution = blank_solution(*shape)
-    positions = np.flatnonzero(informative)
+    if informative.all():
+        solution = _solve_mixture(problem, tol, max_iter, first, n_threads)
+        return warn_stalled(solution, informative, tol)
+    warn_uninformative(int((~informative).sum()), "every row is zero")
+    solution, positions = blank_solution(*shape), np.flatnonzero(informative)
     if len(positions):
-        part = problem if informative.all() else problem.take(positions)
+        part = problem.take(positions)
         solved = _solve_mixture(part, tol, max_iter, _start_of(first, positions), n_threads)
         solution = join(solution, positions, solved)
     return warn_stalled(solution, informative, tol)

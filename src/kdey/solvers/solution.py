@@ -31,6 +31,21 @@ class Solution:
     converged : bool array of shape (n_bags,)
         Whether the gap reached the tolerance of the solver (without certificate: whether the
         iterations stopped changing).
+
+    See Also
+    --------
+    kdey.Estimate : Prevalences of one bag with limits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solution = kdey.EMQ().fit(X[::2], y[::2]).solve(X[1::2])
+    >>> bool(solution.converged.all())
+    True
+    >>> bool(solution.gap[0] < 1e-6)
+    True
     """
 
     prevalence: Array

@@ -232,6 +232,11 @@ class PooledMap(RowMap):
         """Return the rows of scores of shape (m, k n_sets)."""
         return ArrayRows(self.ratio(self.posteriors(points, n_threads), n_threads).each())
 
+    def prepare(self, n_threads: int = 1) -> None:
+        """Prepare the row map of each member, and that of the pool."""
+        for row_map in (*(member.row_map for member in self.pool), self.ratio):
+            row_map.prepare(n_threads)
+
     def posteriors(self, points: NDArray[np.floating], n_threads: int = 1) -> Array:
         """Return the pooled posteriors of scores of shape (m, k n_sets), shape (m, k)."""
         k, n_sets = len(self.pool[0].prevalence), len(self.names)

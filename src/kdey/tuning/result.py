@@ -13,6 +13,14 @@ from typing import Any
 import numpy as np
 
 from kdey._support.frames import make_frame
+from kdey._support.overview import (
+    MOST_ROWS,
+    Overview,
+    bar_column,
+    percentages,
+    row_names,
+    text_column,
+)
 from kdey.metrics import get_metric
 from kdey.tuning.hold_outs import Array
 
@@ -54,7 +62,7 @@ class Trial:
     weight: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuning:
     """The trials of an automatic choice, in order of setting and value.
 
@@ -68,6 +76,22 @@ class Tuning:
         Mean error of the uniform prevalence on the same bags.
     reason : str or None
         Why nothing could be chosen; None if there was a choice.
+
+    See Also
+    --------
+    kdey.TuningDisplay : Draw the record of an automatic choice.
+    kdey.KDEyML : Kernel densities by maximum likelihood.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tuning = kdey.KDEyML(random_state=0).fit(X[::2], y[::2]).tuning_
+    >>> tuning.parameter
+    'bandwidth'
+    >>> bool(tuning.best.score < tuning.baseline)
+    True
     """
 
     parameter: str
@@ -105,6 +129,47 @@ class Tuning:
             "weight": [trial.weight for trial in self.trials],
         }
         return make_frame(columns, backend)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the errors against the values; needs matplotlib (``pip install 'kdey[plot]'``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            By default a new figure.
+
+        Returns
+        -------
+        kdey.TuningDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        import kdey  # Displays are a layer above records, so we reach them by the public name.
+
+        return kdey.TuningDisplay.from_tuning(self, ax=ax)
+
+    def overview(self) -> Overview:
+        """Return the choice in a sentence, and a table of the ten best trials."""
+        best = sorted(self.trials, key=lambda trial: (-trial.weight, trial.score))[:MOST_ROWS]
+        more = len(self.trials) - len(best)
+        return Overview(
+            self.summary(),
+            row_names(self.parameter, [f"{trial.value:.3g}" for trial in best]),
+            (
+                text_column("setting", [t.setting for t in best], numeric=False, importance=7),
+                text_column(f"mean {self.metric}", [f"{t.score:.4g}" for t in best], importance=9),
+                text_column("std. error", [f"{t.spread:.2g}" for t in best], importance=4),
+                text_column("weight", percentages([t.weight for t in best], 0), importance=8),
+                bar_column([t.weight for t in best]),
+            ),
+            (f"and {more:,} more settings; to_frame() has all",) if more else (),
+        )
+
+    def __repr__(self) -> str:
+        """Return the :meth:`overview` as text."""
+        return str(self.overview())
+
+    def _repr_html_(self) -> str:
+        return self.overview().html()
 
     def summary(self) -> str:
         """Return a sentence about the choice."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import os
 import threading
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
+
+from kdey.paper.datasets.lequa_tasks import TASKS
 
 SHARED = Path(os.environ.get("KDEY_DATA") or Path(__file__).parents[4] / "shared" / "data")
 
@@ -63,14 +67,15 @@ class Lequa:
     texts: dict[str, str]
 
     def write(self, root: Path, task: str = "T1A") -> Path:
+        folder = root / TASKS[task].folder / task / "public"
         for name, text in self.texts.items():
-            path = root / "lequa2022" / task / "public" / name
+            path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return root / "lequa2022" / task / "public"
+            path.write_text(text, encoding="utf-8")
+        return folder
 
     def write_zips(self, root: Path, task: str = "T1A") -> Path:
-        folder = root / "lequa2022"
+        folder = root / TASKS[task].folder
         folder.mkdir(parents=True, exist_ok=True)
         for kind in ("train_dev", "test", "test_prevalences"):
             with ZipFile(folder / f"{task}.{kind}.zip", "w") as archive:
@@ -102,6 +107,56 @@ def make_lequa(n_bags: int = 4, size: int = 6, d: int = 3, k: int = 2, seed: int
         head = "id," + ",".join(map(str, range(k)))
         texts[f"{part}_prevalences.txt"] = _lines(head, table, 1)
     return Lequa(X, y, bags, prevalences, texts)
+
+
+def make_documents(k: int = 2, seed: int = 0) -> Lequa:
+    """Return a task whose instances are texts, with all that a CSV file may hold."""
+    rng, lequa = np.random.default_rng(seed), make_lequa(k=k, seed=seed)
+    words = ("plain", 'a "quoted" word', "one, two", "two\nlines", "été", "NA", "#hash", " space")
+
+    def document(number: int) -> str:
+        return f"{words[number % len(words)]} class{number % k} " + rng.choice(["so", "thus"])
+
+    texts = [document(i) for i in range(len(lequa.y))]
+    files = {n: t for n, t in lequa.texts.items() if n.endswith("prevalences.txt")}
+    files["training_data.txt"] = _csv(
+        ["label", "text"], [[str(label), text] for label, text in zip(lequa.y, texts, strict=True)]
+    )
+    bags: dict[str, list[np.ndarray]] = {}
+    for part, samples in lequa.bags.items():
+        bags[part] = []
+        for number, sample in enumerate(samples):
+            bag = [document(number + i) for i in range(len(sample))]
+            files[f"{part}_samples/{number}.txt"] = _csv(["text"], [[text] for text in bag])
+            bags[part].append(np.array(bag, dtype=object))
+    return Lequa(np.array(texts, dtype=object), lequa.y, bags, lequa.prevalences, files)
+
+
+def make_samples(n_samples: int = 9, size: int = 12, d: int = 3, seed: int = 0) -> Lequa:
+    """Return a task like T3: five ordered classes, trained on samples."""
+    rng = np.random.default_rng(seed)
+    lequa = make_lequa(d=d, k=5, seed=seed)
+    columns = ",".join(map(str, range(d)))
+    texts = {n: t for n, t in lequa.texts.items() if n != "training_data.txt"}
+    X, y = [], []
+    for number in range(n_samples):
+        labels = rng.permutation(np.arange(size) % 5)
+        features = labels[:, None] + rng.normal(size=(size, d))
+        X.append(features)
+        y.append(labels)
+        rows = np.column_stack([labels, features])
+        texts[f"training_samples/{number}.txt"] = _lines(f"label,{columns}", rows, 1)
+    shares = np.stack([np.bincount(labels, minlength=5) / size for labels in y])
+    table = np.column_stack([np.arange(n_samples), shares])
+    texts["training_prevalences.txt"] = _lines("id,0,1,2,3,4", table, 1)
+    texts["label_map.txt"] = "".join(f"{code + 1}_stars {code}\n" for code in range(5))
+    return Lequa(np.vstack(X), np.concatenate(y), lequa.bags, lequa.prevalences, texts)
+
+
+def _csv(header: list[str], rows: list[list[str]]) -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([header, *rows])
+    return out.getvalue()
 
 
 def _lines(header: str, rows: np.ndarray, integers: int) -> str:

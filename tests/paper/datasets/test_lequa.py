@@ -192,7 +192,7 @@ def test_missing_parts_and_tasks(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"6546188/files/T1B\.train_dev\.zip"):
         load_lequa("T1B", tmp_path)
     with pytest.raises(ValueError, match="task must be one of"):
-        load_lequa("T2A", tmp_path)
+        load_lequa("T2C", tmp_path)
     changed(make_lequa(), "dev_samples/3.txt", None).write(tmp_path)
     with pytest.raises(ValueError, match=r"dev_prevalences.txt: 4 lines, but 3 bags"):
         load_lequa("T1A", tmp_path)

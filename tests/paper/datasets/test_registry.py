@@ -9,7 +9,15 @@ import pytest
 from kdey.paper.datasets import names
 from kdey.paper.datasets.registry import GROUPS, entries, find, home
 
-SIZES = {"uci-multi": 5, "uci-binary": 29, "uci-extra": 12, "tweets": 11, "lequa": 2, "text": 1}
+SIZES = {
+    "uci-multi": 5,
+    "uci-binary": 29,
+    "uci-extra": 12,
+    "tweets": 11,
+    "lequa": 4,
+    "lequa2024": 4,
+    "text": 1,
+}
 
 
 @pytest.mark.parametrize(("group", "size"), SIZES.items())

@@ -8,9 +8,10 @@ without being asked for.
 from __future__ import annotations
 
 from kdey.paper.datasets.data import Bagged, BagSource, Dataset, IndexBags, Part, Pool, Split
-from kdey.paper.datasets.lequa import BagFiles, load_lequa, synthetic_lequa
+from kdey.paper.datasets.lequa import BagFiles, load_lequa
 from kdey.paper.datasets.loading import load_dataset
 from kdey.paper.datasets.registry import names
+from kdey.paper.datasets.synthetic import synthetic_lequa
 
 __all__ = [
     "BagFiles",

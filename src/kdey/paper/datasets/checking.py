@@ -37,7 +37,7 @@ def paths(entry: Entry, data_dir: PathLike | None = None) -> list[Path]:
     validation part of tweets, which may be split off.
     """
     directories = roots(data_dir)
-    if entry.group == "lequa" and (archives := containers(entry, directories)):
+    if entry.is_lequa and (archives := containers(entry, directories)):
         return archives
     if entry.bundled and not any(locate(file, directories) for file in entry.files):
         return []
@@ -76,7 +76,7 @@ def _checksums(entry: Entry, directories: list[Root]) -> Iterator[str]:
     for file in entry.files:
         location = locate(file, directories)
         if location is None:
-            unpacked = entry.group == "lequa" and containers(entry, directories)
+            unpacked = entry.is_lequa and containers(entry, directories)
             if file.role != "validation" and not unpacked and not entry.bundled:
                 yield missing(entry, file, directories)
             continue
@@ -98,7 +98,7 @@ def _unknown(file: DataFile, actual: str) -> str | None:
 
 def _contents(entry: Entry, data_dir: PathLike | None) -> Iterator[str]:
     try:
-        if entry.group == "lequa":
+        if entry.is_lequa:
             bagged = load_lequa(entry.name, data_dir)
             for bags in (bagged.validation, bagged.test):
                 bags.bag(0)
@@ -107,7 +107,7 @@ def _contents(entry: Entry, data_dir: PathLike | None) -> Iterator[str]:
         # Rare classes and indicators aside, the rows and classes must be those of the registry.
         data = load_dataset(entry.full_name, data_dir)
     except FileNotFoundError as error:
-        if entry.group == "lequa" and containers(entry, roots(data_dir)):
+        if entry.is_lequa and containers(entry, roots(data_dir)):
             yield str(error)
         return  # otherwise reported with the checksums
     except ValueError as error:

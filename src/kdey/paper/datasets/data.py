@@ -275,6 +275,10 @@ class Bagged:
     source : str
         One sentence: where the data come from.
     notes : tuple of str
+    training_bags : IndexBags or None
+        The samples that the training set consists of; None if it is one set.
+    class_names : tuple of str
+        In the order of ``classes``; empty if they have no names.
     """
 
     name: str
@@ -284,6 +288,8 @@ class Bagged:
     classes: NDArray[Any]
     source: str
     notes: tuple[str, ...] = ()
+    training_bags: IndexBags | None = None
+    class_names: tuple[str, ...] = ()
 
 
 def check_number(number: int, n_bags: int) -> None:

@@ -84,7 +84,7 @@ def _fetch(
     entry: Entry, origin: Home, cache: Path, get: Callable[..., str], say: Say
 ) -> list[Path]:
     record, checksums = Checksums(cache), {}
-    folder = cache / ("lequa2022" if entry.group == "lequa" else "downloads")
+    folder = cache / (entry.files[0].path.partition("/")[0] if entry.is_lequa else "downloads")
     downloads = []
     for url in origin.urls:
         target = folder / _file_name(url, entry)
@@ -121,7 +121,7 @@ def _unpack(entry: Entry, origin: Home, downloads: list[Path], cache: Path, say:
         convert(entry, origin.recipe, downloads, target)
         say(f"converted to {entry.files[0].path}: {origin.recipe.words()}")
         return [target]
-    if entry.group == "lequa":  # read from the archives as they are
+    if entry.is_lequa:  # read from the archives as they are
         for path in downloads:
             _open(path).close()
         return downloads

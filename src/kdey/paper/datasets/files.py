@@ -106,8 +106,8 @@ def missing(entry: Entry, file: DataFile, directories: Sequence[Root]) -> str:
 
 
 def _expected_form(entry: Entry, file: DataFile) -> str:
-    if entry.group == "lequa":
-        return f"{file.path}, or unpacked as lequa2022/{entry.name}/public/"
+    if entry.is_lequa:
+        return f"{file.path}, or unpacked as {file.path.partition('/')[0]}/{entry.name}/public/"
     if entry.group == "tweets":
         return f"{file.path}, or the whole archive unpacked as {_TWEETS_ARCHIVE}/"
     if entry.group == "tweets-approx":

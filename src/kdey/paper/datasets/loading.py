@@ -63,7 +63,7 @@ def load_dataset(
         Names the file, line and column that cannot be read.
     """
     entry = find(name, group)
-    if entry.group == "lequa":
+    if entry.is_lequa:
         raise ValueError(
             f"name: {name!r} is a set of bags, load it with load_lequa({entry.name!r})"
         )

@@ -10,7 +10,11 @@ from importlib.resources import files
 
 from kdey.paper.datasets.uci import Recipe, recipe_for
 
-_ZENODO_LEQUA = "https://zenodo.org/records/6546188"
+#: Record of each edition of LeQua, by its group.
+_ZENODO_LEQUA = {
+    "lequa": "https://zenodo.org/records/6546188",
+    "lequa2024": "https://zenodo.org/records/11661820",
+}
 _ZENODO_TWEETS = "https://zenodo.org/records/4255764"
 #: Page to read on a group that has no archive of its own.
 _PAGES = {
@@ -25,7 +29,8 @@ GROUPS = {
     "uci-multi": "the five UCI multiclass sets of the paper",
     "uci-binary": "the 29 UCI binary sets of the paper",
     "tweets": "the 11 tweet sentiment sets of the paper",
-    "lequa": "LeQua 2022, tasks T1A and T1B (see load_lequa)",
+    "lequa": "LeQua 2022, tasks T1A, T1B, T2A and T2B (see load_lequa)",
+    "lequa2024": "LeQua 2024, tasks T1 to T4 (see load_lequa)",
     "uci-extra": "twelve more multiclass sets",
     "tweets-approx": "word counts of the same tweets; not the published features",
     "text": "20 newsgroups, 300 latent dimensions",
@@ -103,6 +108,11 @@ class Entry:
             return _BUNDLED[self.name][0]
         known = [file.rows for file in self.files if file.rows is not None]
         return sum(known) if known else None
+
+    @property
+    def is_lequa(self) -> bool:
+        """Whether the set is a task of LeQua, with given bags in archives."""
+        return self.group in _ZENODO_LEQUA
 
     @property
     def bundled(self) -> bool:
@@ -227,9 +237,10 @@ class Home:
 
 def home(entry: Entry) -> Home:
     """Return the official home of a data set."""
-    if entry.group == "lequa":
+    if entry.is_lequa:
+        page = _ZENODO_LEQUA[entry.group]
         names = (file.path.rpartition("/")[2] for file in entry.files)
-        return Home(_ZENODO_LEQUA, tuple(f"{_ZENODO_LEQUA}/files/{name}" for name in names))
+        return Home(page, tuple(f"{page}/files/{name}" for name in names))
     if entry.group == "tweets":
         archive = f"{_ZENODO_TWEETS}/files/tweet_sentiment_quantification_snam.zip"
         return Home(_ZENODO_TWEETS, (archive,))

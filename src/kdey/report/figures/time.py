@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdey.report.groups import ClassRow, Group, GroupTable, key_text, position
+from kdey.report.groups import ClassRow, Group, GroupTable, position
+from kdey.report.periods import key_text
 from kdey.report.svg import Axis, Drawing, draw_up, share_axis, shortened, text_width
 from kdey.report.vocabulary import percent
 

@@ -1,0 +1,110 @@
+"""A fitted quantifier prepared to answer for one bag of posteriors after the other.
+
+``aggregate`` takes whatever holds posteriors: lists, data frames with named columns, tensors. A
+service that scores small bags all day has float arrays, and finding that out is half of the time
+that such a bag takes. :class:`Aggregator` looks at float arrays in one native pass and leaves
+everything else, bad input included, to the quantifier, so that answers and messages are the same.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Bags
+from kdey.simplex import on_simplex
+from kdey.solvers.solution import Solution
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class AnswersPosteriors(Protocol):
+    """What is asked of the quantifier (:class:`kdey.quantifiers.base.PosteriorsMixin`)."""
+
+    device: Any
+    classes_: NDArray[Any]
+
+    @property
+    def n_score_columns(self) -> int:
+        """The number of columns of posteriors that it takes."""
+
+    def prepare(self) -> None:
+        """Compute what the first answer would otherwise wait for."""
+
+    def _checked_posteriors(self, posteriors: Any) -> Any:
+        """Return posteriors in the form that is solved, or raise."""
+
+    def _solve_posteriors(self, posteriors: Any, bags: Bags) -> Solution:
+        """Return the solutions of bags over a pool of checked posteriors."""
+
+
+class Aggregator:
+    """The prevalence of one bag of posteriors after the other, from a fitted quantifier.
+
+    Made by :meth:`kdey.quantifiers.base.PosteriorsMixin.aggregator`. It keeps answering for the
+    fit that it was made from when the quantifier is fitted again, can be shared by threads, and
+    can be pickled.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier on posteriors
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+        The labels, in the order of the prevalences.
+    """
+
+    def __init__(self, quantifier: AnswersPosteriors) -> None:
+        self._quantifier = copy(quantifier)
+        self._quantifier.prepare()
+        self.classes = quantifier.classes_
+        # Scores of several models side by side do not sum to one, and tensors go to a device.
+        k = len(self.classes)
+        on_host = isinstance(quantifier.device, str) and quantifier.device == "cpu"
+        self._takes_arrays = on_host and quantifier.n_score_columns == k
+        self._bag = Bags.whole(1)  # the last bag, because sizes often repeat
+
+    def __call__(self, posteriors: Any) -> Array:
+        """Return the prevalences of a bag, as ``aggregate`` does.
+
+        Parameters
+        ----------
+        posteriors : array of shape (m, k)
+            C-contiguous arrays of float32 or float64 are the fast case; ``aggregate`` says what
+            else is allowed.
+
+        Returns
+        -------
+        prevalence : array of shape (k,)
+
+        Raises
+        ------
+        ValueError
+            If there is no row, another number of columns, or a row that is not on the simplex.
+        """
+        prevalence: Array = self.solve(posteriors).prevalence[0]
+        return prevalence
+
+    def solve(self, posteriors: Any) -> Solution:
+        """Return the prevalence with its objective and gap, as ``solve_posteriors`` does."""
+        p = posteriors
+        if not (self._takes_arrays and self._is_checked(p)):
+            p = self._quantifier._checked_posteriors(p)
+        bag = self._bag
+        if bag.pool_size != len(p):
+            self._bag = bag = Bags.whole(len(p))
+        return self._quantifier._solve_posteriors(p, bag)
+
+    def _is_checked(self, posteriors: Any) -> bool:
+        """Return whether posteriors are an array that needs no further look."""
+        return (
+            type(posteriors) is np.ndarray  # a masked array is another type
+            and posteriors.ndim == 2
+            and posteriors.dtype in _FLOATS
+            and posteriors.shape[1] == len(self.classes)
+            and on_simplex(posteriors)
+        )
