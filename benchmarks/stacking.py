@@ -50,6 +50,8 @@ METRICS = ("ae", "rae")
 GROUPS = {"multiclass": (500, "stacking.jsonl"), "binary": (100, "stacking_binary.jsonl")}
 SINGLE = [f"{m} on {c}" for c in CLASSIFIERS for m in ("KDEy-ML", "EMQ-BCTS")]
 BASE = "KDEy-ML on logistic regression"
+#: Errors below this count as this in ratios: a set may have none at all.
+FLOOR = 1e-4
 #: Power of (smallest error / own error) in the weighted average of estimates.
 POWER = 8
 
@@ -304,7 +306,8 @@ def average_of_estimates(contest: Contest, singles: dict[str, np.ndarray]) -> np
 
 def by_set(rows: list[dict[str, Any]], sets: list[str], label: str, number: int) -> np.ndarray:
     """Return the mean error over the seeds of each set."""
-    return np.array([np.mean([r[label][number] for r in rows if r["set"] == s]) for s in sets])
+    errors = [np.mean([r[label][number] for r in rows if r["set"] == s]) for s in sets]
+    return np.maximum(errors, FLOOR)
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
@@ -322,15 +325,23 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         lines = [
             [
                 label,
-                *(geometric_mean(mean[label] / mean[other]) for other in (BASE,)),
+                float(np.mean(mean[label])),
+                geometric_mean(mean[label] / mean[BASE]),
                 geometric_mean((mean[label] / mean[BASE])[rest]),
                 geometric_mean(mean[label] / mean[best]),
                 geometric_mean(mean[label] / hindsight),
             ]
             for label in labels
         ]
-        lines.sort(key=lambda line: line[1])
-        heads = ["way", f"to {BASE}", "without that set", "to the best pair", "to hindsight"]
+        lines.sort(key=lambda line: float(line[2]))
+        heads = [
+            "way",
+            "mean error",
+            f"to {BASE}",
+            "without that set",
+            "to the best pair",
+            "to hindsight",
+        ]
         print(markdown(heads, lines))
         print(f"\n{metric} by set:\n")
         columns = [mean[label] for label in ("Quantifier", BASE, best)]
