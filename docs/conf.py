@@ -16,6 +16,9 @@ sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+from sphinx_gallery.sorting import FunctionSortKey  # noqa: E402
+from teaching import taught_order  # noqa: E402
+
 import kdey  # noqa: E402
 
 project = "kdey"
@@ -33,6 +36,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "campaigns",
+    "commands",
     "mathml",
     "references",
     "repository",
@@ -68,7 +72,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("kdey",),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": FunctionSortKey(taught_order),
     "abort_on_example_error": True,
     "show_memory": False,
     "write_computation_times": False,  # its page loads scripts from elsewhere
@@ -87,7 +91,7 @@ html_theme_options = {
     "show_prev_next": False,
     "navigation_depth": 3,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -148,7 +148,7 @@ def shrink_groups(
     Raises
     ------
     ValueError
-        If rows and draws would take more than 4 GiB (:func:`kdey.bayes.group_draws.check_memory`).
+        If rows and draws would take more than 4 GiB (``kdey.bayes.group_draws.check_memory``).
 
     Warns
     -----

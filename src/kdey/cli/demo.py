@@ -1,9 +1,14 @@
-"""``kdey demo``: the paper's methods on handwritten digits whose mix has shifted."""
+"""``kdey demo``: the paper's methods on handwritten digits whose mix has shifted.
+
+``kdey demo --tables DIR`` writes two small tables instead, to try the other commands on.
+"""
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
@@ -31,6 +36,7 @@ from kdey import (
     OneVsAll,
 )
 from kdey.cli.common import guarded
+from kdey.cli.demo_tables import write_demo_tables
 from kdey.metrics import absolute_error
 from kdey.posteriors import (
     Posteriors,
@@ -54,10 +60,38 @@ _BAG_SIZE = 500
 @click.command()
 @click.option("--bags", default=200, show_default=True, help="Number of test bags.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the splits and bags.")
+@click.option(
+    "--tables",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write two small tables into this folder instead, to try the other commands on.",
+)
 @guarded
-def demo(bags: int, seed: int) -> None:
-    """Compare the paper's methods on scikit-learn's handwritten digits."""
-    run_demo(n_bags=bags, seed=seed)
+def demo(bags: int, seed: int, tables: Path | None) -> None:
+    """Compare the paper's methods on handwritten digits, or write two tables to try."""
+    if tables is None:
+        run_demo(n_bags=bags, seed=seed)
+    else:
+        _write_tables(tables)
+
+
+def _write_tables(folder: Path) -> None:
+    """Write the two tables, and print what can be done with them."""
+    labelled, new = write_demo_tables(folder)
+    model, page = folder / "forms.kdey", folder / "forms.html"
+    click.echo(
+        f"{click.format_filename(labelled)}: scans of digits that people have read\n"
+        f"{click.format_filename(new)}: scans that nobody has read, from two offices\n"
+        "Which digits came in at each office? Try:\n"
+        f"  kdey fit {_word(labelled)} --label digit -o {_word(model)}\n"
+        f"  kdey estimate {_word(model)} {_word(new)} --by office\n"
+        f"  kdey report {_word(model)} {_word(new)} --by office -o {_word(page)}"
+    )
+
+
+def _word(path: Path) -> str:
+    """Return a path as one word of a shell."""
+    return shlex.quote(click.format_filename(path))
 
 
 def demo_methods(seed: int) -> dict[str, PosteriorQuantifier]:

@@ -22,7 +22,7 @@ COMMANDS = {
     "inspect": ("inspect", "Show what a model file holds."),
     "evaluate": ("evaluate", "Compare methods on bags of a labelled table."),
     "select": ("select", "Find the best settings of a method on a labelled table."),
-    "demo": ("demo", "Compare the paper's methods on scikit-learn's handwritten digits."),
+    "demo": ("demo", "Compare methods on handwritten digits, or write two tables to try."),
     "data": ("data", "List, fetch, locate and check the data sets of the paper."),
     "lequa": ("lequa", "Make, check and score submissions to the LeQua challenges."),
     "reproduce": ("reproduce", "Run the paper's experiments; make its tables and figures."),

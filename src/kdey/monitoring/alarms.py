@@ -73,7 +73,7 @@ class Alarm:
         )
 
     def row(self) -> dict[str, str | float]:
-        """Return the fields by the names of :data:`ALARM_COLUMNS`."""
+        """Return the fields by the names of ``ALARM_COLUMNS``."""
         values = (self.period, self.kind, self.label, self.since)
         numbers = (self.before, self.after, self.statistic, self.limit)
         return dict(zip(ALARM_COLUMNS, (*values, *numbers), strict=True))
