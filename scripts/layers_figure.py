@@ -39,8 +39,8 @@ NOTES = {
     "rows": "posteriors to rows and templates; objectives",
     "posteriors": "X, y to training posteriors; kernel sums",
     "bags": "bags as weights over a pool; folds",
-    "native": "files, threads, validation, labels; the C++ core",
-    "masks": "columns named after classes; masked arrays",
+    "_support": "files, threads, validation, labels, words of a status",
+    "native": "columns named after classes; masked arrays; the C++ core",
     "simplex": "checks, projection, sampling",
 }
 LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760

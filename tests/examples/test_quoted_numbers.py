@@ -1,4 +1,4 @@
-"""Numbers that the front page and the method guide quote stand in the pages they name.
+"""Numbers that the summary of the evidence and the method guide quote stand in the pages they name.
 
 A line of a table with a link in its last cell quotes: every number beside the link, or where there
 is nothing beside it in the cell before, must be found in the file behind the link, or, for a
@@ -36,7 +36,7 @@ def numbers(text: str) -> set[str]:
     return {n.rstrip(".,") for n in NUMBER.findall(text) if len(n.rstrip(".,")) >= 3}
 
 
-@pytest.mark.parametrize("page", ["index.md", "which-method.md"])
+@pytest.mark.parametrize("page", ["evidence.md", "which-method.md"])
 def test_evidence_stands_where_it_is_said_to_stand(page: str) -> None:
     quoted = [(evidence, file) for evidence, file in quotes(page) if file.suffix == ".md"]
     assert len(quoted) >= 4
@@ -59,7 +59,7 @@ def test_guide_quotes_what_its_script_prints(
     for evidence in quoted:
         assert numbers(evidence) <= printed | {"500"}, evidence
     text = (DOCS / "which-method.md").read_text(encoding="utf-8")
-    words = text[text.index("## What our runs say") : text.index("## By situation")]
+    words = text[text.index("## What our runs say") : text.index("## Every method")]
     ratios = set(re.findall(r"\b[1-9]\.\d\d\b", words))
     assert len(ratios) >= 8
     assert ratios <= printed

@@ -38,7 +38,7 @@ HOSTILE = (
 _ELEMENTS = (
     "a b body button caption circle dd desc div dl dt figcaption figure footer g h1 h2 head header "
     "html input label li line link main meta nav p path polygon polyline rect script section "
-    "strong style sup svg table tbody td text th thead title tr tspan ul"
+    "span strong style sup svg table tbody td text th thead title tr tspan ul"
 )
 KNOWN = frozenset(_ELEMENTS.split())
 
@@ -140,7 +140,7 @@ def test_files_in_a_report_hold_the_very_names(name: str) -> None:
 def test_an_estimate_in_a_notebook_is_a_plain_table(name: str) -> None:
     _, estimate = fitted(name)
     seen = assert_harmless(estimate._repr_html_())
-    assert set(seen.tags) <= {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert set(seen.tags) <= {"div", "p", "span", "table", "thead", "tbody", "tr", "th", "td"}
     assert f"{name}0" in seen.text
 
 
