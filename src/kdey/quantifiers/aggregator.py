@@ -44,7 +44,7 @@ class AnswersPosteriors(Protocol):
 class Aggregator:
     """The prevalence of one bag of posteriors after the other, from a fitted quantifier.
 
-    Made by :meth:`kdey.quantifiers.base.PosteriorsMixin.aggregator`. It keeps answering for the
+    Made by the method ``aggregator`` of a quantifier. It keeps answering for the
     fit that it was made from when the quantifier is fitted again, can be shared by threads, and
     can be pickled.
 
