@@ -14,7 +14,7 @@ import kdey
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
 from kdey.tuning import TuningWarning
 
-from .methods import binary, multiclass
+from .methods import automatic, binary, multiclass
 
 ALL = {name: (q, 3) for name, q in multiclass().items()} | {
     f"{name}-binary": (q, 2) for name, q in binary().items()
@@ -315,7 +315,9 @@ def test_random_state_determines_kdeyhd_and_the_global_generator_is_left_alone()
     p, y = posteriors(3)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     one, same, other = (
-        kdey.KDEyHD(n_points=50, random_state=s).fit_posteriors(p, y).aggregate(p[:40])
+        kdey.KDEyHD(n_points=50, random_state=s, **automatic())
+        .fit_posteriors(p, y)
+        .aggregate(p[:40])
         for s in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
