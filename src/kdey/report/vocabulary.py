@@ -11,6 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kdey.status import (
+    ALIKE,
+    EMPTY,
+    FEW_LABELS,
+    MISSING_STRATA,
+    MISSING_VALUES,
+    NO_LABELS,
+    NOT_CHECKED,
+    NOT_CONVERGED,
+    OK,
+    ONE_SIDED,
+    POOR_FIT,
+    TOO_SMALL,
+    UNSEEN_VALUES,
+    status_parts,
+)
+
 
 @dataclass(frozen=True)
 class Hue:
@@ -43,7 +60,7 @@ COLOURS = (
     *(hue.plot for hue in (BLUE, VERMILION, GREEN, PURPLE, ORANGE)),
     *("#56B4E9", "#000000", "#999999"),
 )
-#: Variables of the page's style sheet: a role, or the number of a series.
+#: Variables of the page's style sheet, by their roles.
 _PAGE_COLOURS = {
     "accent": BLUE,
     "naive": VERMILION,
@@ -51,17 +68,30 @@ _PAGE_COLOURS = {
     "truth": GREEN,
     "good": GREEN,
     "bad": RED,
-    "region": BLUE,
     "link": LINK,
-    **{f"s{i}": hue for i, hue in enumerate((BLUE, VERMILION, GREEN, PURPLE, ORANGE, GREY))},
 }
 
 #: What figures call the shares of a class.
 SHARES = {
     "estimate": "estimate",
-    "naive": "naive count",
-    "training": "training",
-    "truth": "labels",
+    "naive": "uncorrected count",
+    "training": "share in training",
+    "truth": "known labels",
+}
+#: The words of a status for readers who have never heard of the library.
+_PLAIN_STATUS = {
+    OK: "",
+    EMPTY: "no records",
+    TOO_SMALL: "too few records",
+    POOR_FIT: "looks unlike the training examples",
+    MISSING_VALUES: "missing values",
+    UNSEEN_VALUES: "values that the training examples lack",
+    NOT_CONVERGED: "the calculation did not settle",
+    ALIKE: "groups cannot be told apart",
+    FEW_LABELS: "a class with few training examples",
+    NO_LABELS: "no known labels",
+    MISSING_STRATA: "a part of the population is missing",
+    ONE_SIDED: "partly checked",
 }
 #: The axes of a reliability curve.
 CLAIMED, OBSERVED = "posterior of the predicted class", "share of correct predictions"
@@ -71,6 +101,20 @@ def page_colours(theme: Literal["light", "dark"]) -> str:
     """Return the colours of a theme as declarations of CSS variables."""
     tones = {name: getattr(hue, theme) for name, hue in _PAGE_COLOURS.items()}
     return " ".join(f"--{name}: {tone};" for name, tone in tones.items())
+
+
+def plain_status(status: str) -> str:
+    """Return a status in words for everybody; empty where all is well."""
+    parts = [
+        "not checked" if part.startswith(NOT_CHECKED) else _PLAIN_STATUS.get(part, part)
+        for part in status_parts(status)
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def interval_name(confidence: float | None) -> str:
+    """Return what legends call an interval."""
+    return "interval" if confidence is None else f"{100 * confidence:g} % interval"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
