@@ -263,7 +263,7 @@ def make_report(
         raise TypeError(f"estimate must be an Estimate or Estimates, got {estimate!r}")
     shared_confidence = None
     if isinstance(estimate, Estimates):
-        shared_confidence = estimate.confidence
+        shared_confidence = estimate.options.confidence
         if groups is not None:
             raise ValueError("give estimates of several bags or groups, not both")
         numbers = [{"bag": number} for number in range(len(estimate))]

@@ -116,28 +116,32 @@ def look_alike_sets(estimate: Estimate) -> list[list[int]]:
     k = len(estimate.classes)
     if k < 3 or estimate.method == "none":
         return []
-    free, sets = list(range(k)), []
+    free: list[int] = list(range(k))
+    sets: list[list[int]] = []
     while len(free) > 1 and len(sets) < _MOST_SETS:
         alike = _most_alike(estimate, free)
         if alike is None:
             break
         sets.append(sorted(alike))
         free = [code for code in free if code not in alike]
-    return [alike for alike in sets if len(alike) < k]
+    return sets
 
 
 def _most_alike(estimate: Estimate, free: Sequence[int]) -> list[int] | None:
     """Return the classes among some that look alike most; None if none do."""
-    correlation = np.array([[_correlation(estimate, [i], j) for j in free] for i in free])
-    correlation[np.tril_indices(len(free))] = 0.0
-    first, second = np.unravel_index(int(np.argmin(correlation)), correlation.shape)
+    covariance = estimate.covariance[np.ix_(free, free)]
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    scale = np.outer(deviations, deviations)
+    correlation = np.triu(np.where(scale > 0, covariance / np.where(scale > 0, scale, 1), 0), 1)
+    first, second = divmod(int(np.argmin(correlation)), len(free))
     if correlation[first, second] > _LOOK_ALIKE:
         return None
     alike = [free[first], free[second]]
     width = _width_of_sum(estimate, alike)
     if width > _BETTER * min(_width_of_sum(estimate, [code]) for code in alike):
         return None
-    while len(alike) < min(_MOST_ALIKE, len(free)):
+    # The sum of all classes is always one.
+    while len(alike) < min(_MOST_ALIKE, len(free), len(estimate.classes) - 1):
         others = [code for code in free if code not in alike]
         nearest = min(others, key=lambda code: _correlation(estimate, alike, code))
         larger = _width_of_sum(estimate, [*alike, nearest])
@@ -156,6 +160,8 @@ def _correlation(estimate: Estimate, codes: Sequence[int], code: int) -> float:
 
 def _width_of_sum(estimate: Estimate, codes: Sequence[int]) -> float:
     """Return the width of the interval of the sum of some classes."""
+    if len(codes) == 1:
+        return float(estimate.high[codes[0]] - estimate.low[codes[0]])
     merged = estimate.merge({"together": [estimate.classes[code] for code in codes]})
     return float(merged.high[0] - merged.low[0])
 

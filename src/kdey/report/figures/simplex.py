@@ -54,7 +54,7 @@ def prevalence_triangle(
     top = 110.0 if narrow else 34.0
     description = (
         f"The estimate {', '.join(percent(row.estimate) for row in rows)} with its joint "
-        f"{100 * estimate.confidence:g} % region, the naive count and the training prevalence."
+        f"{100 * estimate.confidence:g} % region, the uncorrected count and the share in training."
     )
     drawing = Drawing(
         name,
