@@ -219,6 +219,15 @@ class GroupTable:
         ordered = (replace(g, rows=tuple(in_order(g.rows, names))) for g in self.groups)
         return replace(self, groups=tuple(ordered))
 
+    def with_classes(self, names: Sequence[str]) -> GroupTable:
+        """Return the same groups with some of their classes only."""
+        chosen = set(names)
+        groups = (
+            replace(group, rows=tuple(row for row in group.rows if row.name in chosen))
+            for group in self.groups
+        )
+        return replace(self, groups=tuple(groups))
+
     def totals(self) -> GroupTable:
         """Return one group for each series, of all its times together.
 

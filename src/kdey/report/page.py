@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +42,9 @@ from kdey.report.groups import (
 from kdey.report.parts import Page
 from kdey.status import TURNED_OFF
 from kdey.tables.cells import parse_number
+
+if TYPE_CHECKING:
+    from kdey.report.export import FigureFormat
 
 #: Longest text of one setting.
 _LONGEST = 400
@@ -165,6 +168,68 @@ class Report:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all; return its path."""
         write_whole(path, self.html())
+        return Path(path)
+
+    def write_figures(
+        self, folder: str | os.PathLike[str], formats: Sequence[FigureFormat] = ("svg",)
+    ) -> list[Path]:
+        """Write each figure to a file of its own, with its title and its caption.
+
+        Parameters
+        ----------
+        folder : path-like
+            Made if it does not exist.
+        formats : sequence of "svg" and "png"
+            PNG needs resvg (``pip install 'kdey[png]'``).
+
+        Returns
+        -------
+        list of Path
+            The files, in the order of the figures on the page.
+
+        Raises
+        ------
+        ValueError
+            If a format is not known.
+        ImportError
+            If PNG is asked for and resvg is not installed.
+        """
+        from kdey.report.export import FORMATS, figure_files
+
+        unknown = [kind for kind in formats if kind not in FORMATS]
+        if unknown:
+            raise ValueError(f"formats must be of {', '.join(FORMATS)}, got {unknown[0]!r}")
+        files = figure_files(self.page(), formats)
+        home = Path(folder)
+        home.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            write_whole(home / name, data)
+        return [home / name for name in files]
+
+    def write_slide(self, path: str | os.PathLike[str]) -> Path:
+        """Write the answer with one figure to a picture of the size of a slide (16:9).
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ".svg" or ".png"; PNG needs resvg (``pip install 'kdey[png]'``).
+
+        Returns
+        -------
+        Path
+            The file, which is written whole or not at all.
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
+        ImportError
+            If PNG is asked for and resvg is not installed.
+        """
+        from kdey.report.export import encoded, slide_format, slide_svg
+
+        kind = slide_format(path)
+        write_whole(path, encoded(slide_svg(self), kind))
         return Path(path)
 
     def _repr_html_(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from kdey.report.groups import ClassRow, Group, GroupTable, position
 from kdey.report.periods import key_text
 from kdey.report.vocabulary import listed, percent, plain_status
+from kdey.status import join_status, problems
 from kdey.tables.display import Cell, Column, Row, Table
 
 #: Classes that the overview of groups has columns for; of more, so many are shown.
@@ -53,7 +54,7 @@ def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: in
     """
     fits = len(table.classes) <= _MOST_CLASSES
     shown = table.classes if fits else table.classes[:_SHOWN_CLASSES]
-    notes = any(plain_status(group.status) for group in table.groups)
+    notes = any(problems(group.status) for group in table.groups)
     columns = [Column(name, numeric=False) for name in table.by] + [Column("Records")]
     columns += [Column(name) for name in shown]
     columns += [Column("Note", numeric=False)] * notes
@@ -61,7 +62,7 @@ def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: in
     for group in table.groups[:MOST_ROWS]:
         cells = [*_key_cells(table, group), Cell(f"{group.n:,}", float(group.n))]
         cells += [_share_with_limits(group.by_class.get(name)) for name in shown]
-        cells += [Cell(plain_status(group.status))] * notes
+        cells += [Cell(plain_status(join_status(problems(group.status))))] * notes
         rows.append(Row(tuple(cells)))
     if whole is not None and size is not None:
         by_class = {row.name: row for row in whole}

@@ -54,6 +54,11 @@ ORANGE = Hue("#E69F00", "#8a6100", "#e3bd55")
 GREY = Hue("#555555", "#5d6875", "#a3afbb")
 RED = Hue("#b03a2e", "#a32222", "#ff9a94")
 LINK = Hue("#0072B2", "#0b5fa5", "#8cc6f7")
+PAPER = Hue("#ffffff", "#ffffff", "#14181d")
+PANEL = Hue("#f5f7f9", "#f5f7f9", "#1c2229")
+INK = Hue("#000000", "#1b2128", "#e9edf1")
+SOFT_INK = Hue("#3d4650", "#4b5663", "#b3bdc8")
+RULE = Hue("#c8ced5", "#d3dae1", "#3a444f")
 
 #: Series of a plot, in order.
 COLOURS = (
@@ -62,6 +67,11 @@ COLOURS = (
 )
 #: Variables of the page's style sheet, by their roles.
 _PAGE_COLOURS = {
+    "paper": PAPER,
+    "panel": PANEL,
+    "ink": INK,
+    "soft": SOFT_INK,
+    "rule": RULE,
     "accent": BLUE,
     "naive": VERMILION,
     "training": GREY,
@@ -99,8 +109,12 @@ CLAIMED, OBSERVED = "posterior of the predicted class", "share of correct predic
 
 def page_colours(theme: Literal["light", "dark"]) -> str:
     """Return the colours of a theme as declarations of CSS variables."""
-    tones = {name: getattr(hue, theme) for name, hue in _PAGE_COLOURS.items()}
-    return " ".join(f"--{name}: {tone};" for name, tone in tones.items())
+    return " ".join(f"--{name}: {tone};" for name, tone in theme_tones(theme).items())
+
+
+def theme_tones(theme: Literal["light", "dark"]) -> dict[str, str]:
+    """Return the colours of a theme by their roles."""
+    return {name: getattr(hue, theme) for name, hue in _PAGE_COLOURS.items()}
 
 
 def plain_status(status: str) -> str:

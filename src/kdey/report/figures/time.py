@@ -34,7 +34,7 @@ _TALL, _LEFT, _TOP, _BOTTOM, _GAP = 120.0, 48.0, 26.0, 32.0, 22.0
 #: Height of the heading of a class above the panels of its series.
 _HEADING = 26.0
 #: Least width of a panel of a class, and of a series.
-_CLASS_PANEL, _SERIES_PANEL = 290.0, 128.0
+_CLASS_PANEL, _SERIES_PANEL = 250.0, 128.0
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,31 @@ class _Layout:
         Of the drawing.
     columns : int
         Panels beside each other.
+    shared : bool
+        Whether all panels have one scale, which stands at the left of each line of panels.
     """
 
     width: float
     columns: int
+    shared: bool
 
     @classmethod
-    def of(cls, width: float, n_panels: int, least: float, most: int) -> _Layout:
-        """Return the layout of panels that are at least ``least`` wide."""
-        fitting = int((width - _LEFT) // (least + _GAP))
-        return cls(width, max(1, min(most, n_panels, fitting)))
+    def of_classes(cls, width: float, n_panels: int) -> _Layout:
+        """Return the layout of a panel for each class, each with its own scale."""
+        fitting = int(width // (_CLASS_PANEL + _LEFT + _GAP))
+        return cls(width, max(1, min(2, n_panels, fitting)), False)
+
+    @classmethod
+    def of_series(cls, width: float, n_panels: int) -> _Layout:
+        """Return the layout of a panel for each series."""
+        fitting = int((width - _LEFT) // (_SERIES_PANEL + _GAP))
+        return cls(width, max(1, min(4, n_panels, fitting)), True)
 
     @property
     def panel(self) -> float:
         """The width of a panel."""
-        return (self.width - _LEFT) / self.columns - _GAP
+        scales = _LEFT if self.shared else _LEFT * self.columns
+        return (self.width - scales) / self.columns - _GAP
 
     @property
     def tall(self) -> float:
@@ -89,10 +99,11 @@ class _Layout:
         return -(-n_panels // self.columns) * self.tall
 
     def place(self, number: int) -> tuple[float, float, bool]:
-        """Return the left edge and the top of a panel, and whether it is the first of its line."""
+        """Return the left edge and the top of a panel, and whether its scale is at its left."""
         line, column = divmod(number, self.columns)
-        x = _LEFT + column * (self.panel + _GAP)
-        return x, line * self.tall + _TOP, column == 0
+        scales = 1 if self.shared else column + 1
+        x = scales * _LEFT + column * (self.panel + _GAP)
+        return x, line * self.tall + _TOP, not self.shared or column == 0
 
 
 def drawn_classes(table: GroupTable, marked: Mapping[str, TimeMarks] | None = None) -> list[str]:
@@ -132,11 +143,11 @@ def time_figure(
     legend = _legend(table, len(series), width)
     top = legend.height + 6
     if len(series) > 1:
-        layout = _Layout.of(width, len(series), _SERIES_PANEL, 4)
+        layout = _Layout.of_series(width, len(series))
         part = _HEADING + layout.height(len(series))
         height = top + part * len(classes)
     else:
-        layout = _Layout.of(width, len(classes), _CLASS_PANEL, 2)
+        layout = _Layout.of_classes(width, len(classes))
         height = top + layout.height(len(classes))
     description = _describe_series(table, classes)
     drawing = Drawing(name, width, height, "Shares over time", description)
@@ -146,7 +157,8 @@ def time_figure(
         pencil = _Pencil(drawing, table, label, layout, marked.get(label, TimeMarks()))
         if len(series) > 1:
             start = top + part * number
-            drawing.words(0, start + 16, shortened(label, width, 14), "class-heading")
+            heading = f"“{shortened(label, width - 40, 14)}”"
+            drawing.words(0, start + 16, heading, "class-heading")
             for place, (title, groups) in enumerate(series.items()):
                 others = [run for key, run in series.items() if key != title]
                 pencil.draw(place, title, groups, others, start + _HEADING)
@@ -204,15 +216,15 @@ class _Pencil:
         top : float
             Of the first line of panels.
         """
-        x, down, is_first = self.layout.place(number)
+        x, down, has_scale = self.layout.place(number)
         above, below = top + down, top + down + _TALL
         drawing, right = self.drawing, x + self.layout.panel
         drawing.words(x, above - 8, shortened(title, self.layout.panel), "heading")
         largest = max([_peak(self.table, self.label), *(share for share, _ in self.marks.levels)])
         up = share_axis(largest, below, above)
-        draw_up(drawing, up, x, right, about=4, labelled=is_first)
+        draw_up(drawing, up, x, right, about=4, labelled=has_scale)
         places = self._places(x + 4, right - 4)
-        _write_dates(drawing, self.table.calendar, places, below, right + _GAP - 8)
+        _write_dates(drawing, self.table.calendar, places, below, right + 6)
         for run in (run for other in others for run in _runs(self._known(other, places))):
             drawing.add("polyline", points=_middle(up, run), class_="others")
         known = self._known(groups, places)
