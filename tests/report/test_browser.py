@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -189,6 +190,25 @@ def test_files_can_be_downloaded(watched: Watched, pages: dict[tuple[int, str], 
     assert whole["groups"]["class"] == [row["class"] for row in groups]
     assert groups[0].keys() >= {"classify_and_count", "training_prevalence", "fit_p_value"}
     assert watched.said == []
+
+
+def test_figures_can_be_saved(watched: Watched, pages: dict[tuple[int, str], Path]) -> None:
+    watched.open(pages[3, "groups"])
+    page = watched.page
+
+    def saved(kind: str) -> bytes:
+        with page.expect_download() as held:
+            page.locator(f"#groups-section button[data-format={kind}]").click()
+        assert held.value.suggested_filename == f"groups.{kind}"
+        return Path(held.value.path()).read_bytes()
+
+    root = ElementTree.fromstring(saved("svg"))
+    marks = root.findall(".//{http://www.w3.org/2000/svg}circle[@class='estimate']")
+    assert len(marks) > 3
+    assert "fill:rgb(11, 95, 165)" in marks[0].get("style", ""), "the colours go with the figure"
+    assert saved("png").startswith(b"\x89PNG")
+    assert watched.said == []
+    assert watched.asked == []
 
 
 #: Texts of drawings that stick out of them, by how many of the drawing's own units.
