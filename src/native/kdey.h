@@ -16,6 +16,7 @@ enum kdey_status : int32_t {
   KDEY_OUT_OF_MEMORY = -1,
   KDEY_BAD_ARGUMENT = -2,
   KDEY_INTERNAL = -3,
+  KDEY_UNANSWERED = 1,  // not a failure: the caller has to ask in a more careful way
 };
 
 // Raised when a signature below changes; kdey/native.py refuses another number.
@@ -73,6 +74,16 @@ KDEY_API int32_t kdey_solve_least_squares(const double* templates, const double*
                                           int64_t r, int64_t k, int64_t passes, int64_t n_threads,
                                           double* out_x, double* out_objective, double* out_gap,
                                           int64_t* out_steps);
+
+// One bag of posteriors (m, k), float32 or float64, by its mean row: the mean posterior or, with
+// `decide`, the shares of the most probable classes. templates NULL: out (k) is that mean.
+// Otherwise out is the minimiser of kdey_solve_least_squares for templates (k, k) and their gram.
+// KDEY_UNANSWERED if a row has a negative entry or a sum that is sum_tolerance or more from one, or
+// if the gap is larger than gap_tolerance times l (l + |mean|), for the longest template l.
+KDEY_API int32_t kdey_match_one_bag(const void* posteriors, int64_t is_double, int64_t m, int64_t k,
+                                    int64_t decide, const double* templates, const double* gram,
+                                    int64_t passes, double sum_tolerance, double gap_tolerance,
+                                    double* out);
 
 // Minimises -sum_j w_j log(D_j . x) / sum_j w_j over the simplex for every bag. rows: (pool, k),
 // each with a largest entry of one, or all zero (left out); log_scales: (pool,) what was taken
