@@ -45,11 +45,11 @@ from kdey.quantifiers.base import (
     BaseQuantifier,
     MethodStages,
     PoolWork,
-    PosteriorsMixin,
     SettledTable,
     checked_bags,
     unfitted_on_failure,
 )
+from kdey.quantifiers.on_posteriors import PosteriorsMixin
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution

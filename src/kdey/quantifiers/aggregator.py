@@ -23,7 +23,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class AnswersPosteriors(Protocol):
-    """What is asked of the quantifier (:class:`kdey.quantifiers.base.PosteriorsMixin`)."""
+    """What is asked of the quantifier (:class:`kdey.quantifiers.on_posteriors.PosteriorsMixin`)."""
 
     device: Any
     classes_: NDArray[Any]
