@@ -72,6 +72,20 @@ def test_gallery_is_in_the_order_of_its_list() -> None:
         taught_order("plot_nothing.py")
 
 
+def test_page_of_examples_has_the_kinds_and_the_order_of_the_list() -> None:
+    from teaching import listed
+
+    readme = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    kinds = re.findall(r"^## (.*)$", readme, re.M)
+    assert re.findall(r"^## (.*)$", text, re.M) == kinds
+    assert kinds[0] == "Case studies"
+    assert re.findall(r"\.\./examples/(plot_\w+\.py)$", text, re.M) == listed(readme)
+    assert [entry.removeprefix("auto_examples/") + ".py" for entry in entries(text)] == listed(
+        readme
+    )
+
+
 def test_help_of_every_command_is_on_the_site() -> None:
     pytest.importorskip("docutils")
     pytest.importorskip("sphinx")
