@@ -152,7 +152,8 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         done = [own[case] for case in sorted(cases) if "failed" not in own.get(case, ROWLESS)]
         values = [geometric_mean(r[m] for r in done) for m in ("ae", "rae")]
         if failed[method]:
-            values = [f"failed on {len(failed[method])}", ""]
+            among = sum((r["set"], r["classifier"]) in cases for r in failed[method])
+            values = [f"failed on {among}", ""]
         lines.append([method, *values, f"{sum(r['seconds'] for r in done):.0f}"])
     print(markdown(["method", "MAE", "MRAE", "processor seconds in all"], lines))
 

@@ -23,13 +23,13 @@ from kdey.paper.results import Results
 from kdey.paper.scores import Scores, gather
 from kdey.paper.settings import METRICS, SETTINGS
 from kdey.significance import average_ranks, compare_to_best, pooled_wilcoxon
-from kdey.tables.display import Cell, Row, Table, headings, number, shaded
+from kdey.tables.display import Cell, Row, Table, fit_to_page, headings, number, shaded
 from kdey.tables.formats import to_csv, to_html, to_latex, to_latex_document, to_markdown
 
 MARKS = (
-    "Bold: the best of a line. † and ‡: not significantly worse than the best by a Wilcoxon "
+    "Bold: the best of a data set. † and ‡: not significantly worse than the best by a Wilcoxon "
     "signed-rank test over the bags, 0.005 < p < 0.05 and p >= 0.05. Colours run from the best "
-    "(green) to the worst (red) of a line."
+    "(green) to the worst (red) of a data set."
 )
 TITLE = "The paper's experiments, reproduced"
 #: Relative differences with the most intense colours: to the published value, and to the rival.
@@ -289,7 +289,8 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
     """Replace the tables between the markers of a Markdown document.
 
     The tables of experiment ``multi`` go between ``<!-- tables: multi -->`` and
-    ``<!-- end of tables: multi -->``; the rest of the document stays as it is.
+    ``<!-- end of tables: multi -->``; the rest of the document stays as it is. Wide tables
+    are turned over, so that methods are rows and the page need not be scrolled sideways.
 
     Parameters
     ----------
@@ -303,6 +304,7 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
         if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
             raise ValueError(f"{target} must hold {start} and, after it, {end}, each once")
         between = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
-        replacement = f"{start}\n\n{to_markdown(listed)}\n{end}"
+        shown = [part for table in listed for part in fit_to_page(table, "method")]
+        replacement = f"{start}\n\n{to_markdown(shown)}\n{end}"
         text = between.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
     write_whole(target, text)
