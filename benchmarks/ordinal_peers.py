@@ -6,10 +6,11 @@
 The sets, splits and classifiers of ``ordinal.py``, split seed 0, with 100 bags, because the other
 libraries take up to a second for one. quantificationlib 0.1.2 is installed from PyPI (with cvxpy,
 quadprog and statsmodels), qunfold from its repository (with jax); a library that is missing is left
-out. Methods of quantificationlib take the posteriors as they are, and those of qunfold by a
-classifier that repeats them. The strength of qunfold's penalty has to be named: each of
-``STRENGTHS`` is a line of its own. One line per set, classifier and method in
-``results/ordinal_peers.jsonl``: normalised match distance, and processor milliseconds per bag.
+out. Methods of quantificationlib take the posteriors as they are (but its tree of classifiers is
+fitted on the features), and those of qunfold by a classifier that repeats them. The strength of
+qunfold's penalty has to be named: each of ``STRENGTHS`` is a line of its own. One line per set,
+classifier and method in ``results/ordinal_peers.jsonl``: normalised match distance, and processor
+milliseconds per bag.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import ordinal
@@ -93,6 +95,17 @@ def of_quantificationlib() -> dict[str, Fit]:
     }
 
 
+def tree_of_quantificationlib(data: ordinal.Split, classifier: str) -> tuple[np.ndarray, float]:
+    """Return the estimates of the tree of binary classifiers, which is fitted on features."""
+    from quantificationlib.ordinal.trees import OrdinalQuantificationTree
+
+    q = OrdinalQuantificationTree(clone(ordinal.CLASSIFIERS[classifier]))
+    q.fit(data.X, data.y)
+    start = time.process_time()
+    answers = [np.ravel(q.predict(data.X_test[bag])) for bag in data.bags.bags]
+    return np.array(answers), time.process_time() - start
+
+
 def of_qunfold() -> dict[str, Fit]:
     """Return the methods of qunfold that take a penalty for ordered classes."""
     if importlib.util.find_spec("qunfold") is None:
@@ -139,7 +152,11 @@ def run(records: Records, name: str) -> None:
     data = ordinal.split(name, SEED, BAGS)
     for classifier in ordinal.CLASSIFIERS:
         training, posteriors = data.posteriors(classifier)
-        for library, method, outcome in contestants(data, training, posteriors):
+        methods = list(contestants(data, training, posteriors))
+        if importlib.util.find_spec("quantificationlib") is not None:
+            tree = partial(tree_of_quantificationlib, data, classifier)
+            methods.append(("quantificationlib", "OrdinalQuantificationTree", tree))
+        for library, method, outcome in methods:
             if (name, classifier, library, method) in records:
                 continue
             estimates, seconds = outcome()
