@@ -3,14 +3,17 @@
     python benchmarks/ordinal_peers.py [--sets NAME ...]    # can be resumed
     python benchmarks/ordinal_peers.py --table
 
-The sets, splits and classifiers of ``ordinal.py``, split seed 0, with 100 bags, because the other
-libraries take up to a second for one. quantificationlib 0.1.2 is installed from PyPI (with cvxpy,
-quadprog and statsmodels), qunfold from its repository (with jax); a library that is missing is left
-out. Methods of quantificationlib take the posteriors as they are (but its tree of classifiers is
-fitted on the features), and those of qunfold by a classifier that repeats them. The strength of
-qunfold's penalty has to be named: each of ``STRENGTHS`` is a line of its own. One line per set,
-classifier and method in ``results/ordinal_peers.jsonl``: normalised match distance, and processor
-milliseconds per bag.
+The sets, splits and classifiers of ``ordinal.py``, split seed 0, with 100 bags. quantificationlib
+0.1.2 is installed from PyPI (with cvxpy, ecos, quadprog and statsmodels), qunfold from its
+repository (with jax); a library that is missing is left out. Methods of quantificationlib take the
+posteriors as they are, but its tree of classifiers is fitted on the features.
+
+qunfold takes up to a second of processor time for a bag. Its o-ACC, o-PACC and penalised likelihood
+are the problems of ``kdey.Ordered`` with a strength that has to be named, so three bags of each set
+show that both give the same estimates, and the error on all bags is that of kdey at this strength
+(lines of "qunfold's problem"). One line per set, classifier and method in
+``results/ordinal_peers.jsonl``: normalised match distance, processor milliseconds per bag, and for
+qunfold the largest difference between its estimates and kdey's.
 """
 
 from __future__ import annotations
@@ -27,14 +30,18 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+import kdey
 import ordinal
-from cases import Records, quiet
+from cases import Records, geometric_mean, quiet
 from kdey.posteriors import TrainingPosteriors
+from printing import markdown
 
 BAGS = 100
 SEED = 0
-#: Strengths of qunfold's penalty.
+#: Strengths of qunfold's penalty; the example of its documentation is the second.
 STRENGTHS = (1e-3, 1e-2, 1e-1)
+#: Bags that qunfold itself is asked about, at which strength.
+CHECKED_BAGS, CHECKED_STRENGTH = 3, 1e-2
 #: Most training instances for methods that compare every instance of a bag with all of them.
 MOST_INSTANCES = 8_000
 
@@ -106,13 +113,22 @@ def tree_of_quantificationlib(data: ordinal.Split, classifier: str) -> tuple[np.
     return np.array(answers), time.process_time() - start
 
 
-def of_qunfold() -> dict[str, Fit]:
+def problems_of_qunfold(strength: float) -> dict[str, kdey.Ordered]:
+    """Return kdey's quantifiers for qunfold's problems: its least squares are not halved."""
+    return {
+        "o-ACC": kdey.Ordered(kdey.ACC(), strength=strength / 2),
+        "o-PACC": kdey.Ordered(kdey.PACC(), strength=strength / 2),
+        "penalised likelihood": kdey.Ordered(kdey.EMQ(), strength=strength),
+    }
+
+
+def of_qunfold(strength: float) -> dict[str, Fit]:
     """Return the methods of qunfold that take a penalty for ordered classes."""
     if importlib.util.find_spec("qunfold") is None:
         return {}
     import qunfold
 
-    def least_squares(strength: float, probabilistic: bool) -> Fit:
+    def least_squares(probabilistic: bool) -> Fit:
         def fitted(training: TrainingPosteriors) -> Predict:
             given = np.asarray(training.posteriors)
             rows = qunfold.ClassRepresentation(
@@ -124,23 +140,41 @@ def of_qunfold() -> dict[str, Fit]:
 
         return fitted
 
-    def likelihood(strength: float) -> Fit:
-        def fitted(training: TrainingPosteriors) -> Predict:
-            given = np.asarray(training.posteriors)
-            classifier = RepeatedPosteriors(given)
-            q = qunfold.LikelihoodMaximizer(
-                classifier, tau_1=strength, fit_classifier=False, seed=0
-            ).fit(given, training.labels)
-            return lambda p: np.asarray(q.predict(p))
+    def likelihood(training: TrainingPosteriors) -> Predict:
+        given = np.asarray(training.posteriors)
+        q = qunfold.LikelihoodMaximizer(
+            RepeatedPosteriors(given), tau_1=strength, fit_classifier=False, seed=0
+        ).fit(given, training.labels)
+        return lambda p: np.asarray(q.predict(p))
 
-        return fitted
+    return {
+        "o-ACC": least_squares(probabilistic=False),
+        "o-PACC": least_squares(probabilistic=True),
+        "penalised likelihood": likelihood,
+    }
 
-    methods: dict[str, Fit] = {}
-    for strength in STRENGTHS:
-        methods[f"o-ACC, {strength:g}"] = least_squares(strength, probabilistic=False)
-        methods[f"o-PACC, {strength:g}"] = least_squares(strength, probabilistic=True)
-        methods[f"o-SLD, {strength:g}"] = likelihood(strength)
-    return methods
+
+def compare_with_qunfold(
+    records: Records,
+    head: dict[str, Any],
+    data: ordinal.Split,
+    training: TrainingPosteriors,
+    posteriors: np.ndarray,
+) -> None:
+    """Add the largest difference between the estimates of qunfold and of kdey in a few bags."""
+    quantifiers = problems_of_qunfold(CHECKED_STRENGTH)
+    for method, fit in of_qunfold(CHECKED_STRENGTH).items():
+        name = f"{method}, {CHECKED_STRENGTH:g}"
+        if (head["set"], head["classifier"], "qunfold", name) in records:
+            continue
+        estimates, _, _ = ordinal.estimate(quantifiers[method], training, posteriors, data.bags)
+        predict = fit(training)
+        start = time.process_time()
+        answers = [predict(posteriors[bag]) for bag in data.bags.bags[:CHECKED_BAGS]]
+        seconds = time.process_time() - start
+        difference = float(np.abs(np.array(answers) - estimates[:CHECKED_BAGS]).max())
+        times = {"bag_ms": round(1000 * seconds / CHECKED_BAGS, 3)}
+        records.add(head | {"library": "qunfold", "method": name, "difference": difference} | times)
 
 
 def _labels(posteriors: np.ndarray) -> np.ndarray:
@@ -152,6 +186,7 @@ def run(records: Records, name: str) -> None:
     data = ordinal.split(name, SEED, BAGS)
     for classifier in ordinal.CLASSIFIERS:
         training, posteriors = data.posteriors(classifier)
+        head = {"set": name, "classifier": classifier}
         methods = list(contestants(data, training, posteriors))
         if importlib.util.find_spec("quantificationlib") is not None:
             tree = partial(tree_of_quantificationlib, data, classifier)
@@ -160,9 +195,10 @@ def run(records: Records, name: str) -> None:
             if (name, classifier, library, method) in records:
                 continue
             estimates, seconds = outcome()
-            head = {"set": name, "classifier": classifier, "library": library, "method": method}
             times = {"bag_ms": round(1000 * seconds / BAGS, 3)}
-            records.add(head | {"nmd": data.error(estimates)} | times)
+            line = {"library": library, "method": method, "nmd": data.error(estimates)}
+            records.add(head | line | times)
+        compare_with_qunfold(records, head, data, training, posteriors)
 
 
 def contestants(
@@ -171,13 +207,14 @@ def contestants(
     """Yield library, method, and a function that returns estimates and processor seconds."""
     for method, q in ordinal.methods().items():
         yield "kdey", method, partial(_of_kdey, q, data, training, posteriors)
-    for library, methods in (
-        ("quantificationlib", of_quantificationlib()),
-        ("qunfold", of_qunfold()),
-    ):
-        for method, fit in methods.items():
-            if method != "EDy" or len(training.labels) <= MOST_INSTANCES:
-                yield library, method, partial(_of_peer, fit, data, training, posteriors)
+    for strength in STRENGTHS:
+        for method, q in problems_of_qunfold(strength).items():
+            outcome = partial(_of_kdey, q, data, training, posteriors)
+            yield "qunfold's problem", f"{method}, {strength:g}", outcome
+    for method, fit in of_quantificationlib().items():
+        if method != "EDy" or len(training.labels) <= MOST_INSTANCES:
+            outcome = partial(_of_peer, fit, data, training, posteriors)
+            yield "quantificationlib", method, outcome
 
 
 def _of_kdey(
@@ -199,19 +236,25 @@ def _of_peer(
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
-    """Print the mean distance over classifiers of each set, and the geometric mean."""
+    """Print the mean distance over classifiers of each set, the geometric mean, and differences."""
     sets = list(dict.fromkeys(row["set"] for row in rows))
+    errors = [row for row in rows if "nmd" in row]
     lines: list[list[Any]] = []
-    for library, method in dict.fromkeys((row["library"], row["method"]) for row in rows):
-        found = [r for r in rows if (r["library"], r["method"]) == (library, method)]
-        means = [[r["nmd"] for r in found if r["set"] == name] for name in sets]
-        shown = [float(np.mean(values)) if values else "" for values in means]
-        whole = ordinal.geometric_mean(shown) if all(means) else ""
-        milliseconds = f"{np.median([r['bag_ms'] for r in found]):.3g}"
-        lines.append([library, method, *shown, whole, milliseconds])
-    lines.sort(key=lambda line: float(line[-2]) if line[-2] != "" else np.inf)
-    heads = ["library", "method", *sets, "geometric mean", "bag, ms"]
-    print(ordinal.markdown(heads, lines))
+    for library, method in dict.fromkeys((row["library"], row["method"]) for row in errors):
+        of_method = [r for r in errors if (r["library"], r["method"]) == (library, method)]
+        by_set = [[r["nmd"] for r in of_method if r["set"] == name] for name in sets]
+        means = [float(np.mean(values)) if values else None for values in by_set]
+        whole = geometric_mean(float(np.mean(v)) for v in by_set) if all(by_set) else None
+        milliseconds = f"{np.median([r['bag_ms'] for r in of_method]):.3g}"
+        lines.append([library, method, *means, whole, milliseconds])
+    lines.sort(key=lambda line: np.inf if line[-2] is None else line[-2])
+    print(markdown(["library", "method", *sets, "geometric mean", "bag, ms"], lines))
+    checked = [row for row in rows if "difference" in row]
+    if checked:
+        largest = max(row["difference"] for row in checked)
+        milliseconds = float(np.median([row["bag_ms"] for row in checked]))
+        print(f"\nqunfold, {len(checked)} cases of {CHECKED_BAGS} bags: estimates differ from")
+        print(f"kdey's by at most {largest:.1g}; {milliseconds:.0f} ms of processor time per bag.")
 
 
 def main() -> None:
