@@ -6,8 +6,9 @@ libraries of every platform along; the native core needs nothing of Python to be
 are listed in ``wheel_targets.py``.
 
 The wheels are built from an sdist, so that nothing of the work tree gets in that git does not
-know. Neither the time nor the place of a build is part of its result: ``--twice`` builds every
-wheel again in another folder and stops where a byte differs.
+know. Neither the time nor the place of a build is part of its result: files have the time of the
+last commit (or that of ``SOURCE_DATE_EPOCH``), and ``--twice`` builds every wheel again from
+another sdist in another folder and stops where a byte differs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from pathlib import Path
 from wheel_targets import Target, targets
 
 ROOT = Path(__file__).parents[1]
+#: The first of January 1980: an archive has no earlier dates.
+OLDEST_DATE = "315532800"
 
 #: A configuration of CMake. What is compiled to try the compiler is not linked: CMake cannot run
 #: it, and linking would have Zig compile its C++ library once more.
@@ -55,15 +58,25 @@ def zig() -> Path:
     return Path(ziglang.__file__).with_name("zig")
 
 
-def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
+def source_date() -> str:
+    """Return the time that files get, in seconds since 1970."""
+    if "SOURCE_DATE_EPOCH" in os.environ:
+        return os.environ["SOURCE_DATE_EPOCH"]
+    command = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return OLDEST_DATE  # not a clone
+
+
+def run(command: Sequence[str | Path]) -> None:
     """Run a command; on failure stop with what it said."""
     # CMake and Ninja are beside the interpreter, which need not be on the path.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     words = [str(word) for word in command]
     done = subprocess.run(
         words,
-        cwd=cwd,
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "SOURCE_DATE_EPOCH": source_date()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -168,7 +181,7 @@ def main() -> None:
         if arguments.twice:
             other = unpacked_sdist(Path(second))
             for target in targets(arguments.target):
-                (wheel,) = arguments.out.glob(f"kdey-*{target.platforms[0]}*.whl")
+                wheel = target.wheel(arguments.out)
                 build_again(target, other, wheel)
                 print(f"{wheel.name}: a second build is the same file", flush=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,13 @@ class Target:
     def is_x86(self) -> bool:
         """Whether the library has kernels for AVX2 and AVX-512 beside those of the baseline."""
         return self.processor in ("x86_64", "AMD64")
+
+    def wheel(self, folder: Path) -> Path:
+        """Return the wheel of this target in a folder; raise SystemExit if there is not one."""
+        found = sorted(folder.glob(f"kdey-*-py3-none-*{self.platforms[0]}*.whl"))
+        if len(found) != 1:
+            raise SystemExit(f"{folder} holds {len(found)} wheels for {self.name}, not one")
+        return found[0]
 
 
 TARGETS = (

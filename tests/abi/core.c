@@ -14,11 +14,11 @@
 struct entries entries;
 struct calls calls;
 static int n_checks, n_failures;
+enum { kMostMessages = 100 };
 
 void check(int holds, const char* what, ...) {
   ++n_checks;
-  if (holds) return;
-  ++n_failures;
+  if (holds || ++n_failures > kMostMessages) return;
   va_list values;
   va_start(values, what);
   fprintf(stderr, "failed: ");
@@ -119,22 +119,24 @@ static int load(const char* path) {
   Library library = open_library(path);
   if (!library) return 0;
   int complete = 1;
-#define X(name)                                         \
+#define X(name)                                                 \
   entries.name = (__typeof__(name)*)find_entry(library, #name); \
-  if (!entries.name) {                                  \
-    fprintf(stderr, "%s has no %s\n", path, #name);     \
-    complete = 0;                                       \
+  if (!entries.name) {                                          \
+    fprintf(stderr, "%s has no %s\n", path, #name);             \
+    complete = 0;                                               \
   }
   KDEY_ENTRIES
 #undef X
   return complete;
 }
 
-static int count_calls(void) {
+// How many entries have been called; the others are named.
+static int count_calls(int* n_entries) {
   int n_called = 0;
-#define X(name)                                              \
-  n_called += calls.name;                                    \
-  check(calls.name, "the program never calls %s", #name);
+#define X(name)           \
+  ++*n_entries;           \
+  n_called += calls.name; \
+  if (!calls.name) fprintf(stderr, "the program never calls %s\n", #name);
   KDEY_ENTRIES
 #undef X
   return n_called;
@@ -154,9 +156,10 @@ int main(int argc, char** argv) {
   check_separable();
   check_rows();
   check_draws();
-  const int n_called = count_calls();
+  int n_entries = 0;
+  const int n_called = count_calls(&n_entries);
   static const char* names[] = {"baseline", "avx2", "avx512"};
-  printf("ABI %d, %s: %d entries called, %d checks, %d failed\n", version,
-         isa >= 0 && isa <= 2 ? names[isa] : "unknown", n_called, n_checks, n_failures);
-  return n_failures ? 1 : 0;
+  printf("ABI %d, %s: %d of %d entries called, %d checks, %d failed\n", version,
+         isa >= 0 && isa <= 2 ? names[isa] : "unknown", n_called, n_entries, n_checks, n_failures);
+  return n_failures || n_called < n_entries ? 1 : 0;
 }

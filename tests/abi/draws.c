@@ -17,9 +17,8 @@ static struct chains* sample(const double* rows, const double* weights, const do
   struct chains* c = allocate(1, sizeof(struct chains));
   for (int p = 0; p < kChains * kClasses; ++p) c->current[p] = 1.0 / kClasses;
   for (int p = 0; p < kChains * 4; ++p) c->states[p] = 17 + (uint64_t)p;
-  const int32_t status =
-      CALL(kdey_gibbs)(rows, weights, kRows, kClasses, prior, kChains, kSweeps, c->current,
-                       c->states, threads, c->prevalence, c->counts);
+  const int32_t status = CALL(kdey_gibbs)(rows, weights, kRows, kClasses, prior, kChains, kSweeps,
+                                          c->current, c->states, threads, c->prevalence, c->counts);
   check(status == KDEY_OK, "kdey_gibbs: status %d", status);
   return c;
 }

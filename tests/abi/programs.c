@@ -10,7 +10,8 @@ static double* gram_of(const double* templates, int64_t rows, int64_t k) {
   double* gram = doubles(k * k);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < k; ++i)
-      for (int64_t j = 0; j < k; ++j) gram[i * k + j] += templates[r * k + i] * templates[r * k + j];
+      for (int64_t j = 0; j < k; ++j)
+        gram[i * k + j] += templates[r * k + i] * templates[r * k + j];
   return gram;
 }
 
@@ -53,9 +54,8 @@ static void check_least_squares(const double* templates, const double* gram) {
   double *targets = draw_posteriors(kPrograms, kRows), *x = doubles(kPrograms * kClasses);
   double objective[kPrograms], gap[kPrograms], gradient[kClasses];
   int64_t steps[kPrograms];
-  const int32_t status =
-      CALL(kdey_solve_least_squares)(templates, gram, targets, NULL, kPrograms, kRows, kClasses, 3,
-                                     2, x, objective, gap, steps);
+  const int32_t status = CALL(kdey_solve_least_squares)(
+      templates, gram, targets, NULL, kPrograms, kRows, kClasses, 3, 2, x, objective, gap, steps);
   check(status == KDEY_OK, "kdey_solve_least_squares: status %d", status);
   for (int64_t p = 0; p < kPrograms; ++p) {
     double squares = 0;

@@ -34,8 +34,10 @@ struct pool {
 };
 
 static struct pool make_pool(void) {
-  struct pool p = {.rows = draw_rows(kPool, kClasses), .log_scales = doubles(kPool),
-                   .weights = doubles(3 * kPool), .indices = integers(3 * kPool),
+  struct pool p = {.rows = draw_rows(kPool, kClasses),
+                   .log_scales = doubles(kPool),
+                   .weights = doubles(3 * kPool),
+                   .indices = integers(3 * kPool),
                    .offsets = integers(kBags + 1)};
   for (int64_t j = 0; j < kPool; ++j) {
     double top = 0, *row = p.rows + j * kClasses;
@@ -104,8 +106,13 @@ static double loss_slope(int64_t loss, double p, double q) {
 }
 
 static void check_divergence(int64_t loss) {
-  static const char* names[kLosses] = {"negative log", "Hellinger", "Topsoe", "Jensen-Shannon",
-                                       "Kullback-Leibler", "reverse Kullback-Leibler", "chi2"};
+  static const char* names[kLosses] = {"negative log",
+                                       "Hellinger",
+                                       "Topsoe",
+                                       "Jensen-Shannon",
+                                       "Kullback-Leibler",
+                                       "reverse Kullback-Leibler",
+                                       "chi2"};
   const double *templates = draw_rows(kPoints, kClasses), *targets = draw_rows(kBags, kPoints);
   double* reference = doubles(kPoints);
   for (int j = 0; j < kPoints; ++j) reference[j] = kPoints * (0.5 + draw_unit());
@@ -133,8 +140,8 @@ void check_separable(void) {
   check_mixture(&p, p.weights);
   for (int64_t loss = 0; loss < kLosses; ++loss) check_divergence(loss);
   struct answer found;
-  const int32_t status = CALL(kdey_solve_divergence)(
-      kLosses, p.rows, p.rows, p.rows, 1, 1, kClasses, NULL, kTolerance, 1, 1, found.x,
-      found.objective, found.gap, found.n_iter);
+  const int32_t status =
+      CALL(kdey_solve_divergence)(kLosses, p.rows, p.rows, p.rows, 1, 1, kClasses, NULL, kTolerance,
+                                  1, 1, found.x, found.objective, found.gap, found.n_iter);
   check(status == KDEY_BAD_ARGUMENT, "a loss that does not exist: status %d", status);
 }
