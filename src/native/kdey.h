@@ -1,17 +1,22 @@
 // The C ABI of kdey's native core. Every function returns 0 on success and a negative
 // kdey_status otherwise, unless it says something else; no exception crosses this boundary. The
 // only state is that of packed references, which nothing changes between making and freeing them:
-// any number of threads may use them at once.
+// any number of threads may use them at once. Programs in C may include this file too.
 #pragma once
-#include <cstdint>
+#include <stdint.h>
 
-#if defined(_WIN32)
-#define KDEY_API extern "C" __declspec(dllexport)
+#if defined(__cplusplus)
+#define KDEY_C extern "C"
 #else
-#define KDEY_API extern "C" __attribute__((visibility("default")))
+#define KDEY_C extern
+#endif
+#if defined(_WIN32)
+#define KDEY_API KDEY_C __declspec(dllexport)
+#else
+#define KDEY_API KDEY_C __attribute__((visibility("default")))
 #endif
 
-enum kdey_status : int32_t {
+enum kdey_status {
   KDEY_OK = 0,
   KDEY_OUT_OF_MEMORY = -1,
   KDEY_BAD_ARGUMENT = -2,
@@ -21,9 +26,9 @@ enum kdey_status : int32_t {
 
 // Raised when a signature below changes; kdey/native.py refuses another number.
 #define KDEY_ABI_VERSION 2
-KDEY_API int32_t kdey_abi_version();
+KDEY_API int32_t kdey_abi_version(void);
 // Instruction set picked for this machine: 0 baseline, 1 avx2, 2 avx512.
-KDEY_API int32_t kdey_isa();
+KDEY_API int32_t kdey_isa(void);
 
 // Class-wise Gaussian kernel log-sums,
 //   out[h][j][i] = log sum_{r in class i} w_r exp(-|x_j - y_r|^2 / (2 h^2)),  shape (H, m, k).
@@ -44,7 +49,7 @@ KDEY_API int32_t kdey_class_log_sums(const void* queries, const void* references
 // they are, until the packed form is freed; offsets and weights are copied. The layout is that of
 // the instruction set in use when they are packed, and later calls use the same one. Memory: four
 // bytes per coordinate and 16 or 28 per reference, beside tables of a few per cent of that.
-struct kdey_references;
+typedef struct kdey_references kdey_references;
 KDEY_API int32_t kdey_pack_references(const void* references, int64_t references_double, int64_t n,
                                       int64_t dim, const int64_t* offsets, int64_t k,
                                       const double* weights, int64_t double_mode, int64_t n_threads,
