@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -191,11 +192,31 @@ def test_files_can_be_downloaded(watched: Watched, pages: dict[tuple[int, str], 
     assert watched.said == []
 
 
+def test_figures_can_be_saved(watched: Watched, pages: dict[tuple[int, str], Path]) -> None:
+    watched.open(pages[3, "groups"])
+    page = watched.page
+
+    def saved(kind: str) -> bytes:
+        with page.expect_download() as held:
+            page.locator(f"#groups-section button[data-format={kind}]").click()
+        assert held.value.suggested_filename == f"groups.{kind}"
+        return Path(held.value.path()).read_bytes()
+
+    root = ElementTree.fromstring(saved("svg"))
+    marks = root.findall(".//{http://www.w3.org/2000/svg}circle[@class='estimate']")
+    assert len(marks) > 3
+    assert "fill:rgb(11, 95, 165)" in marks[0].get("style", ""), "the colours go with the figure"
+    assert saved("png").startswith(b"\x89PNG")
+    assert watched.said == []
+    assert watched.asked == []
+
+
 #: Texts of drawings that stick out of them, by how many of the drawing's own units.
 _CUT_OFF = """() => {
   const out = [];
   document.querySelectorAll("svg[role=img]").forEach((svg) => {
     const frame = svg.getBoundingClientRect();
+    if (frame.width === 0) return;
     svg.querySelectorAll("text").forEach((text) => {
       const box = text.getBoundingClientRect();
       const over = Math.max(frame.left - box.left, box.right - frame.right,
@@ -220,6 +241,8 @@ def test_no_label_is_cut_off(browser: Any, tmp_path: Path, case: tuple[int, str]
     report = relabelled(full_report(k, kind), labels[:k], keys)
     page = browser.new_page()
     page.goto(report.write(tmp_path / "r.html").as_uri())
+    assert page.evaluate(_CUT_OFF) == []
+    page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate(_CUT_OFF) == []
     page.close()
 
@@ -260,6 +283,54 @@ def test_text_has_enough_contrast(
     page = browser.new_page(color_scheme=scheme)
     page.goto(pages[3, "groups"].as_uri())
     assert page.evaluate(_CONTRAST) == []
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_axe_finds_no_barrier(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="the check needs axe: pip install 'kdey[test]'",
+    ).Axe()
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.goto(full_report(4, "groups").write(tmp_path / "r.html").as_uri())
+    violations = axe.run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+    page.evaluate("document.querySelector('main').innerHTML = '<img src=\"data:,\">'")
+    assert "image-alt" in [found["id"] for found in axe.run(page, "main").response["violations"]]
+    page.close()
+
+
+#: Drawings that are wider than the window, and texts of them that are smaller than so many pixels.
+_TOO_SMALL = """() => {
+  const out = [];
+  document.querySelectorAll("figure svg[role=img]").forEach((svg) => {
+    const frame = svg.getBoundingClientRect();
+    if (frame.width === 0) return;
+    if (frame.right > innerWidth) out.push([svg.id, "wide", frame.right]);
+    const scale = frame.width / svg.viewBox.baseVal.width;
+    svg.querySelectorAll("text").forEach((text) => {
+      const size = scale * parseFloat(getComputedStyle(text).fontSize);
+      if (size < 9.5) out.push([svg.id, text.textContent, size]);
+    });
+  });
+  return out;
+}"""
+
+
+@pytest.mark.parametrize("case", [(3, "time"), (30, "groups")], ids=str)
+def test_a_phone_shows_whole_figures_in_readable_letters(
+    browser: Any, pages: dict[tuple[int, str], Path], case: tuple[int, str]
+) -> None:
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto(pages[case].as_uri())
+    assert page.evaluate(_TOO_SMALL) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    shown = page.locator("figure svg[role=img]:visible")
+    assert "prevalence-narrow" in {svg.get_attribute("id") for svg in shown.all()}
+    page.emulate_media(media="print")
+    shown = page.locator("figure svg[role=img]:visible")
+    assert "prevalence" in {svg.get_attribute("id") for svg in shown.all()}, "paper is not narrow"
     page.close()
 
 

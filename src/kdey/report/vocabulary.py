@@ -60,10 +60,11 @@ INK = Hue("#000000", "#1b2128", "#e9edf1")
 SOFT_INK = Hue("#3d4650", "#4b5663", "#b3bdc8")
 RULE = Hue("#c8ced5", "#d3dae1", "#3a444f")
 
-#: Series of a plot, in order.
+#: Series of a plot, in order; the grey is dark enough not to be taken for the green or the purple
+#: by readers who do not see green.
 COLOURS = (
     *(hue.plot for hue in (BLUE, VERMILION, GREEN, PURPLE, ORANGE)),
-    *("#56B4E9", "#000000", "#999999"),
+    *("#56B4E9", "#000000", GREY.plot),
 )
 #: Variables of the page's style sheet, by their roles.
 _PAGE_COLOURS = {
@@ -75,7 +76,7 @@ _PAGE_COLOURS = {
     "accent": BLUE,
     "naive": VERMILION,
     "training": GREY,
-    "truth": GREEN,
+    "truth": INK,
     "good": GREEN,
     "bad": RED,
     "link": LINK,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kdey._support.counts import count_of
+from kdey.bags import Array
 from kdey.intervals import Estimate
 from kdey.report.groups import ClassRow, GroupTable, by_size
 from kdey.report.vocabulary import listed, percent
@@ -19,13 +20,12 @@ from kdey.report.vocabulary import listed, percent
 _NAMED = 3
 #: Classes that are named where they differ from training.
 _NAMED_CHANGES = 3
-#: Errors of two classes with a correlation below this are those of classes that look alike.
-_LOOK_ALIKE = -0.8
-#: A further class that looks like some others has a correlation with their sum below this.
-_ALSO_ALIKE = -0.6
+#: Errors of two classes with a correlation above this do not cancel. It is -1 for two classes that
+#: look alike, and -1/2 for two of three.
+_LOOK_ALIKE = -0.25
 #: Sets of look-alike classes that are named, and classes of a set.
 _MOST_SETS, _MOST_ALIKE = 2, 5
-#: A sum is known better than a share if its interval is at most this part as wide.
+#: A sum is known better than a share if its error is at most this part as large.
 _BETTER = 0.5
 #: Intervals wider than this leave a share unknown for most purposes.
 _WIDE = 0.2
@@ -110,8 +110,9 @@ def _look_alikes(estimate: Estimate) -> list[str]:
 def look_alike_sets(estimate: Estimate) -> list[list[int]]:
     """Return codes of classes whose shares are hard to tell apart, but whose sum is known well.
 
-    A set begins with two classes whose errors nearly cancel, and takes in a further class as long
-    as that makes the interval of the sum at most half as wide.
+    A set begins with the two classes whose errors cancel most, and takes in a further class if that
+    at least halves the error of the sum. It counts if the interval of its sum is at most half as
+    wide as that of each of its classes.
     """
     k = len(estimate.classes)
     if k < 3 or estimate.method == "none":
@@ -119,49 +120,41 @@ def look_alike_sets(estimate: Estimate) -> list[list[int]]:
     free: list[int] = list(range(k))
     sets: list[list[int]] = []
     while len(free) > 1 and len(sets) < _MOST_SETS:
-        alike = _most_alike(estimate, free)
-        if alike is None:
+        alike = _most_alike(estimate.covariance, free)
+        widths = estimate.high[alike] - estimate.low[alike]
+        if len(alike) < 2 or _width_of_sum(estimate, alike) > _BETTER * widths.min():
             break
         sets.append(sorted(alike))
         free = [code for code in free if code not in alike]
     return sets
 
 
-def _most_alike(estimate: Estimate, free: Sequence[int]) -> list[int] | None:
-    """Return the classes among some that look alike most; None if none do."""
-    covariance = estimate.covariance[np.ix_(free, free)]
-    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+def _most_alike(covariance: Array, free: Sequence[int]) -> list[int]:
+    """Return the classes among some whose errors cancel most; none if no errors cancel."""
+    part = covariance[np.ix_(free, free)]
+    deviations = np.sqrt(np.maximum(np.diag(part), 0.0))
     scale = np.outer(deviations, deviations)
-    correlation = np.triu(np.where(scale > 0, covariance / np.where(scale > 0, scale, 1), 0), 1)
+    correlation = np.triu(np.where(scale > 0, part / np.where(scale > 0, scale, 1.0), 0.0), 1)
     first, second = divmod(int(np.argmin(correlation)), len(free))
     if correlation[first, second] > _LOOK_ALIKE:
-        return None
+        return []
     alike = [free[first], free[second]]
-    width = _width_of_sum(estimate, alike)
-    if width > _BETTER * min(_width_of_sum(estimate, [code]) for code in alike):
-        return None
+
+    def error(codes: Sequence[int]) -> float:
+        return float(np.sqrt(max(covariance[np.ix_(codes, codes)].sum(), 0.0)))
+
     # The sum of all classes is always one.
-    while len(alike) < min(_MOST_ALIKE, len(free), len(estimate.classes) - 1):
+    while len(alike) < min(_MOST_ALIKE, len(free), len(covariance) - 1):
         others = [code for code in free if code not in alike]
-        nearest = min(others, key=lambda code: _correlation(estimate, alike, code))
-        larger = _width_of_sum(estimate, [*alike, nearest])
-        if _correlation(estimate, alike, nearest) > _ALSO_ALIKE or larger > _BETTER * width:
+        nearest = min(others, key=lambda code: error([*alike, code]))
+        if error([*alike, nearest]) > _BETTER * min(error(alike), error([nearest])):
             break
-        alike, width = [*alike, nearest], larger
+        alike = [*alike, nearest]
     return alike
-
-
-def _correlation(estimate: Estimate, codes: Sequence[int], code: int) -> float:
-    """Return the correlation of the error of a sum of classes with that of one more class."""
-    covariance = estimate.covariance
-    scale = covariance[np.ix_(codes, codes)].sum() * covariance[code, code]
-    return float(covariance[codes, code].sum() / np.sqrt(scale)) if scale > 0 else 0.0
 
 
 def _width_of_sum(estimate: Estimate, codes: Sequence[int]) -> float:
     """Return the width of the interval of the sum of some classes."""
-    if len(codes) == 1:
-        return float(estimate.high[codes[0]] - estimate.low[codes[0]])
     merged = estimate.merge({"together": [estimate.classes[code] for code in codes]})
     return float(merged.high[0] - merged.low[0])
 
