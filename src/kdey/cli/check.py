@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdey._support.counts import count_of
 from kdey.cli.common import guarded, printable
 from kdey.cli.options import (
     label_options,
@@ -111,9 +112,9 @@ def _print_classes(training: TrainingTable) -> None:
     for sentence in similar_labels(classes):
         _print(sentence)
     if training.unlabelled:
-        _print(f"{training.unlabelled:,} rows without a label are left out")
+        _print(f"{count_of(training.unlabelled, 'row')} without a label left out")
     if training.dropped:
-        _print(f"{training.dropped:,} rows with missing values are left out")
+        _print(f"{count_of(training.dropped, 'row')} with missing values left out")
 
 
 def _print_quick_fit(training: TrainingTable, seed: int) -> None:

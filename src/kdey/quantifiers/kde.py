@@ -169,8 +169,8 @@ class KDEyML(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
@@ -210,8 +210,8 @@ class KDEyCS(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
@@ -245,8 +245,8 @@ class KDEyL2(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
@@ -294,8 +294,8 @@ class KDEyHD(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
