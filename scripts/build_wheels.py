@@ -30,17 +30,17 @@ ROOT = Path(__file__).parents[1]
 #: The first of January 1980: an archive has no earlier dates.
 OLDEST_DATE = "315532800"
 
-#: A configuration of CMake. What is compiled to try the compiler is not linked: CMake cannot run
-#: it, and linking would have Zig compile its C++ library once more.
+#: A configuration of CMake. What is compiled to try the compiler is not linked, as it could not be
+#: run. Everything is stripped, even what identifies the compiler: with other options Zig would
+#: compile the C++ library of the target once more, which takes a minute.
 TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME {system})
 set(CMAKE_SYSTEM_PROCESSOR {processor})
-set(CMAKE_CXX_COMPILER "{zig}" c++ -target {triple})
+set(CMAKE_CXX_COMPILER "{zig}" c++ -target {triple} -s)
 set(CMAKE_AR "{folder}/ar")
 set(CMAKE_RANLIB "{folder}/ranlib")
 set(CMAKE_INSTALL_NAME_TOOL true CACHE STRING "nothing is renamed when the library is installed")
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_OSX_SYSROOT "" CACHE STRING "Zig knows it")
 set(CMAKE_OSX_DEPLOYMENT_TARGET "" CACHE STRING "it is part of Zig's target")
 """

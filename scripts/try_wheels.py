@@ -160,8 +160,8 @@ def try_emulated(wheel: Path, folder: Path, host: Machine, cache: Path) -> None:
     tags = [f"manylinux_{version}_aarch64" for version in ("2_28", "2_27", "2_17")]
     platforms = [f"--platform={tag}" for tag in (*tags, "manylinux2014_aarch64")]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--no-compile"]
-    python = make_root(cache / "arm") / "usr" / "bin" / "python3.11"
-    version = ["--implementation=cp", "--python-version=3.11"]
+    (python,) = (make_root(cache / "arm") / "usr" / "bin").glob("python3.[0-9][0-9]")
+    version = ["--implementation=cp", f"--python-version={python.name.removeprefix('python')}"]
     wanted = [f"{wheel}[cli]", "pytest", "hypothesis"]
     Machine().run(*pip, *platforms, *version, f"--target={packages}", *wanted)
     variables = {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
