@@ -52,15 +52,13 @@ class Worker {
     const int64_t group = std::min<int64_t>(kGroup, (problem.n_queries + 3) / 4 * 4);
     const int64_t pairs = group * chunk.stride;
     Scratch& s = scratch;
-    s.capacity = static_cast<int>(group);
     s.width = static_cast<int>((group + 7) / 8 * 8);
-    s.block_stride = static_cast<int>((layout.block + 31) / 32 * 32);
+    s.block_stride = static_cast<int>((layout.largest + 31) / 32 * 32);
     take(s.x_high, group * chunk.padded_dim);
     take(s.x_low, group * chunk.padded_dim);
     take(s.x, group * dim);
     take(s.nearest2, pairs);
     take(s.norm2, pairs);
-    take(s.block_norm2, pairs);
     take(s.mode, s.width * chunk.stride);
     take(s.cap, chunk.stride);
     take(s.shift, h * kGroup);

@@ -66,22 +66,20 @@ struct Problem {
 
 // Memory of one worker, for one group of queries; see isa/kernel_item.cpp.
 struct Scratch {
-  float* x_high;       // [kGroup][padded_dim] the queries as float32 ...
-  float* x_low;        // ... and what that rounding left
-  double* x;           // [kGroup][dim]
-  float* nearest2;     // [kGroup][stride] lower bound of the squared distance to the block
-  float* norm2;        // [kGroup][stride] squared distance to the block's centre
-  float* block_norm2;  // [stride][capacity] the same by blocks
-  uint8_t* mode;       // [stride][width] how each query meets each block
-  int capacity;        // queries there is room for
-  int width;           // the same in whole words of modes
-  double* cap;         // [stride]
-  double* shift;       // [n_bandwidths][kGroup]
-  float* centred;      // queries of one batch minus a centre
-  float* bias;         // [n_bandwidths][largest batch, in whole vectors]
-  float* sums;         // [n_bandwidths][largest batch][vector]
-  double* tops;        // [n_bandwidths][vector]
-  double* block;       // [dim][padded block size] one block in float64
+  float* x_high;    // [kGroup][padded_dim] the queries as float32 ...
+  float* x_low;     // ... and what that rounding left
+  double* x;        // [kGroup][dim]
+  float* nearest2;  // [kGroup][stride] lower bound of the squared distance to the block
+  float* norm2;     // [kGroup][stride] squared distance to the block's centre
+  uint8_t* mode;    // [stride][width] how each query meets each block
+  int width;        // queries there is room for, in whole words of modes
+  double* cap;      // [stride]
+  double* shift;    // [n_bandwidths][kGroup]
+  float* centred;   // queries of one batch minus a centre
+  float* bias;      // [n_bandwidths][largest batch, in whole vectors]
+  float* sums;      // [n_bandwidths][largest batch][vector]
+  double* tops;     // [n_bandwidths][vector]
+  double* block;    // [dim][padded block size] one block in float64
   int block_stride;
   int64_t block_held;          // which block that is, -1: none
   int32_t skip_block[kGroup];  // the block and lane of the excluded reference, -1: none

@@ -172,11 +172,6 @@ void choose_modes(const Item& it, int q) {
       if (!any(matters)) continue;
       VD length2 = widen(norm2 + b) + widen(chunk.radius2 + b);
       VD span = widen(chunk.weight_span + b);
-      // Most blocks need no more than the least that is allowed to err.
-      if (plain && !any(length2 * (scale * it.dot_unit) > kFloatError - span * 0x1p-24)) {
-        store(mode + b, largest(matters ? every(kDots) : VD{}, load<VD>(mode + b)));
-        continue;
-      }
       VD z = largest(bits, VD{}) * kLn2;
       VD series = ((z * (1.0 / 720) + 1.0 / 120) * z + 1.0 / 24) * z + 1.0 / 6;
       VD allowed = (((series * z + 0.5) * z + 1.0) * z + 1.0) * kFloatError;
@@ -189,13 +184,9 @@ void choose_modes(const Item& it, int q) {
   int32_t whole[kMaxBlocks];
   for (int b = 0; b < chunk.n_blocks; b += kDoubles)
     store(whole + b, __builtin_convertvector(load<VD>(mode + b), VW));
-  const int64_t width = it.s.width, capacity = it.s.capacity;
+  const int64_t width = it.s.width;
   uint8_t* out = it.s.mode + q;
-  float* length2 = it.s.block_norm2 + q;
-  for (int b = 0; b < chunk.n_blocks; ++b) {
-    out[b * width] = static_cast<uint8_t>(whole[b]);
-    if (whole[b] != kSkipped) length2[b * capacity] = norm2[b];
-  }
+  for (int b = 0; b < chunk.n_blocks; ++b, out += width) *out = static_cast<uint8_t>(whole[b]);
 }
 
 // The queries of the group that meet a block in float32.

@@ -157,21 +157,23 @@ __attribute__((noinline)) void add_tiles(const Item& it, const Batch& batch) {
   }
 }
 
-// What the biases of a batch rest on, in vectors. Lanes past the batch repeat its last query.
+// What the biases of a batch rest on. Lanes past the batch repeat its last query.
 template <int Q>
 struct Lengths {
   static constexpr int kParts = (Q + kDoubles - 1) / kDoubles;
-  alignas(64) double nearest2[kParts * kDoubles], norm2[kParts * kDoubles];
-  int query[kParts * kDoubles];
+  VD nearest2[kParts], norm2[kParts];
 };
 
 template <int Q>
 inline Lengths<Q> batch_lengths(const Item& it, const Batch& batch) {
   Lengths<Q> lengths;
-  for (int i = 0; i < Lengths<Q>::kParts * kDoubles; ++i) {
-    const int q = lengths.query[i] = batch.query[i < Q ? i : Q - 1];
-    lengths.norm2[i] = it.s.block_norm2[int64_t{batch.block} * it.s.capacity + q];
-    lengths.nearest2[i] = it.choosing() ? it.nearest2(q)[batch.block] : 0.0;
+  for (int part = 0; part < Lengths<Q>::kParts; ++part) {
+    lengths.norm2[part] = lengths.nearest2[part] = VD{};
+    for (int i = 0; i < kDoubles; ++i) {
+      const int lane = part * kDoubles + i, q = batch.query[lane < Q ? lane : Q - 1];
+      lengths.norm2[part][i] = it.norm2(q)[batch.block];
+      if (it.choosing()) lengths.nearest2[part][i] = it.nearest2(q)[batch.block];
+    }
   }
   return lengths;
 }
@@ -183,7 +185,8 @@ struct Reach {
 
 // The biases of one bandwidth, -inf for a query to which the block does not matter.
 template <int Q, Mode mode>
-inline Reach fill_bias(const Item& it, int b, const Lengths<Q>& lengths, int h) {
+inline Reach fill_bias(const Item& it, const Batch& batch, const Lengths<Q>& lengths, int h) {
+  const int b = batch.block;
   constexpr double lowest = -125.0;  // leaves room for rounding
   const double half = it.half_scale(h), top = it.chunk.top_weight[b];
   const double far = it.choosing() ? top + it.chunk.log_count[b] + it.skip_bits : __builtin_inf();
@@ -194,9 +197,12 @@ inline Reach fill_bias(const Item& it, int b, const Lengths<Q>& lengths, int h) 
   VL some{}, all = VL{} - 1;
   for (int part = 0; part < Lengths<Q>::kParts; ++part) {
     VD shift;
-    for (int i = 0; i < kDoubles; ++i) shift[i] = all_shifts[lengths.query[part * kDoubles + i]];
-    VD off = load<VD>(lengths.norm2 + part * kDoubles) * half;
-    VL on = load<VD>(lengths.nearest2 + part * kDoubles) * half + shift <= far;
+    for (int i = 0; i < kDoubles; ++i) {
+      const int lane = part * kDoubles + i;
+      shift[i] = all_shifts[batch.query[lane < Q ? lane : Q - 1]];
+    }
+    VD off = lengths.norm2[part] * half;
+    VL on = lengths.nearest2[part] * half + shift <= far;
     VD value = top - shift;
     if (mode == kDots) value -= off;
     value = on ? value : VD{} - __builtin_inf();
@@ -220,7 +226,7 @@ inline void start_batch(const Item& it, const int* queries, int count, Batch& ba
   const Lengths<Q> lengths = batch_lengths<Q>(it, batch);
   int unbounded[kMaxBandwidths], n_unbounded = 0, n_bounded = 0;
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
-    const Reach reach = fill_bias<Q, mode>(it, batch.block, lengths, h);
+    const Reach reach = fill_bias<Q, mode>(it, batch, lengths, h);
     if (!reach.matters) continue;
     if (reach.bounded)
       it.s.active[n_bounded++] = h;
