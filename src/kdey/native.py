@@ -32,6 +32,7 @@ _ARGUMENTS = {
     "kdey_free_references": "p",
     "kdey_gibbs": "ppiipiippipp",
     "kdey_hierarchy": "piipipipippppppp",
+    "kdey_kernel_means": "ppipiipppiddip",
     "kdey_pack_references": "piiipipiiip",
     "kdey_packed_bytes": "p",
     "kdey_packed_log_sums": "ppiipipiip",

@@ -121,6 +121,17 @@ KDEY_API int32_t kdey_bag_means(const double* rows, int64_t pool, int64_t r, con
                                 const int64_t* offsets, const double* weights, int64_t n_bags,
                                 double* out);
 
+// The (weighted) mean kernel of each bag at each point, divided by exp(log_scale) of the point,
+//   out[b][i] = sum_j w_j exp(-|x_i - u_j|^2 / (2 h^2) - log_scale_i) / sum_j w_j,  shape (n, t),
+// in float64. points: x, (t, dim); log_scale: (t,); coordinates: u, (pool, dim). Bags as for
+// kdey_solve_mixture, of positive total weight. Logs of kernels below log_floor, between -707 and
+// 0, are raised to it. The result does not depend on n_threads.
+KDEY_API int32_t kdey_kernel_means(const double* points, const double* log_scale, int64_t t,
+                                   const double* coordinates, int64_t pool, int64_t dim,
+                                   const int64_t* indices, const int64_t* offsets,
+                                   const double* weights, int64_t n_bags, double bandwidth,
+                                   double log_floor, int64_t n_threads, double* out);
+
 // Rows for kdey_solve_mixture: each row of `rows` (pool, k), or of their exponentials where logs is
 // not 0, divided by its largest entry; the log of that divisor; and whether the row is all zero.
 // An entry that is negative or not finite (logs: NaN or +inf) is a bad argument.

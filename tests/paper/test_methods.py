@@ -17,6 +17,7 @@ from kdey.paper.methods import (
 )
 from kdey.paper.published import published_results, published_values
 from kdey.paper.settings import SETTINGS
+from kdey.rows.point_draws import resolve_n_points, resolve_sampling
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,14 @@ def test_posteriors_are_made_as_in_the_paper() -> None:
 
 def _named(name: str, names: str) -> bool:
     return name in names.split() or (name.split("-")[0] in names.split() and "EMQ" not in name)
+
+
+def test_divergences_are_averaged_over_the_papers_points() -> None:
+    quantifier = METHODS["KDEy-HD"].build(LogisticRegression(), 0, 1)
+    quantifier.set_params(bandwidth=0.1)
+    rows = quantifier.stages().rows
+    assert resolve_n_points(rows.n_points, 5) == 10_000
+    assert resolve_sampling(rows.sampling, rows.n_points) == "plain"
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda s: s.name)

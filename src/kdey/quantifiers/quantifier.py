@@ -335,7 +335,8 @@ class Quantifier(AggregativeQuantifier):
         if isinstance(self.methods, str) and self.methods == "auto":
             seed = self.random_state
             named: list[tuple[str, Any]] = [
-                ("KDEy-ML", KDEyML(tune_for=self.tune_for, random_state=seed)),
+                # All geometries take part, and the pool keeps the kernels that it needs.
+                ("KDEy-ML", KDEyML(tune_for=self.tune_for, average=5, random_state=seed)),
                 ("EMQ-BCTS", EMQ(calibration="bcts")),
             ]
         elif isinstance(self.methods, Iterable) and not isinstance(self.methods, str | Mapping):

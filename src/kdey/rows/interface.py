@@ -272,6 +272,12 @@ class RowMap(Derived):
         n = len(self.members)
         return np.full(n, 1.0 / n)
 
+    def keep_members(self, positions: Sequence[int]) -> RowMap:
+        """Return the composite with the members at ``positions`` only, at least one of them."""
+        if list(positions) != list(range(len(self.members))):
+            raise NotImplementedError(f"{type(self).__name__} keeps all of its members")
+        return self
+
 
 class TuningRecord(Protocol):
     """The record of an automatic choice (:class:`kdey.Tuning`)."""
@@ -359,6 +365,12 @@ class RowSpec:
     def members(self) -> tuple[RowSpec, ...]:
         """The specs of a composite's members; otherwise the spec itself."""
         return (self,)
+
+    def keep_members(self, positions: Sequence[int]) -> RowSpec:
+        """Return the composite with the members at ``positions`` only, at least one of them."""
+        if list(positions) != list(range(len(self.members))):
+            raise NotImplementedError(f"{type(self).__name__} keeps all of its members")
+        return self
 
 
 def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[list[int]]:
