@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.gpu import has_route, n_pairs
-from tests.gpu.cases import methods, problem
+from tests.gpu.cases import mean_methods, methods, problem
 
 #: Largest accepted difference of a prevalence from the host's.
 TOLERANCE = 1e-4
@@ -53,13 +53,38 @@ def test_pseudo_instances_as_on_the_host(device, weighted):
 def test_which_methods_have_a_route():
     P, y, _, _ = problem()
     found = {}
-    others = {"PACC": kdey.PACC(), "DM": kdey.DM(n_bins=8)}
+    others = {**mean_methods(), "DM": kdey.DM(n_bins=8)}
     others["HD-reverse-kl"] = kdey.KDEyHD(divergence="reverse-kl", bandwidth=0.1, n_points=100)
     for name, quantifier in {**methods(), **others}.items():
         fitted = quantifier.fit_posteriors(P, y)
         found[name] = fitted.matching_.device_problem(fitted.row_map_) is not None
     without = {name for name, route in found.items() if not route}
-    assert without == {"EMQ-em", "HD-reverse-kl", "PACC", "DM"}
+    assert without == {"EMQ-em", "HD-reverse-kl", "DM"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", list(mean_methods()))
+def test_means_as_on_the_host(device, place, name, weighted, dtype):
+    P, y, Q, bags = problem(seed=7, weighted=weighted)
+    Q = Q.round(1) if name == "ACC" else Q  # several largest posteriors
+    Q = Q / Q.sum(axis=1, keepdims=True)
+    tensor = torch.from_numpy(Q).to(dtype).to(place)
+    quantifier = mean_methods()[name].fit_posteriors(P, y)
+    wanted = quantifier.solve_posteriors(tensor.cpu().numpy(), bags)
+    quantifier.device = device  # these methods have no such parameter: they follow their tensors
+    solver = quantifier._on_points(tensor, 1)
+    assert solver.func.__name__ == "match_rows"
+    found = solver(bags)
+    np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=1e-9)
+    assert (found.converged == wanted.converged).all()
+
+
+def test_equal_posteriors_count_for_the_first_class(place):
+    rows = torch.tensor([[0.4, 0.4, 0.2], [0.1, 0.45, 0.45]], device=place)
+    fitted = kdey.CC().fit_posteriors(np.eye(3), np.arange(3))
+    assert fitted.row_map_.tensor_rows(rows).argmax(dim=1).tolist() == [0, 1]
+    assert float(fitted.row_map_.tensor_rows(rows).sum()) == 2.0
 
 
 def test_names_of_0_1_0_warn_and_answer():

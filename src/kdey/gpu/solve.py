@@ -36,7 +36,9 @@ _PROFILES = {"cuda": 1 << 27, "cpu": 1 << 22}
 _TOL = 1e-8
 
 
-def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -> Solution:
+def solve_bags(
+    matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
+) -> Solution:
     """Return the solution of ``matching.match``, computed on the device of ``rows``.
 
     Parameters
@@ -47,6 +49,8 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
     rows : Rows
         On a device.
     bags : Bags
+    n_threads : int
+        Native threads for what remains to be done on the host.
 
     Returns
     -------
@@ -54,12 +58,14 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
     """
     if row_map.is_composite:
         parts = [
-            solve_bags(matching.member, part_map, part, bags)
+            solve_bags(matching.member, part_map, part, bags, n_threads)
             for part_map, part in zip(row_map.members, rows.members, strict=True)
         ]
         return matching.combine(parts, row_map.shares)
     problem = matching.device_problem(row_map)
     assert problem is not None, "the matching must have a problem for devices"
+    if problem.kind == "means":
+        return matching.match(row_map, rows, bags, n_threads)
     if problem.kind == "divergence":
         return _match_divergence(problem.divergence, row_map, cast(PointRows, rows), bags)
     logs = cast(LogRows, rows)

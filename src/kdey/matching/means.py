@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.matching.interface import LimitsSource, Matching, exact_solution
+from kdey.matching.interface import (
+    DeviceProblem,
+    LimitsSource,
+    Matching,
+    exact_solution,
+    means_on_device,
+)
 from kdey.problems import LeastSquares
 from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution, solve_least_squares
@@ -27,6 +33,10 @@ class Mean(Matching[LeastSquares]):
         """Return the mean rows, scaled to a sum of one (posteriors may deviate slightly)."""
         means = rows.mean(bags)
         return exact_solution(means / means.sum(axis=1, keepdims=True))
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the problem of mean rows."""
+        return means_on_device(row_map)
 
     def full_objective(
         self,
@@ -47,6 +57,10 @@ class MatchMeans(Matching[LeastSquares]):
     # Templates are class means of the rows.
     limits_source: ClassVar[LimitsSource] = "moments"
     takes_templates: ClassVar[bool] = True
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the problem of mean rows."""
+        return means_on_device(row_map)
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False

@@ -157,7 +157,7 @@ class RowQuantifier(BaseQuantifier):
     def _on_points(self, points: Any, n_threads: int) -> BagSolver:
         device = self._device(points)
         if device is not None:
-            return device_solver(self.row_map_, self.matching_, points, device)
+            return device_solver(self.row_map_, self.matching_, points, device, n_threads)
         rows = self.row_map_(on_host(points), n_threads)
         return partial(self.matching_.match, self.row_map_, rows, n_threads=n_threads)
 

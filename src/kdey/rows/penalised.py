@@ -180,6 +180,15 @@ class PenalisedMap(RowMap):
         """Return rows of the training instances at ``picks`` as if they were new, shape (n', r)."""
         return self.inner.new_rows(training, picks, n_threads)
 
+    @property
+    def has_tensor_rows(self) -> bool:
+        """Whether the rows have it."""
+        return self.inner.has_tensor_rows
+
+    def tensor_rows(self, points: Any) -> Any:
+        """Return the rows of a tensor of posteriors, shape (m, r)."""
+        return self.inner.tensor_rows(points)
+
     def influence_features(self, points: NDArray[Any]) -> Array | None:
         """Return the numbers whose class means the rows invert, or None."""
         return self.inner.influence_features(points)
