@@ -12,7 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.gpu import has_route, n_pairs
+from kdey.tuning import search
 from tests.gpu.cases import mean_methods, methods, problem
+from tests.gpu.conftest import needs_cuda
 
 #: Largest accepted difference of a prevalence from the host's.
 TOLERANCE = 1e-4
@@ -102,6 +104,51 @@ def test_automatic(device, make):
     fitted = make(random_state=0).fit_posteriors(P, y)
     wanted = fitted.solve_posteriors(Q, bags)
     agree(fitted.set_params(device=device).solve_posteriors(Q, bags), wanted)
+
+
+@pytest.mark.parametrize(
+    "quantifier",
+    [
+        kdey.KDEyML(random_state=0),
+        kdey.KDEyCS(random_state=0, kernel="gaussian"),
+    ],
+    ids=lambda quantifier: type(quantifier).__name__,
+)
+def test_choices_are_those_of_the_host(device, monkeypatch, quantifier):
+    P, y, _, _ = problem(seed=8, k=3, n=150)
+    host = clone(quantifier).fit_posteriors(P, y)
+    there = clone(quantifier)
+    there.device = device
+    calls = []
+    monkeypatch.setattr(search, "match_family_on", record_calls(search.match_family_on, calls))
+    there.fit_posteriors(P, y)
+    assert calls
+    found, wanted = there.tuning_, host.tuning_
+    assert [trial.value for trial in found.trials] == [trial.value for trial in wanted.trials]
+    for name in ("score", "weight"):
+        values = [[getattr(trial, name) for trial in t.trials] for t in (found, wanted)]
+        np.testing.assert_allclose(*values, atol=TOLERANCE)
+
+
+@needs_cuda
+def test_tensors_are_tuned_where_they_are(monkeypatch):
+    P, y, _, _ = problem(seed=8, k=3, n=150)
+    wanted = kdey.KDEyML(random_state=0).fit_posteriors(P, y).bandwidth_
+    calls = []
+    monkeypatch.setattr(search, "match_family_on", record_calls(search.match_family_on, calls))
+    found = kdey.KDEyML(random_state=0).fit_posteriors(torch.from_numpy(P).cuda(), y)
+    assert calls
+    assert found.bandwidth_ == wanted
+
+
+def record_calls(function, calls):
+    """Return a function that does the same and counts its calls."""
+
+    def recorded(*args, **options):
+        calls.append(function.__name__)
+        return function(*args, **options)
+
+    return recorded
 
 
 def test_28_classes(device):

@@ -323,6 +323,13 @@ class RowSpec:
         """
         return None, self
 
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec whose automatic choice, if it has one, is made on a device.
+
+        ``device`` is a value of ``device=`` (:func:`kdey._support.device.device_name`).
+        """
+        return self
+
     @property
     def needs(self) -> ClassifierOutput:
         """What a classifier must give: decisions, scores of any kind, or probabilities.

@@ -116,6 +116,10 @@ class PenalisedRows(RowSpec):
         inner = self.inner.fit(training, n_classes, n_threads)
         return PenalisedMap(inner, self.added.fit(training, n_classes))
 
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec whose inner rows are chosen on a device."""
+        return replace(self, inner=self.inner.on_device(device))
+
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[TuningRecord | None, RowSpec]:
