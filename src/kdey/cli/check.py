@@ -76,9 +76,12 @@ def _print_columns(columns: Sequence[Column]) -> None:
         click.echo(_cut(printable(line), WIDTH))
     rest = ordered[MOST_COLUMNS:]
     if rest:
-        kinds = sorted({column.kind for column in rest if column.role == "feature"})
-        used = f" of {len(rest)} more columns as {', '.join(kinds)}" if kinds else ""
-        click.echo(f"  ... and {sum(c.role == 'feature' for c in rest)}{used}")
+        features = [column for column in rest if column.role == "feature"]
+        kinds = ", ".join(sorted({column.kind for column in features}))
+        parts = [f"{len(features)} as {kinds}"] if features else []
+        if len(features) < len(rest):
+            parts.append(f"{len(rest) - len(features)} that are not features")
+        click.echo(f"  ... and {len(rest)} more columns: {', '.join(parts)}")
 
 
 def _is_plain(column: Column) -> bool:
