@@ -16,7 +16,7 @@ the digits as they are written and the place of each::
 
     <!-- numbers:
     0.57  stacking.py table | table 1 | Quantifier | to KDEy-ML on logistic regression
-    0.933 coverage_default.py --tables | table 1 | lowest | covered (0.95)
+    0.933 coverage_default.py --tables | table 1 | lowest | covered
     -->
 
 A place begins with a source: a script of ``benchmarks`` with the arguments that make it print its
