@@ -247,8 +247,8 @@ def table() -> None:
     for line, n in zip(lines, numbers, strict=True):
         print(
             f"| {CHANGES.get(line['case'], line['case'])} | {line['data']} | {line['size']} | "
-            f"{line['bags']} | {n['rejected']:.2f} | {n['own rejected']:.2f} | {n['called unknown']:.2f} | "
-            f"{n['share']:.2f} | {n['error']:.4f} |"
+            f"{line['bags']} | {n['rejected']:.2f} | {n['own rejected']:.2f} | "
+            f"{n['called unknown']:.2f} | {n['share']:.2f} | {n['error']:.4f} |"
         )
 
 
