@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _COMPARED = (
     ("naive", "D", COLOURS[1]),
     ("training", "|", TRAINING_COLOUR),
-    ("truth", "x", COLOURS[2]),
+    ("truth", "x", COLOURS[6]),
 )
 #: Classes drawn where none are named: those with the largest shares.
 _MOST_CLASSES = 8
