@@ -10,7 +10,8 @@ NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard sr
 CXX_FILES := $(wildcard src/native/*.[ch]* src/native/isa/*.[ch]* fuzz/native/*.[ch]pp tests/abi/*.[ch])
 
 .PHONY: demo docs test smoke format test-slow test-numpy test-machines test-quapy test-oldest test-newest torch lint \
-	coverage mutation fuzz sanitize soak bench native wheel wheels wheels-twice test-wheels release-check lock audit clean
+	coverage mutation fuzz sanitize soak bench numbers prose native wheel wheels wheels-twice test-wheels release-check lock audit \
+	clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration or the site needs, or with everything for development.
@@ -112,6 +113,15 @@ docs: $(DOCS)
 bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/python benchmarks/run.py
+
+# The measured numbers of all pages, rewritten from the stored results.
+numbers: $(SETUP)
+	$(BIN)/python scripts/measured.py
+
+# Spelling and style of the pages and docstrings; exceptions stand in pyproject.toml and in the script.
+prose: $(SETUP)
+	$(BIN)/codespell README.md docs examples src
+	$(BIN)/python scripts/prose.py
 
 # The adapters against QuaPy itself, in an environment of their own: it pulls in a lot.
 test-quapy:

@@ -75,6 +75,37 @@ static void check_least_squares(const double* templates, const double* gram) {
   }
 }
 
+// The mean posterior of one bag, alone and matched with templates; a bag that is not answered.
+static void check_one_bag(void) {
+  const int64_t k = kClasses, m = kPrograms;
+  double *templates = draw_posteriors(k, k), *bag = draw_posteriors(m, k);
+  for (int64_t i = 0; i < k; ++i) templates[i * k + i] += 1;
+  double *gram = gram_of(templates, k, k), mean[kClasses], shares[kClasses] = {0}, x[kClasses];
+  double matched[kClasses], objective, gap;
+  int64_t steps;
+  for (int64_t j = 0; j < m; ++j) {
+    int64_t top = 0;
+    for (int64_t i = 1; i < k; ++i)
+      if (bag[j * k + i] > bag[j * k + top]) top = i;
+    shares[top] += 1.0 / (double)m;
+  }
+  int32_t status = CALL(kdey_match_one_bag)(bag, 1, m, k, 1, NULL, NULL, 3, 1e-3, 1e-10, mean);
+  for (int64_t i = 0; i < k; ++i) check_close(mean[i], shares[i], 1e-15, "share of decisions");
+  check(status == KDEY_OK, "kdey_match_one_bag counts: status %d", status);
+  status = CALL(kdey_match_one_bag)(bag, 1, m, k, 0, NULL, NULL, 3, 1e-3, 1e-10, mean);
+  check(status == KDEY_OK, "kdey_match_one_bag without templates: status %d", status);
+  status = CALL(kdey_match_one_bag)(bag, 1, m, k, 0, templates, gram, 3, 1e-3, 1e-10, x);
+  check(status == KDEY_OK, "kdey_match_one_bag: status %d", status);
+  CALL(kdey_solve_least_squares)(templates, gram, mean, NULL, 1, k, k, 3, 1, matched, &objective,
+                                 &gap, &steps);
+  for (int64_t i = 0; i < k; ++i) check_close(x[i], matched[i], 1e-13, "prevalence of one bag");
+  bag[0] += 0.1;
+  status = CALL(kdey_match_one_bag)(bag, 1, m, k, 0, templates, gram, 3, 1e-3, 1e-10, x);
+  check(status == KDEY_UNANSWERED, "a bag off the simplex: status %d", status);
+  status = CALL(kdey_match_one_bag)(bag, 1, 0, k, 0, templates, gram, 3, 1e-3, 1e-10, x);
+  check(status == KDEY_BAD_ARGUMENT, "an empty bag: status %d", status);
+}
+
 void check_programs(void) {
   const int64_t k = kClasses;
   double* templates = draw_posteriors(kRows, k);
@@ -88,6 +119,7 @@ void check_programs(void) {
     solve(grams, k * k, linear, simplex);
   }
   check_least_squares(templates, gram);
+  check_one_bag();
   int64_t steps = 0;
   double x = 0;
   const int32_t status =

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
+from kdey.matching.one_bag import OneBag
 from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution
 
@@ -43,7 +44,9 @@ class DeviceProblem:
 
     Attributes
     ----------
-    kind : {"mixture", "cauchy-schwarz", "quadratic", "divergence"}
+    kind : {"mixture", "cauchy-schwarz", "quadratic", "divergence", "means"}
+        "means": the device averages the rows of bags, and the matching solves the small problem
+        that remains on the host.
     divergence : str
         Name of the generator, for a divergence.
     tol : float
@@ -54,7 +57,7 @@ class DeviceProblem:
         Weight of one pseudo-instance per class, for a mixture.
     """
 
-    kind: Literal["mixture", "cauchy-schwarz", "quadratic", "divergence"]
+    kind: Literal["mixture", "cauchy-schwarz", "quadratic", "divergence", "means"]
     divergence: str = ""
     tol: float = 1e-8
     max_iter: int | None = None
@@ -126,6 +129,10 @@ class Matching(Generic[P]):
         """
         raise NotImplementedError
 
+    def one_bag(self, row_map: RowMap) -> OneBag | None:
+        """Return a faster way to the same answer for one bag; None if there is none."""
+        return None
+
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the problem of ``kdey.gpu`` for these rows; None if only the host can solve it."""
         return None
@@ -150,6 +157,11 @@ class Matching(Generic[P]):
 
 #: Any matching, whatever its problem.
 AnyMatching: TypeAlias = Matching[Any]
+
+
+def means_on_device(row_map: RowMap) -> DeviceProblem | None:
+    """Return the problem of a matching that needs nothing but mean rows; None without a route."""
+    return DeviceProblem("means") if row_map.has_tensor_rows else None
 
 
 def concatenate(parts: Iterable[Solution]) -> Solution:

@@ -70,16 +70,16 @@ class AutomaticKernel(RowSpec):
     matching : Matching
         The matching with which candidates are evaluated.
     plan : TuningPlan
-    committee : bool
-        Whether to average the geometries, each at its best bandwidth, with the weights of
-        ``committee_weights``; otherwise the best one is used.
+    most_members : int
+        The largest number of geometries whose estimates are averaged, each at its best bandwidth,
+        with the weights of ``committee_weights``; one means that the best is used alone.
     """
 
     rows: KernelRowSpec
     geometries: tuple[Geometry, ...]
     matching: AnyMatching
     plan: TuningPlan
-    committee: bool
+    most_members: int
 
     @property
     def uses_kernels(self) -> bool:
@@ -89,6 +89,10 @@ class AutomaticKernel(RowSpec):
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose bandwidth and geometry, and return the fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
+
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec that evaluates candidates on a device."""
+        return replace(self, plan=replace(self.plan, device=device))
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
@@ -100,7 +104,10 @@ class AutomaticKernel(RowSpec):
         reason = _reason_to_fall_back(training, len(hold_outs))
         if reason is not None:
             return self._fall_back(reason, seed)
-        scorer = Scorer(hold_outs, self.matching, self.plan.metric, self.plan.bag_size, n_threads)
+        scorer = Scorer(
+            *(hold_outs, self.matching, self.plan.metric, self.plan.bag_size, n_threads),
+            device=self.plan.device,
+        )
         results = self._search(training, scorer, seed)
         trials = self._make_trials(results)
         n_bags = sum(len(hold_out.bags) for hold_out in hold_outs)
@@ -132,7 +139,8 @@ class AutomaticKernel(RowSpec):
 
     def _make_trials(self, results: list[PlaceErrors]) -> tuple[Trial, ...]:
         """Return all trials; those that contribute to the estimate have positive weights."""
-        weights = committee_weights([smallest_error(errors) for errors in results], self.committee)
+        scores = [smallest_error(errors) for errors in results]
+        weights = committee_weights(scores, self.most_members)
         trials = []
         for geometry, errors, weight in zip(self.geometries, results, weights, strict=True):
             chosen = best_place(errors)
@@ -162,7 +170,7 @@ class AutomaticKernel(RowSpec):
         specs = tuple(
             self._spec(Geometry(**dict(trial.params)), trial.value) for trial in tuning.members
         )
-        if not self.committee:
+        if self.most_members == 1:
             return specs[0]
         return CommitteeSpec(specs, tuple(trial.weight for trial in tuning.members))
 
