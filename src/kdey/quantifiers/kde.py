@@ -183,8 +183,8 @@ class KDEyML(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
@@ -224,8 +224,8 @@ class KDEyCS(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
@@ -259,8 +259,8 @@ class KDEyL2(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
@@ -312,8 +312,8 @@ class KDEyHD(KDEy):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------
