@@ -28,7 +28,7 @@ LAYERS = (
     ("bayes", "diagnostics", "stacking"),
     ("groups",),
     ("quantifiers",),
-    ("evaluation",),
+    ("evaluation", "neural"),
     ("model_selection",),
     ("checks", "interop", "persistence", "report"),
     ("monitoring", "plots"),

@@ -39,10 +39,11 @@ def references(device: torch.device) -> DeviceReferences:
 
 def rate(x: torch.Tensor, refs: DeviceReferences, bandwidths: list[float], shape: Shape) -> float:
     """Return pairs per second by the median of several runs; nothing but the kernel is timed."""
-    padded = PaddedReferences.of(refs, float(x.abs().max()), shape.references)
+    padded = PaddedReferences.of(refs, float(x.abs().max()), max(bandwidths), shape.references)
+    queries = padded.queries(x)
     size = (len(bandwidths), len(x), refs.n_classes)
     out = torch.full(size, float("nan"), device=x.device)
-    times = seconds(lambda: launch(x, padded, bandwidths, None, out, shape))
+    times = seconds(lambda: launch(queries, padded, bandwidths, None, out, shape))
     if bool(out.isnan().any()):
         raise RuntimeError("an output was not written")
     return len(x) * refs.offsets[-1] / times[len(times) // 2]

@@ -90,4 +90,16 @@ def methods() -> dict[str, Any]:
     }
 
 
+def mean_methods() -> dict[str, Any]:
+    """Return the methods of which a device computes mean rows."""
+    return {
+        "CC": kdey.CC(),
+        "PCC": kdey.PCC(),
+        "ACC": kdey.ACC(),
+        "PACC": kdey.PACC(),
+        "Friedman": kdey.Friedman(),
+        "RLLS": kdey.RLLS(random_state=0),
+    }
+
+
 DIVERGENCES = ("hellinger", "topsoe", "jensen-shannon", "kl", "chi2")

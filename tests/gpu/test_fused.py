@@ -68,7 +68,7 @@ def test_two_halves_hold_float32():
     rng = np.random.default_rng(0)
     points = rng.dirichlet(np.full(28, 0.1), 200)
     refs = DeviceReferences.of(points, np.array([0, 90, 90, 200]), None, torch.device("cpu"))
-    padded = PaddedReferences.of(refs, 1.0, 64)
+    padded = PaddedReferences.of(refs, 1.0, 0.1, 64)
     assert padded.starts.tolist() == [0, 128, 128, 256]
     assert np.log2(padded.scale) == int(np.log2(padded.scale))
     whole = (padded.high.double() + padded.low.double())[:, :28] / padded.scale
@@ -76,3 +76,33 @@ def test_two_halves_hold_float32():
     held = whole[padded.position[:-1]]
     assert float((held - wanted).abs().max()) < 2.0**-23
     assert padded.position[-1] == -1
+
+
+@pytest.mark.parametrize(("columns", "folded"), [(14, True), (15, False), (30, True), (31, False)])
+def test_norms_are_columns_where_there_is_room(columns, folded):
+    from kdey.gpu.layout import EMPTY, DeviceReferences, PaddedReferences
+
+    rng = np.random.default_rng(columns)
+    points = rng.dirichlet(np.full(columns, 0.1), 100)
+    refs = DeviceReferences.of(points, np.array([0, 100]), None, torch.device("cpu"))
+    padded = PaddedReferences.of(refs, 1.0, 0.1, 64)
+    assert (padded.half_norms is None) == folded
+    x = padded.queries(torch.from_numpy(rng.dirichlet(np.full(columns, 0.1), 5)).float())
+    x = (x - padded.centres).double()
+    u = x @ (padded.high.double() + padded.low.double()).T
+    u -= 0.0 if padded.half_norms is None else padded.half_norms.double()
+    references = refs.points * padded.scale
+    wanted = x[:, :columns] @ references.T - (references**2).sum(dim=1) / 2
+    # Both have float32's precision relative to norms of about 1024 squared.
+    assert float((u[:, :100] - wanted).abs().max()) < 0.2
+    assert float(wanted.min()) > EMPTY > float(u[:, 100:].max())
+
+
+def test_wide_bandwidths_lower_the_scale():
+    from kdey.gpu.layout import DeviceReferences, PaddedReferences
+
+    points = np.random.default_rng(0).dirichlet(np.ones(4), 10)
+    refs = DeviceReferences.of(points, np.array([0, 10]), None, torch.device("cpu"))
+    scales = [PaddedReferences.of(refs, 1.0, h, 64).scale for h in (0.1, 1.0, 1000.0)]
+    assert scales[0] == scales[1] == 512.0
+    assert scales[2] == 4.0

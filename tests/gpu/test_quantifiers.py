@@ -12,7 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.gpu import has_route, n_pairs
-from tests.gpu.cases import methods, problem
+from kdey.tuning import search
+from tests.gpu.cases import mean_methods, methods, problem
+from tests.gpu.conftest import needs_cuda
 
 #: Largest accepted difference of a prevalence from the host's.
 TOLERANCE = 1e-4
@@ -53,13 +55,38 @@ def test_pseudo_instances_as_on_the_host(device, weighted):
 def test_which_methods_have_a_route():
     P, y, _, _ = problem()
     found = {}
-    others = {"PACC": kdey.PACC(), "DM": kdey.DM(n_bins=8)}
+    others = {**mean_methods(), "DM": kdey.DM(n_bins=8)}
     others["HD-reverse-kl"] = kdey.KDEyHD(divergence="reverse-kl", bandwidth=0.1, n_points=100)
     for name, quantifier in {**methods(), **others}.items():
         fitted = quantifier.fit_posteriors(P, y)
         found[name] = fitted.matching_.device_problem(fitted.row_map_) is not None
     without = {name for name, route in found.items() if not route}
-    assert without == {"EMQ-em", "HD-reverse-kl", "PACC", "DM"}
+    assert without == {"EMQ-em", "HD-reverse-kl", "DM"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", list(mean_methods()))
+def test_means_as_on_the_host(device, place, name, weighted, dtype):
+    P, y, Q, bags = problem(seed=7, weighted=weighted)
+    Q = Q.round(1) if name == "ACC" else Q  # several largest posteriors
+    Q = Q / Q.sum(axis=1, keepdims=True)
+    tensor = torch.from_numpy(Q).to(dtype).to(place)
+    quantifier = mean_methods()[name].fit_posteriors(P, y)
+    wanted = quantifier.solve_posteriors(tensor.cpu().numpy(), bags)
+    quantifier.device = device  # these methods have no such parameter: they follow their tensors
+    solver = quantifier._on_points(tensor, 1)
+    assert solver.func.__name__ == "match_rows"
+    found = solver(bags)
+    np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=1e-9)
+    assert (found.converged == wanted.converged).all()
+
+
+def test_equal_posteriors_count_for_the_first_class(place):
+    rows = torch.tensor([[0.4, 0.4, 0.2], [0.1, 0.45, 0.45]], device=place)
+    fitted = kdey.CC().fit_posteriors(np.eye(3), np.arange(3))
+    assert fitted.row_map_.tensor_rows(rows).argmax(dim=1).tolist() == [0, 1]
+    assert float(fitted.row_map_.tensor_rows(rows).sum()) == 2.0
 
 
 def test_names_of_0_1_0_warn_and_answer():
@@ -77,6 +104,51 @@ def test_automatic(device, make):
     fitted = make(random_state=0).fit_posteriors(P, y)
     wanted = fitted.solve_posteriors(Q, bags)
     agree(fitted.set_params(device=device).solve_posteriors(Q, bags), wanted)
+
+
+@pytest.mark.parametrize(
+    "quantifier",
+    [
+        kdey.KDEyML(random_state=0),
+        kdey.KDEyCS(random_state=0, kernel="gaussian"),
+    ],
+    ids=lambda quantifier: type(quantifier).__name__,
+)
+def test_choices_are_those_of_the_host(device, monkeypatch, quantifier):
+    P, y, _, _ = problem(seed=8, k=3, n=150)
+    host = clone(quantifier).fit_posteriors(P, y)
+    there = clone(quantifier)
+    there.device = device
+    calls = []
+    monkeypatch.setattr(search, "match_family_on", record_calls(search.match_family_on, calls))
+    there.fit_posteriors(P, y)
+    assert calls
+    found, wanted = there.tuning_, host.tuning_
+    assert [trial.value for trial in found.trials] == [trial.value for trial in wanted.trials]
+    for name in ("score", "weight"):
+        values = [[getattr(trial, name) for trial in t.trials] for t in (found, wanted)]
+        np.testing.assert_allclose(*values, atol=TOLERANCE)
+
+
+@needs_cuda
+def test_tensors_are_tuned_where_they_are(monkeypatch):
+    P, y, _, _ = problem(seed=8, k=3, n=150)
+    wanted = kdey.KDEyML(random_state=0).fit_posteriors(P, y).bandwidth_
+    calls = []
+    monkeypatch.setattr(search, "match_family_on", record_calls(search.match_family_on, calls))
+    found = kdey.KDEyML(random_state=0).fit_posteriors(torch.from_numpy(P).cuda(), y)
+    assert calls
+    assert found.bandwidth_ == wanted
+
+
+def record_calls(function, calls):
+    """Return a function that does the same and counts its calls."""
+
+    def recorded(*args, **options):
+        calls.append(function.__name__)
+        return function(*args, **options)
+
+    return recorded
 
 
 def test_28_classes(device):

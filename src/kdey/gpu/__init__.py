@@ -11,7 +11,7 @@ This file and ``route`` do not import torch. The other files do, and are importe
 
 import warnings
 
-from kdey.gpu.route import device_solver, match_rows, rows_of_family_on
+from kdey.gpu.route import device_solver, match_family_on, match_rows, rows_of_family_on
 from kdey.matching import AnyMatching
 from kdey.rows.interface import RowMap
 
@@ -42,4 +42,11 @@ def _warn(old: str, new: str) -> None:
     )
 
 
-__all__ = ["device_solver", "has_route", "match_rows", "n_pairs", "rows_of_family_on"]
+__all__ = [
+    "device_solver",
+    "has_route",
+    "match_family_on",
+    "match_rows",
+    "n_pairs",
+    "rows_of_family_on",
+]

@@ -1,6 +1,7 @@
 r"""Bags on a device: gathered in runs of similar size, and worked on in tiles that fit the memory.
 
-:class:`DeviceBags` gathers the rows of bags. :func:`kernel_means` computes mean kernels between
+:class:`DeviceBags` gathers the rows of bags, and :func:`bag_means` averages them.
+:func:`kernel_means` computes mean kernels between
 bags and points, which Monte Carlo rows need; it is the device's version of
 :func:`kdey.kernels.means.kernel_means`, in float64:
 
@@ -20,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from kdey._support.device import as_tensor
-from kdey.bags import Bags
+from kdey.bags import Array, Bags
 
 #: Numbers (bags x longest bag x classes) in memory at a time.
 _NUMBERS = {"cuda": 1 << 27, "cpu": 1 << 22}
@@ -105,6 +106,32 @@ class DeviceBags:
         slots = torch.where(valid, slots, self.offsets[bags][:, None])
         weights = valid.double() if self.weights is None else self.weights[slots] * valid
         return self.indices[slots], weights
+
+
+def bag_means(rows: torch.Tensor, bags: Bags) -> Array:
+    """Return the mean row of each bag, on the host.
+
+    Parameters
+    ----------
+    rows : tensor of shape (m, r)
+    bags : Bags
+
+    Returns
+    -------
+    float64 array of shape (n_bags, r)
+    """
+    device_bags = DeviceBags.of(bags, rows.device)
+    out = np.empty((len(bags), rows.shape[1]))
+    for run in device_bags.runs(rows.shape[1]):
+
+        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
+            positions, weights = device_bags.gather(run[start:stop])
+            shares = weights / weights.sum(dim=1, keepdim=True)
+            means = torch.bmm(shares[:, None, :], rows[positions].double())[:, 0]
+            out[run[start:stop]] = means.cpu().numpy()
+
+        in_tiles(work, len(run), len(run))
+    return out
 
 
 def kernel_means(

@@ -10,6 +10,12 @@ With
 the sum at bandwidth h is :math:`\exp(-|x|^2/2h^2) \sum_r w_r \exp(u_{jr} / h^2)`. The largest u so
 far (the nearest reference) is the running maximum of all bandwidths, so that one pass over the
 distances serves all of them and no sum overflows or underflows.
+
+Three things keep the units busy, each of them measured (``docs/decisions/0012-gpu.md``). The norms
+:math:`|y|^2 / 2` are columns of the products where the padding has room for them, so that they need
+neither loads nor additions. Queries are scaled and padded beforehand, so that a program reads whole
+vectors. Programs of one tile of queries and successive classes run at the same time, and their
+results, which are neighbours in memory, meet in the cache.
 """
 
 from __future__ import annotations
@@ -22,10 +28,12 @@ import torch
 import triton
 import triton.language as tl
 
-from kdey.gpu.layout import DeviceReferences, PaddedReferences
+from kdey.gpu.layout import EMPTY, DeviceReferences, PaddedReferences
 
 #: Largest number of bandwidths in one pass, because their sums are in registers.
 MAX_BANDWIDTHS = 32
+#: Number of queries that are padded and launched at a time, which bounds the memory.
+_QUERIES = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -57,14 +65,17 @@ MANY = Shape(references=64)
 @triton.jit
 def _products(
     x_high, x_low, high, low, half_norms, places,
-    COLUMNS: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr,
+    COLUMNS: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr, FOLDED: tl.constexpr,
 ):
     # Returns u of one tile, (TILE_M, TILE_N). The small products are added first.
     cells = tl.arange(0, COLUMNS)[:, None] + places[None, :] * COLUMNS
     y_high = tl.load(high + cells)
     y_low = tl.load(low + cells)
-    u = tl.broadcast_to(-tl.load(half_norms + places)[None, :], (TILE_M, TILE_N))
-    u = tl.dot(x_high, y_low, u)
+    if FOLDED:
+        u = tl.dot(x_high, y_low)
+    else:
+        norms = tl.load(half_norms + places)
+        u = tl.dot(x_high, y_low, tl.broadcast_to(-norms[None, :], (TILE_M, TILE_N)))
     u = tl.dot(x_low, y_high, u)
     return tl.dot(x_high, y_high, u)
 
@@ -105,18 +116,19 @@ def _logs(exponents, sums, shift):
 @triton.jit
 def _log_sums_kernel(
     queries, high, low, half_norms, weights, starts, centres, log_weight, factors, exclude, out,
-    n_queries, n_classes, n_columns, query_stride, scale,
+    n_queries, n_classes, n_columns, bandwidth_stride,
     COLUMNS: tl.constexpr, BANDWIDTHS: tl.constexpr, PADDED: tl.constexpr, TILE_M: tl.constexpr,
-    TILE_N: tl.constexpr, WEIGHTED: tl.constexpr, EXCLUDING: tl.constexpr,
+    TILE_N: tl.constexpr, FOLDED: tl.constexpr, WEIGHTED: tl.constexpr, EXCLUDING: tl.constexpr,
+    EMPTY: tl.constexpr,
 ):
-    label = tl.program_id(1)
-    rows = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
+    label = tl.program_id(0) % n_classes
+    rows = (tl.program_id(0) // n_classes) * TILE_M + tl.arange(0, TILE_M)
     columns = tl.arange(0, COLUMNS)
     inside = rows < n_queries
     at = rows.to(tl.int64)
-    read = inside[:, None] & (columns < n_columns)[None, :]
-    x = tl.load(queries + at[:, None] * query_stride + columns[None, :], mask=read, other=0.0)
-    x = (x - tl.load(centres + label * COLUMNS + columns)[None, :]) * scale
+    x = tl.load(queries + at[:, None] * COLUMNS + columns[None, :], mask=inside[:, None], other=0.0)
+    x -= tl.load(centres + label * COLUMNS + columns)[None, :]
+    squares = tl.sum(tl.where((columns < n_columns)[None, :], x * x, 0.0), 1)
     x_high = x.to(tl.float16)
     x_low = (x - x_high.to(tl.float32)).to(tl.float16)
     if EXCLUDING:
@@ -130,8 +142,10 @@ def _log_sums_kernel(
     one_factor = tl.load(factors)
     last = tl.load(starts + label + 1)
     for start in range(tl.load(starts + label), last, TILE_N):
-        places = start + tl.arange(0, TILE_N)
-        u = _products(x_high, x_low, high, low, half_norms, places, COLUMNS, TILE_M, TILE_N)
+        places = tl.multiple_of(start, TILE_N) + tl.arange(0, TILE_N)
+        u = _products(
+            x_high, x_low, high, low, half_norms, places, COLUMNS, TILE_M, TILE_N, FOLDED
+        )
         if EXCLUDING:
             u = tl.where(places[None, :] == left_out[:, None], -1e30, u)
         higher = tl.maximum(top, tl.max(u, 1))
@@ -143,8 +157,8 @@ def _log_sums_kernel(
             )
         top = higher
     # u - |x|^2 / 2 is minus half the squared distance, which only rounding makes positive.
-    nearest = tl.minimum(top - tl.sum(x * x, 1) * 0.5, 0.0)
-    nearest = tl.where(top < -1e29, float("-inf"), nearest)  # no reference, or all excluded
+    nearest = tl.minimum(top - squares * 0.5, 0.0)
+    nearest = tl.where(top < EMPTY, float("-inf"), nearest)  # no reference, or all excluded
     base = out + at * n_classes + label
     shift = tl.load(log_weight + label)
     if BANDWIDTHS == 1:
@@ -153,7 +167,7 @@ def _log_sums_kernel(
     else:
         factor = tl.load(factors + slots, mask=slots < BANDWIDTHS, other=1.0)
         value = _logs(nearest[:, None] * factor[None, :], sums, shift)
-        jump = slots.to(tl.int64) * n_queries * n_classes
+        jump = slots.to(tl.int64) * bandwidth_stride
         keep = inside[:, None] & (slots < BANDWIDTHS)[None, :]
         tl.store(base[:, None] + jump[None, :], value, mask=keep)
 # fmt: on
@@ -171,7 +185,6 @@ def fused_log_sums(
     Parameters
     ----------
     queries : float32 tensor of shape (m, D)
-        Its rows must be contiguous.
     refs : DeviceReferences
     bandwidths : sequence of float
     exclude : int64 tensor of shape (m,), optional
@@ -185,13 +198,17 @@ def fused_log_sums(
     """
     shape = shape or (DEFAULT if len(bandwidths) == 1 else MANY)
     largest = float(torch.stack(queries.aminmax()).abs().max()) if len(queries) else 0.0
-    padded = PaddedReferences.of(refs, largest, shape.references)
+    padded = PaddedReferences.of(refs, largest, max(bandwidths), shape.references)
     excluded = None if exclude is None else padded.position[exclude].to(torch.int32)
     size = (len(bandwidths), len(queries), refs.n_classes)
     out = torch.empty(size, dtype=torch.float32, device=queries.device)
-    for start in range(0, len(bandwidths), MAX_BANDWIDTHS):
-        part = slice(start, start + MAX_BANDWIDTHS)
-        launch(queries, padded, bandwidths[part], excluded, out[part], shape)
+    for first in range(0, len(queries), _QUERIES):
+        rows = slice(first, first + _QUERIES)
+        x = padded.queries(queries[rows])
+        skip = None if excluded is None else excluded[rows]
+        for start in range(0, len(bandwidths), MAX_BANDWIDTHS):
+            part = slice(start, start + MAX_BANDWIDTHS)
+            launch(x, padded, bandwidths[part], skip, out[part, rows], shape)
     return out
 
 
@@ -203,13 +220,25 @@ def launch(
     out: torch.Tensor,
     shape: Shape,
 ) -> None:
-    """Write the log-sums of at most ``MAX_BANDWIDTHS`` bandwidths to ``out``."""
+    """Write the log-sums of at most ``MAX_BANDWIDTHS`` bandwidths to ``out``.
+
+    Parameters
+    ----------
+    queries : float32 tensor of shape (m, columns)
+        As ``padded.queries`` returns them.
+    padded : PaddedReferences
+    bandwidths : sequence of float
+    exclude : int32 tensor of shape (m,) or None
+        Padded position of the reference that each query leaves out, or -1.
+    out : float32 tensor of shape (n_bandwidths, m, k)
+        Its rows must be contiguous.
+    shape : Shape
+    """
     m, columns = queries.shape
-    if m == 0:
-        return
     k = len(padded.starts) - 1
     factors = [1.0 / (math.log(2.0) * (padded.scale * h) ** 2) for h in bandwidths]
-    _log_sums_kernel[(triton.cdiv(m, shape.queries), k)](
+    # Successive programs have the same queries and successive classes.
+    _log_sums_kernel[(triton.cdiv(m, shape.queries) * k,)](
         queries,
         padded.high,
         padded.low,
@@ -223,16 +252,17 @@ def launch(
         out,
         m,
         k,
-        columns,
-        queries.stride(0),
-        padded.scale,
-        COLUMNS=padded.high.shape[1],
+        padded.n_columns,
+        out.stride(0),
+        COLUMNS=columns,
         BANDWIDTHS=len(bandwidths),
         PADDED=triton.next_power_of_2(len(bandwidths)),
         TILE_M=shape.queries,
         TILE_N=shape.references,
+        FOLDED=padded.half_norms is None,
         WEIGHTED=padded.weights is not None,
         EXCLUDING=exclude is not None,
+        EMPTY=EMPTY,
         num_warps=shape.warps,
         num_stages=shape.stages,
     )

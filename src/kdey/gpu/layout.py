@@ -4,7 +4,9 @@ References are centred by class, because the rounding error of an expanded dista
 x \cdot y + |y|^2` grows with the norms, and points near a class have small norms after centring.
 For the fused kernel the references of each class are also padded to whole tiles, and each number is
 split into two halves of 11 bits, y = hi + lo, so that three half-precision products give one
-product of float32 precision.
+product of float32 precision. If padding to a power of two leaves two columns free, these hold the
+half squared norms, and the queries have a constant there: the product is then
+:math:`x \cdot y - |y|^2 / 2`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,14 @@ from numpy.typing import NDArray
 
 #: Half squared norm of padding, so far away that its kernel is zero at every bandwidth.
 FAR = 1e30
+#: What queries have in the two columns of norms, and references in those columns if they are
+#: padding: the largest float16, so that the product is about -3.2e9.
+_NORM_FACTOR, _FAR_HALF = 2.0**14, -65504.0
+#: Products below this mean padding or an excluded reference. Those of references are above -2e8,
+#: because both factors have at most 128 coordinates of size 1024.
+EMPTY = -1e9
+#: Largest bandwidth after scaling, at which the kernel of padding is still below 2^-120.
+_LARGEST_BANDWIDTH = 4096.0
 #: Largest coordinate after scaling, a power of two. It is well below the largest float16 (65504),
 #: and large enough that the low halves of relevant numbers are not denormal.
 _LARGEST_COORDINATE = 1024.0
@@ -96,34 +106,41 @@ class PaddedReferences:
     Attributes
     ----------
     high, low : float16 tensors of shape (n_padded, columns)
-        The two halves of ``scale`` times the centred references, with columns of zeros up to a
-        power of two.
-    half_norms : float32 tensor of shape (n_padded,)
-        Half the squared norms of the scaled references; ``FAR`` for padding.
+        The two halves of ``scale`` times the centred references, with columns up to a power of two:
+        first those of the norms, if there is room for them, then zeros.
+    half_norms : float32 tensor of shape (n_padded,) or None
+        Half the squared norms of the scaled references; ``FAR`` for padding. None if ``high`` and
+        ``low`` have columns for them.
     weights : float32 tensor of shape (n_padded,) or None
         Weights relative to the largest of the class, whose logarithm is in ``log_weight``.
     starts : int32 tensor of shape (k + 1,)
         First row of each class, a multiple of the tile size.
     centres : float32 tensor of shape (k, columns)
+        ``scale`` times the centres of the classes.
     log_weight : float32 tensor of shape (k,)
     scale : float
         A power of two.
     position : int64 tensor
         As in :class:`DeviceReferences`, but of the padded rows.
+    n_columns : int
+        Number D of columns before padding.
     """
 
     high: torch.Tensor
     low: torch.Tensor
-    half_norms: torch.Tensor
+    half_norms: torch.Tensor | None
     weights: torch.Tensor | None
     starts: torch.Tensor
     centres: torch.Tensor
     log_weight: torch.Tensor
     scale: float
     position: torch.Tensor
+    n_columns: int
 
     @classmethod
-    def of(cls, refs: DeviceReferences, largest_query: float, tile: int) -> PaddedReferences:
+    def of(
+        cls, refs: DeviceReferences, largest_query: float, largest_bandwidth: float, tile: int
+    ) -> PaddedReferences:
         """Return padded references.
 
         Parameters
@@ -131,6 +148,7 @@ class PaddedReferences:
         refs : DeviceReferences
         largest_query : float
             Largest absolute coordinate of the queries.
+        largest_bandwidth : float
         tile : int
             References per tile.
 
@@ -138,31 +156,57 @@ class PaddedReferences:
         -------
         PaddedReferences
         """
-        device = refs.points.device
+        device, d = refs.points.device, refs.points.shape[1]
         padded_rows, starts = _padded_rows(refs.offsets, tile)
-        n, columns = int(starts[-1]), _columns(refs.points.shape[1])
+        n, columns = int(starts[-1]), _columns(d)
         place = torch.from_numpy(padded_rows).to(device)
-        scale = _scale(refs, largest_query)
+        scale = _scale(refs, largest_query, largest_bandwidth)
         points = torch.zeros((n, columns), dtype=torch.float32, device=device)
-        points[place, : refs.points.shape[1]] = (refs.points * scale).float()
-        half_norms = torch.full((n,), FAR, dtype=torch.float32, device=device)
-        half_norms[place] = (points[place].double() ** 2).sum(dim=1).float() / 2
-        centres = torch.zeros((refs.n_classes, columns), dtype=torch.float32, device=device)
-        centres[:, : refs.points.shape[1]] = refs.centres.float()
+        points[place, :d] = (refs.points * scale).float()
+        half_norms = torch.full((n,), FAR, dtype=torch.float64, device=device)
+        half_norms[place] = (points[place].double() ** 2).sum(dim=1) / 2
         high = points.half()
+        low = (points - high.float()).half()
+        folded = columns >= d + 2
+        if folded:
+            _fold_norms(high, low, half_norms, d)
+        centres = torch.zeros((refs.n_classes, columns), dtype=torch.float32, device=device)
+        centres[:, :d] = (refs.centres * scale).float()
         weights, log_weight = _relative_weights(refs, place, n)
         ends = torch.cat([place, torch.full((1,), -1, dtype=torch.int64, device=device)])
         return cls(
             high,
-            (points - high.float()).half(),
-            half_norms,
+            low,
+            None if folded else half_norms.float(),
             weights,
             torch.from_numpy(starts.astype(np.int32)).to(device),
             centres,
             log_weight,
             scale,
             ends[refs.position],  # an index of -1 selects the last entry, which is -1
+            d,
         )
+
+    def queries(self, points: torch.Tensor) -> torch.Tensor:
+        """Return queries (m, D) as the kernel reads them: scaled and padded, (m, columns)."""
+        d, columns = self.n_columns, self.high.shape[1]
+        x = torch.zeros((len(points), columns), dtype=torch.float32, device=points.device)
+        torch.mul(points, self.scale, out=x[:, :d])
+        if self.half_norms is None:
+            x[:, d : d + 2] = _NORM_FACTOR
+        return x
+
+
+def _fold_norms(
+    high: torch.Tensor, low: torch.Tensor, half_norms: torch.Tensor, column: int
+) -> None:
+    """Write minus the half norms to two columns, in three pieces of 11 bits."""
+    rest = -half_norms / _NORM_FACTOR
+    high[:, column] = rest.clamp(min=_FAR_HALF).half()
+    rest = rest - high[:, column].double()
+    low[:, column] = rest.clamp(min=_FAR_HALF).half()
+    rest = rest - low[:, column].double()
+    high[:, column + 1] = rest.clamp(min=_FAR_HALF).half()
 
 
 def _padded_rows(
@@ -180,12 +224,13 @@ def _columns(n: int) -> int:
     return max(16, 1 << (n - 1).bit_length())
 
 
-def _scale(refs: DeviceReferences, largest_query: float) -> float:
-    """Return the power of two that scales the largest coordinate to ``_LARGEST_COORDINATE``."""
+def _scale(refs: DeviceReferences, largest_query: float, largest_bandwidth: float) -> float:
+    """Return the largest power of two by which coordinates and bandwidths stay in their bounds."""
     centre = float(refs.centres.abs().max()) if refs.n_classes else 0.0
     point = float(refs.points.abs().max()) if len(refs.points) else 0.0
     largest = max(point, largest_query + centre, 1e-30)
-    return float(2.0 ** np.floor(np.log2(_LARGEST_COORDINATE / largest)))
+    bound = min(_LARGEST_COORDINATE / largest, _LARGEST_BANDWIDTH / largest_bandwidth)
+    return float(2.0 ** np.floor(np.log2(bound)))
 
 
 def _relative_weights(

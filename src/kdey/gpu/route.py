@@ -15,7 +15,7 @@ from kdey.solvers import Solution
 
 
 def device_solver(
-    row_map: RowMap, matching: AnyMatching, points: Any, device: Any
+    row_map: RowMap, matching: AnyMatching, points: Any, device: Any, n_threads: int = 1
 ) -> Callable[[Bags], Solution]:
     """Compute rows on a device, and return a function from bags to their solutions.
 
@@ -27,6 +27,8 @@ def device_solver(
     points : array or tensor of shape (m, k)
         Posteriors that were checked.
     device : torch.device
+    n_threads : int
+        Native threads for what remains to be done on the host.
 
     Returns
     -------
@@ -35,8 +37,8 @@ def device_solver(
     """
     from kdey.gpu.rows import device_rows
 
-    rows = device_rows([row_map], points, device, log_rows=_in_logs(matching))[0]
-    return partial(match_rows, matching, row_map, rows)
+    rows = device_rows([row_map], points, device, **_form(matching, row_map))[0]
+    return partial(match_rows, matching, row_map, rows, n_threads=n_threads)
 
 
 def match_rows(
@@ -62,7 +64,7 @@ def match_rows(
         return matching.match(row_map, rows, bags, n_threads)
     from kdey.gpu.solve import solve_bags
 
-    return solve_bags(matching, row_map, rows, bags)
+    return solve_bags(matching, row_map, rows, bags, n_threads)
 
 
 def rows_of_family_on(
@@ -105,10 +107,54 @@ def rows_of_family_on(
     for spec in specs:
         row_map = spec.fit(training, n_classes, n_threads)
         if matching.device_problem(row_map) is not None:
-            yield row_map, device_rows([row_map], points, device, log_rows=_in_logs(matching))[0]
+            yield row_map, device_rows([row_map], points, device, **_form(matching, row_map))[0]
         else:
             yield row_map, row_map(on_host(points), n_threads)
 
 
-def _in_logs(matching: AnyMatching) -> bool:
-    return matching.likelihood is None or matching.likelihood.log_rows
+def match_family_on(
+    specs: Sequence[RowSpec],
+    matching: AnyMatching,
+    training: TrainingPosteriors,
+    points: Any,
+    n_classes: int,
+    bags: Bags,
+    device: Any,
+    n_threads: int = 1,
+) -> list[Solution]:
+    """Return the solutions of the same bags under the specs of one family, on a device.
+
+    The bags of all specs are solved in one batch where that is possible, because a device takes
+    hardly longer for thousands of bags than for fifty.
+
+    Parameters
+    ----------
+    specs, matching, training, points, n_classes, device, n_threads
+        As for :func:`rows_of_family_on`.
+    bags : Bags
+        Over the points.
+
+    Returns
+    -------
+    list of Solution
+        One per spec.
+    """
+    fitted = list(
+        rows_of_family_on(specs, matching, training, points, n_classes, device, n_threads)
+    )
+    if len(fitted) > 1 and all(rows.on_device for _, rows in fitted):
+        problem = matching.device_problem(fitted[0][0])
+        if problem is not None and problem.kind == "mixture":
+            from kdey.gpu.solve import solve_mixtures
+
+            return solve_mixtures(problem, [rows for _, rows in fitted], bags)
+    return [match_rows(matching, row_map, rows, bags, n_threads) for row_map, rows in fitted]
+
+
+def _form(matching: AnyMatching, row_map: RowMap) -> dict[str, bool]:
+    """Return the form in which the problem of a matching needs rows, as options of device_rows."""
+    problem = matching.device_problem(row_map)
+    return {
+        "log_rows": matching.likelihood is None or matching.likelihood.log_rows,
+        "averaged": problem is not None and problem.kind == "means",
+    }

@@ -1,7 +1,8 @@
 """Rows on a device: the rows of the maps of :mod:`kdey.rows`, as tensors.
 
-Kernel rows are computed on the device. Rows of other likelihoods (EMQ, DIR) are cheap, so they are
-computed on the host and copied.
+Kernel rows are computed on the device, and so are those that are hardly more than the posteriors
+(``RowMap.tensor_rows``: CC, PCC, ACC, PACC, EMQ without calibration). Rows of other likelihoods
+(EMQ with calibration, DIR) are cheap, so they are computed on the host and copied.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from kdey._support.device import as_tensor, on_host
+from kdey.bags import Array, Bags
+from kdey.gpu.bags import bag_means
 from kdey.gpu.sums import class_log_sums
 from kdey.rows.interface import RowMap, Rows
 from kdey.rows.references import ClassReferences
@@ -34,6 +38,31 @@ class LogRows(Rows):
     def __len__(self) -> int:
         """Return the number of instances m."""
         return len(self.logs)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorRows(Rows):
+    """Rows that are averaged on the device; what is made of the means is small, for the host.
+
+    Attributes
+    ----------
+    rows : tensor of shape (m, r)
+    """
+
+    rows: torch.Tensor
+    on_device: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.rows)
+
+    def mean(self, bags: Bags) -> Array:
+        """Return the mean row of each bag, shape (n_bags, r), in float64 on the host."""
+        return bag_means(self.rows, bags)
+
+    def each(self) -> Array:
+        """Return the row of every instance on the host, shape (m, r)."""
+        return np.asarray(on_host(self.rows.double()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +105,12 @@ class MemberRows(Rows):
 
 
 def device_rows(
-    maps: Sequence[RowMap], points: Any, device: torch.device, *, log_rows: bool = True
+    maps: Sequence[RowMap],
+    points: Any,
+    device: torch.device,
+    *,
+    log_rows: bool = True,
+    averaged: bool = False,
 ) -> list[Rows]:
     """Return the rows of points under maps of one family, in one pass over the distances.
 
@@ -87,7 +121,9 @@ def device_rows(
     points : array or tensor of shape (m, k)
     device : torch.device
     log_rows : bool
-        Whether rows that only the host can compute are logarithms.
+        Whether rows without a kernel are logarithms.
+    averaged : bool
+        Whether nothing but mean rows is needed.
 
     Returns
     -------
@@ -97,7 +133,8 @@ def device_rows(
     first = maps[0]
     if first.is_composite:
         parts = [
-            device_rows([part], points, device, log_rows=log_rows)[0] for part in first.members
+            device_rows([part], points, device, log_rows=log_rows, averaged=averaged)[0]
+            for part in first.members
         ]
         return [MemberRows(tuple(parts))]
     references, widths = first.class_references(), [row_map.kernel_width() for row_map in maps]
@@ -106,6 +143,11 @@ def device_rows(
     if references is not None and first.drawn_points() is not None:
         x = coordinates(references, as_tensor(points, device).double())
         return [PointRows(x) for _ in maps]
+    if first.has_tensor_rows:
+        rows = first.tensor_rows(as_tensor(points, device))
+        if averaged:
+            return [TensorRows(rows)]
+        return [LogRows(rows if log_rows else rows.log())]
     rows = as_tensor(first(on_host(points)).each(), device)
     return [LogRows(rows if log_rows else rows.log())]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kdey import solvers
 from kdey._support.device import as_tensor
 from kdey.bags import Array, Bags
 from kdey.gpu.bags import DeviceBags, in_tiles, kernel_means
@@ -22,6 +25,7 @@ from kdey.gpu.losses import (
 from kdey.gpu.rows import LogRows, PointRows
 from kdey.matching import AnyMatching, concatenate
 from kdey.matching.densities import NEGLIGIBLE
+from kdey.matching.interface import DeviceProblem
 from kdey.problems import CauchySchwarz, QuadraticMatch
 from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution
@@ -32,11 +36,16 @@ from kdey.solvers.separable import blank_solution, warn_stalled
 _MAX_ITER = 100
 #: Numbers of bag profiles (bags x points) in memory at a time.
 _PROFILES = {"cuda": 1 << 27, "cpu": 1 << 22}
+#: Number of bags from which a device solves quadratic programs of k classes. For fewer, the host
+#: is done before a device has launched its steps.
+_MANY_BAGS = 1000
 #: Gap to which a divergence is solved, the same as on the host.
 _TOL = 1e-8
 
 
-def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -> Solution:
+def solve_bags(
+    matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1
+) -> Solution:
     """Return the solution of ``matching.match``, computed on the device of ``rows``.
 
     Parameters
@@ -47,6 +56,8 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
     rows : Rows
         On a device.
     bags : Bags
+    n_threads : int
+        Native threads for what remains to be done on the host.
 
     Returns
     -------
@@ -54,12 +65,14 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
     """
     if row_map.is_composite:
         parts = [
-            solve_bags(matching.member, part_map, part, bags)
+            solve_bags(matching.member, part_map, part, bags, n_threads)
             for part_map, part in zip(row_map.members, rows.members, strict=True)
         ]
         return matching.combine(parts, row_map.shares)
     problem = matching.device_problem(row_map)
     assert problem is not None, "the matching must have a problem for devices"
+    if problem.kind == "means":
+        return matching.match(row_map, rows, bags, n_threads)
     if problem.kind == "divergence":
         return _match_divergence(problem.divergence, row_map, cast(PointRows, rows), bags)
     logs = cast(LogRows, rows)
@@ -67,9 +80,56 @@ def solve_bags(matching: AnyMatching, row_map: RowMap, rows: Rows, bags: Bags) -
         steps = problem.max_iter or _MAX_ITER
         return maximise_likelihood(logs, bags, problem.tol, steps, problem.pseudo_share)
     targets = _log_means(logs, bags)
+    place = logs.logs.device if len(bags) >= _MANY_BAGS else None
     if problem.kind == "cauchy-schwarz":
-        return solve_cauchy_schwarz(CauchySchwarz(row_map.templates, targets), logs.logs.device)
-    return solve_quadratic(QuadraticMatch(row_map.templates, np.exp(targets)), logs.logs.device)
+        inner = CauchySchwarz(row_map.templates, targets)
+        if place is None:
+            return solvers.solve_cauchy_schwarz(inner, n_threads=n_threads)
+        return solve_cauchy_schwarz(inner, place)
+    match = QuadraticMatch(row_map.templates, np.exp(targets))
+    if place is None:
+        return solvers.solve_quadratic(match, n_threads=n_threads)
+    return solve_quadratic(match, place)
+
+
+def solve_mixtures(problem: DeviceProblem, members: Sequence[Rows], bags: Bags) -> list[Solution]:
+    """Return the maximum likelihood prevalences of the same bags under several rows, in one batch.
+
+    Parameters
+    ----------
+    problem : DeviceProblem
+        Of kind "mixture".
+    members : sequence of LogRows
+        Rows of the same instances.
+    bags : Bags
+
+    Returns
+    -------
+    list of Solution
+        One per member.
+    """
+    logs = [cast(LogRows, rows).logs for rows in members]
+    n, m = len(members), bags.pool_size
+    starts = np.repeat(np.arange(n), len(bags.indices))
+    offsets = [bags.offsets[:-1] + i * len(bags.indices) for i in range(n)]
+    together = Bags(
+        np.tile(bags.indices, n) + m * starts,
+        np.concatenate([*offsets, [n * len(bags.indices)]]),
+        n * m,
+        None if bags.weights is None else np.tile(bags.weights, n),
+    )
+    steps = problem.max_iter or _MAX_ITER
+    solution = maximise_likelihood(
+        LogRows(torch.cat(logs)), together, problem.tol, steps, problem.pseudo_share
+    )
+    cuts = np.arange(n + 1) * len(bags)
+    return [
+        Solution(
+            *(solution.prevalence[a:b], solution.objective[a:b], solution.gap[a:b]),
+            *(solution.n_iter[a:b], solution.converged[a:b]),
+        )
+        for a, b in pairwise(cuts.tolist())
+    ]
 
 
 def maximise_likelihood(

@@ -44,7 +44,9 @@ class DeviceProblem:
 
     Attributes
     ----------
-    kind : {"mixture", "cauchy-schwarz", "quadratic", "divergence"}
+    kind : {"mixture", "cauchy-schwarz", "quadratic", "divergence", "means"}
+        "means": the device averages the rows of bags, and the matching solves the small problem
+        that remains on the host.
     divergence : str
         Name of the generator, for a divergence.
     tol : float
@@ -55,7 +57,7 @@ class DeviceProblem:
         Weight of one pseudo-instance per class, for a mixture.
     """
 
-    kind: Literal["mixture", "cauchy-schwarz", "quadratic", "divergence"]
+    kind: Literal["mixture", "cauchy-schwarz", "quadratic", "divergence", "means"]
     divergence: str = ""
     tol: float = 1e-8
     max_iter: int | None = None
@@ -155,6 +157,11 @@ class Matching(Generic[P]):
 
 #: Any matching, whatever its problem.
 AnyMatching: TypeAlias = Matching[Any]
+
+
+def means_on_device(row_map: RowMap) -> DeviceProblem | None:
+    """Return the problem of a matching that needs nothing but mean rows; None without a route."""
+    return DeviceProblem("means") if row_map.has_tensor_rows else None
 
 
 def concatenate(parts: Iterable[Solution]) -> Solution:

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.matching.interface import LimitsSource, Matching, exact_solution
+from kdey.matching.interface import (
+    DeviceProblem,
+    LimitsSource,
+    Matching,
+    exact_solution,
+    means_on_device,
+)
 from kdey.matching.one_bag import OneBag, one_bag_mean
 from kdey.problems import LeastSquares
 from kdey.rows.interface import RowMap, Rows
@@ -33,6 +39,10 @@ class Mean(Matching[LeastSquares]):
         """Return a single native call for a bag."""
         return one_bag_mean(row_map.templates.shape[0], row_map.mean_rule)
 
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the problem of mean rows."""
+        return means_on_device(row_map)
+
     def full_objective(
         self,
         row_map: RowMap,
@@ -52,6 +62,10 @@ class MatchMeans(Matching[LeastSquares]):
     # Templates are class means of the rows.
     limits_source: ClassVar[LimitsSource] = "moments"
     takes_templates: ClassVar[bool] = True
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the problem of mean rows."""
+        return means_on_device(row_map)
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False

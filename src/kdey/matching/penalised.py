@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kdey.bags import Bags
-from kdey.matching.interface import BagSummary, LimitsSource, Matching
+from kdey.matching.interface import (
+    BagSummary,
+    DeviceProblem,
+    LimitsSource,
+    Matching,
+    means_on_device,
+)
 from kdey.problems import PenalisedProblem
 from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution, solve_sqp
@@ -35,6 +41,10 @@ class Penalised(Matching[PenalisedProblem]):
     def bag_summary(self) -> BagSummary:
         """What the inner matching needs to know about a bag."""
         return self.inner.bag_summary
+
+    def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
+        """Return the problem of mean rows, if the inner matching needs nothing else."""
+        return means_on_device(row_map) if self.bag_summary == "mean" else None
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False

@@ -31,8 +31,9 @@ PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 #: Rooms of the package whose classes a model file may name. Of the problems these are only the
 #: divergences: making another problem from a few zeros can fill the memory.
 _ROOMS = (
-    *("bags", "calibration", "decisions", "kernels", "matching", "posteriors"),
-    *("problems.separable", "quantifiers", "rows", "stacking", "tables", "tuning"),
+    *("bags", "calibration", "decisions", "kernels", "matching", "neural", "posteriors"),
+    *("problems.separable", "protocols.drawn", "quantifiers", "rows", "stacking", "tables"),
+    *("tuning",),
 )
 
 

@@ -80,7 +80,8 @@ class RowQuantifier(BaseQuantifier):
         """Return the matching for the parameters; raises ValueError if they are invalid."""
         raise NotImplementedError
 
-    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
+        """Make the templates; ``device`` makes an automatic choice, by default ``self.device``."""
         k = len(self.classes_)
         mass = np.bincount(training.labels, weights=training.weights, minlength=k)
         if not (mass > 0).all():
@@ -90,9 +91,9 @@ class RowQuantifier(BaseQuantifier):
             )
         if training.weights is not None:
             self.prevalence_ = mass / mass.sum()
-        device_name(self.device)
+        place = device_name(self.device) if device is None else device
         matching = self.matching()
-        spec, n_threads = self.row_spec(), thread_count(self.n_jobs)
+        spec, n_threads = self.row_spec().on_device(place), thread_count(self.n_jobs)
         self.tuning_, spec = spec.settle(training, k, n_threads)
         self.row_spec_, self.row_map_ = spec, spec.fit(training, k, n_threads)
         self.matching_ = matching
@@ -158,7 +159,7 @@ class RowQuantifier(BaseQuantifier):
     def _on_points(self, points: Any, n_threads: int) -> BagSolver:
         device = self._device(points)
         if device is not None:
-            return device_solver(self.row_map_, self.matching_, points, device)
+            return device_solver(self.row_map_, self.matching_, points, device, n_threads)
         rows = self.row_map_(on_host(points), n_threads)
         return partial(self.matching_.match, self.row_map_, rows, n_threads=n_threads)
 
@@ -333,7 +334,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
     @unfitted_on_failure
     def fit_posteriors(
         self,
-        posteriors: ArrayLike,
+        posteriors: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
@@ -343,7 +344,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
         Parameters
         ----------
-        posteriors : array-like or data frame of shape (n, k)
+        posteriors : array-like, data frame or tensor of shape (n, k)
             Posteriors of labelled instances by a classifier that was not fitted on them, one
             column per class in sorted order; the columns of a data frame are matched by name.
         y : array-like of shape (n,)
@@ -357,7 +358,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         self._forget_classifier()
         self.training_ = TrainingPosteriors(p, codes, weights)
-        return self._fit_rows(self.training_)
+        device = device_name(self.device)
+        return self._fit_rows(
+            self.training_, str(posteriors.device) if on_gpu(posteriors) else device
+        )
 
     def inner_estimator(self) -> Any:
         """Return the unfitted classifier that X is passed to."""

@@ -59,8 +59,8 @@ class Binned(RowQuantifier):
         effort = TuningEffort() if convex else TuningEffort(bags=_FEW_BAGS)
         return AutomaticBins(rows, self.matching(), plan, stacked, effort)
 
-    def _fit_rows(self, training: TrainingPosteriors) -> Self:
-        super()._fit_rows(training)
+    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
+        super()._fit_rows(training, device)
         self.n_bins_ = self.n_bins if self.tuning_ is None else int(self.tuning_.best_value)
         return self
 

@@ -158,8 +158,8 @@ class KDEy(AggregativeQuantifier):
         shrinkage: Any = DEFAULT_SHRINKAGE if automatic else self.shrinkage
         return KernelSpec(1.0 if self._tunes else self.bandwidth, kernel, shrinkage, self.precision)
 
-    def _fit_rows(self, training: TrainingPosteriors) -> Self:
-        super()._fit_rows(training)
+    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
+        super()._fit_rows(training, device)
         references = self.row_map_.class_references()
         assert references is not None, "every KDEy method has a kernel"
         self.bandwidth_ = references.bandwidth

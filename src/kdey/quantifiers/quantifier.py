@@ -356,9 +356,9 @@ class Quantifier(AggregativeQuantifier):
         few = not enough_for_kernels(self.training_)
         return plain if few and plain else methods
 
-    def _fit_rows(self, training: TrainingPosteriors) -> Self:
+    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
         with muted(SeparableWarning):  # a pool without errors is nothing to worry about
-            return super()._fit_rows(training)
+            return super()._fit_rows(training, device)
 
     def _record_of_scores(self) -> StackRecord:
         row_map = self.row_map_

@@ -219,6 +219,19 @@ class RowMap(Derived):
         """
         return None
 
+    @property
+    def has_tensor_rows(self) -> bool:
+        """Whether :meth:`tensor_rows` is implemented."""
+        return False
+
+    def tensor_rows(self, points: Any) -> Any:
+        """Return the rows of posteriors that are a torch tensor (m, d) as a tensor (m, r).
+
+        It is on the same device and made by the tensor's own methods, so that torch need not be
+        imported. By default rows are computed on the host.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no rows on tensors")
+
     def class_references(self) -> ClassReferences | None:
         """Return the references of each class of the kernel; None if there is no kernel."""
         return None
@@ -322,6 +335,13 @@ class RowSpec:
         in ``kdey.tuning``.
         """
         return None, self
+
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec whose automatic choice, if it has one, is made on a device.
+
+        ``device`` is a value of ``device=`` (:func:`kdey._support.device.device_name`).
+        """
+        return self
 
     @property
     def needs(self) -> ClassifierOutput:

@@ -116,6 +116,10 @@ class PenalisedRows(RowSpec):
         inner = self.inner.fit(training, n_classes, n_threads)
         return PenalisedMap(inner, self.added.fit(training, n_classes))
 
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec whose inner rows are chosen on a device."""
+        return replace(self, inner=self.inner.on_device(device))
+
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[TuningRecord | None, RowSpec]:
@@ -179,6 +183,15 @@ class PenalisedMap(RowMap):
     ) -> NDArray[np.floating]:
         """Return rows of the training instances at ``picks`` as if they were new, shape (n', r)."""
         return self.inner.new_rows(training, picks, n_threads)
+
+    @property
+    def has_tensor_rows(self) -> bool:
+        """Whether the rows have it."""
+        return self.inner.has_tensor_rows
+
+    def tensor_rows(self, points: Any) -> Any:
+        """Return the rows of a tensor of posteriors, shape (m, r)."""
+        return self.inner.tensor_rows(points)
 
     def influence_features(self, points: NDArray[Any]) -> Array | None:
         """Return the numbers whose class means the rows invert, or None."""

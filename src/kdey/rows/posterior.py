@@ -75,6 +75,19 @@ class PosteriorMap(RowMap):
         """Shares of decisions, or mean posteriors."""
         return "decisions" if self.crisp else "posteriors"
 
+    @property
+    def has_tensor_rows(self) -> bool:
+        """True: a tensor can be compared and read like an array."""
+        return True
+
+    def tensor_rows(self, points: Any) -> Any:
+        """Return the rows of a tensor of posteriors, shape (m, k)."""
+        if not self.crisp:
+            return points
+        is_largest = points == points.amax(dim=1, keepdim=True)
+        # Of several largest posteriors the first counts, as on the host.
+        return (is_largest & (is_largest.cumsum(dim=1) == 1)).to(points.dtype)
+
     def influence_features(self, points: NDArray[Any]) -> Array | None:
         """Return the rows if the method inverts their class means (ACC, PACC), otherwise None."""
         return self(points).array if self.templates.size else None
@@ -122,6 +135,18 @@ class FriedmanMap(RowMap):
         # A posterior that equals the prevalence reaches it in single precision, too.
         reached = np.asarray(points, dtype=np.float64) >= self.prior * (1.0 - _ROUNDING)
         return ArrayRows(np.hstack([reached, np.ones((len(reached), 1))]).astype(np.float64))
+
+    @property
+    def has_tensor_rows(self) -> bool:
+        """True: a tensor can be compared like an array."""
+        return True
+
+    def tensor_rows(self, points: Any) -> Any:
+        """Return the rows of a tensor of posteriors, shape (m, k + 1)."""
+        exact = points.double()
+        rows = exact.new_ones((len(points), points.shape[1] + 1))
+        rows[:, :-1] = exact >= exact.new_tensor(self.prior * (1.0 - _ROUNDING))
+        return rows
 
     def influence_features(self, points: NDArray[Any]) -> Array | None:
         """Return the indicators, whose class means the method inverts, shape (m, k)."""
@@ -181,6 +206,16 @@ class RatioMap(RowMap):
         """Return the rows of posteriors of shape (m, k)."""
         p = points if self.calibrator is None else self.calibrator.transform(points)
         return ArrayRows(np.asarray(p, dtype=np.float64) / self.prior)
+
+    @property
+    def has_tensor_rows(self) -> bool:
+        """Whether the posteriors are used as they are: calibrators work on the host."""
+        return self.calibrator is None
+
+    def tensor_rows(self, points: Any) -> Any:
+        """Return the rows of a tensor of posteriors, shape (m, k)."""
+        exact = points.double()
+        return exact / exact.new_tensor(self.prior)
 
     def starting_prevalence(self) -> Array:
         """Return the training prevalence, from which EM starts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class AutomaticChoice(RowSpec):
         """Choose a candidate, and return its fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec that evaluates candidates on a device."""
+        return replace(self, plan=replace(self.plan, device=device))
+
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
@@ -66,7 +70,9 @@ class AutomaticChoice(RowSpec):
         )
         if not hold_outs:
             return self._fall_back(seed), specs[0]
-        scorer = Scorer(hold_outs, self.matching, plan.metric, plan.bag_size, n_threads)
+        scorer = Scorer(
+            hold_outs, self.matching, plan.metric, plan.bag_size, n_threads, device=plan.device
+        )
         errors = scorer.errors([spec.for_tuning(seed) for spec in specs])
         best = int(np.argmin(errors.mean(axis=1)))
         trials = tuple(

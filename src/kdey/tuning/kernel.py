@@ -90,6 +90,10 @@ class AutomaticKernel(RowSpec):
         """Choose bandwidth and geometry, and return the fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
 
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec that evaluates candidates on a device."""
+        return replace(self, plan=replace(self.plan, device=device))
+
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
     ) -> tuple[Tuning, RowSpec]:
@@ -100,7 +104,10 @@ class AutomaticKernel(RowSpec):
         reason = _reason_to_fall_back(training, len(hold_outs))
         if reason is not None:
             return self._fall_back(reason, seed)
-        scorer = Scorer(hold_outs, self.matching, self.plan.metric, self.plan.bag_size, n_threads)
+        scorer = Scorer(
+            *(hold_outs, self.matching, self.plan.metric, self.plan.bag_size, n_threads),
+            device=self.plan.device,
+        )
         results = self._search(training, scorer, seed)
         trials = self._make_trials(results)
         n_bags = sum(len(hold_out.bags) for hold_out in hold_outs)

@@ -6,7 +6,7 @@ specs on the hold-outs, and a :class:`Lattice` decides which values are evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -15,12 +15,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from kdey._support.device import choose_device
 from kdey._support.validation import check_count, check_share
 from kdey._support.warnings import muted
+from kdey.gpu.route import match_family_on
 from kdey.matching import AnyMatching
 from kdey.metrics import Metric, get_metric
 from kdey.rows.interface import RowSpec, families, rows_of_family
 from kdey.rows.references import BandwidthWarning
+from kdey.solvers import Solution
 from kdey.tuning.hold_outs import Array, HoldOut
 
 #: From each evaluated place of a lattice to its errors per bag, shape (n_bags,).
@@ -44,12 +47,15 @@ class TuningPlan:
     smoothest : float
         Share of the simplex, its smoothest part, from which prevalences are drawn; for ordered
         classes (:func:`kdey.simplex.sample_smooth`). One is the whole simplex.
+    device : str
+        Where candidates are evaluated (:func:`kdey._support.device.device_name`).
     """
 
     tune_for: Any = "ae"
     bag_size: int = 500
     random_state: Any = None
     smoothest: float = 1.0
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if self.smoothest != 1.0:
@@ -83,6 +89,7 @@ class Scorer:
     metric: Metric
     bag_size: int
     n_threads: int = 1
+    device: str = "cpu"
 
     def errors(self, specs: Sequence[RowSpec]) -> Array:
         """Return the error of each spec on each bag, shape (n_specs, n_bags).
@@ -106,21 +113,25 @@ class Scorer:
 
     def _errors_on(self, hold_out: HoldOut, specs: Sequence[RowSpec]) -> Array:
         out = np.empty((len(specs), len(hold_out.bags)))
-        quick = self.matching.takes_quick_rows
         for family in families(specs, len(hold_out.points), hold_out.n_classes):
             members = [specs[i] for i in family]
-            fitted = rows_of_family(
-                members,
-                hold_out.training,
-                hold_out.points,
-                hold_out.n_classes,
-                self.n_threads,
-                quick=quick,
-            )
-            for number, (row_map, rows) in zip(family, fitted, strict=True):
-                solution = self.matching.match(row_map, rows, hold_out.bags, self.n_threads)
+            for number, solution in zip(family, self._solutions(hold_out, members), strict=True):
                 out[number] = self._error(hold_out, solution.prevalence)
         return out
+
+    def _solutions(self, hold_out: HoldOut, members: list[RowSpec]) -> Iterator[Solution]:
+        """Yield the solutions of the bags under each spec of a family."""
+        inputs = (hold_out.training, hold_out.points, hold_out.n_classes)
+        n_pairs = float(len(hold_out.training.labels)) * len(hold_out.points) * len(members)
+        device = choose_device(self.device, n_pairs)
+        if device is not None:
+            yield from match_family_on(
+                members, self.matching, *inputs, hold_out.bags, device, self.n_threads
+            )
+            return
+        quick = self.matching.takes_quick_rows
+        for row_map, rows in rows_of_family(members, *inputs, self.n_threads, quick=quick):
+            yield self.matching.match(row_map, rows, hold_out.bags, self.n_threads)
 
     def _error(self, hold_out: HoldOut, estimated: Array) -> Array:
         return self.metric.sign * -self.metric(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kdey.decisions import ClassifierOutput
 from kdey.matching import AnyMatching
@@ -47,6 +47,11 @@ class AutomaticStrength(RowSpec):
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Choose the strength, and return the fitted row map."""
         return self.settle(training, n_classes, n_threads)[1].fit(training, n_classes, n_threads)
+
+    def on_device(self, device: str) -> RowSpec:
+        """Return the spec whose rows, and then the strength, are chosen on a device."""
+        plan = replace(self.plan, device=device)
+        return replace(self, rows=self.rows.on_device(device), plan=plan)
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
