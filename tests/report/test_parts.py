@@ -19,8 +19,8 @@ from kdey.report.classifier import classifier_view
 from kdey.report.figures.cells import DARKEST
 from kdey.report.figures.simplex import region_border
 from kdey.report.group_words import groups_answer, groups_checked
-from kdey.report.groups import ClassRow, by_size, estimate_rows, position
-from kdey.report.periods import key_text, period_of
+from kdey.report.groups import ClassRow, by_size, estimate_rows
+from kdey.report.periods import key_text, period_of, position
 from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
 from kdey.report.trust import fit_meaning
 from kdey.report.vocabulary import listed, percent

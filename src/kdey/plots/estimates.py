@@ -19,16 +19,9 @@ from kdey.plots.style import (
     label_in_percent,
     literal_text,
 )
-from kdey.report.groups import (
-    ClassRow,
-    Group,
-    GroupTable,
-    by_size,
-    estimate_rows,
-    estimates_table,
-    group_table,
-    position,
-)
+from kdey.report.group_frames import estimates_table, group_table
+from kdey.report.groups import ClassRow, Group, GroupTable, by_size, estimate_rows
+from kdey.report.periods import position
 from kdey.report.vocabulary import COLOURS, SHARES
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ own. ``vocabulary`` holds the words and colours that all figures share. Nothing 
 estimates, groups and checks are handed in.
 """
 
-from kdey.report.groups import Group, GroupTable, estimates_table, group_table
+from kdey.report.group_frames import estimates_table, group_table
+from kdey.report.groups import Group, GroupTable
 from kdey.report.page import Report, make_report, write_report
 
 __all__ = [
