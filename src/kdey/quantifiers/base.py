@@ -728,7 +728,8 @@ class PosteriorsMixin(BaseQuantifier):
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
         self._check_fitted()
-        p = self._score_matrix(posteriors)
+        points = self._checked_posteriors(posteriors)
+        p = on_host(points)
         if labelled is not None:
             if bags is not None:
                 raise ValueError("labelled is for a single bag, not for bags over a pool")
@@ -738,7 +739,7 @@ class PosteriorsMixin(BaseQuantifier):
             )
         refuse_selection(selection)
         checked = checked_bags(bags, len(p), sample_weight)
-        estimates = self._estimates_from(p, checked, interval_options, clusters)
+        estimates = self._estimates_from(points, checked, interval_options, clusters)
         if check_fit:
             from kdey.diagnostics import with_fit_checks  # slow to import
 
