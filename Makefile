@@ -7,10 +7,11 @@ INSTALLED := $(VENV)/.installed
 SETUP := $(VENV)/.setup
 DOCS := $(VENV)/.docs
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard src/native/isa/*)
-CXX_FILES := $(wildcard src/native/*.[ch]* src/native/isa/*.[ch]* fuzz/native/*.[ch]pp)
+CXX_FILES := $(wildcard src/native/*.[ch]* src/native/isa/*.[ch]* fuzz/native/*.[ch]pp tests/abi/*.[ch])
 
 .PHONY: demo docs test smoke format test-slow test-numpy test-machines test-quapy test-oldest test-newest torch lint \
-	coverage mutation fuzz sanitize soak bench native wheel release-check lock audit clean
+	coverage mutation fuzz sanitize soak bench numbers prose native wheel wheels wheels-twice test-wheels release-check lock audit \
+	clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
 # demonstration or the site needs, or with everything for development.
@@ -113,6 +114,15 @@ bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/python benchmarks/run.py
 
+# The measured numbers of all pages, rewritten from the stored results.
+numbers: $(SETUP)
+	$(BIN)/python scripts/measured.py
+
+# Spelling and style of the pages and docstrings; exceptions stand in pyproject.toml and in the script.
+prose: $(SETUP)
+	$(BIN)/codespell README.md docs examples src
+	$(BIN)/python scripts/prose.py
+
 # The adapters against QuaPy itself, in an environment of their own: it pulls in a lot.
 test-quapy:
 	$(PYTHON) -m venv $(VENV)-quapy
@@ -148,6 +158,28 @@ wheel: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[release]"
 	$(BIN)/python -m build --outdir dist
 
+# The wheels of all platforms, built here by cross compilation and looked into (docs/platforms.md), and
+# run: here, with musl, by qemu and by Wine, which are installed by apt. TARGETS names some of them.
+WHEELS := $(VENV)-wheels
+TARGETS ?=
+
+$(WHEELS)/.setup: pyproject.toml
+	$(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python -m pip install --quiet --upgrade pip
+	$(WHEELS)/bin/python -m pip install --quiet --group wheels
+	touch $(WHEELS)/.setup
+
+wheels: $(WHEELS)/.setup
+	$(WHEELS)/bin/python scripts/build_wheels.py $(TARGETS)
+	$(WHEELS)/bin/python scripts/check_wheels.py $(TARGETS)
+
+# Every wheel is built twice, and the second must be the first, byte by byte.
+wheels-twice: $(WHEELS)/.setup
+	$(WHEELS)/bin/python scripts/build_wheels.py --twice $(TARGETS)
+
+test-wheels: $(WHEELS)/.setup
+	$(WHEELS)/bin/python scripts/try_wheels.py $(TARGETS)
+
 release-check: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[release]"
 	$(BIN)/python scripts/release_check.py
@@ -177,4 +209,4 @@ native:
 
 clean:
 	rm -rf docs/auto_examples docs/api/generated docs/api/backreferences
-	rm -rf build dist $(VENV) $(VENV)-quapy $(VENV)-oldest $(VENV)-newest src/kdey/_kdey.bin
+	rm -rf build dist $(VENV) $(VENV)-quapy $(VENV)-oldest $(VENV)-newest $(VENV)-wheels src/kdey/_kdey.bin

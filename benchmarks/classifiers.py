@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
 import kdey
 from automatic import error
 from cases import EXTRA, PAPER, Records, geometric_mean, load_case, make_classifier, quiet
@@ -74,6 +76,28 @@ def print_table(rows: list[dict[str, Any]]) -> None:
                 [classifier, *(geometric_mean(r[m][number] for r in own) for m in METHODS)]
             )
         print(markdown(["classifier", *METHODS], lines))
+    print_spreads({(r["set"], r["classifier"]): r for r in rows}, sets)
+
+
+def print_spreads(rows: dict[tuple[str, str], dict[str, Any]], sets: list[str]) -> None:
+    """Print how far the best and the worst lie apart, over classifiers and over quantifiers."""
+    plain = [name for name in CLASSIFIERS if not name.startswith("calibrated")]
+    correcting = [name for name in METHODS if name != "CC"]
+    by_set = {s: np.array([[rows[s, c][m][0] for m in correcting] for c in plain]) for s in sets}
+    over_classifiers = {s: e.max(axis=0) / e.min(axis=0) for s, e in by_set.items()}
+    over_methods = {s: e.max(axis=1) / e.min(axis=1) for s, e in by_set.items()}
+    larger = [
+        s for s in sets if geometric_mean(over_classifiers[s]) > geometric_mean(over_methods[s])
+    ]
+    first, second = (
+        geometric_mean(np.concatenate(list(spread.values())))
+        for spread in (over_classifiers, over_methods)
+    )
+    print(
+        f"\nWorst over best of {len(plain)} classifiers: {first:.2f}; of {len(correcting)} "
+        f"quantifiers that correct: {second:.2f}. The classifier makes the larger difference on "
+        f"{len(larger)} of {len(sets)} sets."
+    )
 
 
 if __name__ == "__main__":

@@ -254,7 +254,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.redraws:
         work(options)
-    summarise()
+    if options.redraws or not options.tables:
+        summarise()
     if options.tables:
         tables(options.estimator)
 

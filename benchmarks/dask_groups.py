@@ -1,10 +1,10 @@
 """Score rows of a Dask data frame in groups of very unequal size, under a memory limit.
 
-Demand: 20 million rows of 5 classes, KDEy-ML with 2,000 references, 1,000 groups of which one has a
-third of all rows, on a LocalCluster of two processes with 1.5 GB each: finishes under the limit,
-with the prevalences of the in-memory route to 1e-6, also when a worker is killed in the middle.
+20 million rows of 5 classes, KDEy-ML with 2,000 references, 1,000 groups of which one has a third
+of all rows, on a LocalCluster of two processes with 1.5 GB each. The prevalences are compared with
+those of the route in memory, also when a worker is killed in the middle.
 
-    python benchmarks/dask_groups.py                   # the demand
+    python benchmarks/dask_groups.py                   # of this size
     python benchmarks/dask_groups.py --kill            # once more, killing a worker half way
     python benchmarks/dask_groups.py --rows 1000000 --groups 200
     python benchmarks/dask_groups.py --bootstrap       # limits by weights tied to row keys

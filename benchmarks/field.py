@@ -152,9 +152,25 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         done = [own[case] for case in sorted(cases) if "failed" not in own.get(case, ROWLESS)]
         values = [geometric_mean(r[m] for r in done) for m in ("ae", "rae")]
         if failed[method]:
-            values = [f"failed on {len(failed[method])}", ""]
+            among = sum((r["set"], r["classifier"]) in cases for r in failed[method])
+            values = [f"failed on {among}", ""]
         lines.append([method, *values, f"{sum(r['seconds'] for r in done):.0f}"])
     print(markdown(["method", "MAE", "MRAE", "processor seconds in all"], lines))
+    print_losses(known, sorted(cases))
+
+
+def print_losses(known: dict[str, dict[Any, dict[str, Any]]], cases: list[Any]) -> None:
+    """Print the cases in which another method than ours has the smallest MAE."""
+    lines = []
+    for case in cases:
+        errors = {m: own[case]["ae"] for m, own in known.items() if "ae" in own.get(case, ROWLESS)}
+        best = min(errors, key=lambda method: errors[method])
+        if best != OURS:
+            lines.append([case[0].split("/")[1], case[1], errors[OURS], best, errors[best]])
+    print(
+        f"\nIn {len(lines)} of the {len(cases)} cases a method of QuaPy's has the smallest MAE:\n"
+    )
+    print(markdown(["set", "classifier", "MAE of kdey", "best method", "its MAE"], lines))
 
 
 def print_pools(rows: list[dict[str, Any]]) -> None:

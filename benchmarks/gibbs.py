@@ -42,9 +42,9 @@ def speed() -> None:
             start = time.perf_counter()
             gibbs_sweeps(rows, np.ones(28), chains, 500, n_threads=n_threads)
             seconds.append(time.perf_counter() - start)
-        table.append([n_threads, f"{min(seconds):.3f}", "1"])
+        table.append([n_threads, f"{min(seconds):.3f}"])
     print("2,000 sweeps of a bag of 1,000 x 28:\n")
-    print(markdown(["threads", "seconds", "wanted"], table))
+    print(markdown(["threads", "seconds"], table))
 
 
 def normal_interval(problem: MixtureLikelihood) -> tuple[float, float]:

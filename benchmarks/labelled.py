@@ -270,11 +270,15 @@ def table() -> None:
 
 def figure() -> None:
     """Draw error and coverage against the number of labels, the mean over sets, by shift."""
-    import matplotlib.pyplot as plt
+    from kdey.plots.style import COLOURS, REFERENCE, new_figure, remove_clutter
 
     rows = [row for row in read_summary(SUMMARY) if row["method"] == "EMQ-BCTS"]
-    figure, axes = plt.subplots(2, len(SHIFTS), figsize=(13, 5), sharex=True, sharey="row")
-    colours = dict(zip(WAYS, ("#b2182b", "#777777", "#2166ac"), strict=True))
+    figure = new_figure(13, 5)
+    axes = figure.subplots(2, len(SHIFTS), sharex=True, sharey="row")
+    colours = dict(zip(WAYS, (COLOURS[1], COLOURS[-1], COLOURS[0]), strict=True))
+    names = dict(
+        zip(WAYS, ("assuming label shift", "labels alone", "prediction-powered"), strict=True)
+    )
     for column, shift in enumerate(SHIFTS):
         for way in WAYS:
             points = [
@@ -290,18 +294,22 @@ def figure() -> None:
             ]
             for axis, values in zip(axes[:, column], points, strict=True):
                 means = [np.mean(v) if v else np.nan for v in values]
-                axis.plot(LABELS, means, "o-", color=colours[way], label=way, markersize=4)
+                low, high = ([f(v) if v else np.nan for v in values] for f in (np.min, np.max))
+                axis.fill_between(LABELS, low, high, color=colours[way], alpha=0.12, linewidth=0)
+                axis.plot(LABELS, means, "o-", color=colours[way], label=names[way], markersize=4)
         axes[0, column].set_title(shift, fontsize=10)
-        axes[1, column].axhline(0.95, color="black", linewidth=0.6, linestyle=":")
-        axes[1, column].set_xlabel("labels")
+        axes[1, column].axhline(0.95, **REFERENCE)
+        axes[1, column].set_xlabel("labels of the bag")
         axes[1, column].set_xscale("log")
         axes[1, column].set_xticks(LABELS, [str(n) for n in LABELS])
         axes[1, column].minorticks_off()
+        for axis in axes[:, column]:
+            remove_clutter(axis)
     axes[0, 0].set_yscale("log")
     axes[0, 0].set_ylabel("mean absolute error")
     axes[1, 0].set_ylabel("coverage of 95 % limits")
     axes[0, 0].legend(fontsize=7, frameon=False)
-    figure.tight_layout()
+    figure.suptitle("Lines: means over data sets. Bands: from the smallest to the largest.")
     figure.savefig(FIGURE, dpi=110)
 
 

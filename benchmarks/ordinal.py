@@ -7,13 +7,14 @@ Four sets whose classes have an order, split 70/30: wine-quality, abalone (rings
 rows), maternal-health-risk and chess-krk (moves to the end, zero to sixteen). 500 bags of 500 (100
 where the test part has fewer than 700 rows) with prevalences from the smoothest fifth of the
 simplex. The error is the normalised match distance. One line per set, seed, classifier and method
-in ``results/ordinal.jsonl``.
+in ``results/ordinal.jsonl``. Other libraries on the same posteriors: ``ordinal_peers.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,12 @@ from threadpoolctl import threadpool_limits
 import kdey
 from cases import DATA, SMALL_POOL, Records, _read, geometric_mean, quiet
 from kdey.metrics import get_metric
-from kdey.posteriors import FittedStage, predict_posteriors, training_posteriors
+from kdey.posteriors import (
+    FittedStage,
+    TrainingPosteriors,
+    predict_posteriors,
+    training_posteriors,
+)
 from kdey.protocols import SmoothAPP
 from printing import markdown
 
@@ -83,31 +89,72 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     return X[keep], np.unique(ranks[keep], return_inverse=True)[1]
 
 
-def run(records: Records, name: str, seed: int) -> None:
-    """Add the lines of one split that the records lack."""
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The bags of one split, and what makes the posteriors of any classifier on it.
+
+    Attributes
+    ----------
+    X, y : training instances and their classes, as ranks
+    X_test : instances of the bags
+    bags : LabelledBags
+    bag_size : int
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    bags: Any
+    bag_size: int
+
+    def posteriors(self, classifier: str) -> tuple[TrainingPosteriors, np.ndarray]:
+        """Return posteriors out of fold, and those of the test instances."""
+        classes = np.unique(self.y)
+        fitted, training = training_posteriors(
+            CLASSIFIERS[classifier], self.X, self.y, classes, cv=5
+        )
+        return training, predict_posteriors(fitted, self.X_test, classes)
+
+    def error(self, estimates: np.ndarray) -> float:
+        """Return the mean match distance of the estimates of all bags."""
+        errors = get_metric("nmd")(self.bags.prevalences, estimates, bag_size=self.bag_size)
+        return round(float(errors.mean()), 6)
+
+
+def split(name: str, seed: int, n_bags: int = 500) -> Split:
+    """Return one split of a set with its bags."""
     X, y = load(name)
     parts = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
     X_train, X_test, y_train, y_test = parts
     size = 100 if len(y_test) < SMALL_POOL else 500
-    bags = SmoothAPP(500, size, random_state=seed).bags(y_test, np.unique(y_train))
-    metric = get_metric("nmd")
-    for classifier, model in CLASSIFIERS.items():
+    bags = SmoothAPP(n_bags, size, random_state=seed).bags(y_test, np.unique(y_train))
+    return Split(X_train, y_train, X_test, bags, size)
+
+
+def estimate(
+    q: Any, training: TrainingPosteriors, posteriors: np.ndarray, bags: Any
+) -> tuple[np.ndarray, float, float]:
+    """Return the estimates of a method of kdey, and processor seconds of its fit and the bags."""
+    start = time.process_time()
+    features = np.zeros((len(training.labels), 1))  # not used: the classifier is fitted
+    q.fit_stage(FittedStage(None, training), features, training.labels)
+    fitted = time.process_time()
+    estimates = q.aggregate_bags(posteriors, bags.bags)
+    return estimates, fitted - start, time.process_time() - fitted
+
+
+def run(records: Records, name: str, seed: int) -> None:
+    """Add the lines of one split that the records lack."""
+    data = split(name, seed)
+    for classifier in CLASSIFIERS:
         missing = [m for m in methods() if (name, seed, classifier, m) not in records]
         if not missing:
             continue
-        classes = np.unique(y_train)
-        fitted, training = training_posteriors(model, X_train, y_train, classes, cv=5)
-        posteriors = predict_posteriors(fitted, X_test, classes)
+        training, posteriors = data.posteriors(classifier)
         for method in missing:
-            q = methods()[method]
-            start = time.process_time()
-            stage = FittedStage(None, training)
-            q.fit_stage(stage, np.zeros((len(y_train), 1)), training.labels)
-            seconds = time.process_time() - start
-            estimates = q.aggregate_bags(posteriors, bags.bags)
-            error = metric(bags.prevalences, estimates, bag_size=size).mean()
+            estimates, fit_s, _ = estimate(methods()[method], training, posteriors, data.bags)
             head = {"set": name, "seed": seed, "classifier": classifier, "method": method}
-            records.add(head | {"nmd": round(float(error), 6), "fit_s": round(seconds, 3)})
+            records.add(head | {"nmd": data.error(estimates), "fit_s": round(fit_s, 3)})
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:

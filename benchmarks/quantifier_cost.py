@@ -5,7 +5,9 @@
 
 The fit is compared with the cross-validated fits of its classifiers alone (five folds, and a refit
 of those that are refitted), measured first, in the same process, by processor time of all threads.
-One line per set in ``results/quantifier_cost.jsonl``.
+A prediction is timed beyond its classifiers: the models of the pool hand posteriors through that
+they made before. Beside it stand ``KDEyML()`` and KDEy-ML with its best kernel alone, on posteriors
+too, as the mean over the three classifiers. One line per set in ``results/quantifier_cost.jsonl``.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,7 @@ import numpy as np
 import kdey
 from cases import EXTRA, PAPER, Records, load_case, quiet
 from kdey.labels import training_labels
-from kdey.posteriors import cross_fit
+from kdey.posteriors import CrossFit, FittedStage, cross_fit
 from kdey.splits import make_splits
 from kdey.stacking.portfolio import EFFORTS, portfolio
 from printing import markdown
@@ -48,12 +52,20 @@ def main() -> None:
 def measure(name: str) -> dict[str, Any]:
     """Return times and sizes on the first split of a set."""
     case = load_case(name, 0)
-    alone = sum(seconds_of_fits(case.X, case.y).values())
+    seconds, fits = cross_fits(case.X, case.y)
+    alone = sum(seconds.values())
     wall, start = time.perf_counter(), time.process_time()
     q = kdey.Quantifier(random_state=0).fit(case.X, case.y)
     wall, spent = time.perf_counter() - wall, time.process_time() - start
     bag = np.resize(case.X_test, (BAG, case.X_test.shape[1]))
-    models = [model for fitted in q.classifier_.models_.values() for model in fitted]
+    pool = q.classifier_
+    models = [model for fitted in pool.models_.values() for model in fitted]
+    through = copy(q)
+    through.classifier_ = copy(pool)
+    through.classifier_.models_ = {
+        name: [HandedThrough(model, bag) for model in fitted]
+        for name, fitted in pool.models_.items()
+    }
     with tempfile.TemporaryDirectory() as folder:
         size = Path(kdey.save(q, Path(folder) / "q.kdey")).stat().st_size
     return {
@@ -62,23 +74,54 @@ def measure(name: str) -> dict[str, Any]:
         "classifiers_s": round(alone, 2),
         "fit_s": round(spent, 2),
         "wall_s": round(wall, 2),
-        "predict_ms": round(fastest(lambda: q.predict(bag)), 2),
+        "beyond_ms": round(fastest(lambda: through.predict(bag)), 3),
+        **kernel_milliseconds(fits, bag),
         "classifiers_ms": round(fastest(lambda: [m.predict_proba(bag) for m in models]), 2),
         "megabytes": round(size / 1e6, 2),
         "members": len(q.stack_.members),
+        "kernels": sum(len(member.kernels) for member in pool.members),
     }
 
 
-def seconds_of_fits(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Return the processor time of the cross-validated fits of each classifier."""
+class HandedThrough:
+    """A model whose posteriors of a bag are known."""
+
+    def __init__(self, model: Any, bag: np.ndarray) -> None:
+        self.classes_ = model.classes_
+        self.posteriors = np.asarray(model.predict_proba(bag))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the posteriors."""
+        return self.posteriors
+
+
+def kernel_milliseconds(fits: dict[str, CrossFit], bag: np.ndarray) -> dict[str, float]:
+    """Return the time of a bag of posteriors by one kernel and by ``KDEyML()``."""
+    spent: dict[str, list[float]] = {"kernel_ms": [], "kdeyml_ms": []}
+    for fit in fits.values():
+        training = fit.training
+        model = fit.fold_models[0] if fit.refit is None else fit.refit
+        posteriors = model.predict_proba(bag)
+        for key, average in (("kernel_ms", False), ("kdeyml_ms", True)):
+            q = kdey.KDEyML(average=average, random_state=0)
+            X = np.zeros((len(training.labels), 1))
+            q.fit_stage(FittedStage(None, training), X, training.labels)
+            spent[key].append(fastest(partial(q.aggregate, posteriors)))
+    return {key: round(float(np.mean(values)), 3) for key, values in spent.items()}
+
+
+def cross_fits(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, float], dict[str, CrossFit]]:
+    """Return the processor time of the cross-validated fits of each classifier, and the fits."""
     codes, classes = training_labels(y)
     splits = make_splits(EFFORTS["default"].folds, X, codes, classes, random_state=0)
-    seconds = {}
+    seconds, fits = {}, {}
     for candidate in portfolio("auto", None, EFFORTS["default"], 0):
         start = time.process_time()
-        cross_fit(candidate.classifier, X, codes, classes, splits, refit=candidate.refit)
+        fits[candidate.name] = cross_fit(
+            candidate.classifier, X, codes, classes, splits, refit=candidate.refit
+        )
         seconds[candidate.name] = time.process_time() - start
-    return seconds
+    return seconds, fits
 
 
 def fastest(call: Callable[[], Any], times: int = 7) -> float:
@@ -99,14 +142,18 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             *(f"{row['classifiers_s']:.1f}", f"{row['fit_s']:.1f}"),
             f"{row['fit_s'] / row['classifiers_s']:.2f}",
             f"{row['wall_s']:.0f}",
-            f"{row['predict_ms'] - row['classifiers_ms']:.1f}",
+            *(f"{row[key]:.1f}" for key in ("kernel_ms", "kdeyml_ms", "beyond_ms")),
+            *(f"{row[key] / row['kernel_ms']:.1f}" for key in ("kdeyml_ms", "beyond_ms")),
             *(f"{row['classifiers_ms']:.0f}", f"{row['megabytes']:.1f}", row["members"]),
+            row["kernels"],
         ]
         for row in rows
     ]
     heads = [
         *("set", "instances x features x classes", "classifiers, s", "fit, s", "ratio", "wall, s"),
-        *("bag of 1,000 beyond classifiers, ms", "classifiers, ms", "model, MB", "members"),
+        *("a bag of 1,000 by one kernel, ms", "KDEyML(), ms", "Quantifier(), ms"),
+        *("KDEyML() / kernel", "Quantifier() / kernel"),
+        *("classifiers, ms", "model, MB", "members", "kernels"),
     ]
     print(markdown(heads, lines))
 

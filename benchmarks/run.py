@@ -33,8 +33,8 @@ HEAD = """\
 
 Ratios against peers and limits, each taken in one run on the same work. `make bench` measures all
 of it and writes this page (`benchmarks/run.py`); a section is what the script it names printed.
-"Wanted" is the demand that the script was written for. Times are the best of several repeats; the
-machine is shared, so a figure may be worse than it could be, and seldom better.
+Times are the best of several repeats; the machine is shared, so a figure may be worse than it could
+be, and seldom better.
 """
 TAIL = """\
 ## Elsewhere
@@ -67,14 +67,15 @@ def sections() -> list[Section]:
     """Return the parts of the page in their order."""
     letter = ("--letter", str(LETTER)) if LETTER.exists() else ()
     return [
+        Section("latency", "Single small bags", "latency.py"),
         Section("kernel", "Kernel sums", "kernel.py", letter),
         Section("solvers", "Solvers", "solvers.py"),
-        Section("latency", "Single small bags", "latency.py"),
         Section("quantifiers", "Imports, fits and estimates", "quantifiers.py"),
         Section("evaluation", "Against QuaPy", "evaluation.py", ("--quapy-bags", "25")),
         Section("model_selection", "Model selection", "model_selection.py"),
         Section("tuning", "The automatic choice", "tuning.py"),
         Section("intervals", "Intervals", "intervals.py"),
+        Section("limits", "Limits by number of classes", "limits_cost.py"),
         Section("gibbs", "Gibbs sampling", "gibbs.py", ("--bags", "0")),
         Section("groups", "Groups of a large table", "groups.py"),
         Section("report", "Reports on large tables", "fit_check_cost.py", ("report",)),

@@ -170,7 +170,7 @@ def summarise() -> None:
 
 
 def show() -> None:
-    """Print a line for each kappa and size, over the sets, and what was asked for."""
+    """Print a line for each kappa and size, over the sets, and sentences about all cells."""
     rows = read_summary(SUMMARY)
     print("| kappa | size | separate | pooled | gain | covered | farthest | kappa found |")
     print("|---|---|---|---|---|---|---|---|")
@@ -191,6 +191,10 @@ def show() -> None:
         f"coverage of cells: {min(covered):.3f} to {max(covered):.3f}, mean {np.mean(covered):.3f}"
     )
     print(f"pooled over separate error of cells: {min(ratios):.2f} to {max(ratios):.2f}")
+    for name in ("separate covered", "pooled farthest covered", "kappa covered"):
+        print(f"mean {name}: {np.mean([float(row[name]) for row in rows]):.3f}")
+    alike = [float(row["told apart"]) for row in rows if int(row["kappa"]) == KAPPAS[-1]]
+    print(f"tables with kappa {KAPPAS[-1]} that are not told apart: {1 - np.mean(alike):.2f}")
 
 
 def measure(n_groups: int, size: int, n_jobs: int) -> None:

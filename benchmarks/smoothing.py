@@ -112,7 +112,7 @@ def summarise() -> None:
 
 
 def show() -> None:
-    """Print a line for each set and sigma."""
+    """Print a line for each set and sigma, and means over them."""
     print("| set | sigma | series | separate | smooth | covered | in the gap | sigma found |")
     print("|---|---|---|---|---|---|---|---|")
     for row in read_summary(SUMMARY):
@@ -122,6 +122,9 @@ def show() -> None:
             f"{float(row['smooth covered']):.3f} | {float(row['gap covered']):.3f} | "
             f"{float(row['sigma found']):.2f} |"
         )
+    for name in ("separate covered", "smooth covered", "gap covered"):
+        mean = np.mean([float(row[name]) for row in read_summary(SUMMARY)])
+        print(f"mean {name}: {mean:.3f}")
 
 
 def main() -> None:

@@ -41,7 +41,13 @@ from kdey.splits import make_splits
 from kdey.stacking.members import FittedMember, MemberMethod, fit_member
 from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, portfolio
 from kdey.stacking.rows import SmoothedRatioRows
-from kdey.stacking.selection import HeldOut, enough_for_kernels, held_out, select_members
+from kdey.stacking.selection import (
+    HeldOut,
+    enough_for_kernels,
+    held_out,
+    limit_kernels,
+    select_members,
+)
 from kdey.tuning.search import TuningPlan
 from printing import markdown
 
@@ -128,7 +134,7 @@ def load(cache: Path, name: str, seed: int) -> tuple[dict[str, Scored], np.ndarr
 
 
 def methods(metric: str) -> dict[str, MemberMethod]:
-    kernel = kdey.KDEyML(tune_for=metric, random_state=0).stages()
+    kernel = kdey.KDEyML(tune_for=metric, average=5, random_state=0).stages()
     ratio = kdey.EMQ(calibration="bcts").stages()
     return {
         "KDEy-ML": MemberMethod("KDEy-ML", kernel.rows, True, True),
@@ -225,7 +231,8 @@ def contestants(contest: Contest) -> dict[str, float]:
     uniform = replace(everything, weights=np.full(len(contest.members), 1 / len(contest.members)))
     ways: dict[str, Callable[[], np.ndarray]] = {
         "Quantifier": lambda: contest.smoothed(
-            select_members(everything if enough else plain), contest.new
+            limit_kernels(select_members(everything if enough else plain), contest.trainings),
+            contest.new,
         ),
         "pool of all": lambda: contest.smoothed(everything, contest.new),
         "pool without kernels": lambda: contest.smoothed(plain, contest.new),

@@ -42,7 +42,8 @@ extensions = [
     "repository",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["_ext", "_templates", "api/backreferences"]
+# The examples have a page of their own, by kind; that of the gallery has one list of all.
+exclude_patterns = ["_ext", "_templates", "api/backreferences", "auto_examples/index.rst"]
 templates_path = ["_templates"]
 highlight_language = "none"  # fences say what they hold; the others are formulas and output
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -73,6 +74,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/backreferences",
     "doc_module": ("kdey",),
     "within_subsection_order": FunctionSortKey(taught_order),
+    "minigallery_sort_order": FunctionSortKey(taught_order),
     "abort_on_example_error": True,
     "show_memory": False,
     "write_computation_times": False,  # its page loads scripts from elsewhere

@@ -148,8 +148,8 @@ axis.axhspan(0, 0.2, color="0.93", zorder=0)
 axis.text(5.45, 0.006, "below a fifth: close", ha="right", fontsize=9, color="0.35")
 axis.plot(place - 0.24, plain["classify_and_count"], "x", color="0.45", label="counting")
 for values, shift, colour, name in (
-    (plain, -0.08, "tab:orange", "kdey"),
-    (table, 0.08, "tab:blue", "kdey with 100 labels"),
+    (plain, -0.08, "#D55E00", "kdey"),
+    (table, 0.08, "#0072B2", "kdey with 100 labels"),
 ):
     errors = [values["estimate"] - values["low"], values["high"] - values["estimate"]]
     axis.errorbar(

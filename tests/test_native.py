@@ -129,7 +129,7 @@ def test_arguments_are_declared_as_in_the_header():
     declared = {}
     for name, arguments in re.findall(r"KDEY_API \w+ (kdey_\w+)\(([^)]*)\);", text):
         types = ["*" if "*" in part else part.split()[0] for part in arguments.split(",") if part]
-        if types:
+        if types != ["void"]:
             declared[name] = "".join({"*": "p", "int64_t": "i", "double": "d"}[t] for t in types)
     assert declared == native._ARGUMENTS
 

@@ -24,7 +24,7 @@ PAGES = {
     "CHANGELOG.md": "project/changelog",
     "SECURITY.md": "project/security",
     "benchmarks/README.md": "project/benchmarks",
-    "examples/README.md": "auto_examples/index",
+    "examples/README.md": "examples",
 }
 
 

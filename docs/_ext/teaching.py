@@ -1,4 +1,4 @@
-"""The order of the gallery: that of the lists in ``examples/README.md``, for reading one by one."""
+"""The order of the examples: that of the lists in ``examples/README.md``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 README = Path(__file__).parents[2] / "examples" / "README.md"
 
 
-def taught_order(name: str) -> int:
-    """Return the place of an example, named by its file, in the lists; raises if it has none."""
-    return listed(README.read_text(encoding="utf-8")).index(name)
+def taught_order(file: str) -> int:
+    """Return the place of an example, given its file, in the lists; raises if it has none."""
+    return listed(README.read_text(encoding="utf-8")).index(Path(file).name)
 
 
 def listed(text: str) -> list[str]:

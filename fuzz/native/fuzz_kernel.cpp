@@ -1,5 +1,6 @@
-// kdey_class_log_sums: kernel sums of classes at queries.
+// kdey_class_log_sums: kernel sums of classes at queries; and the same sums with packed references.
 #include <algorithm>
+#include <memory>
 
 #include "kdey.h"
 #include "reader.hpp"
@@ -123,18 +124,45 @@ void check_row(const Sums& s, int64_t h, int64_t j, const double* found) {
     require(std::fabs(error) <= allowed, "a sum is as exact as promised");
   }
 }
+
+// Packed references give the same bits, from two calls as from one.
+void check_packed(const Sums& s, int64_t n_threads, int32_t status,
+                  const std::vector<double>& out) {
+  kdey_references* made = nullptr;
+  const int32_t packing = kdey_pack_references(s.references.data(), s.references.is_double(), s.n,
+                                               s.dim, s.offsets.data(), s.k, or_null(s.weights),
+                                               s.double_mode, n_threads, s.block, &made);
+  const std::unique_ptr<kdey_references, void (*)(kdey_references*)> packed(made,
+                                                                            kdey_free_references);
+  require(packing == KDEY_OK || packing == status, "references are packed unless sums are refused");
+  require((packing == KDEY_OK) == (made != nullptr), "what was packed is handed over");
+  if (!made) return;
+  require(kdey_packed_bytes(made) > 0, "the packed form takes memory");
+  for (int call = 0; call < 2; ++call) {
+    std::vector<double> again(out.size(), NAN);
+    const int32_t found = kdey_packed_log_sums(
+        made, s.queries.data(), s.queries.is_double(), s.m, s.bandwidths.data(), s.n_bandwidths,
+        s.exclude.empty() ? nullptr : s.exclude.data(), n_threads, s.skip, again.data());
+    require(found == status, "packed references are refused where others are");
+    if (s.range != Range::hostile)
+      require(out.empty() || !std::memcmp(out.data(), again.data(), out.size() * sizeof(double)),
+              "the sums are the same to the last bit");
+  }
+}
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Reader reader(data, size);
   reader.choose_isa();
   const Sums s(reader);
+  const int64_t threads = reader.threads();
   std::vector<double> out(s.n_bandwidths * s.m * s.k, NAN);
   const int32_t status = kdey_class_log_sums(
       s.queries.data(), s.references.data(), s.queries.is_double(), s.references.is_double(), s.m,
       s.n, s.dim, s.offsets.data(), s.k, s.bandwidths.data(), s.n_bandwidths, or_null(s.weights),
-      s.exclude.empty() ? nullptr : s.exclude.data(), s.double_mode, reader.threads(), s.block,
-      s.skip, out.data());
+      s.exclude.empty() ? nullptr : s.exclude.data(), s.double_mode, threads, s.block, s.skip,
+      out.data());
+  check_packed(s, threads, status, out);
   if (s.range == Range::hostile) {
     require(status == KDEY_OK || status == KDEY_BAD_ARGUMENT, "the sums were made or refused");
     return 0;

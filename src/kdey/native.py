@@ -14,6 +14,7 @@ import ctypes
 import functools
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,13 @@ _ARGUMENTS = {
     "kdey_free_references": "p",
     "kdey_gibbs": "ppiipiippipp",
     "kdey_hierarchy": "piipipipippppppp",
+    "kdey_kernel_means": "ppipiipppiddip",
     "kdey_pack_references": "piiipipiiip",
     "kdey_packed_bytes": "p",
     "kdey_packed_log_sums": "ppiipipiip",
     "kdey_scale_rows": "piiippp",
     "kdey_solve_divergence": "ipppiiipdiipppp",
+    "kdey_match_one_bag": "piiiippiddp",
     "kdey_solve_least_squares": "ppppiiiiipppp",
     "kdey_solve_mixture": "ppiipppipdiipppp",
     "kdey_solve_programs": "pippiiiiipp",
@@ -94,14 +97,21 @@ def call(name: str, *arguments: Any) -> None:
     types that the C side declares. Arrays must be C-contiguous and have the element type that the C
     side reads: neither is converted.
     """
+    status = function(name)(*[address(a) if isinstance(a, np.ndarray) else a for a in arguments])
+    if status != 0:
+        raise _STATUS.get(status, RuntimeError)(f"{name} failed with status {status}")
+
+
+def function(name: str) -> Callable[..., int]:
+    """Return the native function ``name``, for callers to whom microseconds matter.
+
+    It takes addresses and numbers, and its status is theirs to look at; :func:`call` does both.
+    """
     handle = library()
     if handle is None:
         raise RuntimeError(f"the native core is not available, but {name} needs it")
-    status = getattr(handle, name)(
-        *[address(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    )
-    if status != 0:
-        raise _STATUS.get(status, RuntimeError)(f"{name} failed with status {status}")
+    native_function: Callable[..., int] = getattr(handle, name)
+    return native_function
 
 
 def address(array: NDArray[Any]) -> int:

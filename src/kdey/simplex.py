@@ -19,6 +19,9 @@ Array = NDArray[np.float64]
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
 #: scores written with four decimals, narrow enough to refuse unnormalised scores.
 SUM_TOLERANCE = 1e-3
+#: Below this distance a row sum is accepted by the native core, which may round sums in another way
+#: than NumPy; closer to the tolerance NumPy decides.
+CLEAR_TOLERANCE = 0.999 * SUM_TOLERANCE
 #: Uniform prevalences whose roughness bounds that of smooth ones.
 _ROUGHNESS_DRAWS = 10_000
 #: Negative entries down to this are rounding noise and become zero; below it they are an error.
@@ -81,8 +84,7 @@ def on_simplex(posteriors: NDArray[np.floating]) -> bool:
         "kdey_check_posteriors", posteriors, int(posteriors.dtype == np.float64), m, k, found
     )
     low, deviation = found.tolist()
-    # The sums may be rounded in another way than NumPy's, which decides close to the tolerance.
-    return bool(low >= 0 and deviation < 0.999 * SUM_TOLERANCE)
+    return bool(low >= 0 and deviation < CLEAR_TOLERANCE)
 
 
 def _clipped(p: NDArray[np.floating], name: str) -> NDArray[np.floating]:

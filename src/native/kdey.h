@@ -1,28 +1,34 @@
 // The C ABI of kdey's native core. Every function returns 0 on success and a negative
 // kdey_status otherwise, unless it says something else; no exception crosses this boundary. The
 // only state is that of packed references, which nothing changes between making and freeing them:
-// any number of threads may use them at once.
+// any number of threads may use them at once. Programs in C may include this file too.
 #pragma once
-#include <cstdint>
+#include <stdint.h>
 
-#if defined(_WIN32)
-#define KDEY_API extern "C" __declspec(dllexport)
+#if defined(__cplusplus)
+#define KDEY_C extern "C"
 #else
-#define KDEY_API extern "C" __attribute__((visibility("default")))
+#define KDEY_C extern
+#endif
+#if defined(_WIN32)
+#define KDEY_API KDEY_C __declspec(dllexport)
+#else
+#define KDEY_API KDEY_C __attribute__((visibility("default")))
 #endif
 
-enum kdey_status : int32_t {
+enum kdey_status {
   KDEY_OK = 0,
   KDEY_OUT_OF_MEMORY = -1,
   KDEY_BAD_ARGUMENT = -2,
   KDEY_INTERNAL = -3,
+  KDEY_UNANSWERED = 1,  // not a failure: the caller has to ask in a more careful way
 };
 
 // Raised when a signature below changes; kdey/native.py refuses another number.
 #define KDEY_ABI_VERSION 2
-KDEY_API int32_t kdey_abi_version();
+KDEY_API int32_t kdey_abi_version(void);
 // Instruction set picked for this machine: 0 baseline, 1 avx2, 2 avx512.
-KDEY_API int32_t kdey_isa();
+KDEY_API int32_t kdey_isa(void);
 
 // Class-wise Gaussian kernel log-sums,
 //   out[h][j][i] = log sum_{r in class i} w_r exp(-|x_j - y_r|^2 / (2 h^2)),  shape (H, m, k).
@@ -43,7 +49,7 @@ KDEY_API int32_t kdey_class_log_sums(const void* queries, const void* references
 // they are, until the packed form is freed; offsets and weights are copied. The layout is that of
 // the instruction set in use when they are packed, and later calls use the same one. Memory: four
 // bytes per coordinate and 16 or 28 per reference, beside tables of a few per cent of that.
-struct kdey_references;
+typedef struct kdey_references kdey_references;
 KDEY_API int32_t kdey_pack_references(const void* references, int64_t references_double, int64_t n,
                                       int64_t dim, const int64_t* offsets, int64_t k,
                                       const double* weights, int64_t double_mode, int64_t n_threads,
@@ -73,6 +79,16 @@ KDEY_API int32_t kdey_solve_least_squares(const double* templates, const double*
                                           int64_t r, int64_t k, int64_t passes, int64_t n_threads,
                                           double* out_x, double* out_objective, double* out_gap,
                                           int64_t* out_steps);
+
+// One bag of posteriors (m, k), float32 or float64, by its mean row: the mean posterior or, with
+// `decide`, the shares of the most probable classes. templates NULL: out (k) is that mean.
+// Otherwise out is the minimiser of kdey_solve_least_squares for templates (k, k) and their gram.
+// KDEY_UNANSWERED if a row has a negative entry or a sum that is sum_tolerance or more from one, or
+// if the gap is larger than gap_tolerance times l (l + |mean|), for the longest template l.
+KDEY_API int32_t kdey_match_one_bag(const void* posteriors, int64_t is_double, int64_t m, int64_t k,
+                                    int64_t decide, const double* templates, const double* gram,
+                                    int64_t passes, double sum_tolerance, double gap_tolerance,
+                                    double* out);
 
 // Minimises -sum_j w_j log(D_j . x) / sum_j w_j over the simplex for every bag. rows: (pool, k),
 // each with a largest entry of one, or all zero (left out); log_scales: (pool,) what was taken
@@ -104,6 +120,17 @@ KDEY_API int32_t kdey_check_posteriors(const void* posteriors, int64_t is_double
 KDEY_API int32_t kdey_bag_means(const double* rows, int64_t pool, int64_t r, const int64_t* indices,
                                 const int64_t* offsets, const double* weights, int64_t n_bags,
                                 double* out);
+
+// The (weighted) mean kernel of each bag at each point, divided by exp(log_scale) of the point,
+//   out[b][i] = sum_j w_j exp(-|x_i - u_j|^2 / (2 h^2) - log_scale_i) / sum_j w_j,  shape (n, t),
+// in float64. points: x, (t, dim); log_scale: (t,); coordinates: u, (pool, dim). Bags as for
+// kdey_solve_mixture, of positive total weight. Logs of kernels below log_floor, between -707 and
+// 0, are raised to it. The result does not depend on n_threads.
+KDEY_API int32_t kdey_kernel_means(const double* points, const double* log_scale, int64_t t,
+                                   const double* coordinates, int64_t pool, int64_t dim,
+                                   const int64_t* indices, const int64_t* offsets,
+                                   const double* weights, int64_t n_bags, double bandwidth,
+                                   double log_floor, int64_t n_threads, double* out);
 
 // Rows for kdey_solve_mixture: each row of `rows` (pool, k), or of their exponentials where logs is
 // not 0, divided by its largest entry; the log of that divisor; and whether the row is all zero.

@@ -49,20 +49,21 @@ class Worker {
     };
     int64_t dim = problem.queries.dim, h = problem.n_bandwidths;
     // A single query need not touch the memory of a whole group.
-    const int64_t group = std::min<int64_t>(kGroup, (problem.n_queries + 7) / 8 * 8);
+    const int64_t group = std::min<int64_t>(kGroup, (problem.n_queries + 3) / 4 * 4);
     const int64_t pairs = group * chunk.stride;
     Scratch& s = scratch;
-    s.block_stride = static_cast<int>((layout.block + 31) / 32 * 32);
+    s.width = static_cast<int>((group + 7) / 8 * 8);
+    s.block_stride = static_cast<int>((layout.largest + 31) / 32 * 32);
     take(s.x_high, group * chunk.padded_dim);
     take(s.x_low, group * chunk.padded_dim);
     take(s.x, group * dim);
     take(s.nearest2, pairs);
     take(s.norm2, pairs);
-    take(s.mode, int64_t{kGroup} * chunk.stride);
+    take(s.mode, s.width * chunk.stride);
     take(s.cap, chunk.stride);
     take(s.shift, h * kGroup);
     take(s.centred, (dim + 63) / 64 * 64 * isa.batch);
-    take(s.bias, h * isa.batch);
+    take(s.bias, h * ((isa.batch + isa.lanes - 1) / isa.lanes * isa.lanes));
     take(s.sums, h * isa.batch * isa.lanes);
     take(s.tops, h * isa.lanes);
     take(s.block, dim * s.block_stride);
@@ -71,17 +72,26 @@ class Worker {
   Aligned<char> memory_;
 };
 
+// Queries per group: whole batches, and as many groups for every thread.
+int64_t group_size(int64_t n_rows, int n_threads, const KernelIsa& isa) {
+  constexpr int64_t smallest = kGroup / 2;  // fewer are not worth a thread
+  const int64_t least = (n_rows + kGroup - 1) / kGroup, most = (n_rows + smallest - 1) / smallest;
+  const int64_t even = (least + n_threads - 1) / n_threads * n_threads;
+  const int64_t n_groups = std::max<int64_t>(1, std::min(even, most));
+  const int64_t size = (n_rows + n_groups - 1) / n_groups;
+  return std::min<int64_t>(kGroup, (size + isa.batch - 1) / isa.batch * isa.batch);
+}
+
 // Runs all groups of one span of queries against one chunk.
 void run_span(const Problem& problem, const Packer& packer, const Layout& layout,
-              const KernelIsa& isa, const std::vector<int64_t>& rows, const int64_t* exclude,
-              int n_threads) {
-  int64_t n_groups = (static_cast<int64_t>(rows.size()) + kGroup - 1) / kGroup;
+              const KernelIsa& isa, const std::vector<int64_t>& rows, int64_t size,
+              const int64_t* exclude, int n_threads) {
+  const int64_t n_rows = rows.size(), n_groups = (n_rows + size - 1) / size;
   std::atomic<int64_t> next{0};
   parallel_for(std::min<int64_t>(n_threads, n_groups), n_threads, [&](int64_t) {
     Worker worker(problem, packer.chunk(), layout, isa);
     for (int64_t g = next++; g < n_groups; g = next++) {
-      Group group{rows.data() + g * kGroup, 0};
-      group.size = static_cast<int>(std::min<int64_t>(kGroup, rows.size() - g * kGroup));
+      Group group{rows.data() + g * size, static_cast<int>(std::min(size, n_rows - g * size))};
       for (int q = 0; q < group.size; ++q)
         packer.locate(exclude ? exclude[group.rows[q]] : -1, &worker.scratch.skip_block[q],
                       &worker.scratch.skip_lane[q]);
@@ -93,13 +103,13 @@ void run_span(const Problem& problem, const Packer& packer, const Layout& layout
 // All queries against one chunk. A later chunk adds to the sums of the earlier ones.
 void run_chunk(Problem& problem, const Packer& packer, const Layout& layout, const KernelIsa& isa,
                const int64_t* exclude, int n_threads) {
-  SpatialOrder order(problem.queries, kGroup);
   std::vector<int64_t> rows;
   for (int64_t start = 0; start < problem.n_queries; start += kQuerySpan) {
     rows.resize(std::min(kQuerySpan, problem.n_queries - start));
     std::iota(rows.begin(), rows.end(), start);
-    order(rows.data(), static_cast<int64_t>(rows.size()));
-    run_span(problem, packer, layout, isa, rows, exclude, n_threads);
+    const int64_t n_rows = rows.size(), size = group_size(n_rows, n_threads, isa);
+    SpatialOrder(problem.queries, size)(rows.data(), n_rows);
+    run_span(problem, packer, layout, isa, rows, size, exclude, n_threads);
   }
   problem.resumed = true;
 }

@@ -14,7 +14,7 @@
 
 namespace kdey {
 
-constexpr int kGroup = 64;          // queries per work item
+constexpr int kGroup = 120;         // queries per work item
 constexpr int kMaxBandwidths = 32;  // bandwidths per pass: bounds the scratch memory
 constexpr int kMaxBlocks = 512;     // blocks per chunk
 
@@ -71,11 +71,12 @@ struct Scratch {
   double* x;        // [kGroup][dim]
   float* nearest2;  // [kGroup][stride] lower bound of the squared distance to the block
   float* norm2;     // [kGroup][stride] squared distance to the block's centre
-  uint8_t* mode;    // [stride][kGroup] how each query meets each block
+  uint8_t* mode;    // [stride][width] how each query meets each block
+  int width;        // queries there is room for, in whole words of modes
   double* cap;      // [stride]
   double* shift;    // [n_bandwidths][kGroup]
   float* centred;   // queries of one batch minus a centre
-  float* bias;      // [n_bandwidths][largest batch]
+  float* bias;      // [n_bandwidths][largest batch, in whole vectors]
   float* sums;      // [n_bandwidths][largest batch][vector]
   double* tops;     // [n_bandwidths][vector]
   double* block;    // [dim][padded block size] one block in float64

@@ -13,6 +13,9 @@ constexpr int64_t kTileBytes = 4 << 20;     // per chunk
 constexpr int64_t kBlockBytes = 256 << 10;  // one block in float64
 constexpr int64_t kChunkLanes = 32768;
 constexpr int64_t kDefaultBlock = 128;
+// Neighbouring blocks become one where that is hardly more spread out than they are: bounds of
+// either would skip about the same, and every block costs something for every query.
+constexpr double kMergedSpread = 1.05;
 constexpr int64_t kLargestTile = 64;
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -22,7 +25,13 @@ Layout make_layout(int64_t dim, int64_t block_size, const KernelIsa& isa, bool d
   int64_t fits = std::max<int64_t>(32, kBlockBytes / (8 * dim) / 32 * 32);
   int64_t block = block_size > 0 ? block_size : std::min(kDefaultBlock, fits);
   int64_t lanes = std::min(kChunkLanes, kTileBytes / (4 * (dim + 2)));
-  return {block, std::max(lanes, round_up(block, isa.tile)), isa.lanes, isa.tile, !double_mode};
+  const bool merge = block_size == 0 && 2 * block <= fits && !double_mode;
+  return {block,
+          merge ? 2 * block : block,
+          std::max(lanes, round_up(block, isa.tile)),
+          isa.lanes,
+          isa.tile,
+          !double_mode};
 }
 
 Packer::Packer(const References& references, const Layout& layout, Place begin)
@@ -37,9 +46,10 @@ Packer::Packer(const References& references, const Layout& layout, Place begin)
 bool Packer::next(int n_threads) {
   collect();
   if (segments_.empty()) return false;
-  shape_tables();
   parallel_for(static_cast<int64_t>(segments_.size()), n_threads,
                [&](int64_t s) { order_segment(segments_[s]); });
+  plan_blocks();
+  shape_tables();
   for (size_t p = 0; p < order_.size(); ++p)
     position_[order_[p] - chunk_begin_] = static_cast<int32_t>(p);
   constexpr int64_t run = 8;
@@ -51,43 +61,54 @@ bool Packer::next(int n_threads) {
   return true;
 }
 
-// Takes the references of the next chunk, those of weight zero left out, and plans its blocks.
+// Takes the references of the next chunk, those of weight zero left out.
 void Packer::collect() {
   segments_.clear();
   order_.clear();
-  first_.clear(), count_.clear(), label_.clear(), tile_offset_.clear();
-  int64_t lanes_left = layout_.capacity, block_lanes = round_up(layout_.block, layout_.tile);
+  int64_t lanes_left = layout_.capacity, blocks_left = kMaxBlocks;
+  const int64_t block_lanes = round_up(layout_.block, layout_.tile);
   chunk_begin_ = row_;
   while (class_ < refs_.n_classes) {
-    int64_t blocks = std::min<int64_t>(kMaxBlocks - first_.size(), lanes_left / block_lanes);
+    const int64_t blocks = std::min(blocks_left, lanes_left / block_lanes);
     if (blocks == 0) break;
-    size_t before = first_.size();
-    take(class_, blocks * layout_.block);
-    for (size_t b = before; b < first_.size(); ++b) lanes_left -= round_up(count_[b], layout_.tile);
+    const int64_t size = take(class_, blocks * layout_.block);
+    blocks_left -= (size + layout_.block - 1) / layout_.block;
+    lanes_left -= size / layout_.block * block_lanes + round_up(size % layout_.block, layout_.tile);
     if (row_ == refs_.offsets[class_ + 1]) ++class_;
   }
   position_.assign(row_ - chunk_begin_, -1);
 }
 
-void Packer::take(int64_t label, int64_t capacity) {
-  int64_t begin = order_.size(), rows = layout_.pack_tiles ? refs_.points.dim + 1 : 0;
-  if (refs_.weights && layout_.pack_tiles) ++rows;
+int64_t Packer::take(int64_t label, int64_t capacity) {
+  const int64_t begin = order_.size();
   for (; row_ < refs_.offsets[label + 1] && capacity > 0; ++row_) {
     if (refs_.weights && !(refs_.weights[row_] > 0)) continue;
     order_.push_back(row_);
     --capacity;
   }
-  int64_t end = order_.size();
-  if (begin == end) return;
-  segments_.push_back({label, begin, end, static_cast<int>(first_.size())});
-  for (int64_t p = begin; p < end; p += layout_.block) {
-    int64_t size = std::min(layout_.block, end - p);
-    int64_t filled = tile_offset_.empty() ? 0 : round_up(count_.back(), layout_.tile) * rows;
-    tile_offset_.push_back(tile_offset_.empty() ? 0 : tile_offset_.back() + filled);
-    first_.push_back(static_cast<int32_t>(p));
-    count_.push_back(static_cast<int32_t>(size));
-    label_.push_back(static_cast<int32_t>(label));
+  const int64_t end = order_.size();
+  if (begin < end) segments_.push_back({label, begin, end, {}});
+  return end - begin;
+}
+
+void Packer::plan_blocks() {
+  first_.clear(), count_.clear(), label_.clear(), tile_offset_.clear();
+  int64_t offset = 0;
+  for (const Segment& segment : segments_) {
+    int64_t p = segment.begin;
+    for (const int64_t size : segment.blocks) {
+      first_.push_back(static_cast<int32_t>(p));
+      count_.push_back(static_cast<int32_t>(size));
+      label_.push_back(static_cast<int32_t>(segment.label));
+      tile_offset_.push_back(offset);
+      p += size;
+      offset += round_up(size, layout_.tile) * tile_rows();
+    }
   }
+}
+
+int64_t Packer::tile_rows() const {
+  return layout_.pack_tiles ? refs_.points.dim + 1 + (refs_.weights != nullptr) : 0;
 }
 
 void Packer::shape_tables() {
@@ -97,8 +118,7 @@ void Packer::shape_tables() {
   c.n_blocks = static_cast<int>(first_.size());
   c.stride = stride_ = static_cast<int>(round_up(c.n_blocks, layout_.lanes));
   c.padded_dim = static_cast<int>(round_up(dim, layout_.lanes));
-  int64_t rows = layout_.pack_tiles ? dim + 1 + (refs_.weights != nullptr) : 0;
-  int64_t floats = tile_offset_.back() + round_up(count_.back(), layout_.tile) * rows;
+  int64_t floats = tile_offset_.back() + round_up(count_.back(), layout_.tile) * tile_rows();
   for (auto* table : {&low_, &high_, &centre_}) {
     std::fill_n(table->reserve(dim * stride_), dim * stride_, 0.0f);
   }
@@ -121,9 +141,47 @@ void Packer::shape_tables() {
   c.tiles = layout_.pack_tiles ? tiles_.data() : nullptr;
 }
 
-void Packer::order_segment(const Segment& segment) {
+// Orders the references of a class and cuts them into blocks.
+void Packer::order_segment(Segment& segment) {
   SpatialOrder order(refs_.points, layout_.block);
   order(order_.data() + segment.begin, segment.end - segment.begin);
+  Moments last{};
+  for (int64_t p = segment.begin; p < segment.end; p += layout_.block) {
+    const int64_t size = std::min(layout_.block, segment.end - p);
+    if (layout_.largest > layout_.block) {
+      Moments here = moments(order_[segment.begin], p, size);
+      if (!segment.blocks.empty() && segment.blocks.back() == layout_.block && alike(last, here)) {
+        segment.blocks.back() += size;
+        continue;
+      }
+      last = std::move(here);
+    }
+    segment.blocks.push_back(size);
+  }
+}
+
+// Sums over `size` references from position p on, counted from the reference `origin`.
+Packer::Moments Packer::moments(int64_t origin, int64_t p, int64_t size) const {
+  const int64_t dim = refs_.points.dim;
+  Moments m{size, 0.0, std::vector<double>(dim, 0.0)};
+  for (int64_t i = p; i < p + size; ++i)
+    for (int64_t d = 0; d < dim; ++d) {
+      const double v = refs_.points.at(order_[i], d) - refs_.points.at(origin, d);
+      m.sum[d] += v;
+      m.squares += v * v;
+    }
+  return m;
+}
+
+// Whether two runs of references together are hardly more spread out than each of them.
+bool Packer::alike(const Moments& a, const Moments& b) {
+  double apart = a.squares + b.squares, together = apart;
+  for (size_t d = 0; d < a.sum.size(); ++d) {
+    const double sum = a.sum[d] + b.sum[d];
+    apart -= a.sum[d] * a.sum[d] / a.count + b.sum[d] * b.sum[d] / b.count;
+    together -= sum * sum / (a.count + b.count);
+  }
+  return together <= kMergedSpread * apart;
 }
 
 // Copies the references of block b, in float64, to `rows` (count, dim).

@@ -18,7 +18,9 @@ struct References {
 // How a chunk is cut. Depends on the dimension alone, so that results do not depend on the calls'
 // other sizes.
 struct Layout {
-  int64_t block, capacity;  // references per block and per chunk
+  int64_t block;     // references per block ...
+  int64_t largest;   // ... and at most, where blocks that are alike are merged
+  int64_t capacity;  // references per chunk
   int lanes, tile;
   bool pack_tiles;
 };
@@ -41,13 +43,22 @@ class Packer {
 
  private:
   struct Segment {
-    int64_t label, begin, end;  // positions in order_
-    int first_block;
+    int64_t label, begin, end;    // positions in order_
+    std::vector<int64_t> blocks;  // their sizes
+  };
+  struct Moments {
+    int64_t count;
+    double squares;
+    std::vector<double> sum;
   };
   void collect();
-  void take(int64_t label, int64_t capacity);
+  int64_t take(int64_t label, int64_t capacity);
+  void order_segment(Segment& segment);
+  Moments moments(int64_t origin, int64_t p, int64_t size) const;
+  static bool alike(const Moments& a, const Moments& b);
+  void plan_blocks();
+  int64_t tile_rows() const;
   void shape_tables();
-  void order_segment(const Segment& segment);
   void pack_block(int b, std::vector<double>& rows);
   void fill_weights(int b);
   void fill_box(int b, double* rows);

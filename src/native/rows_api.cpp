@@ -5,28 +5,12 @@
 
 #include "bags.hpp"
 #include "kdey.h"
+#include "posterior_rows.hpp"
 
 namespace kdey {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-template <class T>
-void check_rows(const T* rows, int64_t m, int64_t k, double* lowest, double* deviation) {
-  T low = 0;
-  double worst = 0;
-  for (int64_t j = 0; j < m; ++j, rows += k) {
-    double sum = 0;
-    for (int64_t i = 0; i < k; ++i) {
-      sum += rows[i];
-      low = rows[i] < low ? rows[i] : low;
-    }
-    const double off = std::fabs(sum - 1);
-    worst = std::max(worst, off < kInfinity ? off : kInfinity);  // NaN counts as infinite
-  }
-  *lowest = low;
-  *deviation = worst;
-}
 
 // Divides a row by its largest entry; returns false if the row is not valid.
 bool scale_plain(const double* row, int64_t k, double* out, double* log_scale) {

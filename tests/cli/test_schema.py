@@ -277,4 +277,12 @@ def test_many_columns_fit_one_screen(tmp_path: Path) -> None:
     result = run("check", write(tmp_path / "t.csv", table), "--label", "kind")
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) <= 24
-    assert "and 49 of 49 more columns as number" in result.stdout
+    assert "and 49 more columns: 49 as number" in result.stdout
+
+
+def test_columns_beyond_the_screen_that_are_no_features_are_counted(tmp_path: Path) -> None:
+    constant = {f"c{i:02}": 1 for i in range(20)}
+    table = [{**constant, "x": i % 7 + i / 100, "kind": "ab"[i % 2]} for i in range(80)]
+    result = run("check", write(tmp_path / "t.csv", table), "--label", "kind")
+    assert "more columns: 1 as number, " in result.stdout
+    assert "that are not features" in result.stdout

@@ -41,6 +41,7 @@ def cases(rng: np.random.Generator) -> list[Bags]:
 def test_equals_the_sums(
     monkeypatch: pytest.MonkeyPatch, block: int, dense: float, h: float
 ) -> None:
+    monkeypatch.setattr(module.native, "available", lambda: False)
     monkeypatch.setattr(module, "_BLOCK", block)
     monkeypatch.setattr(module, "_DENSE_SHARE", dense)
     rng = np.random.default_rng(0)
@@ -50,6 +51,41 @@ def test_equals_the_sums(
         expected = oracle(points, scale, x, bags, h)
         found = kernel_means(points, scale, x, bags, h, n_threads=2)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-200)
+
+
+@pytest.mark.parametrize("k", [1, 2, 9])
+@pytest.mark.parametrize("t", [1, 16, 37])
+@pytest.mark.parametrize("h", [0.02, 0.1, 1.0])
+def test_the_native_core_equals_the_sums(k: int, t: int, h: float) -> None:
+    rng = np.random.default_rng(k + t)
+    x, points = rng.normal(size=(200, k)) / 3, rng.normal(size=(t, k)) / 3
+    scale = rng.normal(size=t)
+    for bags in cases(rng):
+        expected = oracle(points, scale, x, bags, h)
+        for n_threads in (1, 2):
+            found = kernel_means(points, scale, x, bags, h, n_threads)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-200)
+
+
+def test_a_pool_of_many_instances_and_bags_that_hold_most_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # More than 4,096 instances come in several runs; bags that hold most of the pool may go through
+    # a matrix product. Both give what single bags give.
+    rng = np.random.default_rng(0)
+    x, points = rng.dirichlet(np.full(3, 0.4), 9_000), rng.dirichlet(np.full(3, 0.4), 5)
+    bags = Bags.from_indices([rng.permutation(9_000)[:n] for n in (8_000, 3, 5_000)], 9_000)
+    expected = oracle(points, np.zeros(5), x, bags, 0.1)
+    for most in (64, 1):
+        monkeypatch.setattr(module, "_PRODUCT_BAGS", most)
+        found = kernel_means(points, np.zeros(5), x, bags, 0.1)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_kernel_far_above_its_scale_stays_finite() -> None:
+    x = np.array([[1.0, 0.0]])
+    for quick in (False, True):
+        assert np.isfinite(kernel_means(x, np.array([-800.0]), x, Bags.whole(1), 0.1, quick=quick))
 
 
 def test_quick_means_are_good_to_six_digits() -> None:

@@ -198,6 +198,16 @@ def test_periods_are_numbered_without_holes(every: str) -> None:
         ({"by": "shop", "shrink": 3}, "shrink must be True, False or the name"),
         ({"time": "day", "smooth": "yes"}, "smooth must be True or False"),
         ({"time": "day", "smooth": True, "target": "bag"}, "leave target='bag' out"),
+        *(
+            ({**pooled, **extra}, "take plain rows")
+            for pooled in ({"by": "shop", "shrink": True}, {"time": "day", "smooth": True})
+            for extra in (
+                {"labelled": "truth"},
+                {"weights": "size"},
+                {"clusters": "house"},
+                {"merge": {"all": [0, 1, 2]}},
+            )
+        ),
     ],
 )
 def test_what_cannot_be_pooled_is_refused(options: dict[str, Any], message: str) -> None:

@@ -95,6 +95,9 @@ def test_an_unknown_label_is_refused_with_its_row(q: Any, frame: pd.DataFrame) -
     wrong.loc[[7, 9], "label"] = "fox"
     with pytest.raises(ValueError, match=r"'label' has the class 'fox' in row 8.*2 such rows"):
         ask(q, wrong, labelled="label")
+    wrong.loc[9, "label"] = frame.loc[9, "label"]
+    with pytest.raises(ValueError, match=r"'label' has the class 'fox' in row 8.*\(1 such row;"):
+        ask(q, wrong, labelled="label")
 
 
 @pytest.mark.parametrize(

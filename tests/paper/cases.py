@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
@@ -43,7 +44,8 @@ class Data:
             self.X, self.y, test_size=0.3, stratify=self.y, random_state=seed
         )
         a, b, ya, yb = train_test_split(X, y, test_size=0.4, stratify=y, random_state=seed + 1)
-        both = Part(np.vstack([a, b]), np.concatenate([ya, yb]))
+        stack = sp.vstack if sp.issparse(self.X) else np.vstack
+        both = Part(stack([a, b]), np.concatenate([ya, yb]))
         return Split(Part(a, ya), Part(b, yb), Part(X_test, y_test), both)
 
 

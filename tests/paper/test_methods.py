@@ -6,9 +6,18 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid
 
-from kdey.paper.methods import COMPACT, METHODS, PAIRS, find_methods
+from kdey import KDEyML, Quantifier
+from kdey.paper.methods import (
+    AUTOMATIC_METHODS,
+    AUTOMATIC_PAIRS,
+    COMPACT,
+    METHODS,
+    PAIRS,
+    find_methods,
+)
 from kdey.paper.published import published_results, published_values
 from kdey.paper.settings import SETTINGS
+from kdey.rows.point_draws import resolve_n_points, resolve_sampling
 
 
 @pytest.mark.parametrize(
@@ -31,6 +40,8 @@ def test_grids_have_the_papers_size(names: tuple[str, ...], own: int) -> None:
 def test_posteriors_are_made_as_in_the_paper() -> None:
     rule = {10: "DM KDEy", 0.4: "ACC PACC HDy DIR EMQ-BCTS", None: "EMQ"}
     for method in METHODS.values():
+        if method.automatic:
+            continue
         (known,) = {cv for cv, names in rule.items() if _named(method.name, names)}
         assert method.cv == known
 
@@ -39,8 +50,17 @@ def _named(name: str, names: str) -> bool:
     return name in names.split() or (name.split("-")[0] in names.split() and "EMQ" not in name)
 
 
+def test_divergences_are_averaged_over_the_papers_points() -> None:
+    quantifier = METHODS["KDEy-HD"].build(LogisticRegression(), 0, 1)
+    quantifier.set_params(bandwidth=0.1)
+    rows = quantifier.stages().rows
+    assert resolve_n_points(rows.n_points, 5) == 10_000
+    assert resolve_sampling(rows.sampling, rows.n_points) == "plain"
+
+
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda s: s.name)
 def test_every_published_method_is_run(setting: object) -> None:
+    assert set(AUTOMATIC_METHODS) <= set(setting.methods)  # type: ignore[attr-defined]
     kind, group = setting.published  # type: ignore[attr-defined]
     published = {
         entry.method
@@ -77,5 +97,26 @@ def test_unknown_methods_are_refused() -> None:
         find_methods(["HDy"], SETTINGS["multi"].methods)
 
 
+def test_automatic_methods_are_the_quantifiers_at_their_defaults() -> None:
+    for name, quantifier in (("KDEy-ML-auto", KDEyML), ("Quantifier", Quantifier)):
+        method = METHODS[name]
+        assert method.param_grid(SETTINGS["multi"].classifiers, method.grid) == {}
+        built = method.build(LogisticRegression(C=123.0), 4, 2)
+        assert type(built) is quantifier
+        assert built.get_params(deep=False) == quantifier(random_state=4, n_jobs=2).get_params(
+            deep=False
+        )
+
+
+def test_keys_of_the_papers_methods_are_those_of_stored_results() -> None:
+    stored = {
+        "ACC": "8da0f106d038508e562ca164734ac071",
+        "KDEy-ML": "b39eca9c43e99d920369acfafc7b43db",
+    }
+    assert {name: METHODS[name].key for name in stored} == stored
+
+
 def test_named_methods_exist() -> None:
-    assert set(COMPACT) | {name for pair in PAIRS for name in pair} <= set(METHODS)
+    pairs = {name for pair in (*PAIRS, *AUTOMATIC_PAIRS) for name in pair}
+    assert set(COMPACT) | pairs <= set(METHODS)
+    assert AUTOMATIC_METHODS == ("KDEy-ML-auto", "Quantifier")

@@ -12,14 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
-from kdey import evaluate
+from kdey import KDEyML, evaluate
+from kdey.paper.methods import METHODS as ALL_METHODS
 from kdey.paper.results import Results, ResultsFile, read_results
 from kdey.paper.run import Pace, Run, duration, run
 from kdey.paper.selection import classifier_of, quiet
 from kdey.paper.settings import METRICS
-from kdey.paper.tasks import Source
+from kdey.paper.tasks import Source, source_of
 from kdey.protocols import APP
 
 from .cases import iris, source, tiny
@@ -67,6 +69,32 @@ def test_a_cell_is_what_the_protocol_says(whole: Results) -> None:
         evaluation = evaluate(fitted, split.test.X, split.test.y, bags, verbose=False)
         expected = evaluation.errors(METRICS[key.metric])
         np.testing.assert_allclose(cell.errors, expected, rtol=2e-3, atol=2e-5)
+
+
+def test_an_automatic_method_is_fitted_on_the_development_data_without_a_search(
+    tmp_path: Path,
+) -> None:
+    stored = go(tmp_path / "r.jsonl", plan(methods=["KDEy-ML-auto"]))
+    split = iris().split(0)
+    fitted = KDEyML(random_state=0).fit(split.development.X, split.development.y)
+    bags = APP(tiny().n_test, tiny().bag_size, random_state=0)
+    evaluation = evaluate(fitted, split.test.X, split.test.y, bags, verbose=False)
+    for key, cell in stored.cells.items():
+        expected = evaluation.errors(METRICS[key.metric])
+        np.testing.assert_allclose(cell.errors, expected, rtol=2e-3, atol=2e-5)
+        assert (cell.candidates, cell.validation, cell.params) == (0, None, {})
+
+
+def test_quantifier_selects_its_classifiers_by_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # For sparse data these are others than for dense ones, which only its own ``fit`` knows.
+    low_effort = replace(ALL_METHODS["Quantifier"], options={"effort": "low"})
+    monkeypatch.setitem(ALL_METHODS, "Quantifier", low_effort)
+    data = iris()
+    sparse = replace(data, X=sp.csr_array(np.abs(data.X)))
+    what = plan(methods=["Quantifier"], sources=[source_of(sparse)])
+    assert len(go(tmp_path / "r.jsonl", what).cells) == 2
 
 
 def test_bags_are_described_once(whole: Results) -> None:

@@ -109,6 +109,43 @@ def test_only_common_seeds_count() -> None:
     assert by_name(spread, "letter")["EMQ"].text == "0.35000 ± 0.14142"
 
 
+def test_the_spread_is_over_the_seeds_of_the_most_complete_methods() -> None:
+    cells = [
+        cell(dataset, method, [0.1 * (seed + 1), 0.1 * (seed + 1)], seed=seed)
+        for dataset in ("digits", "letter")
+        for method in ("EMQ", "KDEy-ML")
+        for seed in (0, 1)
+    ]
+    cells += [cell(dataset, "KDEy-HD", [0.3, 0.5]) for dataset in ("digits", "letter")]
+    tables = {table.name: table for table in make_tables(results(cells), "multi")}
+    assert by_name(tables["multi-mae-full"], "digits")["EMQ"].value == pytest.approx(0.1)
+    spread = tables["multi-mae-spread"]
+    assert methods_of(spread) == ["EMQ", "KDEy-ML"]
+    assert by_name(spread, "digits")["EMQ"].text == "0.15000 ± 0.07071"
+    assert by_name(spread, "Average")["EMQ"].value == pytest.approx(0.15)
+    (row,) = tables["multi-mae-pairs"].rows  # KDEy-ML against EMQ, on both seeds
+    assert row.cells[-1].text == "8"
+
+
+def test_automatic_methods_are_in_every_table_and_in_one_of_the_ranks() -> None:
+    methods = ("PACC", "EMQ", "KDEy-ML", "KDEy-ML-auto", "Quantifier")
+    drawn = drawn_results(("letter", "digits"), methods, seeds=(0, 1))
+    tables = {table.name.split("-")[-1]: table for table in make_tables(drawn, "multi")}
+    for kind in ("full", "spread"):
+        assert methods_of(tables[kind]) == list(methods)
+        alone = by_name(tables[kind], "Rank, paper's")
+        assert sum(cell.value or 0 for cell in alone.values()) == pytest.approx(1 + 2 + 3)
+        assert alone["Quantifier"] == Cell()
+    assert "3 methods optimised for MRAE and 2 automatic ones" in tables["full"].title
+    assert any("at their defaults" in note for note in tables["full"].notes)
+    assert methods_of(tables["difference"]) == ["PACC", "EMQ", "KDEy-ML"]
+    assert [row.name for row in tables["pairs"].rows] == [
+        "KDEy-ML against EMQ",
+        "KDEy-ML-auto against KDEy-ML",
+        "Quantifier against KDEy-ML",
+    ]
+
+
 def test_differences_are_to_the_published_values() -> None:
     cells = [cell("letter", "PACC", [0.0104] * 5), cell("letter", "KDEy-L2", [0.1] * 5)]
     table = difference_table(gather(results(cells), "multi", "mae"))

@@ -37,4 +37,4 @@ def test_notes_come_once() -> None:
     tables = make_tables(drawn_results(("letter", "digits"), ("PACC", "EMQ")))
     out = io.StringIO()
     print_tables(tables, rich.Console(file=out, width=400))
-    assert out.getvalue().count("Bold: the best of a line") == 1
+    assert out.getvalue().count("Bold: the best of a data set") == 1

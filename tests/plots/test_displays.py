@@ -75,8 +75,10 @@ def test_intervals(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
     np.testing.assert_allclose(
         lines_drawn["estimate, 95 % interval"][:, 0], estimate.estimate[order]
     )
-    np.testing.assert_allclose(lines_drawn["labels"][:, 0], truth[order])
-    np.testing.assert_allclose(lines_drawn["naive count"][:, 0], estimate.classify_and_count[order])
+    np.testing.assert_allclose(lines_drawn["known labels"][:, 0], truth[order])
+    np.testing.assert_allclose(
+        lines_drawn["uncorrected count"][:, 0], estimate.classify_and_count[order]
+    )
     spans = [part[:, 0] for part in ax.collections[0].get_segments()]
     np.testing.assert_allclose(spans, np.stack([estimate.low, estimate.high], axis=1)[order])
     assert [tick.get_text() for tick in ax.get_yticklabels()] == list(estimate.classes[order])

@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from kdey import CC, EMQ, PACC, KDEyCS, KDEyML, OneVsAll, Quantifier, native
+from kdey import ACC, CC, EMQ, PACC, PCC, Friedman, KDEyCS, KDEyML, OneVsAll, Quantifier, native
 from kdey.simplex import SUM_TOLERANCE, on_simplex
 
 LABELS = np.repeat(np.arange(3), 60)
 METHODS = {
     "CC": CC(),
+    "PCC": PCC(),
+    "ACC": ACC(),
     "PACC": PACC(),
     "EMQ": EMQ(),
     "KDEyML": KDEyML(bandwidth=0.1),
@@ -54,6 +56,45 @@ def test_answers_are_the_same_bits(fitted):
             expected = fitted.solve_posteriors(given)
             np.testing.assert_array_equal(aggregator(given), expected.prevalence[0])
             np.testing.assert_array_equal(aggregator.solve(given).gap, expected.gap)
+
+
+@pytest.mark.skipif(not native.available(), reason="the single call is native")
+@pytest.mark.parametrize("k", [2, 9, 28])
+@pytest.mark.parametrize("method", [CC, PCC, ACC, PACC])
+def test_one_native_call_gives_the_same_bits(method, k):
+    rng = np.random.default_rng(k)
+    posteriors = rng.dirichlet(np.full(k, 0.3), 20 * k)
+    posteriors[::7] = 1 / k  # ties, which the first class wins
+    fitted = method().fit_posteriors(posteriors, rng.permutation(np.arange(20 * k) % k))
+    one_bag = fitted.one_bag()
+    for size in (1, 10, 20 * k):
+        for dtype in (np.float32, np.float64):
+            bag = posteriors[:size].astype(dtype)
+            expected = fitted.solve_posteriors(bag)
+            assert expected.converged.all()
+            np.testing.assert_array_equal(one_bag(bag), expected.prevalence[0])
+
+
+@pytest.mark.skipif(not native.available(), reason="the single call is native")
+def test_one_native_call_leaves_doubtful_bags_to_the_careful_way(pacc):
+    one_bag, bag = pacc.one_bag(), draw(1, (7, 2, 1))
+    assert one_bag(bag) is not None
+    for doubtful in (*BAD.values(), bag[:, ::-1], bag + 0.9995e-3 / 3, bag.tolist()):
+        assert one_bag(doubtful) is None
+    out, templates = np.empty(3), np.ascontiguousarray(pacc.row_map_.templates)
+    bags = native.address(bag), 1, 10, 3, 0
+    square = native.address(templates), native.address(templates)
+    call = native.function("kdey_match_one_bag")
+    # No gap is below a negative limit: a solution without certificate is no answer.
+    assert call(*bags, *square, 3, 1e-3, -1.0, native.address(out)) == 1
+    assert call(*bags, *square, 0, 1e-3, 1e-10, native.address(out)) == -2
+
+
+def test_templates_of_other_rows_have_no_single_call():
+    friedman = Friedman().fit_posteriors(TRAINING, LABELS)
+    assert friedman.one_bag() is None
+    bag = draw(1, (7, 2, 1))
+    np.testing.assert_array_equal(friedman.aggregator()(bag), friedman.aggregate(bag))
 
 
 def test_frames_are_matched_by_name(pacc):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def names(k: int, hostile: bool = True) -> Any:
     return class_names
 
 
+@cache
 def fitted(k: int, n: int = 600, hostile: bool = True, **params: Any) -> Any:
     rng = np.random.default_rng(k)
     labels = np.arange(n) % k
@@ -66,6 +68,7 @@ def weeks(n: int) -> list[dt.date]:
     return [dt.date(2026, 1, 5) + dt.timedelta(7 * number) for number in range(n)]
 
 
+@cache
 def full_report(k: int, kind: str) -> Report:
     """Return a report with everything in it: ``kind`` is "groups" or "time"."""
     q = fitted(k)

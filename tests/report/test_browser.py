@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -22,9 +23,10 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser")))
 pytestmark = pytest.mark.skipif(
     BROWSER is None, reason="browser tests need Chromium: apt-get install chromium"
 )
+TRIANGLES = {"region", *(f"simplex-{number}" for number in range(4))}
 FIGURES = {
-    (3, "groups"): {"prevalence", "groups", "fit", "region", "simplex", "reliability", "confusion"},
-    (3, "time"): {"prevalence", "time", "fit", "region", "simplex", "reliability", "confusion"},
+    (3, "groups"): {"prevalence", "groups", "fit", *TRIANGLES, "reliability", "confusion"},
+    (3, "time"): {"prevalence", "time", "fit", *TRIANGLES, "reliability", "confusion"},
     (30, "groups"): {"prevalence", "groups", "fit", "reliability", "confusion"},
     (30, "time"): {"prevalence", "time", "fit", "reliability", "confusion"},
 }
@@ -77,7 +79,7 @@ def test_a_page_opens_in_silence_with_every_figure(
     assert watched.said == []
     assert watched.asked == []
     page = watched.page
-    drawings = page.locator("figure svg[role=img]")
+    drawings = page.locator("figure svg[role=img]:visible")
     figures = {figure.get_attribute("id") for figure in drawings.all()}
     assert figures == FIGURES[case]
     for figure in drawings.all():
@@ -114,16 +116,16 @@ def test_tables_sort_by_pointer_and_by_keyboard(
 ) -> None:
     watched.open(pages[30, "groups"])
     page = watched.page
-    heading = page.locator("#classes thead th").nth(1)
-    before = _column(page, 1)
+    heading = page.locator("#classes thead th").nth(3)
+    before = _column(page, 3)
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "descending"
-    assert _column(page, 1) == sorted(before, reverse=True)
+    assert _column(page, 3) == sorted(before, reverse=True)
     assert before != sorted(before, reverse=True)
     heading.locator("button").focus()
     page.keyboard.press("Enter")
     assert heading.get_attribute("aria-sort") == "ascending"
-    assert _column(page, 1) == sorted(before)
+    assert _column(page, 3) == sorted(before)
     first = page.locator("#classes thead th").nth(0)
     first.locator("button").press("Space")
     assert first.get_attribute("aria-sort") == "ascending"
@@ -190,11 +192,31 @@ def test_files_can_be_downloaded(watched: Watched, pages: dict[tuple[int, str], 
     assert watched.said == []
 
 
+def test_figures_can_be_saved(watched: Watched, pages: dict[tuple[int, str], Path]) -> None:
+    watched.open(pages[3, "groups"])
+    page = watched.page
+
+    def saved(kind: str) -> bytes:
+        with page.expect_download() as held:
+            page.locator(f"#groups-section button[data-format={kind}]").click()
+        assert held.value.suggested_filename == f"groups.{kind}"
+        return Path(held.value.path()).read_bytes()
+
+    root = ElementTree.fromstring(saved("svg"))
+    marks = root.findall(".//{http://www.w3.org/2000/svg}circle[@class='estimate']")
+    assert len(marks) > 3
+    assert "fill:rgb(11, 95, 165)" in marks[0].get("style", ""), "the colours go with the figure"
+    assert saved("png").startswith(b"\x89PNG")
+    assert watched.said == []
+    assert watched.asked == []
+
+
 #: Texts of drawings that stick out of them, by how many of the drawing's own units.
 _CUT_OFF = """() => {
   const out = [];
   document.querySelectorAll("svg[role=img]").forEach((svg) => {
     const frame = svg.getBoundingClientRect();
+    if (frame.width === 0) return;
     svg.querySelectorAll("text").forEach((text) => {
       const box = text.getBoundingClientRect();
       const over = Math.max(frame.left - box.left, box.right - frame.right,
@@ -219,6 +241,8 @@ def test_no_label_is_cut_off(browser: Any, tmp_path: Path, case: tuple[int, str]
     report = relabelled(full_report(k, kind), labels[:k], keys)
     page = browser.new_page()
     page.goto(report.write(tmp_path / "r.html").as_uri())
+    assert page.evaluate(_CUT_OFF) == []
+    page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate(_CUT_OFF) == []
     page.close()
 
@@ -262,6 +286,54 @@ def test_text_has_enough_contrast(
     page.close()
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_axe_finds_no_barrier(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="the check needs axe: pip install 'kdey[test]'",
+    ).Axe()
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.goto(full_report(4, "groups").write(tmp_path / "r.html").as_uri())
+    violations = axe.run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+    page.evaluate("document.querySelector('main').innerHTML = '<img src=\"data:,\">'")
+    assert "image-alt" in [found["id"] for found in axe.run(page, "main").response["violations"]]
+    page.close()
+
+
+#: Drawings that are wider than the window, and texts of them that are smaller than so many pixels.
+_TOO_SMALL = """() => {
+  const out = [];
+  document.querySelectorAll("figure svg[role=img]").forEach((svg) => {
+    const frame = svg.getBoundingClientRect();
+    if (frame.width === 0) return;
+    if (frame.right > innerWidth) out.push([svg.id, "wide", frame.right]);
+    const scale = frame.width / svg.viewBox.baseVal.width;
+    svg.querySelectorAll("text").forEach((text) => {
+      const size = scale * parseFloat(getComputedStyle(text).fontSize);
+      if (size < 9.5) out.push([svg.id, text.textContent, size]);
+    });
+  });
+  return out;
+}"""
+
+
+@pytest.mark.parametrize("case", [(3, "time"), (30, "groups")], ids=str)
+def test_a_phone_shows_whole_figures_in_readable_letters(
+    browser: Any, pages: dict[tuple[int, str], Path], case: tuple[int, str]
+) -> None:
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto(pages[case].as_uri())
+    assert page.evaluate(_TOO_SMALL) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    shown = page.locator("figure svg[role=img]:visible")
+    assert "prevalence-narrow" in {svg.get_attribute("id") for svg in shown.all()}
+    page.emulate_media(media="print")
+    shown = page.locator("figure svg[role=img]:visible")
+    assert "prevalence" in {svg.get_attribute("id") for svg in shown.all()}, "paper is not narrow"
+    page.close()
+
+
 def test_what_can_be_used_can_be_reached_by_keyboard(
     watched: Watched, pages: dict[tuple[int, str], Path]
 ) -> None:
@@ -274,6 +346,8 @@ def test_what_can_be_used_can_be_reached_by_keyboard(
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     assert page.locator("table caption").count() == page.locator("table").count()
-    levels = page.evaluate("[...document.querySelectorAll('h1, h2')].map(n => n.tagName)")
+    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(n => n.tagName)")
+    first = levels.index("H3")
     assert levels[0] == "H1"
-    assert set(levels[1:]) == {"H2"}
+    assert set(levels[1:first]) == {"H2"}
+    assert set(levels[first:]) == {"H3"}

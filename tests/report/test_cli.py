@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +64,43 @@ def test_a_report_by_site_and_day(folder: Path, tmp_path: Path) -> None:
     result = run(folder / "model.kdey", folder / "table.csv", *options, "-o", out)
     assert result.exit_code == 0, result.output
     page = out.read_text(encoding="utf-8")
-    assert "Class prevalences in table.csv" in page
+    assert "Shares of classes in table.csv" in page
     assert "&lt;b&gt;x&lt;/b&gt;" in page
     assert "<b>" not in page
     for part in ("time", "prevalence", "fit", "confusion"):
         assert f'id="{part}"' in page
     assert "SHA-256 of model.kdey" in page
+
+
+def test_periods_by_name_totals_figures_and_a_slide(folder: Path, tmp_path: Path) -> None:
+    out, figures, slide = tmp_path / "r.html", tmp_path / "figures", tmp_path / "slide.svg"
+    options = ["--by", "site", "--time", "day", "--every", "1mo", "--no-check-fit"]
+    files = ["-o", out, "--figures", figures, "--slide", slide]
+    result = run(folder / "model.kdey", folder / "table.csv", *options, *files)
+    assert result.exit_code == 0, result.output
+    assert f"figures to {figures}" in result.output
+    assert f"wrote {slide}" in result.output
+    assert {"prevalence.svg", "time.svg"} <= {path.name for path in figures.iterdir()}
+    assert "Shares of classes in table.csv" in slide.read_text(encoding="utf-8")
+    page = out.read_text(encoding="utf-8")
+    assert "January 2026" in page, "a single month is a month if one asked for months"
+    # The one month of a site holds all of its rows: so does its total.
+    total = re.search(r'id="overview">.*?</tbody>', page, re.DOTALL)
+    month = re.search(r'id="group-rows">.*?</tbody>', page, re.DOTALL)
+    assert total is not None
+    assert month is not None
+    shares = re.findall(r"(\d+\.\d\u00a0%) \(", total[0])[:3]
+    assert len(shares) == 3
+    assert all(share in month[0] for share in shares)
+
+
+def test_what_cannot_be_written_is_said_before_any_work(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    table = folder / "table.csv"
+    result = run(folder / "model.kdey", table, "-o", out, "--slide", tmp_path / "s.pptx")
+    assert result.exit_code == 2
+    assert "a slide is written as .svg or .png" in result.output
+    assert not out.exists()
 
 
 def test_scores_in_answer_out(folder: Path, tmp_path: Path) -> None:

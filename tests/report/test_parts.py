@@ -14,15 +14,17 @@ from sklearn.metrics import confusion_matrix
 
 from kdey import PACC, TrainingPrevalence
 from kdey.intervals.region import region_from_covariance
-from kdey.report import group_table
+from kdey.report import group_table, make_report
 from kdey.report.classifier import classifier_view
-from kdey.report.figures.shares import DARKEST
+from kdey.report.figures.cells import DARKEST
 from kdey.report.figures.simplex import region_border
+from kdey.report.group_words import groups_answer, groups_checked
 from kdey.report.groups import ClassRow, by_size, estimate_rows, position
 from kdey.report.periods import key_text, period_of
 from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
+from kdey.report.trust import fit_meaning
 from kdey.report.vocabulary import listed, percent
-from kdey.report.words import answer, fit_meaning, groups_answer
+from kdey.report.words import against_labels, answer, look_alike_sets
 
 from .cases import HOSTILE, fitted, full_report, group_rows, names, posteriors, weeks
 
@@ -152,13 +154,14 @@ def test_the_answer_names_numbers_and_differences() -> None:
         ClassRow("c", 0.1, 0.05, 0.2, naive=0.25, training=0.15),
     ]
     sentences = " ".join(answer(estimate, rows)).replace("\u00a0", " ")
-    assert "70.0 % are “a” (95 % interval 60.0 % to 80.0 %)" in sentences
-    assert "“a” is more frequent (30.0 % in training) and “b” is less frequent (35.0 %" in sentences
-    assert "would have said 50.0 % for “a” and lies outside the limits for 2 classes" in sentences
+    assert "Of all records like these 500, an estimated 70.0 % are “a” (60.0 % to" in sentences
+    assert "made so that each of them holds in 95 % of such cases" in sentences
+    assert "“a” is more frequent (30.0 % there) and “b” is less frequent (35.0 %" in sentences
+    assert "would have said 50.0 % for “a”, and lies outside the limits of 2 classes" in sentences
     same = [ClassRow("a", 0.5, 0.4, 0.6, 0.5, 0.5), ClassRow("b", 0.5, 0.4, 0.6, 0.5, 0.5)]
     sentences = " ".join(answer(estimate, same))
-    assert "No class differs" in sentences
-    assert "Counting" not in sentences
+    assert "no class has clearly become more or less frequent" in sentences
+    assert "counting" not in sentences
     many = [ClassRow(str(i), 1 / 30, 0.0, 0.1) for i in range(30)]
     assert (
         "The other 27 classes together make up 90.0\u00a0%; 27 of them may be absent."
@@ -172,12 +175,13 @@ def test_groups_in_words() -> None:
         row |= {"estimate": share, "low": share - 0.05, "high": share + 0.05}
     rows[2]["status"] = rows[3]["status"] = "poor fit"
     sentences = " ".join(groups_answer(group_table(rows, [], "week"))).replace("\u00a0", " ")
-    assert "The table has 3 values of week with 120 instances each." in sentences
+    assert "There are 3 weeks with 120 records each." in sentences
     assert "From week 2 of 2026 to week 4 of 2026, “a” rose most: from 10.0 %" in sentences
     assert "may be chance" not in sentences
-    assert "1 of them needs another look (poor fit)" in sentences
+    assert "1 of the 3 weeks needs another look (looks unlike the training examples)" in sentences
     sentences = " ".join(groups_answer(group_table(rows, ["week"]))).replace("\u00a0", " ")
     assert "Groups differ most in “a”: 80.0 % (75.0 % to 85.0 %) in 2026-01-19; 10.0 %" in sentences
+    assert "1 of the 3 groups needs another look" in sentences
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
 
@@ -192,7 +196,7 @@ def test_overlapping_limits_are_no_difference() -> None:
     assert "the differences between groups may be chance" in told
     told = " ".join(groups_answer(group_table(rows, [], "week")))
     assert "rose most" not in told
-    assert "no class changed so much that its limits are apart" in told
+    assert "no class changed so much that it cannot be chance" in told
 
 
 def test_a_clear_change_goes_before_a_larger_one_that_may_be_chance() -> None:
@@ -206,16 +210,15 @@ def test_a_clear_change_goes_before_a_larger_one_that_may_be_chance() -> None:
 
 
 def test_known_labels_are_compared_with_the_limits() -> None:
-    estimate = fitted(3, hostile=False).estimate_posteriors(np.full((9, 3), 1 / 3), check_fit=False)
     rows = [
         ClassRow("a", 0.7, 0.6, 0.8, truth=0.65),
         ClassRow("b", 0.2, 0.1, 0.3, truth=0.35),
         ClassRow("c", 0.1, 0.05, 0.2),
     ]
-    told = " ".join(answer(estimate, rows)).replace("\u00a0", " ")
-    assert "known labels lie outside the limits of “b” (35.0 % of the labels): here" in told
-    assert "within the limits of every class" in " ".join(answer(estimate, rows[:1]))
-    assert "known labels" not in " ".join(answer(estimate, rows[2:]))
+    told = " ".join(against_labels(rows)).replace("\u00a0", " ")
+    assert "disagree: their shares lie outside the limits of “b” (35.0 % of the labels)." in told
+    assert "within the limits of every class" in " ".join(against_labels(rows[:1]))
+    assert against_labels(rows[2:]) == []
 
 
 def test_look_alike_classes_are_named_with_their_sum() -> None:
@@ -227,6 +230,7 @@ def test_look_alike_classes_are_named_with_their_sum() -> None:
     q = PACC().fit_posteriors(scores, np.array(["x", "y", "z"])[labels])
     estimate = q.estimate_posteriors(scores[::3], check_fit=False)
     told = " ".join(answer(estimate, estimate_rows(estimate)))
+    assert look_alike_sets(estimate) == [[1, 2]]
     assert "“y” and “z” look alike and are hard to tell apart; together they make up" in told
 
 
@@ -239,8 +243,9 @@ def test_look_alike_classes_are_named_with_their_sum() -> None:
         ([dt.date(2025, 12, 29), dt.date(2026, 1, 5)], "week 1 of 2026"),
         ([dt.date(2026, 1, 1), dt.date(2027, 1, 1)], "2026"),
         ([dt.date(2026, 4, 1), dt.date(2026, 7, 1), dt.date(2026, 10, 1)], "2026 Q2"),
-        ([dt.date(2026, 4, 1), dt.date(2026, 4, 3)], "2026-04-01"),
-        ([dt.date(2026, 4, 1)], "2026-04-01"),
+        ([dt.date(2026, 3, 30), dt.date(2026, 4, 13)], "30 March 2026"),
+        ([dt.date(2026, 4, 1), dt.date(2026, 4, 3)], "1 April 2026"),
+        ([dt.date(2026, 4, 1)], "1 April 2026"),
         ([dt.date(2026, 4, 1), None, dt.date(2026, 5, 1)], "April 2026"),
         ([dt.datetime(2026, 4, 1, 12), dt.datetime(2026, 5, 1)], "2026-04-01 12:00:00"),
         ([3, 4], "3"),
@@ -251,12 +256,93 @@ def test_periods_are_named_as_people_do(moments: list[Any], name: str) -> None:
     assert period_of(moments).name(moments[0]) == name
 
 
-def test_what_checking_means_is_said_where_groups_were_not_checked_in_full() -> None:
-    rows = group_rows(["shop"], [("a",), ("b",)], ["x", "y"])
-    assert "Checking compares" not in " ".join(groups_answer(group_table(rows, ["shop"])))
+def test_what_was_checked_is_said_of_all_groups() -> None:
+    rows = group_rows(["shop"], [("a",), ("b",), ("c",)], ["x", "y"])
+
+    def checked() -> str:
+        return " ".join(groups_checked(group_table(rows, ["shop"])))
+
+    assert checked() == (
+        "All 3 groups were checked in the same way: none of them looks unlike a mix of the "
+        "training examples."
+    )
+    rows[0]["status"] = rows[1]["status"] = "poor fit; few labels"
+    assert "same way: a looks unlike any mix" in checked()
+    rows[2]["status"] = rows[3]["status"] = "too small"
+    assert "2 of the 3 groups were checked" in checked()
+    assert "1 of the 3 groups were too small to be checked." in checked()
     for row in rows:
         row["status"] = "checked one-sided"
-    assert "Checking compares each group" in " ".join(groups_answer(group_table(rows, ["shop"])))
+    assert checked().startswith("All 3 groups were checked for a part of what may go wrong")
+    for row in rows:
+        row["status"] = "not checked (the check was turned off)"
+    assert checked().startswith("All 3 groups were not checked, and may hold something")
+
+
+@pytest.mark.parametrize(
+    ("every", "moment", "name"),
+    [
+        ("1mo", dt.date(2026, 4, 1), "April 2026"),
+        ("1w", dt.date(2026, 3, 30), "week 14 of 2026"),
+        ("1q", dt.date(2026, 4, 1), "2026 Q2"),
+        ("1y", dt.datetime(2026, 1, 1), "2026"),
+        ("2w", dt.date(2026, 3, 30), "2 weeks from 30 March 2026"),
+        ("1d", "2026-04-01", "1 April 2026"),
+        ("6h", dt.datetime(2026, 4, 1, 12), "6 hours from 2026-04-01 12:00:00"),
+        ("1w", 3, "3"),
+    ],
+)
+def test_the_length_of_periods_names_even_a_single_one(every: str, moment: Any, name: str) -> None:
+    assert period_of([moment], every).name(moment) == name
+
+
+def test_ticks_have_the_year_where_it_is_new() -> None:
+    months = period_of([dt.date(2025, 12, 1), dt.date(2026, 1, 1), dt.date(2026, 2, 1)])
+    assert months.tick(dt.date(2025, 12, 1)) == "Dec 2025"
+    assert months.tick(dt.date(2026, 1, 1), dt.date(2025, 12, 1)) == "Jan 2026"
+    assert months.tick(dt.date(2026, 2, 1), dt.date(2026, 1, 1)) == "Feb"
+    # The week of the last days of December may belong to the next year.
+    assert period_of(weeks(3)).tick(dt.date(2025, 12, 29)) == "week 1 2026"
+
+
+def test_the_extremes_of_many_groups_are_no_finding() -> None:
+    """The limits of two of 200 groups that do not differ are apart: that is what chance does."""
+    shares = 0.5 + 0.05 * np.random.default_rng(0).normal(size=200)
+    rows = group_rows(["shop"], [(number,) for number in range(200)], ["a", "b"])
+    for number, share in enumerate(shares):
+        for row, value in zip(rows[2 * number : 2 * number + 2], (share, 1 - share), strict=True):
+            row |= {"estimate": value, "low": value - 0.098, "high": value + 0.098}
+    assert np.ptp(shares) > 2 * 0.098
+    assert "may be chance" in " ".join(groups_answer(group_table(rows, ["shop"])))
+    for row, value in zip(rows[:2], (0.95, 0.05), strict=True):
+        row |= {"estimate": value, "low": value - 0.05, "high": value + 0.05}
+    assert "Groups differ most in “a”" in " ".join(groups_answer(group_table(rows, ["shop"])))
+
+
+def test_totals_are_means_of_the_times_with_limits_that_hold() -> None:
+    rows = group_rows(["shop", "week"], [("x", w) for w in weeks(2)], ["a", "b"])
+    for row, (n, share) in zip(rows, ((100, 0.2), (100, 0.8), (300, 0.6), (300, 0.4)), strict=True):
+        row |= {"n": n, "estimate": share, "low": share - 0.1, "high": share + 0.1}
+    rows[2]["status"] = rows[3]["status"] = "poor fit"
+    (total,) = group_table(rows, ["shop"], "week").totals().groups
+    assert (total.keys, total.n, total.status) == (("x",), 400, "poor fit")
+    a = total.by_class["a"]
+    assert [a.estimate, a.low, a.high] == pytest.approx([0.5, 0.4, 0.6])
+
+
+def test_a_report_has_its_classes_in_one_order() -> None:
+    rows = group_rows(["shop"], [("x",), ("y",)], ["a", "b", "c"])
+    for row, share in zip(rows, (0.2, 0.5, 0.3) * 2, strict=True):
+        row["estimate"] = share
+    assert make_report(groups=rows, by=["shop"]).classes == ("b", "c", "a")
+    assert make_report(groups=rows, by=["shop"], keep_order=True).classes == ("a", "b", "c")
+    stars = [{**row, "class": "123"["abc".index(row["class"])]} for row in rows]
+    report = make_report(groups=stars, by=["shop"])
+    assert report.classes == ("1", "2", "3"), "grades have an order of their own"
+    assert make_report(groups=stars, by=["shop"], keep_order=False).classes == ("2", "3", "1")
+    shown = make_report(groups=rows, by=["shop"]).shown_groups
+    assert shown is not None
+    assert [row.name for row in shown.groups[0].rows] == ["b", "c", "a"]
 
 
 def test_the_number_and_sizes_of_groups_in_words() -> None:
@@ -264,11 +350,9 @@ def test_the_number_and_sizes_of_groups_in_words() -> None:
     rows = group_rows(["shop"], [("a",), ("b",)], ["x", "y"])
     rows[0]["n"] = rows[1]["n"] = 1
     assert groups_answer(group_table(rows, ["shop"]))[0] == (
-        "The table has 2 groups with 1 to 120 instances each."
+        "There are 2 groups with 1 to 120 records each."
     )
-    assert groups_answer(group_table(rows[:2], ["shop"]))[0] == (
-        "The table has 1 group with 1 instance."
-    )
+    assert groups_answer(group_table(rows[:2], ["shop"]))[0] == ("There is 1 group with 1 record.")
 
 
 def test_the_meaning_of_a_misfit_is_told() -> None:
@@ -352,7 +436,7 @@ def test_marks_and_numbers_in_shaded_cells_can_be_seen() -> None:
     for theme in themes:
         shaded = mixed(theme["accent"], theme["panel"], DARKEST)
         assert contrast(theme["ink"], shaded) >= 4.5
-        for name in ("accent", "naive", "training", "truth", *(f"s{i}" for i in range(6))):
+        for name in ("accent", "naive", "training", "truth", "good", "bad"):
             assert contrast(theme[name], theme["paper"]) >= 3.0
 
 

@@ -41,11 +41,12 @@ def sections(page: str) -> list[str]:
 
 def test_everything_has_its_section_and_nothing_points_outside() -> None:
     page = full_report(3, "time").html()
-    expected = ["classes", "groups", "fit", "simplex", "classifier", "settings", "files"]
-    assert sections(page) == expected
+    front = ["classes", "groups", "trust", "files"]
+    technical = ["technical", "numbers", "fit", "simplex", "classifier", "settings"]
+    assert sections(page) == front + technical
     found = Addresses()
     found.feed(page)
-    assert len(found.places) > 10
+    assert len(found.places) >= 10
     assert all(place.startswith(("#", "data:")) for place in found.places)
     style = page.split("<style>")[1].split("</style>")[0]
     assert "url(" not in style
@@ -67,14 +68,15 @@ def test_an_estimate_alone_is_enough(tmp_path: Path) -> None:
     )
     path = bag.report(tmp_path / "small.html", title="Small")
     page = path.read_text(encoding="utf-8")
-    assert sections(page) == ["classes", "fit", "simplex", "settings", "files"]
+    technical = ["technical", "fit", "simplex", "settings"]
+    assert sections(page) == ["classes", "trust", "files", *technical]
     assert "<title>Small</title>" in page
 
 
 def test_groups_alone_are_enough() -> None:
     rows = group_rows(["region"], [("a",), ("b",)], names(2))
     page = make_report(groups=rows, by=["region"]).html()
-    assert sections(page) == ["groups", "settings", "files"]
+    assert sections(page) == ["groups", "trust", "files", "technical", "numbers", "settings"]
     with pytest.raises(ValueError, match="an estimate or groups"):
         make_report()
 
@@ -84,7 +86,8 @@ def test_estimates_of_many_bags_are_groups() -> None:
     points = posteriors(np.arange(90) % 3, 3, np.random.default_rng(0))
     estimates = q.estimate_posteriors(points, [range(30), range(30, 90)])
     report = make_report(estimates, quantifier=q)
-    assert sections(report.html()) == ["groups", "classifier", "settings", "files"]
+    technical = ["technical", "numbers", "classifier", "settings"]
+    assert sections(report.html()) == ["groups", "trust", "files", *technical]
     assert report.groups is not None
     assert [group.n for group in report.groups.groups] == [30, 60]
     row = report.groups.groups[1].rows[0]
@@ -127,7 +130,8 @@ def test_two_classes_and_the_automatic_choice_in_words() -> None:
     X, y = X[50:, 1:2], y[50:]
     q = KDEyML(LogisticRegression(), random_state=0).fit(X, y)
     page = make_report(q.estimate(X), quantifier=q).html()
-    assert sections(page) == ["classes", "fit", "classifier", "settings", "files"]
+    technical = ["technical", "fit", "classifier", "settings"]
+    assert sections(page) == ["classes", "trust", "files", *technical]
     assert "Chosen: " in page
     assert "held-out training instances" in page
 
@@ -139,8 +143,9 @@ def test_groups_that_could_not_be_estimated_are_shown_as_such() -> None:
     page = make_report(groups=rows, time="week").html()
     assert page.count(">empty</td>") == 3
     assert "nan" not in page.split("<main", 1)[1].split('id="files"', 1)[0].lower()
-    # A line never bridges the gap: one stretch before it, one after it, for each class.
-    assert len(re.findall(r'<polyline [^>]*class="curve s0"', page)) == 6
+    # A line never bridges the gap: one stretch before it, one after it, for each class, for desks
+    # and for phones.
+    assert len(re.findall(r'<polyline [^>]*class="curve s0"', page)) == 12
 
 
 def test_many_rows_are_cut_on_the_page_only() -> None:
@@ -149,7 +154,7 @@ def test_many_rows_are_cut_on_the_page_only() -> None:
     assert "the first 1,000 of 1,200 rows" in page
     table = page.split('<table data-sortable id="group-rows">')[1].split("</table>")[0]
     assert table.count("<tr>") == 1001
-    assert "The first 40 of 600 groups are drawn." in page
+    assert "400 of 600 groups are drawn, evenly chosen." in page
 
 
 def test_truth_must_fit() -> None:

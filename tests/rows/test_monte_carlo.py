@@ -32,8 +32,8 @@ TEXTBOOK = {
 GRIDS = {2: (0.01, 1.8), 3: (0.04, 1.6)}
 
 
-def spec(h, n_points, seed=0, kernel="gaussian"):
-    return MonteCarloSpec(KernelSpec(h, kernel, 1e-3, "double"), n_points, seed)
+def spec(h, n_points, seed=0, kernel="gaussian", sampling="plain"):
+    return MonteCarloSpec(KernelSpec(h, kernel, 1e-3, "double"), n_points, seed, sampling)
 
 
 def log_density(centres, h, at, weights=None):

@@ -86,7 +86,7 @@ def test_decimal_commas() -> None:
     "column", [pl.Series("x", [1.0, float("inf")]), pl.Series("x", ["1", "-inf"])]
 )
 def test_infinite_values_are_named(column: Any) -> None:
-    with pytest.raises(ValueError, match="'x' has an infinite value in row 6"):
+    with pytest.raises(ValueError, match=r"'x' has an infinite value in row 6 \(1 such row\)"):
         finite_numbers(series(column), first=5)
 
 

@@ -9,7 +9,16 @@ import re
 import numpy as np
 import pytest
 
-from kdey.tables.display import Cell, Column, Row, Table, headings, number, shaded
+from kdey.tables.display import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    fit_to_page,
+    headings,
+    number,
+    shaded,
+)
 from kdey.tables.formats import csv_text, sortable_html, terminal_table, to_html, to_markdown
 
 TABLE = Table(
@@ -80,3 +89,21 @@ def test_the_terminal_shows_names_as_they_are() -> None:
     console.Console(file=stream, width=80).print(terminal_table(table, ruled=False))
     assert "[bold]x[/bold]" in stream.getvalue()
     assert "Fruit" in stream.getvalue()
+
+
+def test_a_wide_table_is_turned_over_and_cut_into_pieces() -> None:
+    rows = [
+        Row.named(name, map(number, [i + 0.1, i + 0.2, i + 0.3])) for i, name in enumerate("xyz")
+    ]
+    rows.append(Row.named("Average", map(number, [9.1, 9.2, 9.3]), "summary"))
+    table = Table("t", "T", headings("set", ["a", "b", "c"]), tuple(rows), ("a note",))
+    assert fit_to_page(table, "method", most=3) == [table]
+    first, second = fit_to_page(table, "method", most=2)
+    assert [column.name for column in first.columns] == ["method", "Average", "x"]
+    assert [column.name for column in second.columns] == ["method", "y", "z"]
+    assert [cell.text for cell in first.rows[1].cells] == ["b", "9.20000", "0.20000"]
+    assert [row.name for row in second.rows] == ["a", "b", "c"]
+    assert (first.title, second.title) == ("T (1 of 2)", "T (2 of 2)")
+    assert to_markdown([first, second]).count("a note") == 1
+    (whole,) = fit_to_page(Table("t", "T", table.columns, tuple(rows[:2])), "method", most=2)
+    assert whole.title == "T"

@@ -82,15 +82,17 @@ def test_the_estimate_is_the_weighted_average_of_its_members(make: Any) -> None:
     assert q.divergence_at(bag)[0] >= at_own[0] - 1e-9
 
 
-def test_weights_fall_with_the_error_and_the_worst_drop_out() -> None:
+@pytest.mark.parametrize(("average", "most"), [(True, 2), (2, 2), (3, 3), (5, 5), (100, 5)])
+def test_weights_fall_with_the_error_and_the_worst_drop_out(average: Any, most: int) -> None:
     p, y = posteriors(3, 200)
-    tuning = fitted(kdey.KDEyML, p, y).tuning_
+    tuning = fitted(kdey.KDEyML, p, y, average=average).tuning_
     best = {}
     for trial in tuning.trials:
         best[trial.setting] = min(best.get(trial.setting, np.inf), trial.score)
     lowest = min(best.values())
-    raw = {s: (lowest / e) ** 8 for s, e in best.items()}
+    raw = {s: (lowest / e) ** 8 for s, e in sorted(best.items(), key=lambda pair: pair[1])[:most]}
     kept = {s: w for s, w in raw.items() if w >= 0.1}
+    assert len(kept) == most  # so that the limit is what decides
     expected = {s: w / sum(kept.values()) for s, w in kept.items()}
     assert {t.setting: t.weight for t in tuning.members} == pytest.approx(expected)
 
@@ -102,6 +104,8 @@ def test_weights_fall_with_the_error_and_the_worst_drop_out() -> None:
         ({"kernel": "aitchison", "shrinkage": 0.01}, 1),
         ({"kernel": "ilr"}, 4),
         ({"average": False}, 5),
+        ({"average": 1}, 5),
+        ({"average": 0}, 5),
         ({"shrinkage": 1e-3}, 2),
     ],
 )
@@ -109,7 +113,7 @@ def test_what_is_given_is_kept_and_one_kernel_remains(parameters: Any, settings:
     p, y = posteriors(3, 150)
     q = fitted(kdey.KDEyML, p, y, **parameters)
     assert len({t.setting for t in q.tuning_.trials}) == settings
-    if q.average is False or q.kernel != "auto":
+    if (q.average in (0, 1) and q.average is not True) or q.kernel != "auto":
         assert len(q.tuning_.members) == 1
         assert q.row_map_.references.bandwidth == q.bandwidth_
         lowest = min(t.score for t in q.tuning_.trials)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 if sys.platform == "win32":
@@ -28,9 +29,22 @@ def locked(path: Path) -> Iterator[None]:
         # write at the same moment.
         with contextlib.suppress(OSError):
             if sys.platform == "win32":
-                msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+                repeat_while_held(lambda: msvcrt.locking(file, msvcrt.LK_LOCK, 1))
             else:
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
     finally:
         os.close(file)
+
+
+def repeat_while_held(attempt: Callable[[], None]) -> None:
+    """Repeat an attempt to get a lock as long as it fails because another process has the lock.
+
+    Windows waits ten seconds for a lock, and then reports a deadlock.
+    """
+    while True:
+        try:
+            return attempt()
+        except OSError as error:
+            if error.errno != errno.EDEADLK:
+                raise

@@ -48,7 +48,9 @@ RENAMED_TYPES = {"kdey.automatic.hold_outs:Effort": "TuningEffort"}
 #: before them still belongs to its search.
 ADDED_PARAMETERS: dict[str, tuple[str, ...]] = {
     "kdey.automatic.plan:TuningPlan": ("smoothest",),
+    "kdey.quantifiers.kde:KDEyHD": ("sampling",),
     "kdey.quantifiers.ensemble:Ensemble": ("n_selected",),
+    "kdey.rows.monte_carlo:MonteCarloSpec": ("sampling",),
 }
 
 

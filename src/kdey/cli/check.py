@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdey._support.counts import count_of
 from kdey.cli.common import guarded, printable
 from kdey.cli.options import (
     label_options,
@@ -75,9 +76,12 @@ def _print_columns(columns: Sequence[Column]) -> None:
         click.echo(_cut(printable(line), WIDTH))
     rest = ordered[MOST_COLUMNS:]
     if rest:
-        kinds = sorted({column.kind for column in rest if column.role == "feature"})
-        used = f" of {len(rest)} more columns as {', '.join(kinds)}" if kinds else ""
-        click.echo(f"  ... and {sum(c.role == 'feature' for c in rest)}{used}")
+        features = [column for column in rest if column.role == "feature"]
+        kinds = ", ".join(sorted({column.kind for column in features}))
+        parts = [f"{len(features)} as {kinds}"] if features else []
+        if len(features) < len(rest):
+            parts.append(f"{len(rest) - len(features)} that are not features")
+        click.echo(f"  ... and {len(rest)} more columns: {', '.join(parts)}")
 
 
 def _is_plain(column: Column) -> bool:
@@ -108,9 +112,9 @@ def _print_classes(training: TrainingTable) -> None:
     for sentence in similar_labels(classes):
         _print(sentence)
     if training.unlabelled:
-        _print(f"{training.unlabelled:,} rows without a label are left out")
+        _print(f"{count_of(training.unlabelled, 'row')} without a label left out")
     if training.dropped:
-        _print(f"{training.dropped:,} rows with missing values are left out")
+        _print(f"{count_of(training.dropped, 'row')} with missing values left out")
 
 
 def _print_quick_fit(training: TrainingTable, seed: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import io
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -93,42 +92,18 @@ def _nested_too_deeply(text: str) -> click.UsageError:
 def deliver(table: pa.Table, format: str | None, output: str | None) -> None:
     """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
     from kdey._support.files import write_whole
+    from kdey.cli.drawing import drawn_table
     from kdey.tables.files import format_of, table_bytes
 
     if format is None:
         drawn = output is None and sys.stdout.isatty()
         format = "table" if drawn else format_of(output)
-    data = _drawn(table).encode() if format == "table" else table_bytes(table, format)
+    data = drawn_table(table).encode() if format == "table" else table_bytes(table, format)
     if output is None:
         click.echo(data, nl=False)
     else:
         write_whole(output, data)
         say(f"wrote {output}")
-
-
-def _drawn(table: pa.Table) -> str:
-    """Return a table as text, numbers with four digits."""
-    from rich.console import Console
-
-    from kdey.tables.display import Cell, Column, Row, Table
-    from kdey.tables.formats import terminal_table
-
-    columns = tuple(
-        Column(printable(field.name), str(field.type).startswith(("double", "float", "int")))
-        for field in table.schema
-    )
-    rows = tuple(Row(tuple(Cell(_text(v)) for v in row.values())) for row in table.to_pylist())
-    stream = io.StringIO()
-    width = None if sys.stdout.isatty() else 200
-    shown = terminal_table(Table("output", "", columns, rows), ruled=False)
-    Console(file=stream, width=width).print(shown)
-    return stream.getvalue()
-
-
-def _text(value: Any) -> str:
-    if value is None or value != value:
-        return ""
-    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
 
 
 def output_options(command: Command) -> Command:

@@ -37,7 +37,8 @@ def survey_options(command: Command) -> Command:
         click.option(
             "--merge",
             multiple=True,
-            help='"NEW=A,B": show classes A and B as one, with the limits of their sum; repeat.',
+            help='"NEW=A,B": show classes A and B as one, with the limits of their sum; "NEW=A" '
+            "shows A by another name; repeat.",
         ),
         click.option("--order", help="Classes in the order in which to show them, with commas."),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdey._support.counts import count_of
 from kdey.cli.common import (
     check_output,
     check_table_output,
@@ -184,7 +185,7 @@ def _say_update(update: MonitorUpdate) -> None:
     known = [name for name in update.periods if name not in update.added]
     for period in update.history.periods:
         if period.name in update.added:
-            say(f"{period.name}: {period.n:,} rows added")
+            say(f"{period.name}: {count_of(period.n, 'row')} added")
         if period.name in update.periods:
             for problem in problems(period.status):
                 say(f"{period.name}: {problem}")

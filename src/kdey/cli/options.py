@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdey._support.counts import count_of
 from kdey.cli.common import Command, names, say, settings
 from kdey.cli.pool import POOL, PORTFOLIO, pool_parameters, refuse_pool_options
 from kdey.cli.reading import open_table, reading_options
@@ -171,9 +172,9 @@ def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
     from kdey.tables.labels import similar_labels
 
     if training.unlabelled:
-        say(f"{name}: {training.unlabelled:,} rows without a label left out")
+        say(f"{name}: {count_of(training.unlabelled, 'row')} without a label left out")
     if training.dropped:
-        say(f"{name}: {training.dropped:,} rows with missing values left out")
+        say(f"{name}: {count_of(training.dropped, 'row')} with missing values left out")
     for sentence in similar_labels(np.unique(training.y)):
         say(f"{name}: {sentence}")
     unused = [c for c in training.schema.with_role("id", "ignored") if not c.chosen]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdey._support.counts import count_of
 from kdey.cli.common import check_output, guarded, names, say
 from kdey.cli.design import design_of, merge_of, survey_options
 from kdey.cli.options import comparison_options, comparison_side, group_options, grouping_of
@@ -33,6 +34,17 @@ if TYPE_CHECKING:
 @click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
 @click.option("--title", help="Heading of the page.")
 @click.option("-o", "--output", default="report.html", show_default=True, help="File to write.")
+@click.option("--figures", help="Folder to write each figure to, as a file of its own.")
+@click.option(
+    "--figure-format",
+    "figure_formats",
+    type=click.Choice(["svg", "png"]),
+    multiple=True,
+    default=["svg"],
+    show_default=True,
+    help="Format of the figures; repeat for both.",
+)
+@click.option("--slide", help="File to write the answer with one figure to, .svg or .png (16:9).")
 @guarded
 def report(model: str, table: str, **options: Any) -> None:
     """Estimate the prevalences of TABLE by MODEL and write one HTML page.
@@ -40,9 +52,28 @@ def report(model: str, table: str, **options: Any) -> None:
     TABLE is CSV (also gzipped), Parquet or Excel. The page needs nothing but a browser, and no
     network.
     """
-    check_output(options["output"])
-    _make(model, table, options).write(options["output"])
+    _check_outputs(options)
+    page = _make(model, table, options)
+    page.write(options["output"])
     say(f"wrote {options['output']}")
+    if options["figures"] is not None:
+        written = page.write_figures(options["figures"], options["figure_formats"])
+        say(f"wrote {count_of(len(written), 'figure')} to {options['figures']}")
+    if options["slide"] is not None:
+        page.write_slide(options["slide"])
+        say(f"wrote {options['slide']}")
+
+
+def _check_outputs(options: dict[str, Any]) -> None:
+    """Raise where a file cannot be written, before any work."""
+    from kdey.report.export import check_format, slide_format
+
+    check_output(options["output"])
+    for kind in options["figure_formats"] if options["figures"] is not None else ():
+        check_format(kind)
+    if options["slide"] is not None:
+        check_format(slide_format(options["slide"]))
+        check_output(options["slide"])
 
 
 def _make(model: str, table: str, options: dict[str, Any]) -> Report:
@@ -73,13 +104,15 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
             quantifier=quantifier,
             check=_check(quantifier, collected.rows, options["check_fit"]),
             groups=_groups(quantifier, scored, collected, settings),
+            totals=_totals(quantifier, scored, collected, request),
             comparisons=_comparisons(quantifier, scored, collected, request, options),
             by=grouping.by,
             time=grouping.time,
+            every=grouping.every,
             truth=_truth(quantifier, scored, options["label"], settings),
-            title=options["title"] or f"Class prevalences in {Path(table).name}",
+            title=options["title"] or f"Shares of classes in {Path(table).name}",
             settings=_settings(model, table, collected),
-            keep_order=options["order"] is not None,
+            keep_order=True if options["order"] is not None else None,
         )
 
 
@@ -168,6 +201,38 @@ def _groups(
     answers = collected.answers(quantifier, n_groups, settings)
     groups = FileGroups(scored.keys, answers, key_types(scored.first_keys)).table()
     return [row for row in groups.to_pylist() if row["n"]]
+
+
+def _totals(
+    quantifier: AggregativeQuantifier,
+    scored: ScoredTable,
+    collected: CollectedRows,
+    request: GroupRequest,
+) -> list[dict[str, Any]] | None:
+    """Return the groups over all times together; None where there are no times or no other keys."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from kdey.groups import FileGroups
+    from kdey.groups.answers import key_types
+    from kdey.groups.keys import GroupKeys
+
+    names = request.grouping.by
+    if request.grouping.time is None or not names:
+        return None
+    keys = GroupKeys(names)
+    series = keys.encode_values([values[: len(names)] for values in scored.keys.values])
+    missing, unseen = (
+        np.bincount(series, weights=counts, minlength=len(keys)).astype(np.int64)
+        for counts in (collected.missing, collected.unseen)
+    )
+    joined = replace(collected, codes=series[collected.codes], missing=missing, unseen=unseen)
+    # The groups themselves are checked, and the page says what came out.
+    unchecked = replace(request.settings, check_fit=False)
+    answers = joined.answers(quantifier, len(keys), unchecked)
+    table = FileGroups(keys, answers, key_types(scored.first_keys)).table()
+    return [row for row in table.to_pylist() if row["n"]]
 
 
 def _comparisons(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.counts import count_of
 from kdey.bags import Array, Indices
 from kdey.groups.keys import GroupKeys
 from kdey.tables.canonical import canonical_text
@@ -242,5 +243,5 @@ def _refuse(wrong: NDArray[np.bool_], frame: Frame, name: str, first: int, expec
         value = canonical_text(frame[name][row])
         raise ValueError(
             f"column {name!r} must have {expected} in every row where it is needed, but row "
-            f"{row_number(first, row)} has {value!r} ({int(wrong.sum())} such rows)"
+            f"{row_number(first, row)} has {value!r} ({count_of(int(wrong.sum()), 'such row')})"
         )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
+from kdey._support.counts import count_of
 from kdey.bags import Array, Bags, Indices
 from kdey.class_columns import match_scores
 from kdey.fitted import FittedQuantifier
@@ -400,8 +401,9 @@ class Scorer:
 
 
 def _missing_message(name: str, row: int, count: int) -> str:
+    lacking = count_of(count, "row lacks one", "rows lack one")
     return (
-        f"column {name!r} has no value in row {row} ({count} rows lack one): fill them in, or "
+        f"column {name!r} has no value in row {row} ({lacking}): fill them in, or "
         "leave such rows out (missing='drop', --missing drop)"
     )
 

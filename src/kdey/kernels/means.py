@@ -6,7 +6,9 @@ r"""Mean kernels between bags and fixed points, with the work per pool instance 
 A kernel value belongs to an instance, not to a bag. It is computed once for all bags that contain
 the instance, and a bag is a weighted mean of such values. Everything is computed in float64 and
 nothing is skipped, so that the result of a bag does not depend on the other bags (except with
-``quick``).
+``quick``). The native core does this for a few points at a time, with all values in the cache
+(``src/native/means.cpp``). Where it is missing, and where a dense matrix product is faster, blocks
+of points go through NumPy.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from kdey import native
 from kdey.bags import Array, Bags
 
 Floats = NDArray[np.floating]
@@ -29,10 +32,16 @@ Floats = NDArray[np.floating]
 _BLOCK = 1 << 21
 #: Mean share of the pool in a bag above which a dense product is faster than a sparse one.
 _DENSE_SHARE = 1 / 25
+#: Mean share of the pool in a bag, and number of bags, above which a matrix product in float64 is
+#: faster than the sums of the native core.
+_PRODUCT_SHARE, _PRODUCT_BAGS = 1 / 4, 64
 #: Smallest log of a kernel value, in float64 and in float32. Smaller values are raised to it,
 #: because denormal numbers would slow every product down.
 _LOG_FLOOR = -500.0
 _LOG_FLOOR_QUICK = -75.0
+#: Largest log of a kernel value relative to its scale, so that every number is finite.
+_LOG_CEILING = 1022 * math.log(2.0)
+_LOG_CEILING_QUICK = 80.0
 #: Selecting the instances near a block of points pays if they are at most this share of all.
 _SELECTION_SHARE = 0.8
 
@@ -67,7 +76,10 @@ def kernel_means(
     -------
     means : array of shape (n_bags, t)
     """
-    dtype, log_floor = (np.float32, _LOG_FLOOR_QUICK) if quick else (np.float64, _LOG_FLOOR)
+    if not quick and native.available() and not _is_dense(bags):
+        return _native_means(points, log_scale, coordinates, bags, bandwidth, n_threads)
+    dtype = np.float32 if quick else np.float64
+    limits = (_LOG_FLOOR_QUICK, _LOG_CEILING_QUICK) if quick else (_LOG_FLOOR, _LOG_CEILING)
     used, columns = np.unique(bags.indices, return_inverse=True)
     averaging = bags.matrix()
     shape = (len(bags), len(used))
@@ -83,11 +95,38 @@ def kernel_means(
         block = slice(start, start + step)
         x = np.asarray(points[block], dtype=np.float64)
         logs = exponents(x, log_scale[block])
-        out[:, block] = _weighted_sums(weights, logs.astype(dtype, copy=False), log_floor)
+        out[:, block] = _weighted_sums(weights, logs.astype(dtype, copy=False), limits)
 
     # One BLAS thread for any n_threads: products must not depend on how they are cut into blocks.
     with _blas_controller().limit(limits=1, user_api="blas"):
         _for_each(fill_block, range(0, len(points), step), n_threads)
+    return out
+
+
+def _is_dense(bags: Bags) -> bool:
+    """Whether there are many bags, each with a good part of the instances."""
+    if len(bags) <= _PRODUCT_BAGS:
+        return False
+    n_used = int(np.count_nonzero(np.bincount(bags.indices, minlength=1)))
+    return bool(len(bags.indices) > _PRODUCT_SHARE * len(bags) * n_used)
+
+
+def _native_means(
+    points: NDArray[np.floating],
+    log_scale: Array,
+    coordinates: NDArray[np.floating],
+    bags: Bags,
+    bandwidth: float,
+    n_threads: int,
+) -> Array:
+    x, u = (np.ascontiguousarray(a, dtype=np.float64) for a in (points, coordinates))
+    scale = np.ascontiguousarray(log_scale, dtype=np.float64)
+    out = np.empty((len(bags), len(x)))
+    native.call(
+        "kdey_kernel_means",
+        *(x, scale, len(x), u, *u.shape, bags.indices, bags.offsets, bags.weights, len(bags)),
+        *(float(bandwidth), _LOG_FLOOR, int(n_threads), out),
+    )
     return out
 
 
@@ -114,12 +153,13 @@ class _Exponents:
         return logs
 
 
-def _weighted_sums(weights: Any, exponents: Floats, log_floor: float) -> Floats:
+def _weighted_sums(weights: Any, exponents: Floats, limits: tuple[float, float]) -> Floats:
     """Return ``weights @ exp(exponents)``, without instances that are negligible everywhere."""
+    log_floor, log_ceiling = limits
     near = np.flatnonzero(exponents.max(axis=1) > log_floor)
     if len(near) < _SELECTION_SHARE * len(exponents):
         weights, exponents = weights[:, near], exponents[near]
-    np.maximum(exponents, log_floor, out=exponents)
+    np.clip(exponents, log_floor, log_ceiling, out=exponents)
     product: Floats = weights @ np.exp(exponents, out=exponents)
     # Every density is positive, because some divergences take its logarithm.
     return np.maximum(product, math.exp(log_floor), out=product)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
+from kdey.matching.one_bag import OneBag
 from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution
 
@@ -127,6 +128,10 @@ class Matching(Generic[P]):
         ``templates`` has shape (n, r, k); ``targets``, the mean rows, has shape (n, r).
         """
         raise NotImplementedError
+
+    def one_bag(self, row_map: RowMap) -> OneBag | None:
+        """Return a faster way to the same answer for one bag; None if there is none."""
+        return None
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the problem of ``kdey.gpu`` for these rows; None if only the host can solve it."""

@@ -16,6 +16,7 @@ from kdey.matching.interface import (
     exact_solution,
     means_on_device,
 )
+from kdey.matching.one_bag import OneBag, one_bag_mean
 from kdey.problems import LeastSquares
 from kdey.rows.interface import RowMap, Rows
 from kdey.solvers import Solution, solve_least_squares
@@ -33,6 +34,10 @@ class Mean(Matching[LeastSquares]):
         """Return the mean rows, scaled to a sum of one (posteriors may deviate slightly)."""
         means = rows.mean(bags)
         return exact_solution(means / means.sum(axis=1, keepdims=True))
+
+    def one_bag(self, row_map: RowMap) -> OneBag | None:
+        """Return a single native call for a bag."""
+        return one_bag_mean(row_map.templates.shape[0], row_map.mean_rule)
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the problem of mean rows."""
@@ -66,14 +71,16 @@ class MatchMeans(Matching[LeastSquares]):
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> LeastSquares:
         """Return the least squares problem."""
-        means = rows.mean(bags)
-        # Templates are checked, and multiplied with each other, once per fit.
-        first = row_map.derived("least squares", lambda: LeastSquares(row_map.templates, means))
-        return first.with_targets(means)
+        return _first_problem(row_map).with_targets(rows.mean(bags))
 
     def solve(self, problem: LeastSquares, n_threads: int = 1) -> Solution:
         """Return the solution on the simplex."""
         return solve_least_squares(problem, n_threads=n_threads)
+
+    def one_bag(self, row_map: RowMap) -> OneBag | None:
+        """Return a single native call for a bag."""
+        problem = _first_problem(row_map)
+        return one_bag_mean(problem.templates.shape[1], row_map.mean_rule, problem)
 
     def match_templates(self, templates: Array, targets: Array, n_threads: int = 1) -> Array:
         """Return the least squares prevalences of bags with their own templates, shape (n, k)."""
@@ -81,3 +88,11 @@ class MatchMeans(Matching[LeastSquares]):
         linear = (targets[:, None, :] @ templates)[:, 0, :]
         x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
         return np.asarray(x / x.sum(axis=1, keepdims=True))
+
+
+def _first_problem(row_map: RowMap) -> LeastSquares:
+    """Return a problem whose target is zero: templates are checked and multiplied once per fit."""
+    templates = row_map.templates
+    return row_map.derived(
+        "least squares", lambda: LeastSquares(templates, np.zeros((1, len(templates))))
+    )

@@ -15,7 +15,8 @@ from kdey.monitoring.settings import FIT
 from kdey.monitoring.windows import HORIZON
 from kdey.report.figures.time import MOST_CLASSES, TimeMarks, time_figure
 from kdey.report.groups import GroupTable, group_table
-from kdey.report.render import Figure, Page, Section, csv_file, render_page
+from kdey.report.parts import Figure, Page, Section, csv_file
+from kdey.report.render import render_page
 from kdey.report.tables import MOST_ROWS, group_records, groups_table
 from kdey.report.vocabulary import listed, percent
 from kdey.tables.display import Cell, Column, Row, Table
@@ -191,7 +192,9 @@ def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) 
             f"The table shows the newest {MOST_ROWS:,} of {n_rows:,} rows; all are in the file "
             "history.csv below."
         )
-    figure = Figure(time_figure(table, marks=marked), caption)
+    figure = Figure.for_screens(
+        lambda name, width: time_figure(table, name, marked, width), "over-time", caption
+    )
     rows = groups_table(newest, "Prevalence by period, the newest first")
     return Section("time", "Prevalence over time", words, [figure], [rows], filtered=True)
 

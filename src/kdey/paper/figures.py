@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _AXES = {"n_bins": "number of bins", "bandwidth": "bandwidth"}
+_ERRORS = {"mae": "mean absolute error (MAE)", "mrae": "mean relative absolute error (MRAE)"}
+#: What the methods of the figure of sensitivity compare.
+_COMPARED = {"DM-HD": "DM-HD: histograms", "KDEy-ML": "KDEy-ML: kernel densities"}
 _N_BINS = 8
 #: More data sets than this are drawn together, over quantiles of the shift.
 _MOST_PANELS = 6
@@ -95,7 +98,8 @@ def shift_figure(results: Results, experiment: str, metric: str) -> Figure | Non
     """Return mean errors over bins of the shift, a line per method; None without results.
 
     The shift of a bag is the absolute error between its prevalence and that of the development
-    data. Bins hold equally many bags. Many data sets are averaged over the same quantiles.
+    data. Bins hold equally many bags. Many data sets are averaged over the same quantiles. Bands
+    reach two standard errors over the bags of a bin to either side.
     """
     scores = gather(results, experiment, metric, COMPACT)
     shifts = {}
@@ -118,7 +122,8 @@ def shift_figure(results: Results, experiment: str, metric: str) -> Figure | Non
             _draw_dataset(ax, scores, name, shift)
     for ax in axes[n:]:
         ax.axis("off")
-    axes[0].set_ylabel(metric.upper())
+    for ax in axes[:n:columns]:
+        ax.set_ylabel(_ERRORS[metric])
     add_figure_legend(figure, axes[0])
     return figure
 
@@ -136,8 +141,8 @@ def _draw_dataset(ax: Axes, scores: Scores, dataset: str, shift: Array) -> None:
     for method in scores.methods:
         errors = scores.joined(dataset, method)
         if errors is not None:
-            _line(ax, at, by_quantile(errors, shift), method)
-    ax.set(title=dataset, xlabel="shift of the bag", ylim=(0, None))
+            _line(ax, at, by_quantile(errors, shift), standard_errors(errors, shift), method)
+    ax.set(title=dataset, xlabel="distance of the bag from training", ylim=(0, None))
     remove_clutter(ax)
 
 
@@ -145,15 +150,23 @@ def _draw_together(ax: Axes, scores: Scores, shifts: dict[str, Array]) -> None:
     at = (np.arange(_N_BINS) + 0.5) / _N_BINS
     for method in scores.methods:
         by_dataset = {name: scores.joined(name, method) for name in shifts}
-        lines = [by_quantile(e, shifts[name]) for name, e in by_dataset.items() if e is not None]
+        known = {name: e for name, e in by_dataset.items() if e is not None}
+        lines = [by_quantile(e, shifts[name]) for name, e in known.items()]
+        spreads = [standard_errors(e, shifts[name]) for name, e in known.items()]
         if len(lines) == len(shifts):
-            _line(ax, at, np.mean(lines, axis=0), method)
-    ax.set(title=f"mean of {len(shifts)} data sets", xlabel="quantile of the shift", ylim=(0, None))
+            spread = np.sqrt(np.square(spreads).sum(axis=0)) / len(spreads)
+            _line(ax, at, np.mean(lines, axis=0), spread, method)
+    ax.set(
+        title=f"mean of {len(shifts)} data sets",
+        xlabel="distance of the bag from training (quantile)",
+        ylim=(0, None),
+    )
     remove_clutter(ax)
 
 
-def _line(ax: Axes, at: Array, errors: Array, method: str) -> None:
+def _line(ax: Axes, at: Array, errors: Array, spread: Array, method: str) -> None:
     colour, style = _STYLES[method]
+    ax.fill_between(at, errors - 2 * spread, errors + 2 * spread, color=colour, alpha=0.12, lw=0)
     ax.plot(at, errors, color=colour, linestyle=style, marker=".", markersize=4, label=method)
 
 
@@ -161,6 +174,13 @@ def by_quantile(values: Array, shift: Array, n_bins: int = _N_BINS) -> Array:
     """Return the means of values over bins of rising shift with equally many bags each."""
     order = np.argsort(shift, kind="stable")
     return np.array([part.mean() for part in np.array_split(values[order], n_bins)])
+
+
+def standard_errors(values: Array, shift: Array, n_bins: int = _N_BINS) -> Array:
+    """Return the standard errors of the means that :func:`by_quantile` gives."""
+    order = np.argsort(shift, kind="stable")
+    parts = np.array_split(values[order], n_bins)
+    return np.array([part.std(ddof=1) / np.sqrt(len(part)) for part in parts])
 
 
 def sensitivity_figure(results: Results, metric: str) -> Figure | None:
@@ -183,9 +203,9 @@ def sensitivity_figure(results: Results, metric: str) -> Figure | None:
                 means = np.mean([curve.means for curve in own_curves], axis=0)
                 _curve(ax, own_curves[0].values, means, line_style(number), dataset)
                 ax.set_xlabel(_AXES.get(own_curves[0].parameter, own_curves[0].parameter))
-        ax.set(title=method, yscale="log")
+        ax.set(title=_COMPARED[method], yscale="log")
         remove_clutter(ax)
-    axes[0].set(ylabel=metric.upper(), xscale="log")
+    axes[0].set(ylabel=_ERRORS[metric], xscale="log")
     axes[0].set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
     axes[0].xaxis.set_minor_locator(NullLocator())
     label_log_axis(axes[0].yaxis)

@@ -2,7 +2,8 @@
 
 Grids and the way training posteriors are made follow section 5.3 of the paper and its authors'
 scripts: ten folds for DM and KDEy, 40 % held out for the adjusting methods, HDy, DIR and the
-calibration of EMQ, none for EMQ itself.
+calibration of EMQ, none for EMQ itself. ``KDEyML()`` and ``Quantifier()`` stand beside the paper's
+methods at their defaults: they choose for themselves, and validation bags are not shown to them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kdey.quantifiers.base import BaseQuantifier
 from kdey.quantifiers.histograms import DM, HDy
 from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
 from kdey.quantifiers.likelihood import DIR, EMQ
+from kdey.quantifiers.quantifier import Quantifier
 from kdey.quantifiers.wrappers import OneVsAll
 
 #: Grid of the logistic regression.
@@ -37,12 +39,15 @@ _WIDTHS: dict[str, Any] = {
     "grid": {"bandwidth": BANDWIDTHS},
     "beyond": {"bandwidth": WIDER},
 }
+#: The paper's number of Monte Carlo points.
+_POINTS = {"n_points": 10_000}
 #: The iterations of the literature, as the paper's EMQ: stop at a mean change of 1e-4.
 _EM = {"solver": "em"}
 
 ADJUSTMENT = "Adjustment"
 MATCHING = "Distribution matching"
 LIKELIHOOD = "Maximum likelihood"
+AUTOMATIC = "Automatic"
 
 
 @dataclass(frozen=True)
@@ -61,29 +66,45 @@ class Method:
     beyond : mapping from parameters to values tried where the largest of ``grid`` is best
     per_class : bool
         One binary quantifier, with a classifier of its own, per class.
+    automatic : bool
+        Whether the quantifier keeps its defaults, classifier included, so that nothing is
+        selected on validation bags.
+    former_defaults : mapping from parameters to values
+        Options that were the defaults of the quantifier when the first results were written. The
+        key leaves them out, so that these results stay valid.
     """
 
     name: str
     family: str
     quantifier: type[AggregativeQuantifier]
-    cv: int | float | None
+    cv: int | float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     beyond: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     per_class: bool = False
+    automatic: bool = False
+    former_defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def build(self, classifier: ClassifierMixin, seed: int, n_jobs: int) -> BaseQuantifier:
-        """Return the unfitted quantifier around a classifier."""
+        """Return the unfitted quantifier, around a classifier unless it is automatic."""
+        if self.automatic:
+            return self.quantifier(random_state=seed, n_jobs=n_jobs, **self.options)
         inner_jobs = 1 if self.per_class else n_jobs
+        options = {**self.former_defaults, **self.options}
         quantifier = self.quantifier(
-            classifier, cv=self.cv, random_state=seed, n_jobs=inner_jobs, **self.options
+            classifier, cv=self.cv, random_state=seed, n_jobs=inner_jobs, **options
         )
         return OneVsAll(quantifier, n_jobs=n_jobs) if self.per_class else quantifier
 
     def param_grid(
         self, classifiers: Mapping[str, tuple[Any, ...]], grid: Mapping[str, tuple[Any, ...]]
     ) -> dict[str, list[Any]]:
-        """Return a grid over the classifier's and the method's own parameters, by full names."""
+        """Return a grid over the classifier's and the method's own parameters, by full names.
+
+        That of an automatic method is empty.
+        """
+        if self.automatic:
+            return {}
         params = {f"classifier__{name}": values for name, values in classifiers.items()} | dict(
             grid
         )
@@ -97,9 +118,10 @@ class Method:
 
     @property
     def key(self) -> str:
-        """Fingerprint of everything but the name and the family."""
+        """Fingerprint of everything but the name, the family and former defaults."""
         parts = (self.quantifier, self.cv, self.options, self.grid, self.beyond, self.per_class)
-        return fingerprint(*parts)
+        # The others keep the keys that they had before there were automatic methods.
+        return fingerprint(*parts, "automatic") if self.automatic else fingerprint(*parts)
 
 
 _ALL = (
@@ -109,7 +131,7 @@ _ALL = (
     Method("HDy-OvA", MATCHING, HDy, _HELD_OUT, per_class=True),
     Method("DM-T", MATCHING, DM, _FOLDS, {"divergence": "topsoe"}, _BINS),
     Method("DM-HD", MATCHING, DM, _FOLDS, {"divergence": "hellinger"}, _BINS),
-    Method("KDEy-HD", MATCHING, KDEyHD, _FOLDS, **_WIDTHS),
+    Method("KDEy-HD", MATCHING, KDEyHD, _FOLDS, **_WIDTHS, former_defaults=_POINTS),
     Method("DM-CS", MATCHING, DM, _FOLDS, {"divergence": "cauchy-schwarz"}, _BINS),
     Method("KDEy-CS", MATCHING, KDEyCS, _FOLDS, **_WIDTHS),
     Method("KDEy-L2", MATCHING, KDEyL2, _FOLDS, **_WIDTHS),
@@ -117,14 +139,20 @@ _ALL = (
     Method("EMQ", LIKELIHOOD, EMQ, None, _EM),
     Method("EMQ-BCTS", LIKELIHOOD, EMQ, _HELD_OUT, {"calibration": "bcts", **_EM}),
     Method("KDEy-ML", LIKELIHOOD, KDEyML, _FOLDS, **_WIDTHS),
+    Method("KDEy-ML-auto", AUTOMATIC, KDEyML, automatic=True),
+    Method("Quantifier", AUTOMATIC, Quantifier, automatic=True),
 )
 
-#: Every method by name, in the order of the paper's tables.
+#: Every method by name, in the order of the paper's tables, then the automatic ones.
 METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
 #: The columns of the paper's compact tables.
 COMPACT = ("PACC", "DM-T", "DM-HD", "KDEy-HD", "DM-CS", "KDEy-CS", "EMQ", "KDEy-ML")
+#: Methods that choose for themselves; they have a column in every table.
+AUTOMATIC_METHODS = tuple(method.name for method in _ALL if method.automatic)
 #: Each proposal of the paper with its closest rival.
 PAIRS = (("KDEy-HD", "DM-HD"), ("KDEy-CS", "DM-CS"), ("KDEy-ML", "EMQ"))
+#: The automatic methods with the paper's best, whose parameters are selected on validation bags.
+AUTOMATIC_PAIRS = tuple((name, "KDEy-ML") for name in AUTOMATIC_METHODS)
 
 
 def find_methods(names: Iterable[str], known: Iterable[str] = METHODS) -> list[Method]:

@@ -60,8 +60,8 @@ class Cell:
     errors : array of shape (n_bags,)
         Of every test bag, in the order in which all methods met them.
     params : mapping from names to the chosen values
-    validation : float
-        Mean validation error of the choice.
+    validation : float or None
+        Mean validation error of the choice; None for automatic methods.
     candidates, failed : int
     on_edge : tuple of str
     seconds : mapping
@@ -78,7 +78,7 @@ class Cell:
     data: str
     errors: Array
     params: Mapping[str, Any]
-    validation: float
+    validation: float | None
     candidates: int
     failed: int
     on_edge: tuple[str, ...]

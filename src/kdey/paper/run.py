@@ -143,11 +143,13 @@ def run_cells(
     chosen = choose(definition, task, setting, metrics, cache, plan.n_jobs)
     search = time.perf_counter() - start
     template = definition.build(classifier_of(setting), task.seed, plan.n_jobs)
+    # An automatic method looks at the data before it decides on its classifiers.
+    shared_stages = None if definition.automatic else cache
     tested: dict[str, _TestOutcome] = {}
     for metric, choice in chosen.items():
         params_key = fingerprint(dict(choice.params))
         if params_key not in tested:
-            tested[params_key] = _test(template, choice, task, cache, plan.n_jobs)
+            tested[params_key] = _test(template, choice, task, shared_stages, plan.n_jobs)
         yield _cell(plan, task, method, metric, choice, tested[params_key], search)
 
 
@@ -162,7 +164,7 @@ class _TestOutcome:
 
 
 def _test(
-    template: BaseQuantifier, choice: Choice, task: Task, cache: StageCache, n_jobs: int
+    template: BaseQuantifier, choice: Choice, task: Task, cache: StageCache | None, n_jobs: int
 ) -> _TestOutcome:
     """Fit a choice on the development data and evaluate it on the test bags."""
     start = time.perf_counter()
@@ -190,12 +192,18 @@ def _test(
 
 
 def _refit(
-    quantifier: BaseQuantifier, task: Task, cache: StageCache, n_jobs: int
+    quantifier: BaseQuantifier, task: Task, cache: StageCache | None, n_jobs: int
 ) -> BaseQuantifier:
-    """Fit on the development data, with a classifier that other methods may have fitted."""
+    """Fit on the development data, with a classifier that other methods may have fitted.
+
+    Parameters
+    ----------
+    cache : StageCache or None
+        Holds the classifiers; None: the quantifier fits all on its own.
+    """
     X, y = task.development.X, task.development.y
-    stages = quantifier.stages()
-    if stages is None:
+    stages = None if cache is None else quantifier.stages()
+    if cache is None or stages is None:
         return quantifier.fit(X, y)
     codes, classes = training_labels(y)
     stage = stages.classifier

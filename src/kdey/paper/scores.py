@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,22 @@ class Scores:
             if name == dataset:
                 by_method.setdefault(method, set()).add(seed)
         return sorted(set.intersection(*by_method.values())) if by_method else []
+
+    def of_methods(self, methods: Collection[str]) -> Scores:
+        """Return the scores of some methods, which then count with all seeds that these have."""
+        errors = {key: values for key, values in self.errors.items() if key[1] in methods}
+        rows = {dataset for dataset, _, _ in errors}
+        return replace(
+            self,
+            datasets=tuple(name for name in self.datasets if name in rows),
+            methods=tuple(name for name in self.methods if name in methods),
+            errors=errors,
+        )
+
+    def most_complete(self) -> Scores:
+        """Return the scores of the methods that have results on the most splits."""
+        splits = {name: sum(m == name for _, m, _ in self.errors) for name in self.methods}
+        return self.of_methods([name for name, n in splits.items() if n == max(splits.values())])
 
     def all_seeds(self) -> list[int]:
         """Return the seeds that any data set counts with."""

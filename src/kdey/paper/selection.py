@@ -1,4 +1,4 @@
-"""The paper's model selection: one search serves every metric."""
+"""The paper's model selection: one search serves every metric; automatic methods need none."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Choice:
     Attributes
     ----------
     params : mapping from full parameter names to values
-    error : float
-        Mean error over the validation bags.
+    error : float or None
+        Mean error over the validation bags; None where nothing was chosen.
     candidates, failed : int
         How many settings were tried, and how many gave no estimate.
     on_edge : tuple of str
@@ -36,10 +36,14 @@ class Choice:
     """
 
     params: Mapping[str, Any]
-    error: float
+    error: float | None
     candidates: int
     failed: int
     on_edge: tuple[str, ...]
+
+
+#: What an automatic method is tested with: its defaults.
+NO_CHOICE = Choice({}, None, 0, 0, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,8 @@ def choose(
     """Return the best parameters of a method by each metric.
 
     Where a metric's choice is the largest value of a parameter that has values ``beyond``, those
-    are tried too, for that metric; what another metric sees does not change.
+    are tried too, for that metric; what another metric sees does not change. An automatic method
+    keeps its defaults, and no search is run.
 
     Parameters
     ----------
@@ -73,6 +78,8 @@ def choose(
     cache : StageCache
         Holds the classifiers, which all methods of a task share.
     """
+    if method.automatic:
+        return dict.fromkeys(metrics, NO_CHOICE)
     base = _search(method, task, setting, metrics, method.grid, cache, n_jobs)
     wider: _Trials | None = None
     chosen = {}

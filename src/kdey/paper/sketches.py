@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kdey.bags import Array
 from kdey.kernels import class_log_sums
-from kdey.plots.style import new_figure
+from kdey.plots.style import new_figure, remove_clutter
 from kdey.posteriors import training_posteriors
 from kdey.protocols import APP
 from kdey.quantifiers.kde import KDEyML
@@ -49,7 +49,7 @@ def mixture_figure(seed: int = 0) -> Figure:
     estimate = _estimate(negative, positive, bag)
     at = np.linspace(0, 1, 301)
     low, high = _density(negative, at), _density(positive, at)
-    figure = new_figure(8.4, 3.1)
+    figure = new_figure(7.6, 3.2)
     left, right = figure.subplots(1, 2, sharex=True)
     for values, colour, label in (
         (low, _CLASSES[0], "negatives"),
@@ -57,18 +57,19 @@ def mixture_figure(seed: int = 0) -> Figure:
     ):
         left.fill_between(at, values, color=colour, alpha=0.25)
         left.plot(at, values, color=colour, label=label)
-    left.set(title="training: one density per class", ylabel="density")
+    left.set(title="Labelled items: what each class scores", ylabel="how often (density)")
     mix = (1 - estimate) * low + estimate * high
     right.fill_between(at, _density(bag, at), color=_BAG, alpha=0.25)
-    right.plot(at, _density(bag, at), color=_BAG, label="bag")
-    label = f"mixture, {estimate:.0%} positives (true: {_SHARE:.0%})"
+    right.plot(at, _density(bag, at), color=_BAG, label=f"scores of {len(bag)} new items")
+    label = f"best mixture: {100 * estimate:.0f} % positives"
     right.plot(at, mix, color=_MIXTURE, linestyle="--", label=label)
     right.plot(at, (1 - estimate) * low, color=_CLASSES[0], linewidth=0.9, alpha=0.7)
     right.plot(at, estimate * high, color=_CLASSES[1], linewidth=0.9, alpha=0.7)
-    right.set_title("test: the mixture that matches the bag")
+    right.set_title(f"New items ({100 * _SHARE:.0f} % are positives): a mixture")
     for ax in (left, right):
-        ax.set(xlabel="posterior of the positive class", xlim=(0, 1), ylim=(0, None))
+        ax.set(xlabel="classifier's score for positive", xlim=(0, 1), ylim=(0, None))
         ax.legend(loc="upper left", frameon=False)
+        remove_clutter(ax)
     # Room for the legends above the curves.
     right.set_ylim(0, 1.35 * float(max(_density(bag, at).max(), mix.max())))
     left.set_ylim(0, 1.25 * float(max(low.max(), high.max())))
@@ -103,23 +104,26 @@ def representation_figure(seed: int = 3) -> Figure:
     posteriors, labels = _posteriors()
     drawn = APP(1, 120, random_state=seed).bags(labels)
     bag = posteriors[drawn.bags.indices]
-    shares = ", ".join(f"{share:.2f}" for share in drawn.prevalences[0])
+    shares = ", ".join(f"{100 * share:.0f}" for share in drawn.prevalences[0])
     parts = [(f"class {i + 1}", posteriors[labels == i]) for i in range(3)]
-    parts.append((f"bag\n({shares})", bag))
+    parts.append((f"a bag of these classes\n({shares} %)", bag))
     figure = new_figure(10.0, 7.6)
     axes = figure.subplots(4, 4, width_ratios=(1, 1, 1, 1.6))
     for (name, points), line in zip(parts, axes, strict=True):
         for i, ax in enumerate(line[:3]):
             _histogram(ax, points[:, i], _CLASSES[i])
         _triangle(line[3], points)
-        line[0].set_ylabel(name)
+        line[0].set_ylabel(f"{name}\n\nshare of items")
         for ax in line[:3]:
             ax.label_outer()
+            remove_clutter(ax)
     for i in range(3):
-        axes[0, i].set_title(f"posterior of class {i + 1}")
-        axes[-1, i].set_xlabel("posterior")
-    axes[0, 3].set_title("density on the simplex", pad=16)
-    figure.suptitle("One histogram per class posterior (DM) or one density of all (KDEy)")
+        axes[0, i].set_title(f"score for class {i + 1}")
+        axes[-1, i].set_xlabel("score (posterior)")
+    axes[0, 3].set_title("all scores together: a density", pad=16)
+    figure.suptitle(
+        "What a method sees of the scores: a histogram for each class (DM), or one density (KDEy)"
+    )
     return figure
 
 

@@ -1,7 +1,8 @@
 """The paper's tables, made from results files alone.
 
 Per experiment and metric: mean errors with averages, ranks and marks of significance, the
-differences to the published values, the paper's pairs of methods, and the spread over split seeds.
+differences to the published values, pairs of methods, and the spread over split seeds. The
+automatic methods, which the paper does not have, have a column in all but the differences.
 Tables are values (:mod:`kdey.tables.display`); :func:`write_tables` and :func:`write_document`
 write them to files.
 """
@@ -17,24 +18,30 @@ import numpy as np
 
 from kdey._support.files import write_whole
 from kdey.bags import Array
-from kdey.paper.methods import COMPACT, METHODS, PAIRS
+from kdey.paper.methods import AUTOMATIC_METHODS, AUTOMATIC_PAIRS, COMPACT, METHODS, PAIRS
 from kdey.paper.published import COMPETITION, published_values
 from kdey.paper.results import Results
 from kdey.paper.scores import Scores, gather
 from kdey.paper.settings import METRICS, SETTINGS
 from kdey.significance import average_ranks, compare_to_best, pooled_wilcoxon
-from kdey.tables.display import Cell, Row, Table, headings, number, shaded
+from kdey.tables.display import Cell, Row, Table, fit_to_page, headings, number, shaded
 from kdey.tables.formats import to_csv, to_html, to_latex, to_latex_document, to_markdown
 
 MARKS = (
-    "Bold: the best of a line. † and ‡: not significantly worse than the best by a Wilcoxon "
+    "Bold: the best of a data set. † and ‡: not significantly worse than the best by a Wilcoxon "
     "signed-rank test over the bags, 0.005 < p < 0.05 and p >= 0.05. Colours run from the best "
-    "(green) to the worst (red) of a line."
+    "(green) to the worst (red) of a data set."
+)
+AUTOMATIC_NOTE = (
+    f"{' and '.join(AUTOMATIC_METHODS)} are at their defaults and the same in the tables of both "
+    "metrics: nothing is selected on validation bags. The second rank leaves them out."
 )
 TITLE = "The paper's experiments, reproduced"
 #: Relative differences with the most intense colours: to the published value, and to the rival.
 _DEEPEST_DIFFERENCE, _DEEPEST_PAIR = 0.5, 0.25
-_PAIR_COLUMNS = ("mean", "of the rival", "difference", "sets won", "bags won", "p (Wilcoxon)")
+_PAIR_COLUMNS = (
+    *("mean", "of the rival", "difference", "sets won", "bags won", "p (Wilcoxon)", "bags"),
+)
 
 
 def make_tables(results: Results, experiment: str | None = None) -> list[Table]:
@@ -42,7 +49,9 @@ def make_tables(results: Results, experiment: str | None = None) -> list[Table]:
 
     Per experiment and metric: the compact table of 8 methods, the full one of the paper's 12, one
     of all methods where there are others, the differences to the published values, the pairs,
-    and the spread over seeds where there are several.
+    and the spread over seeds where there are several. The first three have the automatic methods
+    too. Means are over the seeds that all methods of a table have; the spread leaves out methods
+    that have results on fewer splits than others.
 
     Parameters
     ----------
@@ -63,8 +72,8 @@ def _metric_tables(results: Results, experiment: str, metric: str) -> list[Table
     if not every.methods:
         return []
     published = {method for _, method in published_values(*SETTINGS[experiment].published, metric)}
-    full = gather(results, experiment, metric, [name for name in METHODS if name in published])
-    compact = gather(results, experiment, metric, COMPACT)
+    full = every.of_methods([*published, *AUTOMATIC_METHODS])
+    compact = every.of_methods([*COMPACT, *AUTOMATIC_METHODS])
     tables = []
     if compact.methods and set(compact.methods) < set(full.methods):
         tables.append(results_table(compact, "compact"))
@@ -72,7 +81,7 @@ def _metric_tables(results: Results, experiment: str, metric: str) -> list[Table
         tables.append(results_table(full, "full"))
     if set(every.methods) > set(full.methods):
         tables.append(results_table(every, "all"))
-    others = (difference_table(full), pairs_table(full), spread_table(every))
+    others = (difference_table(full), pairs_table(every), spread_table(every.most_complete()))
     return tables + [table for table in others if table is not None]
 
 
@@ -90,14 +99,25 @@ def results_table(scores: Scores, kind: str) -> Table:
         for i, dataset in enumerate(scores.datasets)
     ]
     rows += summary_rows(means, scores.methods) + _competition(scores)
-    metric = scores.metric.upper()
     return Table(
         name=f"{scores.experiment}-{scores.metric}-{kind}",
-        title=f"{metric} on {scores.group}, {len(scores.methods)} methods optimised for {metric}",
+        title=_title(scores),
         columns=headings(scores.group, scores.methods, _families(scores.methods)),
         rows=tuple(rows),
-        notes=(MARKS, *_seed_notes(scores)),
+        notes=(MARKS, *_automatic_note(scores), *_seed_notes(scores)),
     )
+
+
+def _title(scores: Scores) -> str:
+    metric = scores.metric.upper()
+    n_automatic = len(set(scores.methods) & set(AUTOMATIC_METHODS))
+    n_optimised = len(scores.methods) - n_automatic
+    title = f"{metric} on {scores.group}, {n_optimised} methods optimised for {metric}"
+    return title + (f" and {n_automatic} automatic ones" if n_automatic else "")
+
+
+def _automatic_note(scores: Scores) -> tuple[str, ...]:
+    return (AUTOMATIC_NOTE,) if set(scores.methods) & set(AUTOMATIC_METHODS) else ()
 
 
 def _families(methods: Sequence[str]) -> list[str]:
@@ -117,16 +137,29 @@ def summary_rows(means: Array, methods: tuple[str, ...]) -> list[Row]:
     """Return the average over data sets and the average rank of each method.
 
     Both are over the data sets on which all methods have results; one data set needs neither.
+    Where there are automatic methods, a second rank leaves them out, as the published ones do.
     """
     complete = means[~np.isnan(means).any(axis=1)]
     if len(complete) < 2:
         return []
-    by_name = average_ranks(complete, list(methods))
-    ranks = np.array([by_name[name] for name in methods])
-    return [
+    rows = [
         Row.named("Average", shaded(complete.mean(axis=0)), "summary"),
-        Row.named("Rank", shaded(ranks, [f"{rank:.1f}" for rank in ranks]), "summary"),
+        Row.named("Rank", _ranks(complete, methods, methods), "summary"),
     ]
+    others = tuple(name for name in methods if name not in AUTOMATIC_METHODS)
+    if 1 < len(others) < len(methods):
+        ranks = _ranks(complete, methods, others)
+        rows.append(Row.named("Rank, paper's", ranks, "summary"))
+    return rows
+
+
+def _ranks(means: Array, methods: tuple[str, ...], ranked: tuple[str, ...]) -> list[Cell]:
+    """Return the average ranks of some of the methods among themselves; empty for the others."""
+    columns = [methods.index(name) for name in ranked]
+    by_name = average_ranks(means[:, columns], list(ranked))
+    ranks = np.array([by_name[name] for name in ranked])
+    cells = dict(zip(ranked, shaded(ranks, [f"{rank:.1f}" for rank in ranks]), strict=True))
+    return [cells.get(name, Cell()) for name in methods]
 
 
 def _competition(scores: Scores) -> list[Row]:
@@ -197,15 +230,18 @@ def _difference(ours: float, theirs: float) -> Cell:
 def pairs_table(scores: Scores) -> Table | None:
     """Return each pair's comparison over all bags; None where no pair has results.
 
-    The test is the paper's: one Wilcoxon signed-rank test over the bags of all data sets.
+    The pairs are the paper's, and the automatic methods with KDEy-ML. The test is the paper's: one
+    Wilcoxon signed-rank test over the bags of all data sets. A pair counts with all seeds that
+    both methods have.
     """
-    rows = [row for pair in PAIRS if (row := _compare(scores, *pair)) is not None]
+    pairs = (*PAIRS, *AUTOMATIC_PAIRS)
+    rows = [row for pair in pairs if (row := _compare(scores.of_methods(pair), *pair)) is not None]
     if not rows:
         return None
     metric = scores.metric.upper()
     return Table(
         name=f"{scores.experiment}-{scores.metric}-pairs",
-        title=f"{metric} on {scores.group}: the paper's pairs over the bags of all sets",
+        title=f"{metric} on {scores.group}: pairs of methods over the bags of all sets",
         columns=headings("pair", _PAIR_COLUMNS),
         rows=tuple(rows),
     )
@@ -222,7 +258,8 @@ def _compare(scores: Scores, method: str, rival: str) -> Row | None:
         return None
     test = pooled_wilcoxon(ours, theirs)
     sets_won = sum(ours[name].mean() < theirs[name].mean() for name in ours)
-    bags_won = test.wins / (test.wins + test.losses + test.ties)
+    n_bags = test.wins + test.losses + test.ties
+    bags_won = test.wins / n_bags
     mean = float(np.mean([errors.mean() for errors in ours.values()]))
     other = float(np.mean([errors.mean() for errors in theirs.values()]))
     gain = (other - mean) / max(other, 1e-12)
@@ -234,6 +271,7 @@ def _compare(scores: Scores, method: str, rival: str) -> Row | None:
         Cell(f"{sets_won} of {len(ours)}", float(sets_won)),
         Cell(f"{bags_won:.0%}", bags_won),
         Cell(f"{test.p_value:.2g}", test.p_value),
+        Cell(f"{n_bags:,}", float(n_bags)),
     )
     return Row.named(f"{method} against {rival}", cells)
 
@@ -246,13 +284,14 @@ def spread_table(scores: Scores) -> Table | None:
     for dataset in scores.datasets:
         means = [scores.by_seed(dataset, method) for method in scores.methods]
         rows.append(Row.named(dataset, map(_spread, means)))
+    rows += summary_rows(scores.means(), scores.methods)
     metric, group = scores.metric.upper(), scores.group
     return Table(
         name=f"{scores.experiment}-{scores.metric}-spread",
         title=f"{metric} on {group}: mean and standard deviation over split seeds",
         columns=headings(group, scores.methods),
         rows=tuple(rows),
-        notes=_seed_notes(scores),
+        notes=(*_automatic_note(scores), *_seed_notes(scores)),
     )
 
 
@@ -289,7 +328,8 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
     """Replace the tables between the markers of a Markdown document.
 
     The tables of experiment ``multi`` go between ``<!-- tables: multi -->`` and
-    ``<!-- end of tables: multi -->``; the rest of the document stays as it is.
+    ``<!-- end of tables: multi -->``; the rest of the document stays as it is. Wide tables
+    are turned over, so that methods are rows and the page need not be scrolled sideways.
 
     Parameters
     ----------
@@ -303,6 +343,7 @@ def write_document(path: str | os.PathLike[str], tables: Mapping[str, Sequence[T
         if text.count(start) != 1 or text.count(end) != 1 or text.index(start) > text.index(end):
             raise ValueError(f"{target} must hold {start} and, after it, {end}, each once")
         between = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
-        replacement = f"{start}\n\n{to_markdown(listed)}\n{end}"
+        shown = [part for table in listed for part in fit_to_page(table, "method")]
+        replacement = f"{start}\n\n{to_markdown(shown)}\n{end}"
         text = between.sub(lambda _, new=replacement: new, text)  # type: ignore[misc]
     write_whole(target, text)

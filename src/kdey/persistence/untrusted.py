@@ -18,7 +18,8 @@ from sklearn.base import BaseEstimator
 
 from kdey.persistence.bounds import MOST_CLASSES
 from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.quantifiers.on_posteriors import PosteriorsMixin
 from kdey.rows.interface import RowMap
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from kdey.bags import Array
+from kdey.plots.display import Display
 from kdey.plots.style import (
     COLOURS,
     REFERENCE,
-    add_legend,
+    add_legend_above,
     axes_or_new,
     label_in_percent,
     literal_text,
-    remove_clutter,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class FitCheckDisplay:
+class FitCheckDisplay(Display):
     """The statistic of a fit check among those of bags that differ in prevalence only.
 
     Made by :meth:`from_check`; needs matplotlib (``pip install 'kdey[plot]'``).
@@ -79,14 +79,11 @@ class FitCheckDisplay:
         ax.set(xlabel="mean log-density, less what the mixture predicts", ylabel="number of bags")
         words = "does not fit" if check.rejected else "no misfit found"
         ax.set_title(f"{words} (p = {check.p_value:.3g})", fontsize="medium")
-        remove_clutter(ax)
-        add_legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, legend=True)
 
 
 @dataclass(eq=False)
-class IdentifiabilityDisplay:
+class IdentifiabilityDisplay(Display):
     """Expected widths of intervals by class, for bags of several sizes.
 
     Made by :meth:`from_report`; needs matplotlib (``pip install 'kdey[plot]'``).
@@ -157,14 +154,12 @@ class IdentifiabilityDisplay:
         ax.set(xlabel=f"expected width of {100 * self.report.confidence:g} % intervals")
         ax.set(xlim=(0, None), ylim=(-0.7, len(order) - 0.3))
         label_in_percent(ax.xaxis)
-        remove_clutter(ax)
-        ax.legend(frameon=False, fontsize="small", ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        add_legend_above(ax)
+        return self._drawn_on(ax)
 
 
 @dataclass(eq=False)
-class PlanDisplay:
+class PlanDisplay(Display):
     """What a plan needs for each class, as bars.
 
     Made by :meth:`from_plan`; needs matplotlib (``pip install 'kdey[plot]'``).
@@ -226,6 +221,4 @@ class PlanDisplay:
             ax.legend(frameon=False, fontsize="small")
         ax.set_yticks(places, [literal_text(name) for name in self.names])
         ax.set(xlabel=self.quantity, xlim=(0, None))
-        remove_clutter(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)

@@ -13,14 +13,13 @@ from kdey.bags import Array
 from kdey.class_columns import in_class_order
 from kdey.evaluation import Results
 from kdey.metrics import absolute_error, get_metric
+from kdey.plots.display import Display, ResultsDisplay
 from kdey.plots.style import (
     REFERENCE,
-    add_legend,
     axes_or_new,
+    draw_band,
     label_in_percent,
-    line_style,
     literal_text,
-    remove_clutter,
 )
 from kdey.report.vocabulary import COLOURS
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class BiasDisplay:
+class BiasDisplay(ResultsDisplay):
     """Boxes of estimated minus true prevalence.
 
     Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
@@ -59,13 +58,6 @@ class BiasDisplay:
     True
     """
 
-    results: Results
-
-    @classmethod
-    def from_results(cls, results: Results, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Return the display, plotted on ``ax`` or a new figure; options as for :meth:`plot`."""
-        return cls(results).plot(ax=ax, **options)
-
     def plot(
         self,
         *,
@@ -88,9 +80,7 @@ class BiasDisplay:
         ax.axhline(0, **REFERENCE)
         ax.set(ylabel="estimated - true prevalence")
         label_in_percent(ax.yaxis)
-        remove_clutter(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _by_method(self, ax: Any, errors: dict[str, Any]) -> Any:
         boxes = ax.boxplot([values.ravel() for values in errors.values()], **_box_style())
@@ -130,7 +120,7 @@ def _fill(boxes: Any, colour: str) -> None:
 
 
 @dataclass(eq=False)
-class DiagonalDisplay:
+class DiagonalDisplay(ResultsDisplay):
     """Mean estimate over bins of the true prevalence, with its spread from bag to bag.
 
     Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
@@ -159,13 +149,6 @@ class DiagonalDisplay:
     True
     """
 
-    results: Results
-
-    @classmethod
-    def from_results(cls, results: Results, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Return the display, plotted on ``ax`` or a new figure; options as for :meth:`plot`."""
-        return cls(results).plot(ax=ax, **options)
-
     def plot(
         self,
         *,
@@ -192,20 +175,13 @@ class DiagonalDisplay:
         for number, name in enumerate(names):
             estimated = self.results.estimated(name)[:, columns].ravel()
             at, middle, spread = binned(true, estimated, n_bins)
-            style = line_style(number)
-            ax.fill_between(
-                at, middle - spread, middle + spread, color=style["color"], alpha=0.12, lw=0
-            )
-            ax.plot(at, middle, marker=".", markersize=5, label=name, **style)
+            draw_band(ax, at, middle, (middle - spread, middle + spread), name, number)
         ax.set(xlabel="true prevalence", ylabel="estimated prevalence")
         if label is not None:
             ax.set_title(literal_text(f"class {label}"), fontsize="medium")
         label_in_percent(ax.xaxis)
         label_in_percent(ax.yaxis)
-        remove_clutter(ax)
-        add_legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, legend=True)
 
 
 def binned(at: Array, values: Array, n_bins: int) -> tuple[Array, Array, Array]:
@@ -225,7 +201,7 @@ def _code(results: Results, label: Any) -> int:
 
 
 @dataclass(eq=False)
-class ErrorByShiftDisplay:
+class ErrorByShiftDisplay(Display):
     """Mean error over bins of the shift, a line per method.
 
     The shift of a bag is the absolute error between its prevalence and that of training. Made by
@@ -295,14 +271,7 @@ class ErrorByShiftDisplay:
         for number, name in enumerate(names):
             at, means, spread = binned(shift, self.results.errors(chosen, name), n_bins)
             error = spread / np.sqrt(max(len(shift) // n_bins, 1))
-            style = line_style(number)
-            ax.fill_between(
-                at, means - error, means + error, color=style["color"], alpha=0.15, lw=0
-            )
-            ax.plot(at, means, marker=".", markersize=5, label=name, **style)
+            draw_band(ax, at, means, (means - error, means + error), name, number)
         ax.set(xlabel="shift of the bag (absolute error of the training prevalence)")
         ax.set(ylabel=f"mean {get_metric(chosen).title}", ylim=(0, None))
-        remove_clutter(ax)
-        add_legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, legend=True)

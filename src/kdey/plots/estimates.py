@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.intervals import Estimate, Estimates
+from kdey.plots.display import Display
 from kdey.plots.style import (
     TRAINING_COLOUR,
-    add_legend,
+    add_legend_above,
     axes_or_new,
+    draw_band,
     label_in_percent,
-    line_style,
     literal_text,
-    remove_clutter,
 )
 from kdey.report.groups import (
     ClassRow,
@@ -47,7 +47,7 @@ _MOST_CLASSES = 8
 
 
 @dataclass(eq=False)
-class IntervalsDisplay:
+class IntervalsDisplay(Display):
     """Intervals of one bag, the most frequent class on top.
 
     Made by :meth:`from_estimate` or :meth:`from_estimator`; needs matplotlib
@@ -119,10 +119,8 @@ class IntervalsDisplay:
         ax.set_yticks(places, [literal_text(row.name) for row in rows])
         ax.set(xlabel="prevalence", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
         label_in_percent(ax.xaxis)
-        remove_clutter(ax)
-        ax.legend(frameon=False, fontsize="small", ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        add_legend_above(ax)
+        return self._drawn_on(ax)
 
 
 def _column(rows: Sequence[ClassRow], name: str) -> Any:
@@ -130,7 +128,7 @@ def _column(rows: Sequence[ClassRow], name: str) -> Any:
 
 
 @dataclass(eq=False)
-class PrevalenceOverTimeDisplay:
+class PrevalenceOverTimeDisplay(Display):
     """Prevalence over time.
 
     Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
@@ -233,9 +231,7 @@ class PrevalenceOverTimeDisplay:
                 np.array([getattr(row, part, None) for row in rows], dtype=np.float64)
                 for part in ("low", "estimate", "high")
             )
-            style = line_style(number)
-            ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
-            ax.plot(places, middle, marker="o", markersize=3, label=literal_text(name), **style)
+            draw_band(ax, places, middle, (low, high), literal_text(name), number)
         if all(isinstance(moment, int) for moment in moments):
             from matplotlib.ticker import MaxNLocator
 
@@ -247,11 +243,8 @@ class PrevalenceOverTimeDisplay:
         ax.set(xlabel=literal_text(self.table.time), ylabel="prevalence", ylim=(0, None))
         ax.set_title(literal_text(series or ""))
         label_in_percent(ax.yaxis)
-        remove_clutter(ax)
-        add_legend(ax)
         ax.tick_params(axis="x", labelrotation=30)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, legend=True)
 
     def _series(self, name: str | None) -> list[Group]:
         series = self.table.series

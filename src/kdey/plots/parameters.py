@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 
 from kdey.bags import Array
 from kdey.metrics import Metric, get_metric
+from kdey.plots.display import Display
 from kdey.plots.style import (
     REFERENCE,
-    add_legend,
     axes_or_new,
     label_log_axis,
     line_style,
-    remove_clutter,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class SensitivityDisplay:
+class SensitivityDisplay(Display):
     """Error against a parameter, the best value of each line ringed.
 
     Made by :meth:`from_search` or :meth:`from_results`; needs matplotlib
@@ -122,14 +121,11 @@ class SensitivityDisplay:
         if _wide(errors):
             ax.set_yscale("log")
         ax.set(xlabel=self.parameter, ylabel=self.metric)
-        remove_clutter(ax)
-        add_legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, legend=True)
 
 
 @dataclass(eq=False)
-class TuningDisplay:
+class TuningDisplay(Display):
     """Error on the tuning bags against the values tried, with what was chosen.
 
     Made by :meth:`from_estimator` or :meth:`from_tuning`; needs matplotlib
@@ -189,10 +185,8 @@ class TuningDisplay:
             label_log_axis(axis)
         title = f"{self.tuning.n_bags} tuning bags of {self.tuning.bag_size}"
         ax.set_title(f"{title} (dotted: uniform prevalence)", fontsize="medium")
-        remove_clutter(ax)
         ax.legend(frameon=False, fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _draw(self, ax: Axes, trials: list[Trial], style: dict[str, Any]) -> None:
         trials = sorted(trials, key=lambda trial: trial.value)

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from kdey.bags import Array
 from kdey.fitted import bag_posteriors, training_of
 from kdey.kernels import class_log_sums
+from kdey.plots.display import Display
 from kdey.plots.style import (
     REFERENCE,
     axes_or_new,
     label_in_percent,
     literal_text,
     pyplot,
-    remove_clutter,
 )
 from kdey.report.classifier import Reliability, reliability
 from kdey.report.figures.simplex import simplex_cells
@@ -34,7 +34,7 @@ _STEPS, _MOST_POINTS = 60, 400
 
 
 @dataclass(eq=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """The reliability curve with limits of chance for each bin.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`; needs matplotlib
@@ -90,9 +90,7 @@ class ReliabilityDisplay:
         ax.set_title(f"calibration error {100 * curve.error:.1f} %", fontsize="medium")
         label_in_percent(ax.xaxis)
         label_in_percent(ax.yaxis)
-        remove_clutter(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
 @dataclass(eq=False)

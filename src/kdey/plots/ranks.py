@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from kdey.plots.display import Display
 from kdey.plots.style import axes_or_new, literal_text
 from kdey.report.vocabulary import RED
 from kdey.significance import CriticalDifference
@@ -19,7 +20,7 @@ _LINE, _ABOVE = 0.9, 2.2
 
 
 @dataclass(eq=False)
-class CriticalDifferenceDisplay:
+class CriticalDifferenceDisplay(Display):
     """Diagram of Demšar (2006): best methods on the left, bars join groups without difference.
 
     Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
@@ -65,8 +66,7 @@ class CriticalDifferenceDisplay:
         self._draw_axis(ax, n)
         below = self._draw_groups(ax)
         self._draw_methods(ax, half, below)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _draw_axis(self, ax: Axes, n: int) -> None:
         ax.plot([1, n], [0, 0], color="black", linewidth=1)

@@ -19,7 +19,9 @@ __all__ = [
     "TRAINING_COLOUR",
     "add_figure_legend",
     "add_legend",
+    "add_legend_above",
     "axes_or_new",
+    "draw_band",
     "file_style",
     "label_in_percent",
     "label_log_axis",
@@ -126,6 +128,33 @@ def add_legend(ax: Axes, title: str | None = None) -> None:
         {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if many else {"loc": "best"}
     )
     ax.legend(handles, names, title=title, frameon=False, fontsize="small", **place)
+
+
+def add_legend_above(ax: Axes) -> None:
+    """Draw a legend above the axes, in one line."""
+    ax.legend(frameon=False, fontsize="small", ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+
+
+def draw_band(
+    ax: Axes, at: Any, middle: Any, limits: tuple[Any, Any], label: str, number: int
+) -> None:
+    """Draw a line of a series with a band around it.
+
+    Parameters
+    ----------
+    ax : matplotlib axes
+    at, middle : arrays of shape (n,)
+        The points of the line.
+    limits : two arrays of shape (n,)
+        The lower and the upper border of the band.
+    label : str
+        For the legend.
+    number : int
+        Of the series, which gives it its colour.
+    """
+    style = line_style(number)
+    ax.fill_between(at, *limits, color=style["color"], alpha=0.15, linewidth=0)
+    ax.plot(at, middle, marker=".", markersize=5, label=label, **style)
 
 
 def add_figure_legend(figure: Figure, ax: Axes) -> None:

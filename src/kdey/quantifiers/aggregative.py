@@ -38,17 +38,18 @@ from kdey.gpu import device_solver
 from kdey.intervals import Estimates, FittedModel, IntervalOptions, estimate_points
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
+from kdey.matching.one_bag import OneBag
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
     BagSolver,
     BaseQuantifier,
     MethodStages,
     PoolWork,
-    PosteriorsMixin,
     SettledTable,
     checked_bags,
     unfitted_on_failure,
 )
+from kdey.quantifiers.on_posteriors import PosteriorsMixin
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
@@ -400,6 +401,13 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
         return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
+
+    def one_bag(self) -> OneBag | None:
+        """Return a faster way to the same answer for one bag on the host; None if there is none."""
+        if not (isinstance(self.device, str) and self.device == "cpu"):
+            return None
+        row_map, matching = self.row_map_, self.matching_
+        return row_map.derived("one bag", lambda: matching.one_bag(row_map))
 
     def prepare(self) -> None:
         """Pack the references of kernels, which otherwise the first answer does."""

@@ -19,9 +19,9 @@ from kdey.quantifiers.base import (
     BagSolver,
     BaseQuantifier,
     PoolWork,
-    PosteriorsMixin,
     SettledTable,
 )
+from kdey.quantifiers.on_posteriors import PosteriorsMixin
 from kdey.solvers.solution import Solution
 
 

@@ -113,8 +113,8 @@ class DIR(AggregativeQuantifier):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Examples
     --------

@@ -108,8 +108,8 @@ class Quantifier(AggregativeQuantifier):
 
     References
     ----------
-    Moreo, A., González, P. and del Coz, J. J. (2024). Kernel density estimation for multiclass
-    quantification. arXiv:2401.00490.
+    Moreo, A., González, P. and del Coz, J. J. (2025). Kernel density estimation for multiclass
+    quantification. Machine Learning, 114, 92. arXiv:2401.00490.
 
     Saerens, M., Latinne, P. and Decaestecker, C. (2002). Adjusting the outputs of a classifier
     to new a priori probabilities: a simple procedure. Neural Computation, 14(1).
@@ -335,7 +335,8 @@ class Quantifier(AggregativeQuantifier):
         if isinstance(self.methods, str) and self.methods == "auto":
             seed = self.random_state
             named: list[tuple[str, Any]] = [
-                ("KDEy-ML", KDEyML(tune_for=self.tune_for, random_state=seed)),
+                # All geometries take part, and the pool keeps the kernels that it needs.
+                ("KDEy-ML", KDEyML(tune_for=self.tune_for, average=5, random_state=seed)),
                 ("EMQ-BCTS", EMQ(calibration="bcts")),
             ]
         elif isinstance(self.methods, Iterable) and not isinstance(self.methods, str | Mapping):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdey.report.groups import dictionaries, number, plain_value
-from kdey.report.periods import key_text
-from kdey.report.svg import Axis, Drawing, shortened
+from kdey.report.periods import key_text, period_of
+from kdey.report.svg import MOST_NARROW, WIDE, Axis, Drawing, shortened
 from kdey.report.vocabulary import percent
 from kdey.tables.display import Cell, Column, Row, Table
 
@@ -21,7 +21,8 @@ _NUMBERS = (
     *("estimate", "estimate_against", "difference", "low", "high"),
     *("ratio", "ratio_low", "ratio_high", "p_value", "adjusted_p_value"),
 )
-_NAMES, _PLOT, _LINE, _TOP = 300.0, 420.0, 22.0, 8.0
+#: Room for names, height of a line, and of one with its name above it.
+_NAMES, _LINE, _TALL_LINE, _TOP = 300.0, 22.0, 40.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ class ComparisonTable:
     rows: tuple[ComparisonRow, ...]
 
 
-def comparison_table(table: Any, by: Sequence[str], time: str | None = None) -> ComparisonTable:
+def comparison_table(
+    table: Any, by: Sequence[str], time: str | None = None, *, every: str | None = None
+) -> ComparisonTable:
     """Return the comparisons of a table as :func:`kdey.compare_groups` returns it.
 
     Parameters
@@ -81,18 +84,26 @@ def comparison_table(table: Any, by: Sequence[str], time: str | None = None) -> 
     by : names of the keys
     time : str, optional
         One more key.
+    every : str, optional
+        The length of its periods, by which they are named.
     """
     names = tuple(dict.fromkeys([*by, *([] if time is None else [time])]))
+    listed = list(dictionaries(table))
+    calendar = period_of([plain_value(row.get(time)) for row in listed] if time else [], every)
     rows = []
-    for row in dictionaries(table):
+    for row in listed:
         missing = [name for name in (*names, "against", "class", *_NUMBERS) if name not in row]
         if missing:
             raise ValueError(f"comparisons lack the columns {', '.join(missing)}")
         values = {name: _finite(row[name]) for name in _NUMBERS}
         if values["difference"] is None:
             continue  # A side has no instances.
-        keys = tuple(key_text(plain_value(row[name])) for name in names)
-        rows.append(ComparisonRow(keys, str(row["against"]), str(row["class"]), values))
+        keys = (plain_value(row[name]) for name in names)
+        texts = tuple(
+            calendar.name(key) if name == time else key_text(key)
+            for name, key in zip(names, keys, strict=True)
+        )
+        rows.append(ComparisonRow(texts, str(row["against"]), str(row["class"]), values))
     rows.sort(key=lambda row: _order(row.values))
     return ComparisonTable(names, tuple(rows))
 
@@ -119,27 +130,36 @@ def comparisons_answer(table: ComparisonTable) -> list[str]:
     return sentences
 
 
-def comparisons_figure(table: ComparisonTable, name: str = "comparisons") -> Drawing:
+def comparisons_figure(
+    table: ComparisonTable, name: str = "comparisons", width: float = WIDE
+) -> Drawing:
     """Return the clearest differences with their limits, one line each."""
+    narrow = width <= MOST_NARROW
+    left, line = (0.0, _TALL_LINE) if narrow else (_NAMES, _LINE)
     rows = table.rows[:MOST_DRAWN]
     reach = max([0.01, *(abs(row.values[end] or 0.0) for row in rows for end in ("low", "high"))])
-    across = Axis(-reach, reach, _NAMES + 10, _NAMES + _PLOT - 10)
-    bottom = _TOP + _LINE * len(rows)
+    across = Axis(-reach, reach, left + 16, width - 16)
+    bottom = _TOP + line * len(rows)
     drawing = Drawing(
         name,
-        _NAMES + _PLOT,
-        bottom + 26,
+        width,
+        bottom + 40,
         "Differences between groups",
         f"{len(rows)} differences with their limits, the clearest on top. The table has all.",
     )
+    drawing.with_tips = not narrow
     for value in across.ticks(4):
         place = across.at(value)
         drawing.line(place, _TOP, place, bottom, "axis" if abs(value) < 1e-12 else "grid")
         drawing.words(place, bottom + 16, _tick(value), "tick", "middle")
+    drawing.words((left + width) / 2, bottom + 34, "percentage points", "tick", "middle")
     for place, row in enumerate(rows):
-        y = _TOP + _LINE * (place + 0.5)
+        y = _TOP + line * (place + (0.7 if narrow else 0.5))
         label = f"{row.name}: {row.group} against {row.against}"
-        drawing.words(_NAMES - 6, y + 4, shortened(label, _NAMES - 12, 12), "tick", "end")
+        if narrow:
+            drawing.words(0, y - 11, shortened(label, width, 11), "tick")
+        else:
+            drawing.words(_NAMES - 6, y + 4, shortened(label, _NAMES - 12, 12), "tick", "end")
         low, middle, high = (row.values[end] or 0.0 for end in ("low", "difference", "high"))
         tip = f"{label}: {100 * middle:+.1f} points ({_span(row)})"
         drawing.line(across.at(low), y, across.at(high), y, "whisker s0", tip)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any
@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from kdey.class_columns import in_class_order
 from kdey.diagnostics.fit_checker import DEFAULT_CHECK_LEVEL
 from kdey.intervals import Estimate
-from kdey.report.periods import Period, key_text, period_of
-from kdey.status import NOT_CHECKED, OK, POOR_FIT, TOO_SMALL, join_status
+from kdey.report.periods import Period, as_moment, key_text, period_of
+from kdey.status import NOT_CHECKED, OK, POOR_FIT, TOO_SMALL, join_status, status_parts
 
 #: Columns that a row must have beside the group's keys; the others may be missing.
 REQUIRED = ("class", "n", "estimate", "low", "high")
@@ -69,6 +69,11 @@ class ClassRow:
             return False
         return not self.low <= share <= self.high
 
+    @property
+    def width(self) -> float:
+        """The width of the interval; zero where there is none."""
+        return 0.0 if self.low is None or self.high is None else self.high - self.low
+
 
 def number(value: Any) -> float | None:
     """Return a float, None for what is missing or NaN."""
@@ -97,6 +102,12 @@ def by_size(rows: Iterable[ClassRow]) -> list[ClassRow]:
     return sorted(
         rows, key=lambda row: -1.0 if row.estimate is None else row.estimate, reverse=True
     )
+
+
+def in_order(rows: Iterable[ClassRow], names: Sequence[str]) -> list[ClassRow]:
+    """Return rows in the order of the names of their classes; others last, as they come."""
+    place = {name: number for number, name in enumerate(names)}
+    return sorted(rows, key=lambda row: place.get(row.name, len(place)))
 
 
 @dataclass(frozen=True)
@@ -139,11 +150,17 @@ class GroupTable:
     time : str or None
         The key that is a time.
     groups : tuple of Group
+    every : str or None
+        The length of the periods of time, such as "1w", where it is known.
+    confidence : float or None
+        That of the limits, where it is known.
     """
 
     by: tuple[str, ...]
     time: str | None
     groups: tuple[Group, ...]
+    every: str | None = None
+    confidence: float | None = None
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -152,45 +169,109 @@ class GroupTable:
 
     def label(self, group: Group, without_time: bool = False) -> str:
         """Return the keys of a group as one text; keys that hold a comma are quoted."""
-        kept = [key_text(value) for value in self._keys(group, without_time)]
+        kept = self.key_texts(group, without_time)
         if len(kept) == 1:
             return kept[0]
         return ", ".join(f'"{text}"' if "," in text else text for text in kept)
 
-    def _keys(self, group: Group, without_time: bool) -> tuple[Any, ...]:
-        """Return the keys of a group."""
-        return tuple(
-            value
+    def key_texts(self, group: Group, without_time: bool = False) -> list[str]:
+        """Return the keys of a group as people say them."""
+        return [
+            self.period(group) if name == self.time else key_text(value)
+            for name, value in self._named_keys(group, without_time)
+        ]
+
+    def _named_keys(self, group: Group, without_time: bool) -> list[tuple[str, Any]]:
+        """Return the keys of a group with their names."""
+        return [
+            (name, value)
             for name, value in zip(self.by, group.keys, strict=True)
             if not (without_time and name == self.time)
-        )
+        ]
 
     def moment(self, group: Group) -> Any:
         """Return the time of a group."""
         return group.keys[self.by.index(self.time or "")]
 
     @cached_property
-    def _calendar(self) -> Period:
-        """The period that the times of the groups begin."""
-        return period_of([self.moment(group) for group in self.groups])
+    def calendar(self) -> Period:
+        """The kind of period that the times of the groups begin."""
+        return period_of([self.moment(group) for group in self.groups], self.every)
 
     def period(self, group: Group) -> str:
         """Return the time of a group as people say it: April 2026, week 14 of 2026."""
-        return self._calendar.name(self.moment(group))
+        return self.calendar.name(self.moment(group))
 
     @cached_property
     def series(self) -> dict[str, list[Group]]:
         """Groups that share all keys but the time, by a text, each in the order of time."""
         by_keys: dict[Any, list[Group]] = {}
         for group in self.groups:
-            by_keys.setdefault(_identity(self._keys(group, True)), []).append(group)
+            keys = tuple(value for _, value in self._named_keys(group, True))
+            by_keys.setdefault(_identity(keys), []).append(group)
         by_label: dict[str, list[Group]] = {}
         for groups in by_keys.values():
             by_label[_unused(self.label(groups[0], without_time=True), by_label)] = groups
         return by_label
 
+    def with_classes_in_order(self, names: Sequence[str]) -> GroupTable:
+        """Return the same groups with their classes in the order of ``names``."""
+        ordered = (replace(g, rows=tuple(in_order(g.rows, names))) for g in self.groups)
+        return replace(self, groups=tuple(ordered))
 
-def group_table(table: Any, by: Sequence[str], time: str | None = None) -> GroupTable:
+    def with_classes(self, names: Sequence[str]) -> GroupTable:
+        """Return the same groups with some of their classes only."""
+        chosen = set(names)
+        groups = (
+            replace(group, rows=tuple(row for row in group.rows if row.name in chosen))
+            for group in self.groups
+        )
+        return replace(self, groups=tuple(groups))
+
+    def totals(self) -> GroupTable:
+        """Return one group for each series, of all its times together.
+
+        Shares and limits are means of those of the times, weighted by their numbers of instances.
+        Errors of sums are at most the sums of errors, so that these limits are rather too wide.
+        """
+        names = tuple(name for name in self.by if name != self.time)
+        groups = tuple(_together(groups, names, self.by) for groups in self.series.values())
+        return replace(self, by=names, time=None, groups=groups)
+
+
+def _together(groups: Sequence[Group], names: Sequence[str], by: Sequence[str]) -> Group:
+    """Return the groups of one series as one group with the keys of ``names``."""
+    keys = tuple(groups[0].keys[by.index(name)] for name in names)
+    usable = [g for g in groups if g.n and all(row.estimate is not None for row in g.rows)]
+    total = sum(group.n for group in usable)
+    rows = []
+    for row in groups[0].rows:
+        parts = [(group.n, group.by_class.get(row.name)) for group in usable]
+        means = {
+            name: _mean([(n, None if part is None else getattr(part, name)) for n, part in parts])
+            for name in ("estimate", "low", "high", "naive")
+        }
+        rows.append(ClassRow(row.name, training=row.training, **means))
+    words = dict.fromkeys(part for group in groups for part in status_parts(group.status))
+    return Group(keys, total, tuple(rows), None, join_status(words))
+
+
+def _mean(parts: Sequence[tuple[int, float | None]]) -> float | None:
+    """Return the weighted mean; None where a value is not known."""
+    known = [(weight, value) for weight, value in parts if value is not None]
+    if not known or len(known) < len(parts):
+        return None
+    return sum(n * value for n, value in known) / sum(n for n, _ in known)
+
+
+def group_table(
+    table: Any,
+    by: Sequence[str],
+    time: str | None = None,
+    *,
+    every: str | None = None,
+    confidence: float | None = None,
+) -> GroupTable:
     """Return the groups of a table with one row per group and class.
 
     Parameters
@@ -202,6 +283,10 @@ def group_table(table: Any, by: Sequence[str], time: str | None = None) -> Group
     by : names of the keys
     time : str, optional
         The key that is a time; added to ``by`` where it is not among them.
+    every : str, optional
+        The length of its periods, such as "1w": names them "week 14 of 2026".
+    confidence : float, optional
+        That of the limits.
     """
     names = tuple(dict.fromkeys([*by, *([] if time is None else [time])]))
     if not names:
@@ -221,7 +306,7 @@ def group_table(table: Any, by: Sequence[str], time: str | None = None) -> Group
     if time is not None:
         place = names.index(time)
         groups = sorted(groups, key=lambda group: sort_key(group.keys[place]))
-    return GroupTable(names, time, tuple(groups))
+    return GroupTable(names, time, tuple(groups), every, confidence)
 
 
 def _unused(label: str, taken: Collection[str]) -> str:
@@ -331,11 +416,7 @@ def position(value: Any) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return None
+    value = as_moment(value)
     if isinstance(value, datetime):
         # Days since year one, without time zones: they need not be known for all.
         rest = value.hour * 3600 + value.minute * 60 + value.second

@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +31,20 @@ from kdey.intervals import Estimate, Estimates
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.classifier import kept_training
 from kdey.report.comparisons import ComparisonTable, comparison_table
-from kdey.report.groups import GroupTable, estimates_table, group_table
+from kdey.report.groups import (
+    ClassRow,
+    GroupTable,
+    by_size,
+    estimate_rows,
+    estimates_table,
+    group_table,
+)
+from kdey.report.parts import Page
 from kdey.status import TURNED_OFF
+from kdey.tables.cells import parse_number
+
+if TYPE_CHECKING:
+    from kdey.report.export import FigureFormat
 
 #: Longest text of one setting.
 _LONGEST = 400
@@ -55,11 +68,14 @@ class Report:
         Shares of known labels, to compare with.
     settings : mapping
         More to show under the settings: file names, commands.
-    keep_order : bool
-        Whether the figure of the classes has them in their order, not by size.
+    keep_order : bool or None
+        Whether figures and tables have the classes in their order, not by size. None: only if all
+        of them are numbers, such as grades.
     created : datetime
     comparisons : ComparisonTable or None
         Differences between the groups.
+    total_groups : GroupTable or None
+        Groups over all times together, where there are both times and other keys.
 
     See Also
     --------
@@ -84,9 +100,10 @@ class Report:
     quantifier: BaseQuantifier | None = None
     truth: Array | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    keep_order: bool = False
+    keep_order: bool | None = None
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     comparisons: ComparisonTable | None = None
+    total_groups: GroupTable | None = None
 
     @property
     def made(self) -> datetime:
@@ -94,15 +111,125 @@ class Report:
         warnings.warn("Report.made is now Report.created", DeprecationWarning, stacklevel=2)
         return self.created
 
+    @cached_property
+    def rows(self) -> tuple[ClassRow, ...] | None:
+        """What is known of each class of the whole bag, in the order in which it is shown."""
+        if self.estimate is None:
+            return None
+        rows = estimate_rows(self.estimate, self.truth)
+        return tuple(rows if self._keeps_order([row.name for row in rows]) else by_size(rows))
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """The classes in the order in which they are shown, everywhere the same."""
+        if self.rows is not None:
+            return tuple(row.name for row in self.rows)
+        assert self.groups is not None, "a report has an estimate or groups"
+        if self._keeps_order(self.groups.classes):
+            return self.groups.classes
+        shares = dict.fromkeys(self.groups.classes, 0.0)
+        for group in self.groups.groups:
+            for row in group.rows:
+                shares[row.name] += group.n * (row.estimate or 0.0)
+        return tuple(sorted(shares, key=lambda name: -shares[name]))
+
+    @property
+    def shown_groups(self) -> GroupTable | None:
+        """The groups, with their classes in the order in which they are shown."""
+        return None if self.groups is None else self.groups.with_classes_in_order(self.classes)
+
+    @property
+    def totals(self) -> GroupTable | None:
+        """The groups over all times together; None where there are no times or no other keys."""
+        groups = self.groups
+        if groups is None or groups.time is None or len(groups.by) == 1:
+            return None
+        total = groups.totals() if self.total_groups is None else self.total_groups
+        return total.with_classes_in_order(self.classes)
+
+    def _keeps_order(self, names: Sequence[str]) -> bool:
+        """Return whether classes are shown in their order, not by size."""
+        if self.keep_order is not None:
+            return self.keep_order
+        return len(names) > 2 and all(parse_number(name) is not None for name in names)
+
+    def page(self) -> Page:
+        """Return what the page consists of: its sentences, figures, tables and files."""
+        from kdey.report.sections import page_of
+
+        return page_of(self)
+
     def html(self) -> str:
         """Return the page: one file that needs nothing else. Needs jinja2 (extra ``report``)."""
-        from kdey.report.render import render
+        from kdey.report.render import render_page
 
-        return render(self)
+        return render_page(self.page())
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all; return its path."""
         write_whole(path, self.html())
+        return Path(path)
+
+    def write_figures(
+        self, folder: str | os.PathLike[str], formats: Sequence[FigureFormat] = ("svg",)
+    ) -> list[Path]:
+        """Write each figure to a file of its own, with its title and its caption.
+
+        Parameters
+        ----------
+        folder : path-like
+            Made if it does not exist.
+        formats : sequence of "svg" and "png"
+            PNG needs resvg (``pip install 'kdey[png]'``).
+
+        Returns
+        -------
+        list of Path
+            The files, in the order of the figures on the page.
+
+        Raises
+        ------
+        ValueError
+            If a format is not known.
+        ImportError
+            If PNG is asked for and resvg is not installed.
+        """
+        from kdey.report.export import FORMATS, figure_files
+
+        unknown = [kind for kind in formats if kind not in FORMATS]
+        if unknown:
+            raise ValueError(f"formats must be of {', '.join(FORMATS)}, got {unknown[0]!r}")
+        files = figure_files(self.page(), formats)
+        home = Path(folder)
+        home.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            write_whole(home / name, data)
+        return [home / name for name in files]
+
+    def write_slide(self, path: str | os.PathLike[str]) -> Path:
+        """Write the answer with one figure to a picture of the size of a slide (16:9).
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ".svg" or ".png"; PNG needs resvg (``pip install 'kdey[png]'``).
+
+        Returns
+        -------
+        Path
+            The file, which is written whole or not at all.
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
+        ImportError
+            If PNG is asked for and resvg is not installed.
+        """
+        from kdey.report.export import encoded, slide_format, slide_svg
+
+        kind = slide_format(path)
+        write_whole(path, encoded(slide_svg(self), kind))
         return Path(path)
 
     def _repr_html_(self) -> str:
@@ -127,8 +254,10 @@ def make_report(
     truth: ArrayLike | None = None,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
-    keep_order: bool = False,
+    keep_order: bool | None = None,
     comparisons: Any = None,
+    every: str | None = None,
+    totals: Any = None,
 ) -> Report:
     """Return the report on an estimate, on a table of groups, or on both.
 
@@ -154,12 +283,19 @@ def make_report(
         The heading of the page.
     settings : mapping, optional
         More to show under the settings.
-    keep_order : bool
-        Whether the figure of the classes has them in their order; by default the most frequent is
-        on top.
+    keep_order : bool, optional
+        Whether figures and tables have the classes in their order, or the most frequent first. By
+        default classes that are numbers, such as grades, keep their order.
     comparisons : frame or list of dicts, optional
         Differences between the groups, as :func:`kdey.compare_groups` returns them for the same
         ``by`` and ``time``.
+    every : str, optional
+        The length of the periods of ``time``, such as "1w", by which they are named: week 14 of
+        2026. By default it is guessed from the times.
+    totals : frame or list of dicts, optional
+        The groups over all times together, in the form of ``groups``, such as
+        :func:`kdey.predict_groups` returns them without ``time``. By default means of the times,
+        with limits that are rather too wide.
 
     Returns
     -------
@@ -190,7 +326,9 @@ def make_report(
     """
     if not isinstance(estimate, Estimate | Estimates | None):
         raise TypeError(f"estimate must be an Estimate or Estimates, got {estimate!r}")
+    shared_confidence = None
     if isinstance(estimate, Estimates):
+        shared_confidence = estimate.options.confidence
         if groups is not None:
             raise ValueError("give estimates of several bags or groups, not both")
         numbers = [{"bag": number} for number in range(len(estimate))]
@@ -208,16 +346,24 @@ def make_report(
             raise ValueError(f"truth must be numbers: {error}") from error
         if estimate is None or shares.shape != estimate.estimate.shape:
             raise ValueError("truth must hold one share for each class of estimate")
+    confidence = None if estimate is None else estimate.confidence
     return Report(
-        title or "Class prevalences",
+        title or "Shares of classes",
         estimate,
-        None if groups is None else group_table(groups, by, time),
+        None
+        if groups is None
+        else group_table(groups, by, time, every=every, confidence=confidence or shared_confidence),
         _result(estimate, quantifier, check),
         quantifier,
         shares,
         settings or {},
         keep_order=keep_order,
-        comparisons=None if comparisons is None else comparison_table(comparisons, by, time),
+        comparisons=None
+        if comparisons is None
+        else comparison_table(comparisons, by, time, every=every),
+        total_groups=None
+        if totals is None
+        else group_table(totals, [name for name in by if name != time], confidence=confidence),
     )
 
 

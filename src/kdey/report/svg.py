@@ -16,8 +16,10 @@ from kdey.report.vocabulary import tick_label
 #: Widths of letters as shares of the font size, rather too wide than too narrow: fonts differ.
 _NARROW, _LETTER, _CAPITAL, _WIDE = 0.36, 0.62, 0.8, 1.02
 FONT = 12.0
-#: Wide drawings do not shrink below this width on small screens: they scroll.
-_LEAST = 600.0
+#: Widths of drawings for a desk or paper, and for a phone: each figure is laid out for both.
+WIDE, NARROW = 760.0, 360.0
+#: Drawings up to this width put labels above lines, not beside them.
+MOST_NARROW = 480.0
 
 
 @dataclass(eq=False)
@@ -33,6 +35,8 @@ class Drawing:
         What the figure is, for screen readers.
     description : str
         What it shows, in a sentence.
+    with_tips : bool
+        Whether marks say their numbers where a pointer rests; phones have no pointer.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Drawing:
     title: str
     description: str
     parts: list[str] = field(default_factory=list)
+    with_tips: bool = True
 
     def add(
         self, tag: str, text: str | None = None, tip: str | None = None, **attributes: object
@@ -54,7 +59,7 @@ class Drawing:
             for key, value in attributes.items()
             if value is not None
         )
-        inside = "" if tip is None else f"<title>{escape(tip)}</title>"
+        inside = "" if tip is None or not self.with_tips else f"<title>{escape(tip)}</title>"
         inside += "" if text is None else escape(text)
         self.parts.append(f"<{tag}{markup}>{inside}</{tag}>")
 
@@ -70,12 +75,17 @@ class Drawing:
         """Add a line of text, its baseline at y."""
         self.add("text", text, x=x, y=y, class_=kind, text_anchor=anchor)
 
+    def insert(self, other: Drawing, x: float, y: float, scale: float = 1.0) -> None:
+        """Add all of another drawing, its left upper corner at (x, y)."""
+        place = f"translate({x:.2f} {y:.2f}) scale({scale:.4f})"
+        self.parts.append(f'<g transform="{place}">{"".join(other.parts)}</g>')
+
     def markup(self) -> str:
-        """Return the SVG element."""
+        """Return the SVG element for a page, whose style sheet gives it its colours."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" id="{escape(self.name)}" '
             f'viewBox="0 0 {_plain(self.width)} {_plain(self.height)}" '
-            f'style="max-width:{self.width:.0f}px;min-width:{min(self.width, _LEAST):.0f}px" '
+            f'style="max-width:{self.width:.0f}px" '
             f'aria-labelledby="{escape(self.name)}-title {escape(self.name)}-text">'
             f'<title id="{escape(self.name)}-title">{escape(self.title)}</title>'
             f'<desc id="{escape(self.name)}-text">{escape(self.description)}</desc>'
@@ -96,6 +106,18 @@ def shortened(text: str, room: float = 180.0, size: float = FONT) -> str:
     while kept > 1 and text_width(text[:kept], size) > room - _WIDE * size:
         kept -= 1
     return text[:kept] + "…"
+
+
+def wrapped(text: str, room: float, size: float = FONT) -> list[str]:
+    """Return the lines of a text that fit into a width; longer words are shortened."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(joined, size) <= room:
+            lines[-1] = joined
+        else:
+            lines.append(shortened(word, room, size))
+    return lines
 
 
 def text_width(text: str, size: float = FONT) -> float:
@@ -162,9 +184,17 @@ def draw_across(drawing: Drawing, axis: Axis, top: float, bottom: float, about: 
         drawing.words(place, bottom + 16, tick_label(value), "tick", "middle")
 
 
-def draw_up(drawing: Drawing, axis: Axis, left: float, right: float, about: int = 4) -> None:
+def draw_up(
+    drawing: Drawing,
+    axis: Axis,
+    left: float,
+    right: float,
+    about: int = 4,
+    labelled: bool = True,
+) -> None:
     """Draw a vertical axis of shares left of a plot, its grid lines through the plot."""
     for value in axis.ticks(about):
         place = axis.at(value)
         drawing.line(left, place, right, place, "grid")
-        drawing.words(left - 6, place + 4, tick_label(value), "tick", "end")
+        if labelled:
+            drawing.words(left - 6, place + 4, tick_label(value), "tick", "end")

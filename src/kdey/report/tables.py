@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kdey.report.groups import ClassRow, GroupTable
+from kdey.report.groups import ClassRow, Group, GroupTable, position
 from kdey.report.periods import key_text
-from kdey.report.vocabulary import percent
+from kdey.report.vocabulary import listed, percent, plain_status
+from kdey.status import join_status, problems
 from kdey.tables.display import Cell, Column, Row, Table
 
+#: Classes that the overview of groups has columns for; of more, so many are shown.
+_MOST_CLASSES, _SHOWN_CLASSES = 5, 4
 #: Rows of groups shown on the page; all are in the file to download.
 MOST_ROWS = 1000
 #: The shares of a class with their headings on the page.
@@ -17,9 +20,9 @@ _HEADINGS = {
     "estimate": "Estimate",
     "low": "Low",
     "high": "High",
-    "naive": "Naive count",
-    "training": "Training",
-    "truth": "Labels",
+    "naive": "Uncorrected count",
+    "training": "Share in training",
+    "truth": "Known labels",
 }
 #: What files call a column where it is not its name here: as in the frames of estimates.
 _FILE_NAMES = {"naive": "classify_and_count", "training": "training_prevalence", "truth": "labels"}
@@ -27,10 +30,72 @@ _FILE_NAMES = {"naive": "classify_and_count", "training": "training_prevalence",
 
 def prevalence_table(rows: Sequence[ClassRow], title: str) -> Table:
     """Return one row per class."""
-    names = known_shares(rows)
-    columns = (Column("Class", numeric=False), *(Column(_HEADINGS[name]) for name in names))
-    cells = (Row.named(row.name, (_share(getattr(row, name)) for name in names)) for row in rows)
-    return Table("classes", title, columns, tuple(cells))
+    names = [name for name in known_shares(rows) if name not in ("low", "high")]
+    columns = [Column("Class", numeric=False), *(Column(_HEADINGS[name]) for name in names)]
+    columns.insert(2, Column("Limits"))
+    table_rows = []
+    for row in rows:
+        cells = [_share(getattr(row, name)) for name in names]
+        cells.insert(1, _limits(row))
+        table_rows.append(Row.named(row.name, cells))
+    return Table("classes", title, tuple(columns), tuple(table_rows))
+
+
+def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: int | None) -> Table:
+    """Return one row per group, with the shares of the first classes, and one of all together.
+
+    Parameters
+    ----------
+    table : GroupTable
+    whole : sequence of ClassRow, optional
+        The shares of all groups together.
+    size : int, optional
+        The number of instances of all groups together.
+    """
+    fits = len(table.classes) <= _MOST_CLASSES
+    shown = table.classes if fits else table.classes[:_SHOWN_CLASSES]
+    notes = any(problems(group.status) for group in table.groups)
+    columns = [Column(name, numeric=False) for name in table.by] + [Column("Records")]
+    columns += [Column(name) for name in shown]
+    columns += [Column("Note", numeric=False)] * notes
+    rows = []
+    for group in table.groups[:MOST_ROWS]:
+        cells = [*_key_cells(table, group), Cell(f"{group.n:,}", float(group.n))]
+        cells += [_share_with_limits(group.by_class.get(name)) for name in shown]
+        cells += [Cell(plain_status(join_status(problems(group.status))))] * notes
+        rows.append(Row(tuple(cells)))
+    if whole is not None and size is not None:
+        by_class = {row.name: row for row in whole}
+        cells = [Cell("All together"), *[Cell()] * (len(table.by) - 1)]
+        cells += [Cell(f"{size:,}", float(size))]
+        cells += [_share_with_limits(by_class.get(name)) for name in shown]
+        rows.append(Row((*cells, *[Cell()] * notes), "summary"))
+    left_out = len(table.classes) - len(shown)
+    more = f"; {left_out} more classes are in the technical part" if left_out else ""
+    title = f"Shares by {listed(table.by)}, with limits{more}"
+    return Table("overview", title, tuple(columns), tuple(rows))
+
+
+def _key_cells(table: GroupTable, group: Group) -> list[Cell]:
+    """Return the keys of a group as people say them, sorted by what they are."""
+    return [
+        Cell(text, position(key) if name == table.time else _sort_value(key))
+        for name, text, key in zip(table.by, table.key_texts(group), group.keys, strict=True)
+    ]
+
+
+def _share_with_limits(row: ClassRow | None) -> Cell:
+    """Return a share with its limits in brackets."""
+    if row is None or row.estimate is None or row.low is None:
+        return _share(None if row is None else row.estimate)
+    return Cell(f"{percent(row.estimate)} ({_limits(row).text})", round(row.estimate, 9))
+
+
+def _limits(row: ClassRow) -> Cell:
+    """Return both limits in one cell, sorted by the lower one."""
+    if row.low is None or row.high is None:
+        return Cell("–", -1.0)
+    return Cell(f"{100 * row.low:.1f}\u2013{100 * row.high:.1f}", round(row.low, 9))
 
 
 def groups_table(table: GroupTable, title: str) -> Table:
@@ -38,12 +103,12 @@ def groups_table(table: GroupTable, title: str) -> Table:
     pairs = [(group, row) for group in table.groups for row in group.rows]
     names = known_shares([row for _, row in pairs])
     checked = any(group.p_value is not None for group in table.groups)
-    columns = [Column(name, numeric=False) for name in (*table.by, "Class")] + [Column("n")]
+    columns = [Column(name, numeric=False) for name in (*table.by, "Class")] + [Column("Records")]
     columns += [Column(_HEADINGS[name]) for name in names]
     columns += [Column("Fit p\u2011value")] * checked + [Column("Status", numeric=False)]
     rows = []
     for group, row in pairs[:MOST_ROWS]:
-        cells = [Cell(key_text(key), _sort_value(key)) for key in group.keys]
+        cells = _key_cells(table, group)
         cells += [Cell(row.name), Cell(f"{group.n:,}", float(group.n))]
         cells += [_share(getattr(row, name)) for name in names]
         if checked:

@@ -11,6 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kdey.status import (
+    ALIKE,
+    EMPTY,
+    FEW_LABELS,
+    MISSING_STRATA,
+    MISSING_VALUES,
+    NO_LABELS,
+    NOT_CHECKED,
+    NOT_CONVERGED,
+    OK,
+    ONE_SIDED,
+    POOR_FIT,
+    TOO_SMALL,
+    UNSEEN_VALUES,
+    status_parts,
+)
+
 
 @dataclass(frozen=True)
 class Hue:
@@ -37,31 +54,55 @@ ORANGE = Hue("#E69F00", "#8a6100", "#e3bd55")
 GREY = Hue("#555555", "#5d6875", "#a3afbb")
 RED = Hue("#b03a2e", "#a32222", "#ff9a94")
 LINK = Hue("#0072B2", "#0b5fa5", "#8cc6f7")
+PAPER = Hue("#ffffff", "#ffffff", "#14181d")
+PANEL = Hue("#f5f7f9", "#f5f7f9", "#1c2229")
+INK = Hue("#000000", "#1b2128", "#e9edf1")
+SOFT_INK = Hue("#3d4650", "#4b5663", "#b3bdc8")
+RULE = Hue("#c8ced5", "#d3dae1", "#3a444f")
 
-#: Series of a plot, in order.
+#: Series of a plot, in order; the grey is dark enough not to be taken for the green or the purple
+#: by readers who do not see green.
 COLOURS = (
     *(hue.plot for hue in (BLUE, VERMILION, GREEN, PURPLE, ORANGE)),
-    *("#56B4E9", "#000000", "#999999"),
+    *("#56B4E9", "#000000", GREY.plot),
 )
-#: Variables of the page's style sheet: a role, or the number of a series.
+#: Variables of the page's style sheet, by their roles.
 _PAGE_COLOURS = {
+    "paper": PAPER,
+    "panel": PANEL,
+    "ink": INK,
+    "soft": SOFT_INK,
+    "rule": RULE,
     "accent": BLUE,
     "naive": VERMILION,
     "training": GREY,
-    "truth": GREEN,
+    "truth": INK,
     "good": GREEN,
     "bad": RED,
-    "region": BLUE,
     "link": LINK,
-    **{f"s{i}": hue for i, hue in enumerate((BLUE, VERMILION, GREEN, PURPLE, ORANGE, GREY))},
 }
 
 #: What figures call the shares of a class.
 SHARES = {
     "estimate": "estimate",
-    "naive": "naive count",
-    "training": "training",
-    "truth": "labels",
+    "naive": "uncorrected count",
+    "training": "share in training",
+    "truth": "known labels",
+}
+#: The words of a status for readers who have never heard of the library.
+_PLAIN_STATUS = {
+    OK: "",
+    EMPTY: "no records",
+    TOO_SMALL: "too few records",
+    POOR_FIT: "looks unlike the training examples",
+    MISSING_VALUES: "missing values",
+    UNSEEN_VALUES: "values that the training examples lack",
+    NOT_CONVERGED: "the calculation did not settle",
+    ALIKE: "groups cannot be told apart",
+    FEW_LABELS: "a class with few training examples",
+    NO_LABELS: "no known labels",
+    MISSING_STRATA: "a part of the population is missing",
+    ONE_SIDED: "partly checked",
 }
 #: The axes of a reliability curve.
 CLAIMED, OBSERVED = "posterior of the predicted class", "share of correct predictions"
@@ -69,8 +110,26 @@ CLAIMED, OBSERVED = "posterior of the predicted class", "share of correct predic
 
 def page_colours(theme: Literal["light", "dark"]) -> str:
     """Return the colours of a theme as declarations of CSS variables."""
-    tones = {name: getattr(hue, theme) for name, hue in _PAGE_COLOURS.items()}
-    return " ".join(f"--{name}: {tone};" for name, tone in tones.items())
+    return " ".join(f"--{name}: {tone};" for name, tone in theme_tones(theme).items())
+
+
+def theme_tones(theme: Literal["light", "dark"]) -> dict[str, str]:
+    """Return the colours of a theme by their roles."""
+    return {name: getattr(hue, theme) for name, hue in _PAGE_COLOURS.items()}
+
+
+def plain_status(status: str) -> str:
+    """Return a status in words for everybody; empty where all is well."""
+    parts = [
+        "not checked" if part.startswith(NOT_CHECKED) else _PLAIN_STATUS.get(part, part)
+        for part in status_parts(status)
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def interval_name(confidence: float | None) -> str:
+    """Return what legends call an interval."""
+    return "interval" if confidence is None else f"{100 * confidence:g} % interval"
 
 
 def percent(share: float | None, digits: int = 1) -> str:

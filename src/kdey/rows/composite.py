@@ -6,7 +6,7 @@ with weights, and those of a stack are reduced to their median.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,11 @@ class CommitteeMap(_CompositeMap):
         """The weights of the members, shape (n_members,)."""
         return self.weights
 
+    def keep_members(self, positions: Sequence[int]) -> CommitteeMap:
+        """Return the committee of the members at ``positions``, with weights in proportion."""
+        weights = self.weights[list(positions)]
+        return CommitteeMap(tuple(self.parts[i] for i in positions), weights / weights.sum())
+
 
 @dataclass(frozen=True)
 class CommitteeSpec(RowSpec):
@@ -120,6 +125,11 @@ class CommitteeSpec(RowSpec):
     def members(self) -> tuple[RowSpec, ...]:
         """The members' specs."""
         return self.parts
+
+    def keep_members(self, positions: Sequence[int]) -> CommitteeSpec:
+        """Return the committee of the members at ``positions``, with weights in proportion."""
+        weights = tuple(self.weights[i] for i in positions)
+        return CommitteeSpec(tuple(self.parts[i] for i in positions), weights)
 
     @property
     def needs(self) -> ClassifierOutput:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ Indices = NDArray[np.int64]
 TemplateReplicator: TypeAlias = Callable[[Array], Array]
 #: From training weights of n replicates, shape (n, n_training), to densities of shape (n, m, k).
 DensityReplicator: TypeAlias = Callable[[Array], Array]
+#: What the mean row of a bag consists of: mean posteriors, or shares of the most probable classes.
+MeanRule: TypeAlias = Literal["posteriors", "decisions"]
 
 #: Number of kernel values that cost about as much as one row of a method without kernels.
 _PAIRS_PER_ROW = 200
@@ -172,6 +174,11 @@ class RowMap(Derived):
     def prepare(self, n_threads: int = 1) -> None:
         """Compute what the first rows would otherwise wait for; by default there is nothing."""
 
+    @property
+    def mean_rule(self) -> MeanRule | None:
+        """How the mean row of a bag follows from its posteriors, if there is a simple rule."""
+        return None
+
     def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return rows accurate to six digits, which is enough to compare candidates."""
         return self(points, n_threads)
@@ -278,6 +285,12 @@ class RowMap(Derived):
         n = len(self.members)
         return np.full(n, 1.0 / n)
 
+    def keep_members(self, positions: Sequence[int]) -> RowMap:
+        """Return the composite with the members at ``positions`` only, at least one of them."""
+        if list(positions) != list(range(len(self.members))):
+            raise NotImplementedError(f"{type(self).__name__} keeps all of its members")
+        return self
+
 
 class TuningRecord(Protocol):
     """The record of an automatic choice (:class:`kdey.Tuning`)."""
@@ -372,6 +385,12 @@ class RowSpec:
     def members(self) -> tuple[RowSpec, ...]:
         """The specs of a composite's members; otherwise the spec itself."""
         return (self,)
+
+    def keep_members(self, positions: Sequence[int]) -> RowSpec:
+        """Return the composite with the members at ``positions`` only, at least one of them."""
+        if list(positions) != list(range(len(self.members))):
+            raise NotImplementedError(f"{type(self).__name__} keeps all of its members")
+        return self
 
 
 def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[list[int]]:

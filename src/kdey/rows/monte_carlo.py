@@ -1,6 +1,7 @@
 r"""Monte Carlo rows: densities at t reference points drawn once, for KDEy-HD.
 
-With x_1..x_t drawn from the uniform mixture r of the class densities, an f-divergence is
+With x_1..x_t drawn from the uniform mixture r of the class densities (``point_draws.py``), an
+f-divergence is
 
 .. math:: D_f(p_\alpha \| q) \approx \frac1t \sum_i \varphi\left(
           \frac{p_\alpha(x_i)}{r(x_i)}, \frac{q(x_i)}{r(x_i)}\right),
@@ -26,6 +27,13 @@ from kdey.bags import Bags
 from kdey.kernels.means import kernel_means
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, DrawnPoints, Rows, TuningEffort
+from kdey.rows.point_draws import (
+    check_n_points,
+    check_sampling,
+    draw_points,
+    resolve_n_points,
+    resolve_sampling,
+)
 from kdey.rows.references import ClassReferences, Floats, KernelMap, KernelRowSpec
 
 #: Numbers in memory at a time (bags x reference points) when many bags are evaluated.
@@ -34,18 +42,28 @@ _CHUNK = 1 << 23
 
 @dataclass(frozen=True)
 class MonteCarloSpec(KernelRowSpec):
-    """Spec of :class:`MonteCarloMap`: ``n_points`` points, divided evenly among the classes."""
+    """Spec of :class:`MonteCarloMap`: ``n_points`` points, divided evenly among the classes.
 
-    n_points: int
+    Attributes
+    ----------
+    n_points : int or "auto"
+    random_state : int, RandomState or None
+    sampling : {"auto", "quasi-random", "plain"}
+        See :mod:`kdey.rows.point_draws`.
+    """
+
+    n_points: int | str
     random_state: Any = None
+    sampling: str = "auto"
     #: Number of points with which candidate bandwidths are compared.
     tuning_points: ClassVar[int] = 500
 
     def for_tuning(self, seed: int) -> MonteCarloSpec:
         """Return the spec with few points, drawn with the same seed for all candidates."""
-        return replace(
-            self, n_points=min(self.n_points, self.tuning_points), random_state=seed % 2**32
-        )
+        few = self.tuning_points
+        n_points = few if isinstance(self.n_points, str) else min(self.n_points, few)
+        sampling = resolve_sampling(self.sampling, self.n_points)
+        return replace(self, n_points=n_points, sampling=sampling, random_state=seed % 2**32)
 
     @property
     def tuning_effort(self) -> TuningEffort:
@@ -53,8 +71,8 @@ class MonteCarloSpec(KernelRowSpec):
         return TuningEffort(bags=100, rows=6_000)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_points, int | np.integer) or self.n_points < 1:
-            raise ValueError(f"n_points must be a positive integer, got {self.n_points!r}")
+        check_n_points(self.n_points)
+        check_sampling(self.sampling)
 
     def fit(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
@@ -62,9 +80,9 @@ class MonteCarloSpec(KernelRowSpec):
         """Draw the reference points and evaluate the class densities at them."""
         refs = self.kernel.fit(training, n_classes)
         rng = check_random_state(self.random_state)
-        per_class = np.full(n_classes, self.n_points // n_classes)
-        per_class[: self.n_points % n_classes] += 1
-        points = np.concatenate([_draw(refs, i, int(n), rng) for i, n in enumerate(per_class)])
+        n_points = resolve_n_points(self.n_points, n_classes)
+        sampling = resolve_sampling(self.sampling, self.n_points)
+        points = draw_points(refs, n_points, sampling, rng)
         return MonteCarloMap.at(refs, points, n_threads)
 
 
@@ -151,20 +169,3 @@ class MonteCarloRows(Rows):
         step = max(1, _CHUNK // len(self.points))
         for start in range(0, len(bags), step):
             yield bags[start : start + step]
-
-
-def _draw(refs: ClassReferences, label: int, size: int, rng: np.random.RandomState) -> Array:
-    """Draw ``size`` points from the kernel density of one class, shape (size, k).
-
-    The references are sorted first and selected by their cumulative weight, so that the draw does
-    not depend on their order, and a weight gives the same draw as repetitions.
-    """
-    low, high = int(refs.offsets[label]), int(refs.offsets[label + 1])
-    points = refs.points[low:high]
-    order = np.lexsort(points.T)
-    weights = np.ones(high - low) if refs.weights is None else refs.weights[low:high][order]
-    shares = np.cumsum(weights) / weights.sum()
-    picks = np.searchsorted(shares, rng.random_sample(size), side="right")
-    centres = points[order][np.minimum(picks, high - low - 1)]
-    noise = rng.standard_normal(centres.shape)
-    return np.asarray(centres + refs.bandwidth * noise, dtype=np.float64)

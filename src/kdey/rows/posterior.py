@@ -18,6 +18,7 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import (
     Array,
     ArrayRows,
+    MeanRule,
     RowMap,
     RowSpec,
     TemplateReplicator,
@@ -68,6 +69,11 @@ class PosteriorMap(RowMap):
         """Return the rows of posteriors of shape (m, k)."""
         rows = one_hot_argmax(points) if self.crisp else np.asarray(points, dtype=np.float64)
         return ArrayRows(rows)
+
+    @property
+    def mean_rule(self) -> MeanRule:
+        """Shares of decisions, or mean posteriors."""
+        return "decisions" if self.crisp else "posteriors"
 
     @property
     def has_tensor_rows(self) -> bool:

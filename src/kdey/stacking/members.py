@@ -12,7 +12,7 @@ which is comparable between methods: recalibrated posteriors (EMQ with BCTS) and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,16 @@ class FittedMember:
         """The member in words."""
         return f"{self.method} on {self.classifier}"
 
+    @property
+    def kernels(self) -> tuple[int, ...]:
+        """Positions of the members of a composite row map that are averages over kernels."""
+        parts = self.row_map.members
+        return tuple(i for i, part in enumerate(parts) if part.class_references() is not None)
+
+    def keep(self, positions: Sequence[int]) -> FittedMember:
+        """Return the member with some members of its composite row map."""
+        return replace(self, row_map=self.row_map.keep_members(positions))
+
     def posteriors(self, posteriors: NDArray[np.floating], n_threads: int = 1) -> Array:
         """Return the predictive distributions of new instances, both of shape (m, k).
 
@@ -107,7 +117,9 @@ class FittedMember:
     def _average(self, rows: Sequence[NDArray[np.floating]]) -> Array:
         """Return the average over the members of a composite row map (several kernels)."""
         parts = [predictive(part, self.prevalence, self.log_rows) for part in rows]
-        return np.asarray(np.tensordot(self.row_map.shares, np.array(parts), axes=1))
+        if len(parts) == 1:
+            return parts[0]
+        return np.asarray(sum(w * p for w, p in zip(self.row_map.shares, parts, strict=True)))
 
 
 def fit_member(
@@ -153,9 +165,17 @@ def predictive(rows: NDArray[np.floating], prevalence: Array, log_rows: bool) ->
     if log_rows:
         largest = values.max(axis=1, keepdims=True)
         values = np.exp(values - np.where(np.isfinite(largest), largest, 0.0))
-    silent = values.max(axis=1) <= 0
-    joint = np.where(silent[:, None], 1.0, values) * prevalence
+    joint = values * prevalence
+    silent = ~values.any(axis=1)
+    if silent.any():
+        joint[silent] = prevalence
     # Rows are scaled before the floor, so nothing underflows.
-    joint /= joint.sum(axis=1, keepdims=True)
-    joint = np.maximum(joint, FLOOR)
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+    joint /= _row_sums(joint)
+    np.maximum(joint, FLOOR, out=joint)
+    joint /= _row_sums(joint)
+    return joint
+
+
+def _row_sums(values: Array) -> Array:
+    """Return the sum of each row, shape (m, 1): a third of the time of ``sum`` on narrow rows."""
+    return np.asarray(np.einsum("ij->i", values))[:, None]

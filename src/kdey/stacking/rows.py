@@ -41,7 +41,7 @@ from kdey.solvers import solve_mixture
 from kdey.stacking.members import FittedMember, MemberMethod, fit_member
 from kdey.stacking.pool import pool_posteriors
 from kdey.stacking.record import StackRecord, complete_hold_outs, record_pool
-from kdey.stacking.selection import held_out, select_members
+from kdey.stacking.selection import held_out, limit_kernels, select_members
 from kdey.tuning.hold_outs import HoldOut
 from kdey.tuning.result import Trial, Tuning, TuningWarning, make_trial
 from kdey.tuning.search import TuningPlan
@@ -177,9 +177,13 @@ class PooledRows(RowSpec):
                     fit_member(name, settled[name, method.name], own, n_classes, n_threads)
                 )
         kept = select_members(held_out(members, trainings, n_threads))
+        kept = limit_kernels(kept, trainings, n_threads)
         pooled = replace(training, posteriors=kept.posteriors)
         record, smoothing = self.smoothing.settle(pooled, n_classes, n_threads)
-        chosen = tuple((m.classifier, settled[m.classifier, m.method]) for m in kept.members)
+        chosen = tuple(
+            (m.classifier, _as_kept(settled[m.classifier, m.method], m, members))
+            for m in kept.members
+        )
         return record, replace(self, smoothing=smoothing, chosen=chosen)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PooledMap:
@@ -272,6 +276,18 @@ class PooledMap(RowMap):
         trainings = {name: replace(training, posteriors=p) for name, p in scores.items()}
         pool = held_out(self.pool, trainings, n_threads)
         return record_pool(pool, training, plan, n_threads)
+
+
+def _as_kept(
+    method: MemberMethod, kept: FittedMember, members: Sequence[FittedMember]
+) -> MemberMethod:
+    """Return the method with those members of its composite spec that the pool has kept."""
+    first = next(m for m in members if (m.classifier, m.method) == (kept.classifier, kept.method))
+    parts = kept.row_map.members
+    positions = [
+        i for i, part in enumerate(first.row_map.members) if any(part is other for other in parts)
+    ]
+    return replace(method, rows=method.rows.keep_members(positions))
 
 
 def split_scores(

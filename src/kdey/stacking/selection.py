@@ -4,6 +4,9 @@ A member with hardly any weight costs time and space at every prediction. Such m
 one after the other, the lightest first, and the others get new weights. A stricter rule, by the
 likelihood that a member is worth, had larger errors: members that are worth little each are worth
 something together.
+
+Kernels cost most at prediction, each a pass over the training posteriors, and a kernel member may
+average several. The heaviest kernels of all members together are kept, wherever they are.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from kdey.stacking.pool import pool_weights
 
 #: Smallest weight of a member.
 LEAST_WEIGHT = 0.01
+#: The largest number of kernels in a pool (docs/decisions/0023-default-cost.md).
+MOST_KERNELS = 3
 #: Kernel members are left out below this number of labels.
 KERNEL_LABELS = 200
 
@@ -97,10 +102,19 @@ def held_out(
         [member.training_posteriors(trainings[member.classifier], n_threads) for member in members]
     )
     training = next(iter(trainings.values()))
-    n = len(training.labels)
-    likelihoods = distributions[:, np.arange(n), training.labels].T
-    weights = pool_weights(likelihoods, training.weights)
-    return HeldOut(tuple(members), distributions, training.labels, training.weights, weights)
+    return _pool(members, distributions, training.labels, training.weights)
+
+
+def _pool(
+    members: Sequence[FittedMember],
+    distributions: Array,
+    labels: Indices,
+    sample_weight: Array | None,
+) -> HeldOut:
+    """Return the pool of members with these distributions, with its weights."""
+    likelihoods = distributions[:, np.arange(len(labels)), labels].T
+    weights = pool_weights(likelihoods, sample_weight)
+    return HeldOut(tuple(members), distributions, labels, sample_weight, weights)
 
 
 def select_members(pool: HeldOut) -> HeldOut:
@@ -114,6 +128,48 @@ def select_members(pool: HeldOut) -> HeldOut:
         lightest = int(np.argmin(pool.weights))
         pool = pool.keep([i for i in range(len(pool.members)) if i != lightest])
     return pool
+
+
+def limit_kernels(
+    pool: HeldOut,
+    trainings: Mapping[str, TrainingPosteriors],
+    n_threads: int = 1,
+    most: int = MOST_KERNELS,
+) -> HeldOut:
+    """Return the pool with the ``most`` heaviest kernels, and new weights of its members.
+
+    The weight of a kernel is its share in its member times the weight of the member. A member
+    without any kernel left is dropped.
+
+    Parameters
+    ----------
+    pool : HeldOut
+    trainings : mapping from the names of classifiers to their training posteriors
+    n_threads : int
+    most : int
+    """
+    weights = {
+        (number, part): float(weight * member.row_map.shares[part])
+        for number, (member, weight) in enumerate(zip(pool.members, pool.weights, strict=True))
+        for part in member.kernels
+    }
+    if len(weights) <= most:
+        return pool
+    heaviest = sorted(weights, key=lambda place: -weights[place])[:most]
+    members, distributions = [], []
+    for number, member in enumerate(pool.members):
+        dropped = {part for part in member.kernels if (number, part) not in heaviest}
+        kept = [part for part in range(len(member.row_map.members)) if part not in dropped]
+        if dropped and kept:
+            member = member.keep(kept)
+            distributions.append(
+                member.training_posteriors(trainings[member.classifier], n_threads)
+            )
+        elif kept:
+            distributions.append(pool.distributions[number])
+        if kept:
+            members.append(member)
+    return select_members(_pool(members, np.array(distributions), pool.labels, pool.sample_weight))
 
 
 def enough_for_kernels(training: TrainingPosteriors) -> bool:

@@ -42,6 +42,7 @@ from kdey.stacking.selection import (
     HeldOut,
     enough_for_kernels,
     held_out,
+    limit_kernels,
     select_members,
 )
 from kdey.tables.features import reading_tables
@@ -274,6 +275,7 @@ class _Run:
         if not members:
             raise ValueError("no method could be fitted to the posteriors of any classifier")
         pool = select_members(held_out(members, trainings, n_threads))
+        pool = limit_kernels(pool, trainings, n_threads)
         return self._within_size(pool, fits)
 
     def _training(self, fit: CrossFit, fits: dict[str, CrossFit]) -> TrainingPosteriors:

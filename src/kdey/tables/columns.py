@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from kdey._support.counts import count_of
 from kdey.tables.canonical import canonical_column, is_missing_value
 from kdey.tables.cells import is_missing_text, parse_number
 
@@ -211,9 +212,10 @@ def finite_numbers(
     values = np.asarray(numbers(column, first=first, decimal=decimal), dtype=np.float64)
     infinite = np.isinf(values)
     if infinite.any():
+        such_rows = count_of(int(infinite.sum()), "such row")
         raise ValueError(
             f"column {column.name!r} has an infinite value in row "
-            f"{row_number(first, int(np.argmax(infinite)))} ({int(infinite.sum())} such rows): "
+            f"{row_number(first, int(np.argmax(infinite)))} ({such_rows}): "
             "correct it, or make it empty"
         )
     return values

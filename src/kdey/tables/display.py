@@ -114,6 +114,40 @@ class Table:
         return spans if any(family for family, _ in spans) else []
 
 
+def fit_to_page(table: Table, corner: str, most: int = 7) -> list[Table]:
+    """Return a table as it fits on a page: turned over, and in pieces where it is still too wide.
+
+    Parameters
+    ----------
+    table : Table
+    corner : str
+        Heading of the names of the rows where the table is turned over: what its columns were.
+    most : int, default=7
+        Columns beside the names of the rows.
+
+    Returns
+    -------
+    tables : list of Table
+        The table itself if it is narrow. Otherwise its columns become rows and its rows columns,
+        summaries first, in as many tables as there are runs of ``most`` columns.
+    """
+    if len(table.columns) - 1 <= most:
+        return [table]
+    order = sorted(range(len(table.rows)), key=lambda i: table.rows[i].kind != "summary")
+    runs = [order[start : start + most] for start in range(0, len(order), most)]
+    pieces = []
+    for number_of_piece, run in enumerate(runs, start=1):
+        which = "" if len(runs) == 1 else f" ({number_of_piece} of {len(runs)})"
+        rows = tuple(
+            Row.named(column.name, (table.rows[i].cells[j] for i in run))
+            for j, column in enumerate(table.columns[1:], start=1)
+        )
+        columns = headings(corner, [table.rows[i].name for i in run])
+        name = table.name + (f"-{number_of_piece}" if which else "")
+        pieces.append(Table(name, table.title + which, columns, rows, table.notes))
+    return pieces
+
+
 def headings(corner: str, names: Sequence[str], families: Sequence[str] = ()) -> tuple[Column, ...]:
     """Return a column of row names, headed ``corner``, and numeric columns of these names."""
     groups = families or [""] * len(names)

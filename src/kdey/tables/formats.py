@@ -387,7 +387,8 @@ def terminal_table(
     drawn = RichTable(title=title, box=box.HEAVY_HEAD if ruled else box.SIMPLE_HEAD)
     for column in (table.columns[0], *table.columns[columns]):
         justify: Any = "right" if column.numeric else "left"
-        drawn.add_column(Text(column.name), justify=justify, no_wrap=not wrap)
+        # A word that is longer than its column goes on in the next line.
+        drawn.add_column(Text(column.name), justify=justify, no_wrap=not wrap, overflow="fold")
     for place, row in enumerate(table.rows):
         if row.kind == "summary" and place and table.rows[place - 1].kind != "summary":
             drawn.add_section()

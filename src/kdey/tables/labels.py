@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.counts import count_of
 from kdey.tables.canonical import canonical_text
 from kdey.tables.cells import parse_number
 from kdey.tables.columns import RowNumbers, Series, category_texts, row_number
@@ -68,9 +69,10 @@ def read_labels(
 def _check_present(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> None:
     missing = texts == ""
     if missing.any():
+        lacking = count_of(int(missing.sum()), "row lacks one", "rows lack one")
         raise ValueError(
             f"column {column.name!r} has no label in row "
-            f"{row_number(first, int(np.argmax(missing)))} ({int(missing.sum())} rows lack one): "
+            f"{row_number(first, int(np.argmax(missing)))} ({lacking}): "
             "label them, or leave them out with --unlabelled drop"
         )
 
@@ -166,9 +168,10 @@ def match_labels(
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
         few = ", ".join(list(position)[:6]) + (", ..." if len(position) > 6 else "")
+        such_rows = count_of(int((codes < 0).sum()), "such row")
         raise ValueError(
             f"column {column.name!r} has the class {_shown(texts[row])} in row "
-            f"{row_number(first, row)}, which training lacks ({int((codes < 0).sum())} such rows; "
+            f"{row_number(first, row)}, which training lacks ({such_rows}; "
             f"training has {few}): correct them, leave them out, or fit on them too"
         )
     return known[codes]

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.counts import count_of
 from kdey.tables.columns import Frame, RowNumbers, numbers, require, row_number
 from kdey.tables.labels import LabelType, is_unlabelled, match_labels, read_labels
 from kdey.tables.schema import (
@@ -192,9 +193,10 @@ def _usable_rows(
     for column in schema.with_role("feature"):
         empty = schema.missing_in(frame, column.name, rows)
         if refuse and empty.any():
+            lacking = count_of(int(empty.sum()), "row lacks one", "rows lack one")
             raise ValueError(
                 f"column {column.name!r} has no value in row "
-                f"{row_number(rows, int(np.argmax(empty)))} ({int(empty.sum())} rows lack one): "
+                f"{row_number(rows, int(np.argmax(empty)))} ({lacking}): "
                 f"fill them in, leave the column out with --ignore {column.name}, or such rows "
                 "with --missing drop"
             )

@@ -70,16 +70,16 @@ class AutomaticKernel(RowSpec):
     matching : Matching
         The matching with which candidates are evaluated.
     plan : TuningPlan
-    committee : bool
-        Whether to average the geometries, each at its best bandwidth, with the weights of
-        ``committee_weights``; otherwise the best one is used.
+    most_members : int
+        The largest number of geometries whose estimates are averaged, each at its best bandwidth,
+        with the weights of ``committee_weights``; one means that the best is used alone.
     """
 
     rows: KernelRowSpec
     geometries: tuple[Geometry, ...]
     matching: AnyMatching
     plan: TuningPlan
-    committee: bool
+    most_members: int
 
     @property
     def uses_kernels(self) -> bool:
@@ -139,7 +139,8 @@ class AutomaticKernel(RowSpec):
 
     def _make_trials(self, results: list[PlaceErrors]) -> tuple[Trial, ...]:
         """Return all trials; those that contribute to the estimate have positive weights."""
-        weights = committee_weights([smallest_error(errors) for errors in results], self.committee)
+        scores = [smallest_error(errors) for errors in results]
+        weights = committee_weights(scores, self.most_members)
         trials = []
         for geometry, errors, weight in zip(self.geometries, results, weights, strict=True):
             chosen = best_place(errors)
@@ -169,7 +170,7 @@ class AutomaticKernel(RowSpec):
         specs = tuple(
             self._spec(Geometry(**dict(trial.params)), trial.value) for trial in tuning.members
         )
-        if not self.committee:
+        if self.most_members == 1:
             return specs[0]
         return CommitteeSpec(specs, tuple(trial.weight for trial in tuning.members))
 

@@ -198,18 +198,21 @@ def make_trial(
     return Trial(setting, tuple(params.items()), value, float(np.mean(errors)), spread, weight)
 
 
-def committee_weights(scores: Sequence[float], committee: bool) -> Array:
-    r"""Return the members' weights, which sum to one; the best alone without a committee.
+def committee_weights(scores: Sequence[float], most_members: int) -> Array:
+    r"""Return the weights of the members of a committee, which sum to one.
 
     .. math:: w_g \propto (e_{\min} / e_g)^8, \quad 0 \text{ where this is below } 0.1
+
+    for the ``most_members`` smallest errors, and zero for the others.
     """
     errors = np.asarray(scores, dtype=np.float64)
     weights = np.zeros(len(errors))
-    best = int(np.argmin(errors))
+    kept = np.argsort(errors, kind="stable")[:most_members]
+    best = kept[0]
     weights[best] = 1.0
-    if committee and errors[best] > 0:
-        raw = (errors[best] / errors) ** POWER
-        weights = np.where(raw >= LEAST_WEIGHT, raw, 0.0)
+    if errors[best] > 0:
+        raw = (errors[best] / errors[kept]) ** POWER
+        weights[kept] = np.where(raw >= LEAST_WEIGHT, raw, 0.0)
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 

@@ -163,44 +163,81 @@ void choose_modes(const Item& it, int q) {
   for (int b = 0; b < chunk.stride; ++b) mode[b] = kSkipped;
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
     const double shift = it.shift(h, q), scale = it.problem.scale[h], inverse = 2.0 / scale;
+    const bool plain = !always_double && scale <= kLargestScale;
     if (shift == -__builtin_inf()) continue;
     for (int b = 0; b < chunk.n_blocks; b += kDoubles) {
       VD above = load<VD>(chunk.top_weight + b) - shift;
       VD bits = widen(nearest2 + b) * (0.5 * scale) - above - load<VD>(chunk.log_count + b);
       VL matters = bits <= skip_bits;
       if (!any(matters)) continue;
+      VD length2 = widen(norm2 + b) + widen(chunk.radius2 + b);
+      VD span = widen(chunk.weight_span + b);
       VD z = largest(bits, VD{}) * kLn2;
       VD series = ((z * (1.0 / 720) + 1.0 / 120) * z + 1.0 / 24) * z + 1.0 / 6;
       VD allowed = (((series * z + 0.5) * z + 1.0) * z + 1.0) * kFloatError;
       VD reach2 = largest(above + kReachBits, VD{}) * inverse;
-      VD length2 = widen(norm2 + b) + widen(chunk.radius2 + b);
-      VD found = exact_enough(it, scale, length2, widen(chunk.weight_span + b), allowed, reach2);
-      if (always_double || scale > kLargestScale) found = every(kDouble);
+      VD found = exact_enough(it, scale, length2, span, allowed, reach2);
+      if (!plain) found = every(kDouble);
       store(mode + b, largest(matters ? found : VD{}, load<VD>(mode + b)));
     }
   }
   int32_t whole[kMaxBlocks];
   for (int b = 0; b < chunk.n_blocks; b += kDoubles)
     store(whole + b, __builtin_convertvector(load<VD>(mode + b), VW));
+  const int64_t width = it.s.width;
   uint8_t* out = it.s.mode + q;
-  for (int b = 0; b < chunk.n_blocks; ++b, out += kGroup) *out = static_cast<uint8_t>(whole[b]);
+  for (int b = 0; b < chunk.n_blocks; ++b, out += width) *out = static_cast<uint8_t>(whole[b]);
 }
 
-void add_block(const Item& it, int b) {
-  const uint8_t* modes = it.s.mode + int64_t{b} * kGroup;
-  int dots[kGroup], differences[kGroup], n_dots = 0, n_differences = 0;
-  for (int start = 0; start < it.group.size; start += 8) {
-    if (load<uint64_t>(modes + start) == 0) continue;
-    for (int q = start; q < start + 8 && q < it.group.size; ++q) {
-      dots[n_dots] = differences[n_differences] = q;
-      n_dots += modes[q] == kDots;
-      n_differences += modes[q] == kDifferences;
+// The queries of the group that meet a block in float32.
+struct Meeting {
+  int dots[kGroup], differences[kGroup];
+  int n_dots = 0, n_differences = 0;
+};
+
+void add_block(const Item& it, int b, int next) {
+  constexpr int word = 8;
+  constexpr uint64_t all_dots = 0x0101010101010101u * kDots;
+  const uint8_t* modes = it.s.mode + int64_t{b} * it.s.width;
+  Meeting m;
+  for (int start = 0; start < it.group.size; start += word) {
+    const uint64_t several = load<uint64_t>(modes + start);
+    if (several == 0) continue;
+    if (several == all_dots && start + word <= it.group.size) {
+      for (int i = 0; i < word; ++i) m.dots[m.n_dots + i] = start + i;
+      m.n_dots += word;
+      continue;
+    }
+    for (int q = start; q < start + word && q < it.group.size; ++q) {
+      m.dots[m.n_dots] = m.differences[m.n_differences] = q;
+      m.n_dots += modes[q] == kDots;
+      m.n_differences += modes[q] == kDifferences;
       if (modes[q] == kDouble) add_block_double(it, q, b);
     }
   }
-  add_block_single<kDots, kBatch, kSmallBatch>(it, b, dots, n_dots);
-  // Two sums per pair, so half as many queries fit into the registers.
-  add_block_single<kDifferences, kBatch / 2, kSmallBatch / 2>(it, b, differences, n_differences);
+  if (m.n_dots + m.n_differences == 0) return;
+  // Two sums per pair of differences, so half as many queries fit into the registers.
+  constexpr int few = kBatch / 2;
+  const int n_batches = m.n_dots / kBatch + m.n_differences / few;
+  Ahead ahead;
+  if (n_batches >= 4) ahead = Ahead(it, next, n_batches);  // else there is no time for it
+  add_block_single<kDots, kBatch>(it, b, m.dots, m.n_dots, ahead);
+  add_block_single<kDifferences, few>(it, b, m.differences, m.n_differences, ahead);
+}
+
+// Modes are read eight at a time: those past the group's end are no query's.
+void end_modes(const Item& it) {
+  for (int b = 0; b < it.chunk.n_blocks; ++b)
+    for (int q = it.group.size; q % 8 != 0; ++q) it.s.mode[int64_t{b} * it.s.width + q] = kSkipped;
+}
+
+// The first block from b on that matters to a query of the group; n_blocks if none does.
+int next_block(const Item& it, int b) {
+  constexpr int word = 8;
+  for (; b < it.chunk.n_blocks; ++b)
+    for (int start = 0; start < it.group.size; start += word)
+      if (load<uint64_t>(it.s.mode + int64_t{b} * it.s.width + start) != 0) return b;
+  return b;
 }
 
 void run_group(const Problem& problem, const Chunk& chunk, const Group& group, Scratch& s) {
@@ -223,7 +260,11 @@ void run_group(const Problem& problem, const Chunk& chunk, const Group& group, S
     open_rows(it, q);
     choose_modes(it, q);
   }
-  for (int b = 0; b < chunk.n_blocks; ++b) add_block(it, b);
+  end_modes(it);
+  for (int b = next_block(it, 0), next; b < chunk.n_blocks; b = next) {
+    next = next_block(it, b + 1);
+    add_block(it, b, next < chunk.n_blocks ? next : b);
+  }
   for (int q = 0; q < group.size; ++q) close_rows(it, q);
 }
 

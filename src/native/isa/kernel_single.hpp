@@ -26,12 +26,12 @@ inline void centre_queries(const Item& it, int b, const int* queries) {
   float* panel = it.s.centred;
   for (int start = 0; start < padded; start += kPanel, panel += kPanel * Q) {
     const int end = padded - start < kPanel ? padded - start : kPanel;
-    for (int i = 0; i < Q; ++i) {
-      const float* high = all_high + int64_t{queries[i]} * padded + start;
-      const float* low = all_low + int64_t{queries[i]} * padded + start;
-      for (int d = 0; d < end; d += kLanes) {
-        VF u = (load<VF>(high + d) - load<VF>(centre + start + d)) + load<VF>(low + d);
-        store(panel + i * kPanel + d, u);
+    for (int d = 0; d < end; d += kLanes) {
+      const VF middle = load<VF>(centre + start + d);
+#pragma GCC unroll 12
+      for (int i = 0; i < Q; ++i) {
+        const int64_t at = int64_t{queries[i]} * padded + start + d;
+        store(panel + i * kPanel + d, (load<VF>(all_high + at) - middle) + load<VF>(all_low + at));
       }
     }
   }
@@ -93,70 +93,129 @@ struct Batch {
   int query[kBatch];     // positions in the group; the last one repeated as filling
   int excluded[kBatch];  // lane left out, or -1
   bool excluding;        // whether any lane is left out
-  int n_active;          // bandwidths that matter to some query: s.active[0..n_active)
+  // Bandwidths that matter to some query: s.active[0..n_active). Those whose exponents cannot
+  // leave the range of exp2_in_range come first.
+  int n_bounded, n_active;
+};
+
+// Rows of s.bias: whole vectors of float64, for the largest batch.
+constexpr int kBiasRow = (kBatch + kLanes - 1) / kLanes * kLanes;
+
+// What 2^exponent needs to know of one bandwidth and one tile.
+struct Exponents {
+  float factor;
+  const float* bias;  // [Q]
+  float* sums;        // [Q][kLanes]
 };
 
 // Adds 2^exponent of one tile to the sums of the batch.
-template <int Q, Mode mode, bool Weighted, bool Excluding>
-inline void add_tile(const Item& it, const Batch& batch, const float* tile, int first_lane) {
-  const int dim = static_cast<int>(it.problem.queries.dim);
-  VF acc[Q][2];
-  if (mode == kDots)
-    dot_tile<Q>(it.s.centred, tile, dim, acc);
-  else
-    difference_tile<Q>(it.s.centred, tile, dim, acc);
-  VF w0{}, w1{};
-  if (Weighted) {
-    w0 = load<VF>(tile + (dim + 1) * kTile);
-    w1 = load<VF>(tile + (dim + 1) * kTile + kLanes);
-  }
-  for (int a = 0; a < batch.n_active; ++a) {
-    const int h = it.s.active[a];
-    const float scale = static_cast<float>(it.problem.scale[h] * (mode == kDots ? 1.0 : -0.5));
-    const float* bias = it.s.bias + h * Q;
-    float* sums = it.s.sums + h * Q * kLanes;
+template <int Q, bool Bounded, bool Weighted, bool Excluding>
+inline void add_powers(const VF (&acc)[Q][2], Exponents to, const VF (&weight)[2],
+                       const int* excluded, int first_lane) {
 #pragma GCC unroll 12
-    for (int q = 0; q < Q; ++q) {
-      VF e0 = acc[q][0] * scale + bias[q], e1 = acc[q][1] * scale + bias[q];
-      if (Weighted) e0 += w0, e1 += w1;
-      VF v0 = exp2_or_zero(e0), v1 = exp2_or_zero(e1);
-      if (Excluding) {
-        VI lane = lane_numbers() + first_lane;
-        v0 = (VF)((VI)v0 & (lane != batch.excluded[q]));
-        v1 = (VF)((VI)v1 & (lane + kLanes != batch.excluded[q]));
-      }
-      store(sums + q * kLanes, load<VF>(sums + q * kLanes) + (v0 + v1));
+  for (int q = 0; q < Q; ++q) {
+    VF e0 = acc[q][0] * to.factor + to.bias[q], e1 = acc[q][1] * to.factor + to.bias[q];
+    if (Weighted) e0 += weight[0], e1 += weight[1];
+    VF v0 = Bounded ? exp2_in_range(e0) : exp2_or_zero(e0);
+    VF v1 = Bounded ? exp2_in_range(e1) : exp2_or_zero(e1);
+    if (Excluding) {
+      VI lane = lane_numbers() + first_lane;
+      v0 = (VF)((VI)v0 & (lane != excluded[q]));
+      v1 = (VF)((VI)v1 & (lane + kLanes != excluded[q]));
     }
+    store(to.sums + q * kLanes, load<VF>(to.sums + q * kLanes) + (v0 + v1));
   }
 }
 
-// The biases of one bandwidth, -inf for a query to which the block does not matter; whether it
-// matters to any.
-template <int Q, Mode mode>
-inline bool fill_bias(const Item& it, const Batch& batch, int h) {
-  const int b = batch.block;
-  const int64_t stride = it.chunk.stride;
-  const bool choose = it.problem.skip && it.problem.n_bandwidths > 1;
-  const double half = it.half_scale(h), top = it.chunk.top_weight[b], bits = it.skip_bits;
-  const double far = top + it.chunk.log_count[b] + bits;
-  const double* shift = it.s.shift + h * kGroup;
-  const float *norm2 = it.s.norm2 + b, *nearest2 = it.s.nearest2 + b;
-  float *bias = it.s.bias + h * Q, *sums = it.s.sums + h * Q * kLanes;
-  bool matters = false;
-  for (int i = 0; i < Q; ++i) {
-    const int q = batch.query[i];
-    const bool on = !choose || nearest2[q * stride] * half + shift[q] <= far;
-    const double value = top - shift[q] - (mode == kDots ? norm2[q * stride] * half : 0.0);
-    bias[i] = on ? static_cast<float>(value) : -__builtin_inff();
-    store(sums + i * kLanes, VF{});
-    matters |= on;
+// All tiles of the batch's block.
+template <int Q, Mode mode, bool Weighted, bool Excluding>
+__attribute__((noinline)) void add_tiles(const Item& it, const Batch& batch) {
+  const int dim = static_cast<int>(it.problem.queries.dim), count = it.chunk.count[batch.block];
+  const int64_t floats = (dim + 1 + Weighted) * kTile;
+  const float *x = it.s.centred, *tile = it.chunk.tiles + it.chunk.tile_offset[batch.block];
+  const int n_active = batch.n_active;
+  Exponents exponents[kMaxBandwidths];
+  for (int a = 0; a < n_active; ++a) {
+    const int h = it.s.active[a];
+    exponents[a] = {static_cast<float>(it.problem.scale[h] * (mode == kDots ? 1.0 : -0.5)),
+                    it.s.bias + h * kBiasRow, it.s.sums + h * Q * kLanes};
   }
-  return matters;
+  for (int lane = 0; lane < count; lane += kTile, tile += floats) {
+    VF acc[Q][2], weight[2] = {};
+    if (mode == kDots)
+      dot_tile<Q>(x, tile, dim, acc);
+    else
+      difference_tile<Q>(x, tile, dim, acc);
+    for (int part = 0; Weighted && part < 2; ++part)
+      weight[part] = load<VF>(tile + (dim + 1) * kTile + part * kLanes);
+    int a = 0;
+    // The exponents of padding lanes are infinite.
+    for (; count - lane >= kTile && a < batch.n_bounded; ++a)
+      add_powers<Q, true, Weighted, Excluding>(acc, exponents[a], weight, batch.excluded, lane);
+    for (; a < n_active; ++a)
+      add_powers<Q, false, Weighted, Excluding>(acc, exponents[a], weight, batch.excluded, lane);
+  }
+}
+
+// What the biases of a batch rest on. Lanes past the batch repeat its last query.
+template <int Q>
+struct Lengths {
+  static constexpr int kParts = (Q + kDoubles - 1) / kDoubles;
+  VD nearest2[kParts], norm2[kParts];
+};
+
+template <int Q>
+inline Lengths<Q> batch_lengths(const Item& it, const Batch& batch) {
+  Lengths<Q> lengths;
+  for (int part = 0; part < Lengths<Q>::kParts; ++part) {
+    lengths.norm2[part] = lengths.nearest2[part] = VD{};
+    for (int i = 0; i < kDoubles; ++i) {
+      const int lane = part * kDoubles + i, q = batch.query[lane < Q ? lane : Q - 1];
+      lengths.norm2[part][i] = it.norm2(q)[batch.block];
+      if (it.choosing()) lengths.nearest2[part][i] = it.nearest2(q)[batch.block];
+    }
+  }
+  return lengths;
+}
+
+struct Reach {
+  bool matters;  // to any query of the batch
+  bool bounded;  // all exponents lie within the range of exp2_in_range
+};
+
+// The biases of one bandwidth, -inf for a query to which the block does not matter.
+template <int Q, Mode mode>
+inline Reach fill_bias(const Item& it, const Batch& batch, const Lengths<Q>& lengths, int h) {
+  const int b = batch.block;
+  constexpr double lowest = -125.0;  // leaves room for rounding
+  const double half = it.half_scale(h), top = it.chunk.top_weight[b];
+  const double far = it.choosing() ? top + it.chunk.log_count[b] + it.skip_bits : __builtin_inf();
+  // The farthest reference of the block is at most 2 (norm2 + radius2) away, squared.
+  const double edge = lowest - top + it.chunk.weight_span[b] + 2 * half * it.chunk.radius2[b];
+  const double* all_shifts = it.s.shift + h * kGroup;
+  float* bias = it.s.bias + h * kBiasRow;
+  VL some{}, all = VL{} - 1;
+  for (int part = 0; part < Lengths<Q>::kParts; ++part) {
+    VD shift;
+    for (int i = 0; i < kDoubles; ++i) {
+      const int lane = part * kDoubles + i;
+      shift[i] = all_shifts[batch.query[lane < Q ? lane : Q - 1]];
+    }
+    VD off = lengths.norm2[part] * half;
+    VL on = lengths.nearest2[part] * half + shift <= far;
+    VD value = top - shift;
+    if (mode == kDots) value -= off;
+    value = on ? value : VD{} - __builtin_inf();
+    store(bias + part * kDoubles, __builtin_convertvector(value, VH));
+    some |= on;
+    all &= on & (-2.0 * off - shift > edge);
+  }
+  for (int i = 0; i < Q; ++i) store(it.s.sums + (h * Q + i) * kLanes, VF{});
+  return {any(some), !any(~all)};
 }
 
 template <int Q, Mode mode>
 inline void start_batch(const Item& it, const int* queries, int count, Batch& batch) {
-  batch.n_active = 0;
   batch.excluding = false;
   for (int i = 0; i < Q; ++i) {
     batch.query[i] = queries[i < count ? i : count - 1];
@@ -164,35 +223,62 @@ inline void start_batch(const Item& it, const int* queries, int count, Batch& ba
     batch.excluding |= batch.excluded[i] >= 0;
   }
   centre_queries<Q>(it, batch.block, batch.query);
-  for (int h = 0; h < it.problem.n_bandwidths; ++h)
-    if (fill_bias<Q, mode>(it, batch, h)) it.s.active[batch.n_active++] = h;
+  const Lengths<Q> lengths = batch_lengths<Q>(it, batch);
+  int unbounded[kMaxBandwidths], n_unbounded = 0, n_bounded = 0;
+  for (int h = 0; h < it.problem.n_bandwidths; ++h) {
+    const Reach reach = fill_bias<Q, mode>(it, batch, lengths, h);
+    if (!reach.matters) continue;
+    if (reach.bounded)
+      it.s.active[n_bounded++] = h;
+    else
+      unbounded[n_unbounded++] = h;
+  }
+  for (int a = 0; a < n_unbounded; ++a) it.s.active[n_bounded + a] = unbounded[a];
+  batch.n_bounded = n_bounded;
+  batch.n_active = n_bounded + n_unbounded;
 }
 
 template <int Q>
 inline void finish_batch(const Item& it, const Batch& batch, int count) {
   const int64_t k = it.problem.n_classes;
-  const int64_t* rows = it.group.rows;
+  int64_t row[Q];
+  for (int i = 0; i < Q; ++i) row[i] = it.group.rows[batch.query[i]] * k;
   for (int a = 0; a < batch.n_active; ++a) {
     const int h = it.s.active[a];
-    const float* sums = it.s.sums + h * Q * kLanes;
     double* out = it.problem.out + h * it.problem.n_queries * k + it.chunk.label[batch.block];
-    for (int i = 0; i < count; ++i)
-      out[rows[batch.query[i]] * k] += sum_lanes(load<VF>(sums + i * kLanes));
+    float totals[Q];
+    sum_rows<Q>(it.s.sums + h * Q * kLanes, totals);
+    for (int i = 0; i < count; ++i) out[row[i]] += totals[i];
   }
 }
 
-template <int Q, Mode mode, bool Weighted, bool Excluding>
-__attribute__((noinline)) void add_tiles(const Item& it, const Batch& batch) {
-  const int64_t floats = (it.problem.queries.dim + 1 + Weighted) * kTile;
-  const float* tile = it.chunk.tiles + it.chunk.tile_offset[batch.block];
-  for (int lane = 0; lane < it.chunk.count[batch.block]; lane += kTile, tile += floats)
-    add_tile<Q, mode, Weighted, Excluding>(it, batch, tile, lane);
-}
+// Memory that will be needed soon, fetched a run at a time.
+class Ahead {
+ public:
+  // The tiles of block b, in `runs` runs.
+  Ahead(const Item& it, int b, int runs) {
+    const int64_t tiles = (it.chunk.count[b] + kTile - 1) / kTile;
+    const int64_t rows = it.problem.queries.dim + 1 + (it.chunk.log_weight != nullptr);
+    at_ = it.chunk.tiles + it.chunk.tile_offset[b];
+    end_ = at_ + tiles * rows * kTile;
+    run_ = (end_ - at_ + runs - 1) / runs;
+  }
+  Ahead() = default;
+  void fetch() {
+    constexpr int line = 16;  // floats
+    const float* stop = end_ - at_ < run_ ? end_ : at_ + run_;
+    for (; at_ < stop; at_ += line) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  const float *at_ = nullptr, *end_ = nullptr;
+  int64_t run_ = 0;
+};
 
 // Adds a block of references to the sums of `count` <= Q queries.
 template <int Q, Mode mode>
 __attribute__((noinline)) void add_batch(const Item& it, int b, const int* queries, int count) {
-  Batch batch{};
+  Batch batch;
   batch.block = b;
   start_batch<Q, mode>(it, queries, count, batch);
   if (it.chunk.log_weight)
@@ -204,65 +290,86 @@ __attribute__((noinline)) void add_batch(const Item& it, int b, const int* queri
   finish_batch<Q>(it, batch, count);
 }
 
-// Batches of `Wide`, but for the rest of them.
-template <Mode mode, int Wide, int Small>
-inline void add_block_single(const Item& it, int b, const int* queries, int count) {
-  while (count > 0) {
-    const bool wide = count > 2 * Small;
-    int taken = wide ? Wide : Small;
-    if (taken > count) taken = count;
-    if (wide)
-      add_batch<Wide, mode>(it, b, queries, taken);
-    else
-      add_batch<Small, mode>(it, b, queries, taken);
-    queries += taken, count -= taken;
+// Batches of `Wide`; the rest in the narrowest that holds it, of a third or two thirds.
+template <Mode mode, int Wide>
+inline void add_block_single(const Item& it, int b, const int* queries, int count, Ahead& ahead) {
+  constexpr int third = Wide / 3;
+  static_assert(Wide % 3 == 0, "batches come in thirds");
+  for (; count > 2 * third; queries += Wide, count -= Wide) {
+    ahead.fetch();
+    add_batch<Wide, mode>(it, b, queries, count < Wide ? count : Wide);
   }
+  if (count <= 0) return;
+  ahead.fetch();
+  if (count > third)
+    add_batch<2 * third, mode>(it, b, queries, count);
+  else
+    add_batch<third, mode>(it, b, queries, count);
 }
 
-// x'y' - |y'|^2 / 2 of one query and one tile, in four chains: one query alone cannot hide the
+// x'y' - |y'|^2 / 2 of one query and N tiles, in four chains each: one query alone cannot hide the
 // latency of two.
-inline void dot_tile_alone(const float* x, const float* tile, int dim, VF (&acc)[2]) {
-  VF even[2] = {load<VF>(tile + dim * kTile), load<VF>(tile + dim * kTile + kLanes)};
-  VF odd[2] = {};
+template <int N>
+inline void dot_tiles_alone(const float* x, const float* tile, int64_t floats, int dim,
+                            VF (&acc)[N][2]) {
+  VF odd[N][2] = {};
+  for (int n = 0; n < N; ++n)
+    for (int part = 0; part < 2; ++part)
+      acc[n][part] = load<VF>(tile + n * floats + dim * kTile + part * kLanes);
   int d = 0;
   for (; d + 1 < dim; d += 2, tile += 2 * kTile) {
     const float x0 = x[d], x1 = x[d + 1];
+    for (int n = 0; n < N; ++n)
+      for (int part = 0; part < 2; ++part) {
+        const float* y = tile + n * floats + part * kLanes;
+        acc[n][part] += load<VF>(y) * x0;
+        odd[n][part] += load<VF>(y + kTile) * x1;
+      }
+  }
+  for (int n = 0; n < N; ++n)
     for (int part = 0; part < 2; ++part) {
-      even[part] += load<VF>(tile + part * kLanes) * x0;
-      odd[part] += load<VF>(tile + kTile + part * kLanes) * x1;
+      if (d < dim) acc[n][part] += load<VF>(tile + n * floats + part * kLanes) * x[d];
+      acc[n][part] += odd[n][part];
     }
-  }
-  for (int part = 0; part < 2; ++part) {
-    if (d < dim) even[part] += load<VF>(tile + part * kLanes) * x[d];
-    acc[part] = even[part] + odd[part];
-  }
+}
+
+// The largest exponents of query q, already centred, in N tiles, into `tops`.
+template <int N, bool Weighted>
+inline void raise_tops(const Item& it, const float* tile, int lane, int excluded, float* tops) {
+  const int dim = static_cast<int>(it.problem.queries.dim);
+  const int n_tops = Weighted ? it.problem.n_bandwidths : 1;
+  const int64_t floats = (dim + 1 + Weighted) * kTile;
+  const VF none = VF{} - __builtin_inff();
+  VF acc[N][2];
+  dot_tiles_alone<N>(it.s.centred, tile, floats, dim, acc);
+  for (int n = 0; n < N; ++n)
+    for (int part = 0; part < 2; ++part) {
+      VI kept = lane_numbers() + (lane + n * kTile + part * kLanes) != excluded;
+      for (int h = 0; h < n_tops; ++h) {
+        VF e = acc[n][part];
+        if (Weighted)
+          e = e * static_cast<float>(it.problem.scale[h]) +
+              load<VF>(tile + n * floats + (dim + 1) * kTile + part * kLanes);
+        store(tops + h * kLanes, largest(kept ? e : none, load<VF>(tops + h * kLanes)));
+      }
+    }
 }
 
 // The largest exponent of query q in block b, per bandwidth, into the shifts where it is larger.
 // Without weights the nearest reference is the largest for every bandwidth.
 template <bool Weighted>
 inline void raise_shift_single(const Item& it, int q, int b) {
-  const int dim = static_cast<int>(it.problem.queries.dim), out = it.excluded_lane(q, b);
   const int n_tops = Weighted ? it.problem.n_bandwidths : 1, count = it.chunk.count[b];
+  const int64_t floats = (it.problem.queries.dim + 1 + Weighted) * kTile;
   const float* tile = it.chunk.tiles + it.chunk.tile_offset[b];
-  float *tops = it.s.sums, *centred = it.s.centred;
-  const VF none = VF{} - __builtin_inff();
-  for (int h = 0; h < n_tops; ++h) store(tops + h * kLanes, none);
+  const int excluded = it.excluded_lane(q, b);
+  float* tops = it.s.sums;
+  for (int h = 0; h < n_tops; ++h) store(tops + h * kLanes, VF{} - __builtin_inff());
   centre_queries<1>(it, b, &q);
-  for (int lane = 0; lane < count; lane += kTile, tile += (dim + 1 + Weighted) * kTile) {
-    VF acc[2];
-    dot_tile_alone(centred, tile, dim, acc);
-    for (int part = 0; part < 2; ++part) {
-      VI kept = lane_numbers() + (lane + part * kLanes) != out;
-      for (int h = 0; h < n_tops; ++h) {
-        VF e = acc[part];
-        if (Weighted)
-          e = e * static_cast<float>(it.problem.scale[h]) +
-              load<VF>(tile + (dim + 1) * kTile + part * kLanes);
-        store(tops + h * kLanes, largest(kept ? e : none, load<VF>(tops + h * kLanes)));
-      }
-    }
-  }
+  int lane = 0;
+  for (; lane + kTile < count; lane += 2 * kTile, tile += 2 * floats)
+    raise_tops<2, Weighted>(it, tile, lane, excluded, tops);
+  if (lane < count) raise_tops<1, Weighted>(it, tile, lane, excluded, tops);
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
     double top = max_lanes<float>(load<VF>(tops + (Weighted ? h : 0) * kLanes));
     if (!Weighted) top *= it.problem.scale[h];

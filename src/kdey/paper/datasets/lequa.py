@@ -6,7 +6,7 @@ Below ``T1B/public/`` lie ``training_data.txt`` (label and features, or label an
 ``label_map.txt`` (names of classes). The training data of T3 are ``training_samples/<i>.txt``.
 Bags are read one at a time, when they are asked for.
 
-Esuli, Moreo, Sebastiani, "A concise overview of LeQua 2022: learning to quantify", CLEF 2022;
+Esuli, Moreo, Sebastiani, Sperduti, "A concise overview of LeQua@CLEF 2022: learning to quantify";
 https://lequa2024.github.io for the second edition.
 """
 

@@ -10,8 +10,9 @@ from kdey.bags import Array
 from kdey.intervals import Estimate
 from kdey.intervals.region import Region
 from kdey.kernels import class_log_sums
+from kdey.report.figures.marks import draw_mark
 from kdey.report.groups import ClassRow
-from kdey.report.svg import Drawing, shortened
+from kdey.report.svg import MOST_NARROW, WIDE, Drawing, shortened
 from kdey.report.vocabulary import SHARES, percent
 
 #: Bandwidth of the shading, cells along a side, levels of shade, points drawn.
@@ -21,49 +22,48 @@ _SIDE, _MARGIN = 180.0, 34.0
 _RAYS = 120
 
 
-def posteriors_figure(
+def posteriors_figures(
     parts: Sequence[tuple[str, Array]], classes: Sequence[str], name: str = "simplex"
-) -> Drawing:
+) -> list[Drawing]:
     """Return a triangle for each named set of posteriors (m, 3): its density and its points."""
     wide = _SIDE + 2 * _MARGIN
-    columns = min(len(parts), 4)
-    tall = _height(_SIDE) + 62
-    lines = -(-len(parts) // columns)
-    description = "Where the posteriors lie, a corner for each class: " + "; ".join(
-        f"{label}: mean {', '.join(percent(v) for v in points.mean(axis=0))}"
-        for label, points in parts
-    )
-    drawing = Drawing(
-        name, columns * wide, lines * tall, "Posteriors of training and bag", description
-    )
+    drawings = []
     for number, (label, points) in enumerate(parts):
-        line, column = divmod(number, columns)
-        corners = _corners(column * wide + _MARGIN, line * tall + 40, _SIDE)
-        drawing.words(
-            column * wide + wide / 2,
-            line * tall + 14,
-            shortened(label, wide - 8),
-            "heading",
-            "middle",
+        means = ", ".join(percent(share) for share in points.mean(axis=0))
+        drawing = Drawing(
+            f"{name}-{number}",
+            wide,
+            _height(_SIDE) + 62,
+            f"Posteriors of {label}",
+            f"Where the posteriors lie, a corner for each class; their mean is {means}.",
         )
+        drawing.words(wide / 2, 14, shortened(label, wide - 8), "heading", "middle")
+        corners = _corners(_MARGIN, 40, _SIDE)
         _shade(drawing, corners, points, "bag" if number == len(parts) - 1 else f"c{number}")
         _frame(drawing, corners, classes)
-    return drawing
+        drawings.append(drawing)
+    return drawings
 
 
 def prevalence_triangle(
-    estimate: Estimate, rows: Sequence[ClassRow], name: str = "region"
+    estimate: Estimate, rows: Sequence[ClassRow], name: str = "region", width: float = WIDE
 ) -> Drawing:
     """Return the prevalence of three classes as a point, with its joint region."""
-    side, margin = 380.0, 60.0
+    narrow = width <= MOST_NARROW
+    side, margin = (width - 60, 30.0) if narrow else (380.0, 60.0)
+    top = 110.0 if narrow else 34.0
     description = (
         f"The estimate {', '.join(percent(row.estimate) for row in rows)} with its joint "
-        f"{100 * estimate.confidence:g} % region, the naive count and the training prevalence."
+        f"{100 * estimate.confidence:g} % region, the uncorrected count and the share in training."
     )
     drawing = Drawing(
-        name, side + 2 * margin + 90, _height(side) + 80, "Prevalence of three classes", description
+        name,
+        width if narrow else side + 2 * margin + 90,
+        _height(side) + top + 46,
+        "Prevalence of three classes",
+        description,
     )
-    corners = _corners(margin, 34, side)
+    corners = _corners(margin, top, side)
     _grid(drawing, corners)
     border = region_border(estimate.region, _inside_point(estimate))
     if border is not None:
@@ -74,7 +74,7 @@ def prevalence_triangle(
         if None not in shares:
             x, y = np.array(shares) @ corners
             _place(drawing, kind, x, y, f"{SHARES[kind]}: {', '.join(percent(v) for v in shares)}")
-    _key(drawing, side + 2 * margin - 40, border is not None)
+    _key(drawing, 12.0 if narrow else side + 2 * margin - 40, border is not None)
     return drawing
 
 
@@ -165,12 +165,11 @@ def _grid(drawing: Drawing, corners: Array) -> None:
 
 
 def _place(drawing: Drawing, kind: str, x: float, y: float, tip: str | None = None) -> None:
-    if kind == "estimate":
-        drawing.add("circle", tip=tip, cx=x, cy=y, r=5, class_="estimate")
-    elif kind == "naive":
-        drawing.add("path", tip=tip, d=f"M{x:.1f} {y - 6:.1f}l5 6l-5 6l-5 -6z", class_="naive")
-    else:
+    """Draw a share of all classes; the share in training is a box, as lines have no place here."""
+    if kind == "training":
         drawing.add("rect", tip=tip, x=x - 4, y=y - 4, width=8, height=8, class_="training-box")
+    else:
+        draw_mark(drawing, kind, x, y, tip)
 
 
 def _key(drawing: Drawing, left: float, with_region: bool) -> None:

@@ -1,21 +1,40 @@
-"""Prevalence over time: a panel for each class, a line with its limits for each series."""
+"""Shares over time: a panel for each class, or, for several series, one for each of them.
+
+Bands of several series in one panel would hide each other. So each series has a panel of its own,
+in which the others are thin grey lines to compare with, all on one scale.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from kdey.report.figures.marks import Legend
 from kdey.report.groups import ClassRow, Group, GroupTable, position
-from kdey.report.periods import key_text
-from kdey.report.svg import Axis, Drawing, draw_up, share_axis, shortened, text_width
-from kdey.report.vocabulary import percent
+from kdey.report.periods import Period
+from kdey.report.svg import (
+    MOST_NARROW,
+    WIDE,
+    Axis,
+    Drawing,
+    draw_up,
+    share_axis,
+    shortened,
+    text_width,
+)
+from kdey.report.vocabulary import SHARES, interval_name, percent
 
-#: Classes and series drawn; the table has the others.
-MOST_CLASSES, MOST_SERIES = 9, 6
+#: Classes, series and panels drawn; the tables have the others.
+MOST_CLASSES, MOST_SERIES, _MOST_PANELS = 9, 12, 24
 #: Longer lines have no points on them.
 _MOST_POINTS = 120
-_PANEL, _TALL, _LEFT, _TOP, _BOTTOM, _GAP = 325.0, 130.0, 52.0, 26.0, 32.0, 36.0
+_TALL, _LEFT, _TOP, _BOTTOM, _GAP = 120.0, 48.0, 26.0, 32.0, 22.0
+#: Height of the heading of a class above the panels of its series.
+_HEADING = 26.0
+#: Least width of a panel of a class, and of a series.
+_CLASS_PANEL, _SERIES_PANEL = 250.0, 128.0
 
 
 @dataclass(frozen=True)
@@ -34,8 +53,80 @@ class TimeMarks:
     levels: tuple[tuple[float, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Where panels stand.
+
+    Attributes
+    ----------
+    width : float
+        Of the drawing.
+    columns : int
+        Panels beside each other.
+    shared : bool
+        Whether all panels have one scale, which stands at the left of each line of panels.
+    """
+
+    width: float
+    columns: int
+    shared: bool
+
+    @classmethod
+    def of_classes(cls, width: float, n_panels: int) -> _Layout:
+        """Return the layout of a panel for each class, each with its own scale."""
+        fitting = int(width // (_CLASS_PANEL + _LEFT + _GAP))
+        return cls(width, max(1, min(2, n_panels, fitting)), False)
+
+    @classmethod
+    def of_series(cls, width: float, n_panels: int) -> _Layout:
+        """Return the layout of a panel for each series."""
+        fitting = int((width - _LEFT) // (_SERIES_PANEL + _GAP))
+        return cls(width, max(1, min(4, n_panels, fitting)), True)
+
+    @property
+    def panel(self) -> float:
+        """The width of a panel."""
+        scales = _LEFT if self.shared else _LEFT * self.columns
+        return (self.width - scales) / self.columns - _GAP
+
+    @property
+    def tall(self) -> float:
+        """The height of a panel with its title and its dates."""
+        return _TOP + _TALL + _BOTTOM
+
+    def height(self, n_panels: int) -> float:
+        """Return the height of all panels."""
+        return -(-n_panels // self.columns) * self.tall
+
+    def place(self, number: int) -> tuple[float, float, bool]:
+        """Return the left edge and the top of a panel, and whether its scale is at its left."""
+        line, column = divmod(number, self.columns)
+        scales = 1 if self.shared else column + 1
+        x = scales * _LEFT + column * (self.panel + _GAP)
+        return x, line * self.tall + _TOP, not self.shared or column == 0
+
+
+def drawn_classes(table: GroupTable, marked: Mapping[str, TimeMarks] | None = None) -> list[str]:
+    """Return the classes that are drawn: those with marks, then those with the largest shares."""
+    first = {} if marked is None else marked
+    n_series = min(len(table.series), MOST_SERIES)
+    most = max(1, min(MOST_CLASSES, _MOST_PANELS // n_series))
+    ordered = sorted(table.classes, key=lambda label: (label not in first, -_peak(table, label)))
+    return sorted(ordered[:most], key=table.classes.index)
+
+
+def drawn_series(table: GroupTable) -> dict[str, list[Group]]:
+    """Return the series that are drawn: those with the most instances, in their order."""
+    sizes = {label: sum(g.n for g in groups) for label, groups in table.series.items()}
+    largest = sorted(sizes, key=lambda label: -sizes[label])[:MOST_SERIES]
+    return {label: groups for label, groups in table.series.items() if label in largest}
+
+
 def time_figure(
-    table: GroupTable, name: str = "time", marks: Mapping[str, TimeMarks] | None = None
+    table: GroupTable,
+    name: str = "time",
+    marks: Mapping[str, TimeMarks] | None = None,
+    width: float = WIDE,
 ) -> Drawing:
     """Return the classes with the largest shares over time.
 
@@ -44,68 +135,138 @@ def time_figure(
     table : GroupTable
     name : str
     marks : mapping from classes to TimeMarks, optional
-        Classes with marks are drawn first.
+        Classes with marks are drawn before others.
+    width : float
     """
     marked = {} if marks is None else marks
-    classes = sorted(table.classes, key=lambda label: (label not in marked, -_peak(table, label)))[
-        :MOST_CLASSES
-    ]
-    series = dict(list(table.series.items())[:MOST_SERIES])
-    columns = min(2, len(classes))
-    lines = -(-len(classes) // columns)
-    legend = 26.0 if len(series) > 1 else 0.0
-    tall = _TOP + _TALL + _BOTTOM
-    width = columns * (_LEFT + _PANEL + _GAP)
-    drawing = Drawing(
-        name, width, legend + lines * tall, "Prevalence over time", _describe_series(table, classes)
-    )
-    if legend:
-        _legend(drawing, list(series), width)
-    moments = list(dict.fromkeys(table.moment(group) for group in table.groups))
+    classes, series = drawn_classes(table, marked), drawn_series(table)
+    legend = _legend(table, len(series), width)
+    top = legend.height + 6
+    if len(series) > 1:
+        layout = _Layout.of_series(width, len(series))
+        part = _HEADING + layout.height(len(series))
+        height = top + part * len(classes)
+    else:
+        layout = _Layout.of_classes(width, len(classes))
+        height = top + layout.height(len(classes))
+    description = _describe_series(table, classes)
+    drawing = Drawing(name, width, height, "Shares over time", description)
+    drawing.with_tips = width > MOST_NARROW
+    legend.draw(drawing)
     for number, label in enumerate(classes):
-        line, column = divmod(number, columns)
-        x = column * (_LEFT + _PANEL + _GAP) + _LEFT
-        top = legend + line * tall + _TOP
-        _panel(drawing, table, series, label, moments, x, top, marked.get(label, TimeMarks()))
+        pencil = _Pencil(drawing, table, label, layout, marked.get(label, TimeMarks()))
+        if len(series) > 1:
+            start = top + part * number
+            heading = f"“{shortened(label, width - 40, 14)}”"
+            drawing.words(0, start + 16, heading, "class-heading")
+            for place, (title, groups) in enumerate(series.items()):
+                others = [run for key, run in series.items() if key != title]
+                pencil.draw(place, title, groups, others, start + _HEADING)
+        else:
+            pencil.draw(number, label, next(iter(series.values())), [], top)
     return drawing
 
 
-def _panel(
-    drawing: Drawing,
-    table: GroupTable,
-    series: dict[str, list[Group]],
-    label: str,
-    moments: list[Any],
-    left: float,
-    top: float,
-    marks: TimeMarks,
-) -> None:
-    bottom = top + _TALL
-    drawing.words(left, top - 9, shortened(label, _PANEL), "heading")
-    largest = max([_peak(table, label), *(share for share, _ in marks.levels)])
-    up = share_axis(largest, bottom, top)
-    draw_up(drawing, up, left, left + _PANEL, about=4)
-    places = _places(moments, left + 4, left + _PANEL - 4)
-    place_of = dict(zip(moments, places, strict=True))
-    _dates(drawing, moments, places, bottom)
-    for number, groups in enumerate(series.values()):
-        known = [(place_of[table.moment(g)], g.by_class.get(label)) for g in groups]
+def _legend(table: GroupTable, n_series: int, width: float) -> Legend:
+    items = [("band", f"estimate with {interval_name(table.confidence)}")]
+    if n_series > 1:
+        items.append(("others", "the other groups"))
+    if any(row.training is not None for group in table.groups for row in group.rows):
+        items.append(("training-line", SHARES["training"]))
+    return Legend(tuple(items), 4.0, width)
+
+
+@dataclass(frozen=True)
+class _Pencil:
+    """Draws the panels of one class, all on one scale.
+
+    Attributes
+    ----------
+    drawing : Drawing
+    table : GroupTable
+    label : str
+        The class.
+    layout : _Layout
+    marks : TimeMarks
+    """
+
+    drawing: Drawing
+    table: GroupTable
+    label: str
+    layout: _Layout
+    marks: TimeMarks
+
+    def draw(
+        self,
+        number: int,
+        title: str,
+        groups: Sequence[Group],
+        others: Sequence[Sequence[Group]],
+        top: float,
+    ) -> None:
+        """Draw the panel of one series, with others behind it.
+
+        Parameters
+        ----------
+        number : int
+            Of the panel.
+        title : str
+        groups : groups of the series
+        others : groups of the other series
+        top : float
+            Of the first line of panels.
+        """
+        x, down, has_scale = self.layout.place(number)
+        above, below = top + down, top + down + _TALL
+        drawing, right = self.drawing, x + self.layout.panel
+        drawing.words(x, above - 8, shortened(title, self.layout.panel), "heading")
+        largest = max([_peak(self.table, self.label), *(share for share, _ in self.marks.levels)])
+        up = share_axis(largest, below, above)
+        draw_up(drawing, up, x, right, about=4, labelled=has_scale)
+        places = self._places(x + 4, right - 4)
+        _write_dates(drawing, self.table.calendar, places, below, right + 6)
+        for run in (run for other in others for run in _runs(self._known(other, places))):
+            drawing.add("polyline", points=_middle(up, run), class_="others")
+        known = self._known(groups, places)
         for run in _runs(known):
-            _draw_run(drawing, up, run, number)
-        for group, (x, row) in zip(groups, known, strict=True):
-            if len(moments) <= _MOST_POINTS and row is not None and row.estimate is not None:
-                tip = f"{table.label(group)}: {percent(row.estimate)}"
-                place = up.at(row.estimate)
-                drawing.add("circle", tip=tip, cx=x, cy=place, r=2.6, class_=f"point s{number}")
-    trained = [r.training for g in table.groups for r in g.rows if r.name == label]
-    if trained and trained[0] is not None:
-        y = up.at(trained[0])
-        tip = f"training {percent(trained[0])}"
-        drawing.line(left, y, left + _PANEL, y, "training-line", tip)
-    for share, tip in marks.levels:
-        drawing.line(left, up.at(share), left + _PANEL, up.at(share), "bound-line", tip)
-    for moment, tip in marks.moments:
-        drawing.line(place_of[moment], top, place_of[moment], bottom, "alarm-line", tip)
+            _draw_run(drawing, up, run)
+        for group, (place, row) in zip(groups, known, strict=True):
+            if len(places) <= _MOST_POINTS and row is not None and row.estimate is not None:
+                tip = f"{self.table.label(group)}: {percent(row.estimate)}"
+                y = up.at(row.estimate)
+                drawing.add("circle", tip=tip, cx=place, cy=y, r=2.6, class_="point s0")
+        self._draw_lines(up, places, x, right)
+
+    def _known(
+        self, groups: Sequence[Group], places: Mapping[Any, float]
+    ) -> list[tuple[float, ClassRow | None]]:
+        return [
+            (places[self.table.moment(group)], group.by_class.get(self.label)) for group in groups
+        ]
+
+    def _places(self, start: float, stop: float) -> dict[Any, float]:
+        """Return the places of times: by their value where all have one, else one step each."""
+        moments = list(dict.fromkeys(self.table.moment(group) for group in self.table.groups))
+        values = [position(moment) for moment in moments]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            known = [float(number) for number in range(len(moments))]
+        if len(known) == 1:
+            return {moments[0]: (start + stop) / 2}
+        axis = Axis(min(known), max(known), start, stop)
+        return dict(zip(moments, map(axis.at, known), strict=True))
+
+    def _draw_lines(self, up: Axis, places: Mapping[Any, float], left: float, right: float) -> None:
+        """Draw the share in training, and the marks."""
+        shares = [r.training for g in self.table.groups for r in g.rows if r.name == self.label]
+        if shares and shares[0] is not None:
+            tip = f"{SHARES['training']}: {percent(shares[0])}"
+            self.drawing.line(left, up.at(shares[0]), right, up.at(shares[0]), "training-line", tip)
+        for share, tip in self.marks.levels:
+            self.drawing.line(left, up.at(share), right, up.at(share), "bound-line", tip)
+        for moment, tip in self.marks.moments:
+            x = places[moment]
+            self.drawing.line(x, up.start, x, up.stop, "alarm-line", tip)
 
 
 def _runs(known: list[tuple[float, ClassRow | None]]) -> list[list[tuple[float, ClassRow]]]:
@@ -119,54 +280,51 @@ def _runs(known: list[tuple[float, ClassRow | None]]) -> list[list[tuple[float, 
     return [run for run in runs if run]
 
 
-def _draw_run(drawing: Drawing, up: Axis, run: list[tuple[float, ClassRow]], number: int) -> None:
+def _draw_run(drawing: Drawing, up: Axis, run: list[tuple[float, ClassRow]]) -> None:
     lower = [(x, up.at(row.low)) for x, row in run if row.low is not None]
     upper = [(x, up.at(row.high)) for x, row in run if row.high is not None]
     if len(run) == 1 and lower and upper:
-        drawing.line(*lower[0], *upper[0], f"whisker s{number}")
+        drawing.line(*lower[0], *upper[0], "whisker s0")
     elif lower and upper:
-        drawing.add("polygon", points=_path([*lower, *reversed(upper)]), class_=f"band s{number}")
-    middle = [(x, up.at(row.estimate)) for x, row in run if row.estimate is not None]
-    drawing.add("polyline", points=_path(middle), class_=f"curve s{number}")
+        drawing.add("polygon", points=_path([*lower, *reversed(upper)]), class_="band")
+    drawing.add("polyline", points=_middle(up, run), class_="curve s0")
+
+
+def _middle(up: Axis, run: Sequence[tuple[float, ClassRow]]) -> str:
+    return _path([(x, up.at(row.estimate)) for x, row in run if row.estimate is not None])
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def _places(moments: list[Any], start: float, stop: float) -> list[float]:
-    """Return the places of times: by their value where all have one, else one step each."""
-    values = [position(moment) for moment in moments]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        known = [float(number) for number in range(len(moments))]
-    if len(known) == 1:
-        return [(start + stop) / 2]
-    axis = Axis(min(known), max(known), start, stop)
-    return [axis.at(value) for value in known]
-
-
-def _dates(drawing: Drawing, moments: list[Any], places: list[float], bottom: float) -> None:
-    """Write as many times under a panel as fit, the first one always."""
-    free = float("-inf")
-    for moment, place in zip(moments, places, strict=True):
-        label = shortened(key_text(moment), 100, 11)
-        half = text_width(label, 11) / 2
-        if place - half > free:
-            drawing.line(place, bottom, place, bottom + 4, "axis")
-            drawing.words(place, bottom + 17, label, "tick", "middle")
-            free = place + half + 14
-
-
-def _legend(drawing: Drawing, names: list[str], width: float) -> None:
-    x = 8.0
-    for number, label in enumerate(names):
-        shown = shortened(label, 150, 11)
-        drawing.line(x, 12, x + 22, 12, f"curve s{number}")
-        drawing.words(x + 28, 16, shown, "tick")
-        x += 48 + text_width(shown, 11)
-        if x > width - 120:
+def _write_dates(
+    drawing: Drawing, calendar: Period, places: Mapping[Any, float], bottom: float, stop: float
+) -> None:
+    """Write every so many times under a panel that they fit before ``stop``."""
+    for place in places.values():
+        drawing.line(place, bottom, place, bottom + 3, "axis")
+    for step in range(1, len(places) + 1):
+        labels = _labels(calendar, list(places.items())[::step], stop)
+        if all(b[0] - a[0] > text_width(a[1], 11) + 8 for a, b in pairwise(labels)):
             break
+    for start, label in labels:
+        drawing.words(start, bottom + 17, label, "tick")
+
+
+def _labels(
+    calendar: Period, moments: Sequence[tuple[Any, float]], stop: float
+) -> list[tuple[float, str]]:
+    """Return where the labels of some times begin, and what they are."""
+    labels, before = [], None
+    for moment, place in moments:
+        label = shortened(calendar.tick(moment, before), 100, 11)
+        wide = text_width(label, 11)
+        # The first label begins left of its place, where the labels of the other axis end.
+        start = place - (14 if before is None else wide / 2)
+        labels.append((min(start, stop - wide), label))
+        before = moment
+    return labels
 
 
 def _peak(table: GroupTable, label: str) -> float:

@@ -24,6 +24,60 @@
     remember(next);
   });
 
+  // A figure in a file of its own: what the style sheet says of each mark goes into the mark.
+  const painted = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity",
+    "stroke-dasharray", "stroke-linecap", "font-size", "font-weight", "font-family"];
+  function standalone(svg) {
+    const copy = svg.cloneNode(true);
+    const copies = copy.querySelectorAll("*");
+    svg.querySelectorAll("*").forEach(function (mark, place) {
+      const style = getComputedStyle(mark);
+      copies[place].setAttribute("style", painted.map(function (name) {
+        return name + ":" + style.getPropertyValue(name);
+      }).join(";"));
+    });
+    const box = svg.viewBox.baseVal;
+    const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    paper.setAttribute("width", box.width);
+    paper.setAttribute("height", box.height);
+    paper.setAttribute("fill", getComputedStyle(document.body).backgroundColor);
+    copy.insertBefore(paper, copy.firstChild);
+    copy.removeAttribute("style");
+    copy.setAttribute("width", box.width);
+    copy.setAttribute("height", box.height);
+    const text = new XMLSerializer().serializeToString(copy);
+    return "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
+  }
+  function save(name, address) {
+    const link = document.createElement("a");
+    link.download = name;
+    link.href = address;
+    link.click();
+  }
+  function savePicture(name, svg, address) {
+    const picture = new Image();
+    picture.onload = function () {
+      const canvas = document.createElement("canvas");
+      canvas.width = 2 * svg.viewBox.baseVal.width;
+      canvas.height = 2 * svg.viewBox.baseVal.height;
+      canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+      save(name, canvas.toDataURL("image/png"));
+    };
+    picture.src = address;
+  }
+  document.querySelectorAll(".save").forEach(function (bar) {
+    bar.hidden = false;
+    bar.querySelectorAll("button").forEach(function (one) {
+      one.addEventListener("click", function () {
+        const shown = Array.from(bar.closest("figure").querySelectorAll("svg"));
+        const svg = shown.find(function (each) { return each.getBoundingClientRect().width > 0; });
+        const name = svg.id + "." + one.dataset.format;
+        const address = standalone(svg);
+        if (one.dataset.format === "svg") { save(name, address); } else { savePicture(name, svg, address); }
+      });
+    });
+  });
+
   function keyOf(row, column) {
     const cell = row.cells[column];
     return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);

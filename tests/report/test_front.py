@@ -1,0 +1,194 @@
+"""What a manager reads: no word of the library before the technical part, and the figures of it."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kdey import PACC
+from kdey.diagnostics import FitVerdict, NotChecked
+from kdey.report import Report, group_table, make_report
+from kdey.report.figures.groups import groups_figure
+from kdey.report.figures.shares import prevalence_figure
+from kdey.report.figures.time import drawn_classes, drawn_series, time_figure
+from kdey.report.groups import ClassRow
+from kdey.report.svg import NARROW, WIDE, wrapped
+from kdey.report.trust import fit_headline, fit_result, fit_sentences
+from kdey.report.words import look_alike_sets
+
+from .cases import full_report, group_rows, names, weeks
+
+pytest.importorskip("jinja2")
+JARGON = (
+    *("posterior", "bandwidth", "kdey", "quantifi", "prevalence", "naive", "p-value"),
+    *("p\u2011value", "simplex", "kernel", "densit", "instance", "bag", "classifier", "solver"),
+    "label shift",
+)
+
+
+def front(page: str) -> str:
+    """Return what stands before the technical part, as text."""
+    body = page[page.index("<body") : page.index('<section id="technical"')]
+    body = re.sub(r' download="[^"]*" href="[^"]*"', "", body)
+    body = re.sub(r"<(style|script).*?</\1>", "", body, flags=re.DOTALL)
+    # Attributes that are read aloud count, names of elements do not.
+    spoken = re.findall(r'aria-label="([^"]*)"', body)
+    return unescape(re.sub(r"<[^>]*>", " ", body) + " ".join(spoken))
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[str, Report]:
+    """Return reports with everything in them."""
+    rows = group_rows(["shop", "week"], [(s, w) for s in "xy" for w in weeks(3)], names(2, False))
+    for row, status in zip(
+        rows,
+        ("poor fit", "too small", "checked one-sided", "not checked (no posteriors)"),
+        strict=False,
+    ):
+        row["status"] = status
+    return {
+        "groups": full_report(3, "groups"),
+        "time": full_report(3, "time"),
+        "troubled": make_report(groups=rows, by=["shop"], time="week"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["groups", "time", "troubled"])
+def test_no_jargon_before_the_technical_part(reports: dict[str, Report], kind: str) -> None:
+    text = front(reports[kind].html()).lower()
+    assert "how far can this be trusted?" in text
+    assert [word for word in JARGON if word in text] == []
+
+
+def verdict(**values: Any) -> FitVerdict:
+    known = {"p_value": 0.5, "unknown_share": None, "unknown_class": False, "level": 0.01}
+    more = {"cross_fitted": True, "size": 100, "n_checked": 100, "n_null": 300}
+    return FitVerdict(**{**known, **more, **values})
+
+
+@pytest.mark.parametrize(
+    ("result", "headline", "words"),
+    [
+        (verdict(), ("good", "Checked."), "look like a mix of the classes"),
+        (verdict(p_value=0.001), ("bad", "Careful."), "the classes look different from before"),
+        (
+            verdict(p_value=0.001, unknown_class=True, unknown_share=0.2),
+            ("bad", "Careful."),
+            "at least about 20% of them are unlike all training examples",
+        ),
+        (verdict(cross_fitted=False), ("", "Partly checked."), "only a part of what may go wrong"),
+        (NotChecked("the method works on features"), ("", "Not checked."), "is not known"),
+    ],
+)
+def test_what_was_checked_is_said_without_jargon(
+    result: Any, headline: tuple[str, str], words: str
+) -> None:
+    assert fit_headline(result) == headline
+    assert words in fit_result(result)
+    sentences = " ".join(fit_sentences(result))
+    assert "Checking means that the records were compared" in sentences
+    assert [word for word in JARGON if word in sentences.lower()] == []
+
+
+def test_the_table_of_groups_has_totals(reports: dict[str, Report]) -> None:
+    page = reports["time"].html()
+    table = page.split('<table data-sortable id="overview">')[1].split("</table>")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table, flags=re.DOTALL)
+    assert len(rows) == 1 + 2 + 1, "a row for each region over all weeks, and one of all"
+    assert "All together" in rows[-1]
+    assert ">600<" in rows[1]
+    assert "Records" in rows[0]
+
+
+def test_totals_that_are_given_are_shown() -> None:
+    rows = group_rows(["shop", "week"], [(s, w) for s in "xy" for w in weeks(2)], ["a", "b"])
+    totals = group_rows(["shop"], [("x",), ("y",)], ["a", "b"])
+    for row in totals:
+        row |= {"n": 240, "estimate": 0.123 if row["class"] == "a" else 0.877}
+    report = make_report(groups=rows, by=["shop"], time="week", totals=totals)
+    assert report.totals is not None
+    assert [group.by_class["a"].estimate for group in report.totals.groups] == [0.123, 0.123]
+    assert "12.3\u00a0%" in front(report.html())
+
+
+def test_series_have_a_panel_each_and_no_band_covers_another() -> None:
+    rows = group_rows(
+        ["shop", "week"], [(f"shop {s}", w) for s in range(3) for w in weeks(4)], ["a", "b"]
+    )
+    table = group_table(rows, ["shop"], "week")
+    drawing = time_figure(table)
+    drawn = "".join(drawing.parts)
+    assert drawn.count('class="band"') == 3 * 2 + 1  # and one in the legend
+    assert drawn.count('class="others"') == 3 * 2 * 2 + 1
+    for number in range(3):
+        assert drawn.count(f">shop {number}</text>") == 2
+    lefts = [float(x) for x in re.findall(r'<polygon points="([\d.]+),', drawn)]
+    assert len(set(lefts[:3])) == 3, "panels stand beside each other"
+
+
+def test_more_series_than_fit_are_the_largest_in_their_order() -> None:
+    keys = [(f"shop {s:02d}", w) for s in range(14) for w in weeks(2)]
+    rows = group_rows(["shop", "week"], keys, ["a", "b", "c"])
+    for row in rows:
+        row["n"] = 10 + int(row["shop"][-2:])
+    table = group_table(rows, ["shop"], "week")
+    assert list(drawn_series(table)) == [f"shop {s:02d}" for s in range(2, 14)]
+    assert len(drawn_classes(table)) == 2
+    page = make_report(groups=rows, by=["shop"], time="week").html()
+    assert "The 12 largest of 14 groups are drawn." in page
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "n_classes", "panels"),
+    [(5, 3, 3), (5, 9, 5), (20, 9, 0), (60, 9, 6)],
+    ids=["classes", "groups", "cells", "thin lines"],
+)
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_figure_of_groups_suits_their_number(
+    n_groups: int, n_classes: int, panels: int, width: float
+) -> None:
+    rows = group_rows(["shop"], [(f"shop {g}",) for g in range(n_groups)], names(n_classes, False))
+    drawing = groups_figure(group_table(rows, ["shop"]), width=width)
+    drawn = "".join(drawing.parts)
+    assert drawn.count('class="heading"') == panels
+    assert drawn.count('class="interval-thin"') == (6 * 60 + 1 if n_groups == 60 else 0)
+    assert drawing.width <= width
+
+
+def test_a_narrow_figure_fits_a_phone_and_has_its_numbers_in_words() -> None:
+    rows = [
+        ClassRow("a name that is rather long " * 3, 0.6, 0.5, 0.7),
+        ClassRow("b", 0.4, 0.3, 0.5),
+    ]
+    drawing = prevalence_figure(rows, 0.95, width=NARROW)
+    assert drawing.width == NARROW
+    assert "60.0\u00a0% (50.0\u00a0% to 70.0\u00a0%)" in "".join(drawing.parts)
+    assert "<title>" not in "".join(drawing.parts), "phones have no pointer"
+    assert "<title>" in "".join(prevalence_figure(rows, 0.95).parts)
+
+
+def test_texts_are_wrapped() -> None:
+    lines = wrapped("one two three four", 80)
+    assert " ".join(lines) == "one two three four"
+    assert len(lines) > 1
+    assert wrapped("x" * 99, 80)[0].endswith("…")
+
+
+def test_three_classes_that_look_alike_are_named_together() -> None:
+    """Pairs of three such classes are no better known than one of them: only all three are."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(range(5), 150)
+    scores = np.full((len(labels), 5), 0.01)
+    far = labels < 2
+    scores[far, labels[far]] = 0.96
+    alike = 0.32 + rng.normal(0, 0.03, ((~far).sum(), 3))
+    alike[np.arange(len(alike)), labels[~far] - 2] += 0.012
+    scores[~far, 2:] = alike
+    scores /= scores.sum(axis=1, keepdims=True)
+    q = PACC().fit_posteriors(scores, np.array(list("vwxyz"))[labels])
+    estimate = q.estimate_posteriors(scores[::3], check_fit=False)
+    assert look_alike_sets(estimate) == [[2, 3, 4]]
