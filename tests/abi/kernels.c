@@ -134,6 +134,45 @@ static void check_case(const struct kernel_case* c) {
     check_row(all + row * c->k, found + row * c->k, c->k, 1e-6);
 }
 
+// Mean kernels of bags at points, against plain loops; instances may be in several bags, or in
+// none.
+static void check_kernel_means(int64_t dim, const double* weights) {
+  enum { kPoints = 11, kPool = 60, kBags = 3, kEntries = 70 };
+  const double *points = draw_posteriors(kPoints, dim), *pool = draw_posteriors(kPool, dim);
+  const double bandwidth = 0.1, log_floor = -600;
+  const int64_t offsets[kBags + 1] = {0, 1, 30, kEntries};
+  int64_t indices[kEntries];
+  double log_scale[kPoints], out[kBags * kPoints], again[kBags * kPoints];
+  for (int i = 0; i < kPoints; ++i) log_scale[i] = -3 * draw_unit();
+  for (int j = 0; j < kEntries; ++j) indices[j] = draw_below(kPool);
+  int32_t status = CALL(kdey_kernel_means)(points, log_scale, kPoints, pool, kPool, dim, indices,
+                                           offsets, weights, kBags, bandwidth, log_floor, 1, out);
+  check(status == KDEY_OK, "kdey_kernel_means: status %d", status);
+  for (int b = 0; b < kBags; ++b)
+    for (int i = 0; i < kPoints; ++i) {
+      double sum = 0, total = 0;
+      for (int64_t j = offsets[b]; j < offsets[b + 1]; ++j) {
+        double squares = 0;
+        for (int64_t d = 0; d < dim; ++d) {
+          const double difference = points[i * dim + d] - pool[indices[j] * dim + d];
+          squares += difference * difference;
+        }
+        const double log_kernel = -squares / (2 * bandwidth * bandwidth) - log_scale[i];
+        const double w = weights ? weights[j] : 1;
+        sum += w * exp(log_kernel > log_floor ? log_kernel : log_floor);
+        total += w;
+      }
+      check_close(out[b * kPoints + i] * total / sum, 1, 1e-9, "mean kernel of a bag");
+    }
+  status = CALL(kdey_kernel_means)(points, log_scale, kPoints, pool, kPool, dim, indices, offsets,
+                                   weights, kBags, bandwidth, log_floor, 3, again);
+  check(status == KDEY_OK && !memcmp(out, again, sizeof(out)), "three threads give other means");
+  indices[2] = -1;
+  status = CALL(kdey_kernel_means)(points, log_scale, kPoints, pool, kPool, dim, indices, offsets,
+                                   weights, kBags, bandwidth, log_floor, 1, out);
+  check(status == KDEY_BAD_ARGUMENT, "an index below the pool: status %d", status);
+}
+
 void check_kernels(void) {
   // Sizes around those of tiles, batches and groups; dimensions around those of vectors.
   static const int64_t sizes[][4] = {{1, 1, 1, 1},    {7, 40, 2, 2},    {13, 131, 3, 3},
@@ -153,4 +192,10 @@ void check_kernels(void) {
                                 1, NULL, NULL, 0, 1, 0, 1, out);
   check(status == KDEY_BAD_ARGUMENT, "a bandwidth of zero: status %d", status);
   CALL(kdey_free_references)(NULL);
+  double weights[70];
+  for (int j = 0; j < 70; ++j) weights[j] = exp(draw_normal());
+  for (int64_t dim = 1; dim < 30; dim += 9) {
+    check_kernel_means(dim, NULL);
+    check_kernel_means(dim, weights);
+  }
 }
