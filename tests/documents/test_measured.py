@@ -154,6 +154,13 @@ def test_places_that_lead_nowhere_are_refused(results: Path, place: str) -> None
         MEASURED.value_at(place)
 
 
+def test_a_script_that_fails_is_named(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MEASURED.faults.__globals__, "BENCHMARKS", results)
+    (results / "broken.py").write_text("{}['absent']\n")
+    with pytest.raises(MEASURED.MeasuredError, match=r"broken.py --table fails with KeyError"):
+        MEASURED.value_at("broken.py --table | table 1 | a | b")
+
+
 TEXT = """\
 <!-- numbers:
 {0} section sample | table 1 | b | error

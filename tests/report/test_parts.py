@@ -19,8 +19,8 @@ from kdey.report.classifier import classifier_view
 from kdey.report.figures.cells import DARKEST
 from kdey.report.figures.simplex import region_border
 from kdey.report.group_words import groups_answer, groups_checked
-from kdey.report.groups import ClassRow, by_size, estimate_rows, position
-from kdey.report.periods import key_text, period_of
+from kdey.report.groups import ClassRow, by_size, estimate_rows
+from kdey.report.periods import key_text, period_of, position
 from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
 from kdey.report.trust import fit_meaning
 from kdey.report.vocabulary import listed, percent
@@ -157,7 +157,7 @@ def test_the_answer_names_numbers_and_differences() -> None:
     assert "Of all records like these 500, an estimated 70.0 % are “a” (60.0 % to" in sentences
     assert "made so that each of them holds in 95 % of such cases" in sentences
     assert "“a” is more frequent (30.0 % there) and “b” is less frequent (35.0 %" in sentences
-    assert "would have said 50.0 % for “a”, and lies outside the limits of 2 classes" in sentences
+    assert "would have said 50.0 % for “a”, outside the limits, and outside those of 1" in sentences
     same = [ClassRow("a", 0.5, 0.4, 0.6, 0.5, 0.5), ClassRow("b", 0.5, 0.4, 0.6, 0.5, 0.5)]
     sentences = " ".join(answer(estimate, same))
     assert "no class has clearly become more or less frequent" in sentences

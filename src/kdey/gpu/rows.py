@@ -1,8 +1,8 @@
 """Rows on a device: the rows of the maps of :mod:`kdey.rows`, as tensors.
 
 Kernel rows are computed on the device, and so are those that are hardly more than the posteriors
-(``RowMap.tensor_rows``: CC, PCC, ACC, PACC, EMQ without calibration). Rows of other likelihoods
-(EMQ with calibration, DIR) are cheap, so they are computed on the host and copied.
+(``RowMap.tensor_rows``: CC, PCC, ACC, PACC, EMQ). Rows of other likelihoods (DIR, EMQ with a
+calibrator of your own) are cheap, so they are computed on the host and copied.
 """
 
 from __future__ import annotations

@@ -242,3 +242,23 @@ def key_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def position(value: Any) -> float | None:
+    """Return a time as a number, None for what is neither number nor date."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    value = as_moment(value)
+    if isinstance(value, datetime):
+        # Days since year one, without time zones: they need not be known for all.
+        rest = value.hour * 3600 + value.minute * 60 + value.second
+        return float(value.toordinal()) + rest / 86400
+    return float(value.toordinal()) if isinstance(value, date) else None
+
+
+def sort_key(value: Any) -> tuple[int, float, str]:
+    """Return the sort key of a time: numbers and dates by value, texts after them."""
+    place = position(value)
+    return (1, 0.0, key_text(value)) if place is None else (0, place, "")

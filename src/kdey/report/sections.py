@@ -31,8 +31,9 @@ from kdey.report.figures.simplex import posteriors_figures, prevalence_triangle
 from kdey.report.figures.time import drawn_classes, drawn_series, time_figure
 from kdey.report.group_words import groups_answer, groups_checked
 from kdey.report.groups import ClassRow, GroupTable, estimate_rows
-from kdey.report.page import Report, bag_posteriors, settings_of
+from kdey.report.page import Report, bag_posteriors
 from kdey.report.parts import Download, Figure, Page, Section, csv_file, json_file
+from kdey.report.settings import settings_of
 from kdey.report.tables import (
     MOST_ROWS,
     class_records,
