@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kdey.diagnostics import FitCheck, FitResult, FitVerdict
+from kdey.intervals import Estimate
 from kdey.report.classifier import ClassifierView, classifier_view, kept_training
 from kdey.report.comparisons import (
     MOST_DRAWN,
@@ -50,7 +51,7 @@ from kdey.report.trust import (
     fit_result,
     fit_sentences,
 )
-from kdey.report.vocabulary import listed, percent
+from kdey.report.vocabulary import listed, percent, plain_status
 from kdey.report.words import against_labels, answer, question
 
 #: Longer tables of groups can be filtered.
@@ -81,9 +82,18 @@ def _lead(report: Report, rows: Sequence[ClassRow] | None, groups: GroupTable | 
     sentences = []
     if report.estimate is not None and rows is not None:
         sentences += answer(report.estimate, rows)
+        sentences[1:1] = _warning(report.estimate)
     if groups is not None:
         sentences += groups_answer(groups, report.totals)
     return sentences
+
+
+def _warning(estimate: Estimate) -> list[str]:
+    """Return what is the matter with the answer, where something is."""
+    if not estimate.problems:
+        return []
+    words = listed([plain_status(problem) for problem in estimate.problems])
+    return [f"Beware: {words}. The section on trust says more."]
 
 
 def _front_sections(
