@@ -121,7 +121,8 @@ def try_abi(target: Target, wheel: Path, folder: Path, host: Machine | None) -> 
     """Run the program of ``tests/abi`` with the core of a wheel."""
     suffix = ".exe" if target.system == "Windows" else ""
     dynamic = ["-dynamic"] if "musl" in target.triple else []  # a static program loads nothing
-    compiler = [str(zig()), "cc", "-target", target.triple, *dynamic]
+    # Stripped as the core is, or Zig would compile the libraries of the target once more.
+    compiler = [str(zig()), "cc", "-target", target.triple, "-s", *dynamic]
     libraries = ["-lm", "-ldl"] if target.system == "Linux" else []
     program = compile_program(folder / f"abi{suffix}", compiler, libraries)
     if host is None:
