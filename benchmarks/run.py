@@ -70,6 +70,7 @@ def sections() -> list[Section]:
         Section("latency", "Single small bags", "latency.py"),
         Section("kernel", "Kernel sums", "kernel.py", letter),
         Section("solvers", "Solvers", "solvers.py"),
+        Section("instruction_sets", "Instruction sets", "instruction_sets.py"),
         Section("quantifiers", "Imports, fits and estimates", "quantifiers.py"),
         Section("evaluation", "Against QuaPy", "evaluation.py", ("--quapy-bags", "25")),
         Section("model_selection", "Model selection", "model_selection.py"),
