@@ -55,12 +55,14 @@ class Section:
     arguments: tuple[str, ...] = ()
     #: Whether the script only tells what was measured elsewhere, and says itself where.
     told: bool = False
+    #: Variables of the environment under which the script runs, as "NAME=value".
+    environment: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
         """What a reader types to measure it; data files are named without their folder."""
         shown = (Path(argument).name for argument in self.arguments)
-        return " ".join((f"benchmarks/{self.script}", *shown))
+        return " ".join((*self.environment, f"benchmarks/{self.script}", *shown))
 
 
 def sections() -> list[Section]:
@@ -71,14 +73,23 @@ def sections() -> list[Section]:
         Section("kernel", "Kernel sums", "kernel.py", letter),
         Section("solvers", "Solvers", "solvers.py"),
         Section("instruction_sets", "Instruction sets", "instruction_sets.py"),
+        Section("first_answer", "The first answer", "first_answer.py"),
         Section("quantifiers", "Imports, fits and estimates", "quantifiers.py"),
         Section("evaluation", "Against QuaPy", "evaluation.py", ("--quapy-bags", "25")),
+        Section(
+            "evaluation_avx2",
+            "Against QuaPy without AVX-512",
+            "evaluation.py",
+            ("--quapy-bags", "10", "--processor"),
+            environment=("KDEY_ISA=avx2", "OPENBLAS_CORETYPE=Haswell"),
+        ),
         Section("model_selection", "Model selection", "model_selection.py"),
         Section("tuning", "The automatic choice", "tuning.py"),
         Section("intervals", "Intervals", "intervals.py"),
         Section("limits", "Limits by number of classes", "limits_cost.py"),
         Section("gibbs", "Gibbs sampling", "gibbs.py", ("--bags", "0")),
         Section("groups", "Groups of a large table", "groups.py"),
+        Section("growth", "Growth of the default", "default_growth.py"),
         Section("report", "Reports on large tables", "fit_check_cost.py", ("report",)),
         Section(
             "checked_groups",
@@ -93,6 +104,7 @@ def sections() -> list[Section]:
 def measure(section: Section) -> None:
     """Run one script and keep what it printed; stop where it fails."""
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    environment.update(tuple(setting.split("=", 1)) for setting in section.environment)
     command = [sys.executable, str(HERE / section.script), *section.arguments]
     print(f"\n=== {section.command}", flush=True)
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
