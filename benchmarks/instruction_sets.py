@@ -2,8 +2,10 @@
 
 Run ``python benchmarks/instruction_sets.py [--repeats 25]`` (two minutes on an idle core). Kernel
 sums, solvers, Gibbs sweeps and quadratic programs run with ``KDEY_ISA`` set to each of them, taking
-turns in one process. The kernel is then compared with the matrix product of its shape, whose
-library must use the same instruction set (``OPENBLAS_CORETYPE``), which takes a process for each.
+turns in one process, so that the references of a single query have left the cache. The sampler and
+the programs have one code for all sets. The kernel is then compared with the matrix product of its
+shape, whose library must use the same instruction set (``OPENBLAS_CORETYPE``), which takes a
+process for each.
 
 Times are those of the processor for one thread, the best of all repeats: on a machine that others
 use too, the time on the wall says more about them.

@@ -163,16 +163,34 @@ void Packer::Moments::add(const Moments& other) {
   for (size_t d = 0; d < sum.size(); ++d) sum[d] += other.sum[d];
 }
 
+// Adds y - origin and its square for references of `order` (size) to the sums of each coordinate:
+// sums that do not wait for each other.
+template <class T>
+void add_moments(const T* data, const int64_t* order, int64_t size, int64_t origin, int64_t dim,
+                 double* sum, double* squares) {
+  const T* zero = data + origin * dim;
+  for (int64_t i = 0; i < size; ++i) {
+    const T* row = data + order[i] * dim;
+    for (int64_t d = 0; d < dim; ++d) {
+      const double v = static_cast<double>(row[d]) - static_cast<double>(zero[d]);
+      sum[d] += v;
+      squares[d] += v * v;
+    }
+  }
+}
+
 // Sums over `size` references from position p on, counted from the reference `origin`.
 Packer::Moments Packer::moments(int64_t origin, int64_t p, int64_t size) const {
-  const int64_t dim = refs_.points.dim;
+  const int64_t dim = refs_.points.dim, *order = order_.data() + p;
   Moments m{size, 0.0, std::vector<double>(dim, 0.0)};
-  for (int64_t i = p; i < p + size; ++i)
-    for (int64_t d = 0; d < dim; ++d) {
-      const double v = refs_.points.at(order_[i], d) - refs_.points.at(origin, d);
-      m.sum[d] += v;
-      m.squares += v * v;
-    }
+  std::vector<double> squares(dim, 0.0);
+  if (refs_.points.is_double)
+    add_moments(static_cast<const double*>(refs_.points.data), order, size, origin, dim,
+                m.sum.data(), squares.data());
+  else
+    add_moments(static_cast<const float*>(refs_.points.data), order, size, origin, dim,
+                m.sum.data(), squares.data());
+  for (const double square : squares) m.squares += square;
   return m;
 }
 
