@@ -199,48 +199,41 @@ def summarise() -> None:
 MEASURES = ("covered", "corners", "width", "error")
 
 
-def cells(estimator: str, target: str) -> Iterator[tuple[Any, ...]]:
+def cells(estimator: str, target: str, level: float) -> Iterator[tuple[Any, ...]]:
     """Yield a line of the table per set and number of labels, means over classes and redraws."""
+    key = (estimator, target, f"{level:g}")
     lines = [
         row
         for row in read_summary(SUMMARY)
-        if row["estimator"] == estimator and row["target"] == target
+        if (row["estimator"], row["target"], row["level"]) == key
     ]
     for source in SOURCES:
         for few in FEW:
-            shown: list[Any] = []
-            redraws = 0
-            for level in LEVELS:
-                cell = [
-                    row
-                    for row in lines
-                    if (row["source"], row["few"], row["level"]) == (source, str(few), f"{level:g}")
-                ]
-                if not cell:
-                    break
-                weights = np.array([float(row["redraws"]) for row in cell])
-                n_classes = len({row["class"] for row in cell})
-                redraws = round(weights.sum() / n_classes)
-                columns = np.array([[float(row[name]) for name in MEASURES] for row in cell])
-                covered, corners, width, error = weights @ columns / weights.sum()
-                failing = sum(
-                    float(row["bound"]) < level - MARGIN for row in cell if int(row["redraws"]) > 1
-                )
-                lowest = min(float(row["covered"]) for row in cell)
-                shown += [f"{covered:.3f}", f"{corners:.3f}", f"{lowest:.3f}", failing]
-                shown += [f"{width:.3f}", f"{width / error:.1f}"]
-            if shown:
-                yield (source, few or "all", redraws, *shown)
+            cell = [row for row in lines if (row["source"], row["few"]) == (source, str(few))]
+            if cell:
+                yield (source, few or "all", *_line(cell, level))
+
+
+def _line(cell: list[dict[str, str]], level: float) -> list[Any]:
+    """Return redraws and measures over the classes of a set with so many labels."""
+    weights = np.array([float(row["redraws"]) for row in cell])
+    redraws = round(weights.sum() / len({row["class"] for row in cell}))
+    columns = np.array([[float(row[name]) for name in MEASURES] for row in cell])
+    covered, corners, width, error = weights @ columns / weights.sum()
+    failing = sum(float(row["bound"]) < level - MARGIN for row in cell if int(row["redraws"]) > 1)
+    lowest = min(float(row["covered"]) for row in cell)
+    shares = [f"{covered:.3f}", f"{corners:.3f}", f"{lowest:.3f}"]
+    return [redraws, *shares, failing, f"{width:.3f}", f"{width / error:.1f}"]
 
 
 def tables(estimator: str) -> None:
-    """Print one table per target."""
-    measures = ("covered", "corners", "lowest class", "classes that fail", "width", "width / error")
-    head = ["data", "labels", "redraws"]
-    head += [f"{measure} ({level:g})" for level in LEVELS for measure in measures]
+    """Print a table per target and level."""
+    head = ["data", "labels", "redraws", "covered", "corners", "lowest class"]
+    head += ["classes that fail", "width", "width / error"]
     for target in TARGETS:
-        print(f"\n{target}\n")
-        print(markdown(head, cells(estimator, target)))
+        for level in reversed(LEVELS):
+            print(f"\n{target}, {level:.0%}\n")
+            print(markdown(head, cells(estimator, target, level)))
 
 
 def main() -> None:

@@ -3,15 +3,20 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/growth.py            # a few minutes, one thread
     OPENBLAS_NUM_THREADS=1 python benchmarks/growth.py --quick    # half a minute, shorter axes
 
+    python benchmarks/growth.py --table                           # of the stored results
+    python benchmarks/growth.py --figure
+
 Each axis is varied over a factor of 32 or more with the others fixed. Measured are making the rows
-(kernel), one pass of the sums, the whole estimate from sums, and the same in memory. Writes
-``docs/figures/growth.png`` and prints the table of ``docs/scale.md`` with slopes between logarithms
-and the constants of the model. Times are the best of several, in processor seconds.
+(kernel), one round of the sums, the whole estimate from sums, and the same in memory. Times are the
+best of several, in processor seconds; they are kept in ``results/growth.json``. ``--table`` prints
+the constants of the cost model and the times of ``docs/scale.md``, ``--figure`` draws
+``docs/figures/growth.png``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +28,10 @@ from kdey import KDEyML
 from kdey.groups.sums import LocalSource, estimate_sums, plan_of
 from kdey.groups.sums.solve import Trial
 from kdey.intervals import IntervalOptions
+from printing import markdown
+from run import machine, today
 
+RESULTS = Path(__file__).parent / "results" / "growth.json"
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "growth.png"
 BATCH = 100_000
 #: Values of each axis; the others stay at ``FIXED``.
@@ -44,7 +52,13 @@ OFF = (
     {"rows": 20_000, "references": 500, "classes": 64},
     {"rows": 20_000, "references": 8_000, "classes": 2},
 )
-STAGES = ("rows once", "one pass of sums", "all from sums", "all in memory")
+#: What is measured, and what the figure calls it.
+STAGES = {
+    "rows once": "kernel sums of all rows, once",
+    "one round": "one round of sums",
+    "all from sums": "whole estimate, from sums",
+    "all in memory": "whole estimate, in memory",
+}
 
 
 def posteriors(labels: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -70,7 +84,7 @@ def measure(rows: int, references: int, classes: int, repeats: int) -> dict[str,
     points = posteriors(rng.integers(0, classes, rows), classes, rng)
     codes = np.arange(rows) % 10
     bags = [np.arange(g, rows, 10) for g in range(10)]
-    q.estimate_posteriors(points[:1000])  # what is computed once per fit
+    q.estimate_posteriors(points[:1000], check_fit=False)  # what is computed once per fit
 
     def source() -> LocalSource:
         runs = [slice(a, a + BATCH) for a in range(0, rows, BATCH)]
@@ -83,7 +97,7 @@ def measure(rows: int, references: int, classes: int, repeats: int) -> dict[str,
         lambda: q.row_map_(points),
         lambda: held.total(trial),
         lambda: estimate_sums(q, source(), IntervalOptions()),
-        lambda: q.estimate_posteriors(points, bags),
+        lambda: q.estimate_posteriors(points, bags, check_fit=False),
     )
     return {name: best(call, repeats) for name, call in zip(STAGES, calls, strict=True)}
 
@@ -102,18 +116,16 @@ TERMS: dict[str, dict[str, Callable[[float, float], float]]] = {
         "n": lambda n, k: n,
         "n k": lambda n, k: n * k,
     },
-    "one pass of sums": {"1": lambda n, k: 1.0, "k": lambda n, k: k, "k^2": lambda n, k: k * k},
+    "one round": {"1": lambda n, k: 1.0, "k": lambda n, k: k, "k^2": lambda n, k: k * k},
 }
 
 
-def fit_model(
-    sizes: list[dict[str, int]], found: list[dict[str, float]], stage: str
-) -> dict[str, float]:
+def fit_model(points: list[dict[str, Any]], stage: str) -> dict[str, float]:
     """Return seconds per row of each term, none negative, relative errors made small."""
     from scipy.optimize import nnls
 
-    seconds = np.array([one[stage] for one in found])
-    terms = np.array([_terms(size, stage) for size in sizes])
+    seconds = np.array([point[stage] for point in points])
+    terms = np.array([_terms(point, stage) for point in points])
     constants, _ = nnls(terms / seconds[:, None], np.ones(len(seconds)))
     return dict(zip(TERMS[stage], constants.tolist(), strict=True))
 
@@ -122,32 +134,83 @@ def _terms(size: dict[str, int], stage: str) -> list[float]:
     return [size["rows"] * f(size["references"], size["classes"]) for f in TERMS[stage].values()]
 
 
-def draw(
-    axes: dict[str, list[int]],
-    found: dict[str, list[dict[str, float]]],
-    models: dict[str, dict[str, float]],
-) -> None:
+def errors_of(model: dict[str, float], points: list[dict[str, Any]], stage: str) -> np.ndarray:
+    """Return the relative errors of the cost model at the measured points."""
+    made = [float(np.dot(_terms(point, stage), list(model.values()))) for point in points]
+    return np.abs(np.array(made) / np.array([point[stage] for point in points]) - 1)
+
+
+def on_axis(points: list[dict[str, Any]], axis: str) -> list[dict[str, Any]]:
+    """Return the points at which one axis is varied, in its order."""
+    found = [p for p in points if all(p[name] == FIXED[name] for name in FIXED if name != axis)]
+    return sorted(found, key=lambda point: int(point[axis]))
+
+
+def measure_all(axes: dict[str, list[int]], repeats: int) -> list[dict[str, Any]]:
+    """Return sizes with their seconds, those off the axes last; tell each as it is measured."""
+    sizes = [FIXED | {axis: value} for axis, values in axes.items() for value in values]
+    distinct = [size for i, size in enumerate(sizes) if size not in sizes[:i]]
+    points = []
+    for size in [*distinct, *OFF]:
+        points.append(size | measure(**size, repeats=repeats))
+        print(points[-1], flush=True)
+    return points
+
+
+def print_tables(points: list[dict[str, Any]]) -> None:
+    """Print the constants of the model, the ends of each axis, and the slopes."""
+    names = list(dict.fromkeys(term for terms in TERMS.values() for term in terms))
+    rows = []
+    for stage in TERMS:
+        model = fit_model(points, stage)
+        constants = [f"{1e9 * model[term]:.2g}" if model.get(term) else "" for term in names]
+        rows.append(
+            [stage, *constants, f"{100 * np.median(errors_of(model, points, stage)):.0f} %"]
+        )
+    print("Nanoseconds per row:\n")
+    print(markdown(["", *names, "median error"], rows))
+    ends, slopes = [], []
+    for axis in AXES:
+        own = on_axis(points, axis)
+        ends += [
+            [axis, f"{point[axis]:,}", *(f"{point[stage]:.3f}" for stage in STAGES)]
+            for point in (own[0], own[-1])
+        ]
+        values = [point[axis] for point in own]
+        both = (exponent(values, [point[stage] for point in own]) for stage in TERMS)
+        slopes.append([axis, *(f"{slope:.2f}" for slope in both)])
+    print("\nSeconds:\n")
+    print(markdown(["varied", "value", *STAGES], ends))
+    print("\nSlopes between logarithms over the upper half of each axis:\n")
+    print(markdown(["varied", *TERMS], slopes))
+
+
+def draw(points: list[dict[str, Any]]) -> None:
+    """Draw the times of each axis beside the cost model."""
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     from kdey.plots.style import COLOURS, new_figure, remove_clutter
 
+    models = {stage: fit_model(points, stage) for stage in TERMS}
     figure = new_figure(11.0, 4.0)
     panels = figure.subplots(1, 3, sharey=True)
-    for panel, (axis, values) in zip(panels, axes.items(), strict=True):
-        for name, colour in zip(STAGES, COLOURS, strict=False):
-            seconds = [one[name] for one in found[axis]]
-            panel.loglog(values, seconds, "o", ms=4, color=colour, label=name)
+    for panel, axis in zip(panels, AXES, strict=True):
+        own = on_axis(points, axis)
+        values = [point[axis] for point in own]
+        for (name, label), colour in zip(STAGES.items(), COLOURS, strict=False):
+            seconds = [point[name] for point in own]
+            panel.loglog(values, seconds, "o", ms=4, color=colour, label=label)
             line = seconds
             if name in models:
-                sizes = [FIXED | {axis: value} for value in values]
-                line = [float(np.dot(_terms(s, name), list(models[name].values()))) for s in sizes]
+                model = list(models[name].values())
+                line = [float(np.dot(_terms(point, name), model)) for point in own]
             panel.loglog(values, line, "-" if name in models else ":", lw=1.3, color=colour)
-        panel.set(xlabel=axis, xticks=values)
+        panel.set(xlabel=f"number of {axis}", xticks=values)
         panel.set_title(", ".join(f"{v:,} {k}" for k, v in FIXED.items() if k != axis), fontsize=9)
         panel.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(v)))
         panel.xaxis.set_minor_locator(NullLocator())
         remove_clutter(panel)
-    panels[0].set(ylabel="seconds, one core")
+    panels[0].set(ylabel="processor seconds, one core")
     panels[0].legend(fontsize=8, frameon=False, loc="upper left")
     figure.suptitle(
         "Points: measured. Solid: the cost model. Dotted: a guide to the eye.", fontsize=9
@@ -160,45 +223,22 @@ def _short(value: float) -> str:
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
 
 
-def told(axis: str, value: str, size: dict[str, int], repeats: int) -> dict[str, float]:
-    """Measure one size, print its line of the table, and return its seconds."""
-    one = measure(**size, repeats=repeats)
-    speed = size["rows"] * size["references"] / one["rows once"]
-    seconds = " | ".join(f"{one[name]:.3f}" for name in STAGES)
-    print(f"| {axis} | {value} | {seconds} | {speed:.2e} |", flush=True)
-    return one
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--table", action="store_true", help="measure nothing, print the tables")
+    parser.add_argument("--figure", action="store_true", help="measure nothing, draw the figure")
     asked = parser.parse_args()
-    axes = QUICK if asked.quick else AXES
-    found: dict[str, list[dict[str, float]]] = {}
-    print("| axis | value | " + " | ".join(STAGES) + " | pairs/s |")
-    print("|---|---|" + "---|" * (len(STAGES) + 1))
-    for axis, values in axes.items():
-        sizes = [FIXED | {axis: value} for value in values]
-        found[axis] = [told(axis, f"{size[axis]:,}", size, asked.repeats) for size in sizes]
-        slopes = {n: exponent(values, [one[n] for one in found[axis]]) for n in STAGES}
-        print(f"| {axis} | slope | " + " | ".join(f"{s:.2f}" for s in slopes.values()) + " | |")
-    found["off"] = [
-        told("none", ", ".join(f"{v:,} {n}" for n, v in size.items()), size, asked.repeats)
-        for size in OFF
-    ]
-    sizes = [FIXED | {axis: value} for axis, values in axes.items() for value in values]
-    sizes, flat = [*sizes, *OFF], [one for part in found.values() for one in part]
-    models = {stage: fit_model(sizes, flat, stage) for stage in TERMS}
-    for stage, constants in models.items():
-        terms = " + ".join(f"{1e9 * c:.3g} {term}" for term, c in constants.items() if c > 0)
-        errors = [
-            abs(float(np.dot(_terms(size, stage), list(constants.values()))) / one[stage] - 1)
-            for size, one in zip(sizes, flat, strict=True)
-        ]
-        print(f"{stage}: {terms} ns per row; median error {100 * np.median(errors):.0f} %")
-    draw(axes, found, models)
-    print(f"figure: {FIGURE}")
+    if not (asked.table or asked.figure):
+        points = measure_all(QUICK if asked.quick else AXES, asked.repeats)
+        stored = {"when": today(), "machine": machine(), "points": points}
+        RESULTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    points = json.loads(RESULTS.read_text(encoding="utf-8"))["points"]
+    if not asked.figure:
+        print_tables(points)
+    if not asked.table:
+        draw(points)
 
 
 if __name__ == "__main__":

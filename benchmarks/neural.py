@@ -255,20 +255,27 @@ def pooled(q: Any, posteriors: np.ndarray, bags: kdey.Bags) -> np.ndarray:
     return answers.pivot(index="bag", columns="class", values="estimate").to_numpy()
 
 
+#: Methods with a column of the table; the others are named in the last one.
+COLUMNS = ("HistNetQ", "PACC", "EMQ", "EMQ-BCTS", "KDEyML", "Quantifier")
+
+
 def print_table(rows: list[dict[str, Any]]) -> None:
-    """Print the mean error over seeds and classifiers of each setting and set."""
-    names = list(dict.fromkeys(row["method"] for row in rows))
+    """Print the mean error over seeds and classifiers of each setting and set, the best in bold."""
     lines = []
     for setting in SETTINGS:
         for name in SETTINGS[setting].sets:
             part = [r for r in rows if (r["setting"], r["set"]) == (setting, name)]
-            means = [
-                float(np.mean([r["error"] for r in part if r["method"] == m] or [np.nan]))
-                for m in names
-            ]
-            if part:
-                lines.append([setting, name, *means])
-    print(markdown(["setting", "set", *names], lines))
+            names = dict.fromkeys(r["method"] for r in part)
+            means = {
+                m: float(np.mean([r["error"] for r in part if r["method"] == m])) for m in names
+            }
+            if not set(COLUMNS) <= set(means):
+                continue  # not finished
+            best = min(means.values())
+            texts = {m: f"**{e:.4f}**" if e == best else f"{e:.4f}" for m, e in means.items()}
+            others = ", ".join(f"{m} {texts[m]}" for m in means if m not in COLUMNS)
+            lines.append([setting, name, *(texts[m] for m in COLUMNS), others])
+    print(markdown(["bags", "set", *COLUMNS, "others"], lines))
 
 
 def main() -> None:

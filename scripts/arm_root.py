@@ -9,7 +9,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-PACKAGES = ("python3", "libgomp1", "musl")
+#: NumPy's wheels need the C++ library, those of scikit-learn OpenMP.
+PACKAGES = ("python3", "libstdc++6", "libgomp1", "musl")
 #: Settings under which apt knows another architecture, and nothing that is installed.
 SETTINGS = """\
 APT::Architecture "arm64";
@@ -23,9 +24,9 @@ Dir::Cache "{folder}/cache";
 
 
 def make_root(folder: Path) -> Path:
-    """Return a root with Python in ``folder``; it is downloaded if it is not there."""
-    root, done = folder / "root", folder / "complete"
-    if done.exists():
+    """Return a root with Python in ``folder``; what is not there is downloaded."""
+    root, complete = folder / "root", folder / "complete"
+    if complete.exists() and complete.read_text().split() == list(PACKAGES):
         return root
     for part in ("state/lists/partial", "cache/archives/partial", "root"):
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -39,5 +40,5 @@ def make_root(folder: Path) -> Path:
     )
     for package in sorted((folder / "cache" / "archives").glob("*.deb")):
         subprocess.run(["dpkg-deb", "--extract", str(package), str(root)], check=True)
-    done.touch()
+    complete.write_text(" ".join(PACKAGES))
     return root

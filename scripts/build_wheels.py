@@ -30,13 +30,19 @@ ROOT = Path(__file__).parents[1]
 #: The first of January 1980: an archive has no earlier dates.
 OLDEST_DATE = "315532800"
 
-#: A configuration of CMake. What is compiled to try the compiler is not linked, as it could not be
-#: run. Everything is stripped, even what identifies the compiler: with other options Zig would
-#: compile the C++ library of the target once more, which takes a minute.
+#: The compiler of a target. What CMake compiles to identify it is not linked: Zig would compile the
+#: C++ library of the target for that, and perhaps another time for the core. Stripping is an option
+#: of the whole, for the same reason.
+COMPILER = """\
+#!/bin/sh
+case "$*" in *CMakeCXXCompilerId.cpp*) set -- -c "$@" ;; esac
+exec "{zig}" c++ -target {triple} -s "$@"
+"""
+#: A configuration of CMake. What it compiles to try the compiler is not linked either.
 TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME {system})
 set(CMAKE_SYSTEM_PROCESSOR {processor})
-set(CMAKE_CXX_COMPILER "{zig}" c++ -target {triple} -s)
+set(CMAKE_CXX_COMPILER "{folder}/c++")
 set(CMAKE_AR "{folder}/ar")
 set(CMAKE_RANLIB "{folder}/ranlib")
 set(CMAKE_INSTALL_NAME_TOOL true CACHE STRING "nothing is renamed when the library is installed")
@@ -97,13 +103,14 @@ def unpacked_sdist(folder: Path) -> Path:
 
 def write_toolchain(target: Target, folder: Path) -> Path:
     """Write a CMake toolchain for a target, and the tools that it names, to a folder."""
-    for tool in ("ar", "ranlib"):
-        script = folder / tool
-        script.write_text(f'#!/bin/sh\nexec "{zig()}" {tool} "$@"\n')
-        script.chmod(0o755)
+    scripts = {tool: f'#!/bin/sh\nexec "{zig()}" {tool} "$@"\n' for tool in ("ar", "ranlib")}
+    scripts["c++"] = COMPILER.format(zig=zig(), triple=target.triple)
+    for tool, text in scripts.items():
+        (folder / tool).write_text(text)
+        (folder / tool).chmod(0o755)
     file = folder / "toolchain.cmake"
-    values = {"system": target.system, "processor": target.processor, "triple": target.triple}
-    file.write_text(TOOLCHAIN.format(zig=zig(), folder=folder, **values))
+    names = {"system": target.system, "processor": target.processor}
+    file.write_text(TOOLCHAIN.format(folder=folder, **names))
     return file
 
 

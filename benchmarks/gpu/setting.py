@@ -26,9 +26,9 @@ def posteriors(labels: torch.Tensor, seed: int = 0, k: int = N_CLASSES) -> torch
     return torch.softmax(logits, dim=1)
 
 
-def training(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ``N_REFERENCES`` training posteriors and their labels, sorted by class."""
-    labels = torch.arange(N_REFERENCES, device=device) * N_CLASSES // N_REFERENCES
+def training(device: torch.device, n: int = N_REFERENCES) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return n training posteriors and their labels, sorted by class."""
+    labels = torch.arange(n, device=device) * N_CLASSES // n
     return posteriors(labels, seed=1), labels
 
 

@@ -20,11 +20,17 @@ def read(name: str) -> dict[str, Any]:
 
 def rows() -> list[tuple[str, str]]:
     """Return what was measured."""
-    kernel, t1b, grid = read("kernel"), read("t1b"), read("grid")
+    kernel, t1b, grid, limits = read("kernel"), read("t1b"), read("grid"), read("limits")
+    fit, means = limits["automatic fit"], limits["PACC, 5000 bags"]
+    bounds = limits["KDEyML, limits of 500 bags"]
     ml, cs = t1b["KDEyML"], t1b["KDEyCS"]
     one, twenty = kernel["one bandwidth"], kernel["20 bandwidths"]
     return [
         ("kernel, pairs a second", f"{one['pairs_per_second']:.2e}"),
+        (
+            "the same with 200,000 references",
+            f"{kernel['one bandwidth, 200000 references']['pairs_per_second']:.2e}",
+        ),
         ("of the exponential units, one bandwidth", share(one)),
         ("of the exponential units, 20 bandwidths", share(twenty)),
         (f"KDEy-ML, {ml['bags']:,} bags of 1,000, from host arrays, s", shortest(ml)),
@@ -33,6 +39,12 @@ def rows() -> list[tuple[str, str]]:
         (f"KDEy-CS, {cs['bags']:,} bags of 1,000, from host arrays, s", shortest(cs)),
         ("20 bandwidths x 1,000 bags, pool of 20,000, s", spent(grid["pool of 20,000"])),
         ("20 bandwidths x 1,000 bags, pool of a million, s", spent(grid["pool of a million"])),
+        ("PACC, 5,000 bags of 1,000, tensors, s", significant(means["device"])),
+        ("the same on 16 cores, s", significant(means["host"])),
+        ("KDEy-ML, analytic limits of 500 bags, tensors, s", significant(bounds["device"])),
+        ("the same on 16 cores, s", significant(bounds["host"])),
+        ("automatic fit on tensors, s", spent(fit["device"])),
+        ("the same on 16 cores, s", spent(fit["host"])),
     ]
 
 

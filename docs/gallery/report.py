@@ -18,7 +18,12 @@ from sklearn.linear_model import LogisticRegression
 from kdey import KDEyML, Report, make_report
 from kdey.report import estimates_table
 
-_SIZE = {"width": 1000, "height": 1180}
+#: Pictures by name: the colour scheme and the window.
+_WINDOWS = {
+    "report-light": ("light", {"width": 1000, "height": 1180}),
+    "report-dark": ("dark", {"width": 1000, "height": 1180}),
+    "report-phone": ("light", {"width": 400, "height": 1400}),
+}
 _NAMES = np.array(["negative", "neutral", "positive"])
 _CENTRES = np.array([[-1.3, 0.0], [0.0, 1.6], [1.3, 0.0]])
 
@@ -54,18 +59,20 @@ def _drift(week: int) -> Any:
 
 
 def main(folder: Path) -> None:
-    """Write pictures of the page, light and dark."""
+    """Write pictures of the page, light, dark and on a phone, and the slide."""
     from playwright.sync_api import sync_playwright
 
+    report = example()
+    report.write_slide(folder / "report-slide.svg")
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as driver:
-        page_file = example().write(Path(scratch) / "report.html")
+        page_file = report.write(Path(scratch) / "report.html")
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        for scheme in ("light", "dark"):
-            page = browser.new_page(color_scheme=scheme, viewport=_SIZE)
+        for name, (scheme, window) in _WINDOWS.items():
+            page = browser.new_page(color_scheme=scheme, viewport=window)
             page.goto(page_file.as_uri())
-            page.screenshot(path=folder / f"report-{scheme}.png")
+            page.screenshot(path=folder / f"{name}.png")
         browser.close()
 
 

@@ -125,6 +125,18 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         p = np.asarray(check_posteriors(P, self.n_features_in_, name="P"), dtype=np.float64)
         return self._calibrated(p)
 
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether :meth:`transform_tensor` is implemented."""
+        return False
+
+    def transform_tensor(self, P: Any) -> Any:
+        """As :meth:`transform`, for a torch tensor of checked posteriors, in float64.
+
+        By default posteriors are calibrated on the host.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not calibrate tensors")
+
     @abstractmethod
     def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
         """Minimise the loss for one-hot labels ``hot`` (n, k) and weights (n,)."""
@@ -174,9 +186,27 @@ class _SoftmaxScaling(Calibrator):
         biases = np.eye(k) if self._has_bias else np.empty((k, 0))
         return np.asarray(block_diag(scales, biases), dtype=np.float64)
 
+    @property
+    def takes_tensors(self) -> bool:
+        """True: a softmax of logarithms."""
+        return True
+
+    def transform_tensor(self, P: Any) -> Any:
+        """As :meth:`transform`, for a torch tensor of checked posteriors, in float64."""
+        check_is_fitted(self)
+        logs = P.double().clamp(min=self.floor).log()
+        z = logs - logs.mean(dim=1, keepdim=True)
+        logits = z * logs.new_tensor(self.scale_) + logs.new_tensor(self.bias_)
+        return (self._exponent * logits).softmax(dim=1)
+
+    @property
+    def _exponent(self) -> float:
+        """The power to which calibrated posteriors are raised before they are normalised."""
+        return 1.0
+
     def _calibrated(self, p: Array) -> Array:
         z = centred_logs(p, self.floor)
-        return softmax_rows(z * self.scale_ + self.bias_)
+        return softmax_rows(self._exponent * (z * self.scale_ + self.bias_))
 
 
 class TemperatureScaling(_SoftmaxScaling):
@@ -218,9 +248,9 @@ class SharpenedBCTS(BCTS):
         super().__init__(floor=floor, tol=tol, max_iter=max_iter)
         self.power = power
 
-    def _calibrated(self, p: Array) -> Array:
-        z = centred_logs(p, self.floor)
-        return softmax_rows(self.power * (z * self.scale_ + self.bias_))
+    @property
+    def _exponent(self) -> float:
+        return self.power
 
 
 class VectorScaling(_SoftmaxScaling):

@@ -154,6 +154,13 @@ def test_places_that_lead_nowhere_are_refused(results: Path, place: str) -> None
         MEASURED.value_at(place)
 
 
+def test_a_script_that_fails_is_named(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MEASURED.faults.__globals__, "BENCHMARKS", results)
+    (results / "broken.py").write_text("{}['absent']\n")
+    with pytest.raises(MEASURED.MeasuredError, match=r"broken.py --table fails with KeyError"):
+        MEASURED.value_at("broken.py --table | table 1 | a | b")
+
+
 TEXT = """\
 <!-- numbers:
 {0} section sample | table 1 | b | error
@@ -183,6 +190,17 @@ def test_a_number_that_is_not_in_its_paragraph_is_a_fault(results: Path) -> None
     text = "<!-- numbers:\n0.5 section sample | table 1 | b | error\n-->\nNo number here.\n"
     (results / "page.md").write_text(text)
     assert [fault.written for fault in MEASURED.faults(results / "page.md")] == ["no such number"]
+
+
+def test_what_leads_nowhere_stays_as_it_is_and_the_rest_is_rewritten(results: Path) -> None:
+    text = (
+        "<!-- numbers:\n0.7 section sample | table 1 | b | error\n"
+        "0.8 section sample | table 9 | b | error\n-->\nFrom 0.7 to 0.8.\n\n"
+        "<!-- measured: section sample | table 9 -->\n| old |\n<!-- end -->\n"
+    )
+    new = MEASURED.rewritten(text)
+    assert "From 0.5 to 0.8." in new
+    assert "| old |" in new
 
 
 def test_equal_numbers_are_told_apart_by_their_order(results: Path) -> None:

@@ -22,6 +22,7 @@ PACKAGES = (
         "metrics",
         "model_selection",
         "monitoring",
+        "neural",
         "persistence",
     ),
     *("plots", "problems", "protocols", "report", "significance", "solvers"),

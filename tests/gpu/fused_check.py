@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -41,6 +42,7 @@ def cases(large: bool) -> dict[str, Sums]:
         "31 classes": sums(10, m=40, n=3 * n, k=31, bandwidths=[0.1, 0.3]),
         "wide": sums(11, n=n, bandwidths=[30.0, 2.0]),
         "nothing left": _nothing_left(),
+        "far from zero": _moved(sums(13, n=n, bandwidths=[0.1]), 16.0),
         # Classes of several tiles, whose maximum moves on the way.
         "tiles": sums(8, n=4 * n, bandwidths=[0.05]),
         "tiles, two": sums(9, n=4 * n, bandwidths=[0.05, 0.1]),
@@ -58,6 +60,11 @@ def _nothing_left() -> Sums:
     references, offsets = rng.dirichlet(np.ones(3), 9), np.array([0, 1, 5, 9])
     exclude = np.array([0, -1, 3, 0])
     return Sums(rng.dirichlet(np.ones(3), 4), references, offsets, [0.2], None, exclude)
+
+
+def _moved(case: Sums, shift: float) -> Sums:
+    """Return a case whose coordinates are far larger than its distances."""
+    return replace(case, queries=case.queries + shift, references=case.references + shift)
 
 
 def main() -> int:

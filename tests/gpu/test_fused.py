@@ -78,24 +78,26 @@ def test_two_halves_hold_float32():
     assert padded.position[-1] == -1
 
 
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
 @pytest.mark.parametrize(("columns", "folded"), [(14, True), (15, False), (30, True), (31, False)])
-def test_norms_are_columns_where_there_is_room(columns, folded):
-    from kdey.gpu.layout import EMPTY, DeviceReferences, PaddedReferences
+def test_norms_are_columns_where_there_is_room(columns, folded, shift):
+    from kdey.gpu.layout import DeviceReferences, PaddedReferences
 
     rng = np.random.default_rng(columns)
-    points = rng.dirichlet(np.full(columns, 0.1), 100)
+    points = shift + rng.dirichlet(np.full(columns, 0.1), 100)
     refs = DeviceReferences.of(points, np.array([0, 100]), None, torch.device("cpu"))
-    padded = PaddedReferences.of(refs, 1.0, 0.1, 64)
+    queries = torch.from_numpy(shift + rng.dirichlet(np.full(columns, 0.1), 5)).float()
+    padded = PaddedReferences.of(refs, float(queries.max()), 0.1, 64)
     assert (padded.half_norms is None) == folded
-    x = padded.queries(torch.from_numpy(rng.dirichlet(np.full(columns, 0.1), 5)).float())
-    x = (x - padded.centres).double()
+    x = (padded.queries(queries) - padded.centres).double()
     u = x @ (padded.high.double() + padded.low.double()).T
     u -= 0.0 if padded.half_norms is None else padded.half_norms.double()
     references = refs.points * padded.scale
     wanted = x[:, :columns] @ references.T - (references**2).sum(dim=1) / 2
-    # Both have float32's precision relative to norms of about 1024 squared.
-    assert float((u[:, :100] - wanted).abs().max()) < 0.2
-    assert float(wanted.min()) > EMPTY > float(u[:, 100:].max())
+    # Both have about float32's precision, relative to the largest norms.
+    largest = float((references**2).sum(dim=1).max())
+    assert float((u[:, :100] - wanted).abs().max()) < 2.0**-21 * largest
+    assert float(wanted.min()) > padded.empty > float(u[:, 100:].max())
 
 
 def test_wide_bandwidths_lower_the_scale():

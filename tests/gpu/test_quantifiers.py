@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.gpu import has_route, n_pairs
+from kdey.gpu.layout import DeviceReferences
 from kdey.tuning import search
 from tests.gpu.cases import mean_methods, methods, problem
 from tests.gpu.conftest import needs_cuda
@@ -149,6 +151,20 @@ def record_calls(function, calls):
         return function(*args, **options)
 
     return recorded
+
+
+def test_references_are_copied_once(device, monkeypatch):
+    P, y, Q, bags = problem()
+    fitted = kdey.KDEyML(bandwidth=0.1, device=device).fit_posteriors(P, y)
+    wanted = fitted.aggregate_bags(Q, bags)
+
+    def refuse(*_):
+        raise AssertionError("the references were copied again")
+
+    monkeypatch.setattr(DeviceReferences, "of", refuse)
+    np.testing.assert_array_equal(fitted.aggregate_bags(Q, bags), wanted)
+    with pytest.raises(AssertionError, match="copied again"):
+        pickle.loads(pickle.dumps(fitted)).aggregate_bags(Q, bags)
 
 
 def test_28_classes(device):

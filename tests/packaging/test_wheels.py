@@ -66,8 +66,9 @@ def test_a_toolchain_names_the_target(
     monkeypatch.setattr(build_wheels, "zig", lambda: Path("/tools/zig"))
     (target,) = wheel_targets.targets(["windows-x86_64"])
     text = build_wheels.write_toolchain(target, tmp_path).read_text()
-    assert 'set(CMAKE_CXX_COMPILER "/tools/zig" c++ -target x86_64-windows-gnu -s)' in text
+    assert f'set(CMAKE_CXX_COMPILER "{tmp_path}/c++")' in text
     assert "set(CMAKE_SYSTEM_NAME Windows)" in text
+    assert 'exec "/tools/zig" c++ -target x86_64-windows-gnu -s' in (tmp_path / "c++").read_text()
     assert (tmp_path / "ar").read_text() == '#!/bin/sh\nexec "/tools/zig" ar "$@"\n'
 
 

@@ -18,7 +18,8 @@ def test_the_page_has_the_colours_of_both_themes_and_no_placeholder_left() -> No
     assert style.count(page_colours("dark")) == 2  # by the system and by choice
     assert "colours */" not in style
     used = set(re.findall(r"var\(--([a-z0-9]+)\)", page))
-    assert used <= set(re.findall(r"--([a-z0-9]+):", style))
+    assert used <= {*re.findall(r"--([a-z0-9]+):", style), "wide"}
+    assert page.count('<figure style="--wide: ') == page.count("<figure")
 
 
 def test_page_and_display_call_the_marks_by_the_same_names() -> None:

@@ -190,7 +190,6 @@ MOVED = {
     "report.figures.reliability": "report.figures.fit",
     "report.reliability": "report.classifier",
     "report.rows": "report.groups",
-    "report.settings": "report.page",
     "rows.committee": "rows.composite",
     "rows.dirichlet_fit": "rows.dirichlet",
     "rows.kernel_means": "kernels.means",

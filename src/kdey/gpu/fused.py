@@ -28,7 +28,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kdey.gpu.layout import EMPTY, DeviceReferences, PaddedReferences
+from kdey.gpu.layout import DeviceReferences, PaddedReferences
 
 #: Largest number of bandwidths in one pass, because their sums are in registers.
 MAX_BANDWIDTHS = 32
@@ -116,10 +116,9 @@ def _logs(exponents, sums, shift):
 @triton.jit
 def _log_sums_kernel(
     queries, high, low, half_norms, weights, starts, centres, log_weight, factors, exclude, out,
-    n_queries, n_classes, n_columns, bandwidth_stride,
+    n_queries, n_classes, n_columns, bandwidth_stride, empty,
     COLUMNS: tl.constexpr, BANDWIDTHS: tl.constexpr, PADDED: tl.constexpr, TILE_M: tl.constexpr,
     TILE_N: tl.constexpr, FOLDED: tl.constexpr, WEIGHTED: tl.constexpr, EXCLUDING: tl.constexpr,
-    EMPTY: tl.constexpr,
 ):
     label = tl.program_id(0) % n_classes
     rows = (tl.program_id(0) // n_classes) * TILE_M + tl.arange(0, TILE_M)
@@ -158,7 +157,7 @@ def _log_sums_kernel(
         top = higher
     # u - |x|^2 / 2 is minus half the squared distance, which only rounding makes positive.
     nearest = tl.minimum(top - squares * 0.5, 0.0)
-    nearest = tl.where(top < EMPTY, float("-inf"), nearest)  # no reference, or all excluded
+    nearest = tl.where(top < empty, float("-inf"), nearest)  # no reference, or all excluded
     base = out + at * n_classes + label
     shift = tl.load(log_weight + label)
     if BANDWIDTHS == 1:
@@ -254,6 +253,7 @@ def launch(
         k,
         padded.n_columns,
         out.stride(0),
+        padded.empty,
         COLUMNS=columns,
         BANDWIDTHS=len(bandwidths),
         PADDED=triton.next_power_of_2(len(bandwidths)),
@@ -262,7 +262,6 @@ def launch(
         FOLDED=padded.half_norms is None,
         WEIGHTED=padded.weights is not None,
         EXCLUDING=exclude is not None,
-        EMPTY=EMPTY,
         num_warps=shape.warps,
         num_stages=shape.stages,
     )

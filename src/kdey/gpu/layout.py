@@ -11,6 +11,7 @@ half squared norms, and the queries have a constant there: the product is then
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +20,11 @@ from numpy.typing import NDArray
 
 #: Half squared norm of padding, so far away that its kernel is zero at every bandwidth.
 FAR = 1e30
-#: What queries have in the two columns of norms, and references in those columns if they are
-#: padding: the largest float16, so that the product is about -3.2e9.
-_NORM_FACTOR, _FAR_HALF = 2.0**14, -65504.0
-#: Products below this mean padding or an excluded reference. Those of references are above -2e8,
-#: because both factors have at most 128 coordinates of size 1024.
-EMPTY = -1e9
-#: Largest bandwidth after scaling, at which the kernel of padding is still below 2^-120.
+#: Padding has the lowest float16 in the columns of norms, three times.
+_FAR_HALF, _FAR_HALVES = -65504.0, 3
+#: The kernel of padding is at most two to the minus this, relative to any reference.
+_NEGLIGIBLE_BITS = 150.0
+#: Largest bandwidth after scaling; with it, the factor of norms is still a float16.
 _LARGEST_BANDWIDTH = 4096.0
 #: Largest coordinate after scaling, a power of two. It is well below the largest float16 (65504),
 #: and large enough that the low halves of relevant numbers are not denormal.
@@ -124,6 +123,10 @@ class PaddedReferences:
         As in :class:`DeviceReferences`, but of the padded rows.
     n_columns : int
         Number D of columns before padding.
+    norm_factor : float
+        What queries have in the columns of norms, a power of two.
+    empty : float
+        Products below this are those of padding or of an excluded reference.
     """
 
     high: torch.Tensor
@@ -136,6 +139,8 @@ class PaddedReferences:
     scale: float
     position: torch.Tensor
     n_columns: int
+    norm_factor: float
+    empty: float
 
     @classmethod
     def of(
@@ -168,8 +173,10 @@ class PaddedReferences:
         high = points.half()
         low = (points - high.float()).half()
         folded = columns >= d + 2
+        range_of_u = _Range.of(refs, largest_query, scale)
+        factor = range_of_u.norm_factor(scale * largest_bandwidth)
         if folded:
-            _fold_norms(high, low, half_norms, d)
+            _fold_norms(high, low, half_norms, d, factor)
         centres = torch.zeros((refs.n_classes, columns), dtype=torch.float32, device=device)
         centres[:, :d] = (refs.centres * scale).float()
         weights, log_weight = _relative_weights(refs, place, n)
@@ -185,6 +192,8 @@ class PaddedReferences:
             scale,
             ends[refs.position],  # an index of -1 selects the last entry, which is -1
             d,
+            factor,
+            range_of_u.empty(factor),
         )
 
     def queries(self, points: torch.Tensor) -> torch.Tensor:
@@ -193,15 +202,52 @@ class PaddedReferences:
         x = torch.zeros((len(points), columns), dtype=torch.float32, device=points.device)
         torch.mul(points, self.scale, out=x[:, :d])
         if self.half_norms is None:
-            x[:, d : d + 2] = _NORM_FACTOR
+            x[:, d : d + 2] = self.norm_factor
         return x
 
 
+@dataclass(frozen=True)
+class _Range:
+    """Bounds of the products x . y - |y|^2 / 2 of scaled queries and references.
+
+    Attributes
+    ----------
+    half_norm : float
+        Largest |y|^2 / 2.
+    size : float
+        Largest size of a product.
+    """
+
+    half_norm: float
+    size: float
+
+    @classmethod
+    def of(cls, refs: DeviceReferences, largest_query: float, scale: float) -> _Range:
+        half_norm = scale**2 * refs.squared_radius / 2
+        centre = float(refs.centres.abs().max()) if refs.n_classes else 0.0
+        query = scale * (largest_query + centre) * math.sqrt(refs.points.shape[1])
+        return cls(half_norm, query * math.sqrt(2.0 * half_norm) + half_norm)
+
+    def norm_factor(self, bandwidth: float) -> float:
+        """Return the smallest power of two by which norms and padding can be folded.
+
+        Half norms divided by it are float16, and padding is far below all products at this scaled
+        bandwidth. A larger factor would leave fewer bits of small norms.
+        """
+        far = 2.0 * self.size + _NEGLIGIBLE_BITS * math.log(2.0) * bandwidth**2
+        least = max(far / (-_FAR_HALF * _FAR_HALVES), self.half_norm / -_FAR_HALF, 2.0**-14)
+        return float(2.0 ** math.ceil(math.log2(least)))
+
+    def empty(self, norm_factor: float) -> float:
+        """Return a number between all products and those of padding."""
+        return (_FAR_HALF * _FAR_HALVES * norm_factor - self.size) / 2.0
+
+
 def _fold_norms(
-    high: torch.Tensor, low: torch.Tensor, half_norms: torch.Tensor, column: int
+    high: torch.Tensor, low: torch.Tensor, half_norms: torch.Tensor, column: int, factor: float
 ) -> None:
-    """Write minus the half norms to two columns, in three pieces of 11 bits."""
-    rest = -half_norms / _NORM_FACTOR
+    """Write minus the half norms, over the factor, to two columns, in three pieces of 11 bits."""
+    rest = -half_norms / factor
     high[:, column] = rest.clamp(min=_FAR_HALF).half()
     rest = rest - high[:, column].double()
     low[:, column] = rest.clamp(min=_FAR_HALF).half()

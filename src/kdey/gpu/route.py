@@ -35,10 +35,15 @@ def device_solver(
     callable
         Takes bags and returns their solution.
     """
+    rows = rows_on(row_map, matching, points, device)
+    return partial(match_rows, matching, row_map, rows, n_threads=n_threads)
+
+
+def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) -> Rows:
+    """Return the rows of points on a device; parameters as for :func:`device_solver`."""
     from kdey.gpu.rows import device_rows
 
-    rows = device_rows([row_map], points, device, **_form(matching, row_map))[0]
-    return partial(match_rows, matching, row_map, rows, n_threads=n_threads)
+    return device_rows([row_map], points, device, **_form(matching, row_map))[0]
 
 
 def match_rows(
@@ -107,7 +112,7 @@ def rows_of_family_on(
     for spec in specs:
         row_map = spec.fit(training, n_classes, n_threads)
         if matching.device_problem(row_map) is not None:
-            yield row_map, device_rows([row_map], points, device, **_form(matching, row_map))[0]
+            yield row_map, rows_on(row_map, matching, points, device)
         else:
             yield row_map, row_map(on_host(points), n_threads)
 

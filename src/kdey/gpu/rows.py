@@ -1,8 +1,8 @@
 """Rows on a device: the rows of the maps of :mod:`kdey.rows`, as tensors.
 
 Kernel rows are computed on the device, and so are those that are hardly more than the posteriors
-(``RowMap.tensor_rows``: CC, PCC, ACC, PACC, EMQ without calibration). Rows of other likelihoods
-(EMQ with calibration, DIR) are cheap, so they are computed on the host and copied.
+(``RowMap.tensor_rows``: CC, PCC, ACC, PACC, EMQ). Rows of other likelihoods (DIR, EMQ with a
+calibrator of your own) are cheap, so they are computed on the host and copied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import torch
 from kdey._support.device import as_tensor, on_host
 from kdey.bags import Array, Bags
 from kdey.gpu.bags import bag_means
-from kdey.gpu.sums import class_log_sums
+from kdey.gpu.layout import DeviceReferences
+from kdey.gpu.sums import log_sums_to
 from kdey.rows.interface import RowMap, Rows
 from kdey.rows.references import ClassReferences
 
@@ -157,15 +158,12 @@ def _kernel_rows(
 ) -> list[Rows]:
     """Return the log densities of kernels of several bandwidths."""
     x = coordinates(refs, as_tensor(points, device))
-    sums = class_log_sums(
-        x,
-        refs.points,
-        refs.offsets,
-        widths,
-        weights=refs.weights,
-        precision=refs.spec.precision,
-        device=device,
+    # As the host packs its references once per fit, so they are copied to a device once.
+    there = refs.derived(
+        f"on {device}",
+        lambda: DeviceReferences.of(np.asarray(refs.points), refs.offsets, refs.weights, device),
     )
+    sums = log_sums_to(there, x, widths, precision=refs.spec.precision)
     sums -= as_tensor(refs.log_mass, device).to(sums.dtype)
     return [LogRows(logs) for logs in sums]
 

@@ -1,6 +1,6 @@
 """Kernel log-sums on a device.
 
-:func:`class_log_sums` chooses the precision for each bandwidth, and the implementation: the fused
+:func:`log_sums_to` chooses the precision for each bandwidth, and the implementation: the fused
 Triton kernel of ``fused.py`` on CUDA, or :func:`plain_log_sums`, which runs on any device of torch,
 one tile at a time.
 """
@@ -72,6 +72,32 @@ def class_log_sums(
     w = None if weights is None else np.asarray(weights, dtype=np.float64)
     refs = DeviceReferences.of(np.asarray(references), np.asarray(offsets), w, place)
     excluded = None if exclude is None else as_tensor(exclude, place).long()
+    return log_sums_to(refs, x, bandwidths, excluded, precision)
+
+
+def log_sums_to(
+    refs: DeviceReferences,
+    x: torch.Tensor,
+    bandwidths: Sequence[float],
+    excluded: torch.Tensor | None = None,
+    precision: str = "mixed",
+) -> torch.Tensor:
+    """Return :func:`class_log_sums` to references that are on the device already.
+
+    Parameters
+    ----------
+    refs : DeviceReferences
+    x : tensor of shape (m, D)
+        Queries on the same device.
+    bandwidths : sequence of float
+    excluded : int64 tensor of shape (m,), optional
+        Position of the reference that each query leaves out, or -1.
+    precision : {"mixed", "double"}
+
+    Returns
+    -------
+    tensor of shape (n_bandwidths, m, k)
+    """
     limit = _smallest_bandwidth(refs) if precision == "mixed" else float("inf")
     wide = [b for b, h in enumerate(bandwidths) if h >= limit]
     if len(wide) == len(bandwidths):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from kdey._support.device import as_tensor
 from kdey.bags import Array
 from kdey.intervals.model import FittedModel
 from kdey.intervals.moments import (
@@ -20,15 +22,17 @@ from kdey.intervals.moments import (
     adapted,
     adapting_prevalence,
     bag_moments,
+    moments_of,
     smoothed,
     training_moments,
 )
 from kdey.intervals.profile import profile_limits
 from kdey.intervals.sampled_bags import SampledBags
+from kdey.rows.interface import Rows
 
 
 def linearise_features(
-    model: FittedModel, means: Array, rows: Array, bags: SampledBags, estimates: Array
+    model: FittedModel, means: Array, rows: Rows, bags: SampledBags, estimates: Array
 ) -> MomentEquations:
     """Return the moment equation of every bag for methods whose rows are features (ACC, PACC).
 
@@ -37,8 +41,8 @@ def linearise_features(
     model : FittedModel
     means : array of shape (n_bags, k)
         Mean row of every bag.
-    rows : array of shape (pool_size, k)
-        Needed for the design effects of bags drawn in clusters.
+    rows : Rows
+        Of the pool; needed for the design effects of bags drawn in clusters.
     bags : SampledBags
     estimates : array of shape (n_bags, k)
 
@@ -49,8 +53,9 @@ def linearise_features(
     moments = model.feature_moments
     effects = np.ones(estimates.shape)
     if bags.codes is not None:
+        each = rows.each()
         for number, bag in enumerate(bags):
-            effects[number] = bag.design_effect(rows[bag.indices] @ moments.inverse.T)
+            effects[number] = bag.design_effect(each[bag.indices] @ moments.inverse.T)
     return linearised(means, estimates, effects, bags, [moments])
 
 
@@ -87,6 +92,48 @@ def linearise_likelihood(
             effects[number] = bag.design_effect(z)
         all_moments.append(moments)
     return linearised(means, estimates, effects, bags, all_moments)
+
+
+def linearise_likelihood_on(
+    model: FittedModel, points: Any, bags: SampledBags, estimates: Array, device: Any
+) -> MomentEquations:
+    """Return :func:`linearise_likelihood` for bags without clusters, computed on a device.
+
+    Parameters
+    ----------
+    model : FittedModel
+        Its ``moment_map`` must have rows on tensors, and training rows.
+    points : array or tensor of shape (pool_size, k)
+        Posteriors.
+    bags : SampledBags
+    estimates : array of shape (n_bags, k)
+    device : torch.device
+
+    Returns
+    -------
+    MomentEquations
+    """
+    from kdey.gpu.moments import SortedRows, adapted_bag_means, batch_moments  # imports torch
+
+    training = model.moment_class_rows
+    assert training is not None, "calibrated moments come from training rows"
+    prevalences = adapting_prevalence(estimates, bags.effective_sizes, training)
+    densities = model.moment_map.tensor_rows(as_tensor(points, device))
+    means = adapted_bag_means(densities, bags.bags, prevalences)
+    thin = training.thin_weights
+    batch = batch_moments(
+        SortedRows(training.rows, training.weights, training.offsets),
+        SortedRows(training.thin_rows, thin.weights, thin.offsets),
+        prevalences,
+        device,
+    )
+    moments = [
+        moments_of(training, prevalence, matrix, covariances)
+        for prevalence, matrix, covariances in zip(
+            prevalences, batch.matrices, batch.covariances, strict=True
+        )
+    ]
+    return linearised(means, estimates, np.ones(estimates.shape), bags, moments)
 
 
 def linearised(

@@ -303,12 +303,33 @@ def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
     matrix = np.array([w[run] @ rows[run] for run in runs], dtype=np.float64).T
     if prevalence is not None:
         matrix *= prevalence[:, None]
-    weights, sizes = training.thin_weights, training.sizes
     phi = features(training.thin_rows, prevalence)
-    covariances = regularised(weights.covariances(phi), matrix, sizes)
-    return Moments(
-        matrix, covariances, training.thin_rows, prevalence, None, weights, sizes, freedom_of(sizes)
-    )
+    covariances = training.thin_weights.covariances(phi)
+    return moments_of(training, prevalence, matrix, covariances)
+
+
+def moments_of(
+    training: ClassRows, prevalence: Array | None, matrix: Array, covariances: Array
+) -> Moments:
+    """Return the moments from means and covariances of the training rows.
+
+    Parameters
+    ----------
+    training : ClassRows
+    prevalence : array of shape (k,) or None
+        The prevalence that densities are adapted to; None if the rows are features.
+    matrix : array of shape (r, k)
+        T.
+    covariances : array of shape (k, r, r)
+        Before regularisation.
+
+    Returns
+    -------
+    Moments
+    """
+    rows, weights, sizes = training.thin_rows, training.thin_weights, training.sizes
+    raised = regularised(covariances, matrix, sizes)
+    return Moments(matrix, raised, rows, prevalence, None, weights, sizes, freedom_of(sizes))
 
 
 def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:

@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey._support.device import on_host
 from kdey.bags import Array, Bags
+from kdey.gpu.route import match_rows, rows_on
 from kdey.intervals.analytic import (
     analytic_limits,
     linearise_features,
     linearise_likelihood,
+    linearise_likelihood_on,
 )
 from kdey.intervals.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
 from kdey.intervals.derivatives import linearise_matching
@@ -52,22 +55,26 @@ Limits = tuple[Array, Array, Callable[[int], Uncertainty]]
 
 def estimate_points(
     model: FittedModel,
-    points: NDArray[Any],
+    points: Any,
     bags: Bags,
     options: IntervalOptions,
     clusters: ArrayLike | None = None,
+    device: Any = None,
 ) -> Estimates:
     """Return the estimates of bags over a pool of points.
 
     Parameters
     ----------
     model : FittedModel
-    points : array of shape (pool_size, d)
+    points : array or tensor of shape (pool_size, d)
         Posteriors or features, as ``model.on_posteriors`` says.
     bags : Bags
     options : IntervalOptions
     clusters : array-like of shape (pool_size,), optional
         Id of the cluster in which each instance was drawn.
+    device : torch.device, optional
+        Where prevalences and the moments of analytic limits are computed, if the method has a
+        route there. Limits themselves, and bootstraps, are computed on the host.
 
     Returns
     -------
@@ -81,9 +88,15 @@ def estimate_points(
     """
     source = _limits_source(model, options)
     drawn = sampled_bags(bags, clusters)
-    rows = model.row_map(points, model.n_threads)
     limits: Limits | None = None
     resampled = True
+    tensor, points = points, on_host(points)
+    if source == "moments" and device is not None and _has_device_moments(model):
+        solution, limits = _analytic_on(model, tensor, drawn, options, device)
+        return _with_training_notes(
+            _assembled(model, points, drawn, solution, limits, options), model
+        )
+    rows = model.row_map(points, model.n_threads)
     if source == "moments":
         solution, limits = _analytic(model, points, rows, drawn, options)
     else:
@@ -93,12 +106,50 @@ def estimate_points(
     if limits is None:
         limits = _bootstrap(model, points, drawn, solution.prevalence, options)
         resampled = options.resample_templates and model.is_learnt
-    decisions = Decisions(points, bags) if model.on_posteriors else None
-    estimates = _assemble(
-        model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
-    )
+    estimates = _assembled(model, points, drawn, solution, limits, options)
     estimates = _with_training_notes(estimates, model)
     return estimates if resampled else _without_templates(estimates)
+
+
+def _assembled(
+    model: FittedModel,
+    points: NDArray[Any],
+    drawn: SampledBags,
+    solution: Solution,
+    limits: Limits,
+    options: IntervalOptions,
+) -> Estimates:
+    """Return the estimates of a model's bags."""
+    decisions = Decisions(points, drawn.bags) if model.on_posteriors else None
+    return _assemble(
+        model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
+    )
+
+
+def _has_device_moments(model: FittedModel) -> bool:
+    """Return whether a device can solve the problem and compute its moments."""
+    if model.matching.device_problem(model.row_map) is None:
+        return False
+    if model.likelihood is None:
+        return True
+    return model.has_calibrated_moments and model.moment_map.has_tensor_rows
+
+
+def _analytic_on(
+    model: FittedModel, points: Any, drawn: SampledBags, options: IntervalOptions, device: Any
+) -> tuple[Solution, Limits]:
+    """Return solution and limits by the moment equation, as :func:`_analytic`, on a device."""
+    rows = rows_on(model.row_map, model.matching, points, device)
+    solution = match_rows(model.matching, model.row_map, rows, drawn.bags, model.n_threads)
+    if model.likelihood is None:
+        means = rows.mean(drawn.bags)
+        equations = linearise_features(model, means, rows, drawn, solution.prevalence)
+    elif drawn.codes is None:
+        equations = linearise_likelihood_on(model, points, drawn, solution.prevalence, device)
+    else:
+        densities = model.moment_densities(on_host(points))
+        equations = linearise_likelihood(model, densities, drawn, solution.prevalence)
+    return solution, _limits_of(model, equations, options)
 
 
 def _with_training_notes(estimates: Estimates, model: FittedModel) -> Estimates:
@@ -208,9 +259,7 @@ def _analytic(
     else:
         problem = model.matching.problem(model.row_map, rows, drawn.bags, model.n_threads)
         solution = model.matching.solve(problem, model.n_threads)
-        equations = linearise_features(
-            model, problem.targets, rows.each(), drawn, solution.prevalence
-        )
+        equations = linearise_features(model, problem.targets, rows, drawn, solution.prevalence)
     return solution, _limits_of(model, equations, options)
 
 

@@ -14,7 +14,8 @@ from kdey.monitoring.history import History
 from kdey.monitoring.settings import FIT
 from kdey.monitoring.windows import HORIZON
 from kdey.report.figures.time import MOST_CLASSES, TimeMarks, time_figure
-from kdey.report.groups import GroupTable, group_table
+from kdey.report.group_frames import group_table
+from kdey.report.groups import GroupTable
 from kdey.report.parts import Figure, Page, Section, csv_file
 from kdey.report.render import render_page
 from kdey.report.tables import MOST_ROWS, group_records, groups_table

@@ -23,6 +23,8 @@ from kdey.solvers import Solution
 _VALIDATION = 0.2
 #: A class with fewer instances than this lends all of them to validation, too.
 _FEW = 5
+#: Instances are repeated up to this many times on average, to bound the memory.
+_MOST_REPEATED = 20
 
 
 @dataclass(frozen=True)
@@ -161,13 +163,19 @@ def mean_rows(rows: Array, bags: LabelledBags) -> MeanRows:
 def _repeated(
     training: TrainingPosteriors, n_classes: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return positions of instances, of each class as many as it has, in proportion to weights."""
-    if training.weights is None:
-        return np.arange(len(training.labels), dtype=np.int64)
+    """Return positions of instances, repeated in proportion to their weights.
+
+    Whole weights are numbers of repetitions. With others, each class keeps its size.
+    """
+    everyone, weights = np.arange(len(training.labels), dtype=np.int64), training.weights
+    if weights is None:
+        return everyone
+    if (weights == np.floor(weights)).all() and weights.sum() <= _MOST_REPEATED * len(weights):
+        return np.repeat(everyone, weights.astype(np.int64))
     chosen = []
     for label in range(n_classes):
-        members = np.flatnonzero((training.labels == label) & (training.weights > 0))
-        shares = np.cumsum(training.weights[members])
+        members = np.flatnonzero((training.labels == label) & (weights > 0))
+        shares = np.cumsum(weights[members])
         marks = (np.arange(len(members)) + rng.random()) * shares[-1] / len(members)
         chosen.append(members[np.searchsorted(shares, marks)])
     return np.concatenate(chosen)

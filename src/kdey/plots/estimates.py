@@ -19,16 +19,9 @@ from kdey.plots.style import (
     label_in_percent,
     literal_text,
 )
-from kdey.report.groups import (
-    ClassRow,
-    Group,
-    GroupTable,
-    by_size,
-    estimate_rows,
-    estimates_table,
-    group_table,
-    position,
-)
+from kdey.report.group_frames import estimates_table, group_table
+from kdey.report.groups import ClassRow, Group, GroupTable, by_size, estimate_rows
+from kdey.report.periods import position
 from kdey.report.vocabulary import COLOURS, SHARES
 
 if TYPE_CHECKING:
@@ -40,7 +33,7 @@ if TYPE_CHECKING:
 _COMPARED = (
     ("naive", "D", COLOURS[1]),
     ("training", "|", TRAINING_COLOUR),
-    ("truth", "x", COLOURS[2]),
+    ("truth", "x", COLOURS[6]),
 )
 #: Classes drawn where none are named: those with the largest shares.
 _MOST_CLASSES = 8

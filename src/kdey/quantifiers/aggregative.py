@@ -125,9 +125,9 @@ class RowQuantifier(BaseQuantifier):
     def _estimates_on(
         self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
     ) -> Estimates:
-        return estimate_points(
-            self.interval_model(), on_host(self._pool_points(pool)), bags, options, clusters
-        )
+        points = self._pool_points(pool)
+        device = self._device(points)
+        return estimate_points(self.interval_model(), points, bags, options, clusters, device)
 
     def interval_model(self) -> FittedModel:
         """Return the fitted stages for interval estimates, whose preparations are cached."""
@@ -392,7 +392,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         options: IntervalOptions,
         clusters: ArrayLike | None,
     ) -> Estimates:
-        return estimate_points(self.interval_model(), posteriors, bags, options, clusters)
+        device = self._device(posteriors)
+        return estimate_points(self.interval_model(), posteriors, bags, options, clusters, device)
 
     def _checked_posteriors(self, posteriors: Any) -> Any:
         device = self._device(posteriors)

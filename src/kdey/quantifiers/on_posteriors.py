@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey._support.device import on_host
 from kdey.bags import Array, Bags, BagsLike
 from kdey.intervals import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
@@ -107,7 +108,8 @@ class PosteriorsMixin(BaseQuantifier):
         """
         interval_options = IntervalOptions(confidence, target, method, **options)
         self._check_fitted()
-        p = self._score_matrix(posteriors)
+        points = self._checked_posteriors(posteriors)
+        p = on_host(points)
         if labelled is not None:
             if bags is not None:
                 raise ValueError("labelled is for a single bag, not for bags over a pool")
@@ -117,7 +119,7 @@ class PosteriorsMixin(BaseQuantifier):
             )
         refuse_selection(selection)
         checked = checked_bags(bags, len(p), sample_weight)
-        estimates = self._estimates_from(p, checked, interval_options, clusters)
+        estimates = self._estimates_from(points, checked, interval_options, clusters)
         if check_fit:
             from kdey.diagnostics import with_fit_checks  # slow to import
 

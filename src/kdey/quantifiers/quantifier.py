@@ -415,7 +415,7 @@ class Quantifier(AggregativeQuantifier):
         # The decisions of several models are those of their pool.
         row_map = self.row_map_
         assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
-        pooled = row_map.posteriors(posteriors, thread_count(self.n_jobs))
+        pooled = row_map.posteriors(on_host(posteriors), thread_count(self.n_jobs))
         return replace(estimates, decisions=Decisions(pooled, bags))
 
     @property

@@ -16,5 +16,6 @@ n_jobs : int, optional
 device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
     Where rows are computed and bags solved: the native core, a GPU (extra ``gpu``), or, with
     "auto", a GPU if there is one and the work is large enough. Posteriors that are tensors on
-    a GPU are processed there. ``fit``, the automatic choice and intervals run on the host.
+    a GPU are processed there. So are automatic choices and analytic limits; Gram matrices, the
+    quadratic programs of limits, and bootstraps are left to the host.
 """

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdey.report.groups import dictionaries, number, plain_value
+from kdey.report.group_frames import dictionaries, plain_value
+from kdey.report.groups import number
 from kdey.report.periods import key_text, period_of
 from kdey.report.svg import MOST_NARROW, WIDE, Axis, Drawing, shortened
 from kdey.report.vocabulary import percent

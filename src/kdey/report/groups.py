@@ -1,34 +1,23 @@
 """What a report shows of a class and of a group, as plain values.
 
-:func:`estimate_rows` takes them from an estimate, :func:`group_table` from a frame or a list of
-dictionaries with one row per group and class.
+:func:`estimate_rows` takes them from an estimate; :mod:`kdey.report.group_frames` takes groups from
+frames with one row per group and class.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from functools import cached_property
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from kdey.class_columns import in_class_order
-from kdey.diagnostics.fit_checker import DEFAULT_CHECK_LEVEL
 from kdey.intervals import Estimate
-from kdey.report.periods import Period, as_moment, key_text, period_of
-from kdey.status import NOT_CHECKED, OK, POOR_FIT, TOO_SMALL, join_status, status_parts
-
-#: Columns that a row must have beside the group's keys; the others may be missing.
-REQUIRED = ("class", "n", "estimate", "low", "high")
-#: Other names that a column may have: those of estimates and of their frames.
-_OTHER_NAMES = {
-    "naive": "classify_and_count",
-    "training": "training_prevalence",
-    "p_value": "fit_p_value",
-}
+from kdey.report.periods import Period, key_text, period_of
+from kdey.status import NOT_CHECKED, join_status, status_parts
 
 
 @dataclass(frozen=True)
@@ -208,7 +197,7 @@ class GroupTable:
         by_keys: dict[Any, list[Group]] = {}
         for group in self.groups:
             keys = tuple(value for _, value in self._named_keys(group, True))
-            by_keys.setdefault(_identity(keys), []).append(group)
+            by_keys.setdefault(identity(keys), []).append(group)
         by_label: dict[str, list[Group]] = {}
         for groups in by_keys.values():
             by_label[_unused(self.label(groups[0], without_time=True), by_label)] = groups
@@ -264,51 +253,6 @@ def _mean(parts: Sequence[tuple[int, float | None]]) -> float | None:
     return sum(n * value for n, value in known) / sum(n for n, _ in known)
 
 
-def group_table(
-    table: Any,
-    by: Sequence[str],
-    time: str | None = None,
-    *,
-    every: str | None = None,
-    confidence: float | None = None,
-) -> GroupTable:
-    """Return the groups of a table with one row per group and class.
-
-    Parameters
-    ----------
-    table : iterable of mappings, or a frame of pandas, polars or pyarrow
-        Columns: the keys of the group, ``class``, ``n``, ``estimate``, ``low``, ``high`` and, where
-        known, ``naive`` (or ``classify_and_count``), ``training`` (or ``training_prevalence``),
-        ``p_value`` (or ``fit_p_value``), ``status``.
-    by : names of the keys
-    time : str, optional
-        The key that is a time; added to ``by`` where it is not among them.
-    every : str, optional
-        The length of its periods, such as "1w": names them "week 14 of 2026".
-    confidence : float, optional
-        That of the limits.
-    """
-    names = tuple(dict.fromkeys([*by, *([] if time is None else [time])]))
-    if not names:
-        raise ValueError("groups need keys: name their columns in by or time")
-    parts: dict[Any, list[Mapping[str, Any]]] = {}
-    keys_of: dict[Any, tuple[Any, ...]] = {}
-    for row in dictionaries(table):
-        missing = [name for name in (*names, *REQUIRED) if name not in row]
-        if missing:
-            raise ValueError(f"groups lack the columns {', '.join(missing)}")
-        keys = tuple(plain_value(row[name]) for name in names)
-        keys_of.setdefault(_identity(keys), keys)
-        parts.setdefault(_identity(keys), []).append(row)
-    if not parts:
-        raise ValueError("groups has no rows: there is nothing to report")
-    groups = [_group(keys_of[identity], rows) for identity, rows in parts.items()]
-    if time is not None:
-        place = names.index(time)
-        groups = sorted(groups, key=lambda group: sort_key(group.keys[place]))
-    return GroupTable(names, time, tuple(groups), every, confidence)
-
-
 def _unused(label: str, taken: Collection[str]) -> str:
     """Return a label, with a number behind it where it is taken."""
     number, free = 2, label
@@ -317,114 +261,6 @@ def _unused(label: str, taken: Collection[str]) -> str:
     return free
 
 
-def _identity(keys: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
+def identity(keys: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
     """Return what tells keys apart: for Python alone True, 1 and 1.0 would be the same."""
     return tuple((type(value), value) for value in keys)
-
-
-def dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a frame, or of a list of mappings, by the names of their columns."""
-    if isinstance(table, list | tuple):
-        return table
-    import narwhals as nw
-
-    rows: list[dict[str, Any]] = nw.from_native(table, eager_only=True).rows(named=True)
-    return rows
-
-
-def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
-    class_rows = tuple(
-        ClassRow(
-            str(row["class"]),
-            number(row["estimate"]),
-            number(row["low"]),
-            number(row["high"]),
-            naive=_optional(row, "naive"),
-            training=_optional(row, "training"),
-        )
-        for row in rows
-    )
-    first = rows[0]
-    size = number(first["n"])
-    status = first.get("status")
-    return Group(
-        keys,
-        0 if size is None else int(size),
-        class_rows,
-        _optional(first, "p_value"),
-        NOT_CHECKED if status is None else str(status),
-    )
-
-
-def _optional(row: Mapping[str, Any], name: str) -> float | None:
-    return number(row.get(name, row.get(_OTHER_NAMES[name])))
-
-
-def estimates_table(
-    estimates: Iterable[Estimate],
-    keys: Sequence[Mapping[str, Any]],
-    p_values: Sequence[float | None] | None = None,
-    fewest: int = 1,
-) -> list[dict[str, Any]]:
-    """Return one row per estimate and class, as :func:`group_table` takes them.
-
-    Parameters
-    ----------
-    estimates : Estimate of each group
-    keys : mapping from the names of the keys to their values, for each group
-    p_values : of the fit check of each group, optional
-        By default those of the estimates.
-    fewest : int
-        Groups with fewer instances have the status "too small".
-    """
-    listed = list(estimates)
-    checked = [_fit_p_value(estimate) for estimate in listed] if p_values is None else p_values
-    rows = []
-    for estimate, names, p_value in zip(listed, keys, checked, strict=True):
-        status = estimate.status
-        if p_values is not None and p_value is not None:
-            fit = POOR_FIT if p_value <= DEFAULT_CHECK_LEVEL else OK
-            status = join_status([*estimate.problems, fit])
-        if estimate.size < fewest:
-            status = join_status([TOO_SMALL, *estimate.problems])
-        shared = {"n": estimate.size, "p_value": p_value, "status": status}
-        columns = estimate.columns()
-        rows += [
-            {**names, **{name: column[code] for name, column in columns.items()}, **shared}
-            for code in range(len(estimate.classes))
-        ]
-    return rows
-
-
-def _fit_p_value(estimate: Estimate) -> float | None:
-    fit = estimate.diagnostics.get("fit", {})
-    return number(fit.get("p_value"))
-
-
-def plain_value(value: Any) -> Any:
-    """Return a scalar of NumPy or pandas as Python's own; NaN is None."""
-    if hasattr(value, "to_pydatetime"):
-        value = value.to_pydatetime()
-    elif hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def position(value: Any) -> float | None:
-    """Return a time as a number, None for what is neither number nor date."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int | float):
-        return float(value)
-    value = as_moment(value)
-    if isinstance(value, datetime):
-        # Days since year one, without time zones: they need not be known for all.
-        rest = value.hour * 3600 + value.minute * 60 + value.second
-        return float(value.toordinal()) + rest / 86400
-    return float(value.toordinal()) if isinstance(value, date) else None
-
-
-def sort_key(value: Any) -> tuple[int, float, str]:
-    """Return the sort key of a time: numbers and dates by value, texts after them."""
-    place = position(value)
-    return (1, 0.0, key_text(value)) if place is None else (0, place, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,25 +28,15 @@ from kdey.diagnostics import (
 from kdey.diagnostics.default_check import default_checker
 from kdey.intervals import Estimate, Estimates
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.classifier import kept_training
 from kdey.report.comparisons import ComparisonTable, comparison_table
-from kdey.report.groups import (
-    ClassRow,
-    GroupTable,
-    by_size,
-    estimate_rows,
-    estimates_table,
-    group_table,
-)
+from kdey.report.group_frames import estimates_table, group_table
+from kdey.report.groups import ClassRow, GroupTable, by_size, estimate_rows
 from kdey.report.parts import Page
 from kdey.status import TURNED_OFF
 from kdey.tables.cells import parse_number
 
 if TYPE_CHECKING:
     from kdey.report.export import FigureFormat
-
-#: Longest text of one setting.
-_LONGEST = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,62 +444,3 @@ def _check_posteriors(
     if verdict is not None and verdict.cross_fitted and not by_posteriors.cross_fitted:
         return verdict
     return full_check(quantifier.answering, points, bag_weights(estimate))
-
-
-def settings_of(report: Report) -> list[tuple[str, str]]:
-    """Return names and values: the caller's own, the method, the limits, the versions."""
-    estimate, quantifier = report.estimate, report.quantifier
-    parts = [(str(name), str(value)) for name, value in report.settings.items()]
-    if quantifier is not None:
-        parts.append(("Method", _call(quantifier)))
-        parts += _training(quantifier)
-    if estimate is not None:
-        parts += [
-            ("Confidence", f"{estimate.confidence:g}"),
-            ("Limits", f"{estimate.method}, for the {estimate.target}"),
-            ("Optimality gap", _gap(estimate)),
-        ]
-    return [*parts, *_versions()]
-
-
-def _call(quantifier: BaseQuantifier) -> str:
-    """Return the call that makes the quantifier."""
-    params = quantifier.get_params(deep=False)
-    inside = ", ".join(f"{name}={_one_line(value)}" for name, value in params.items())
-    return f"{type(quantifier).__name__}({inside})"
-
-
-def _one_line(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-
-
-def _training(quantifier: BaseQuantifier) -> list[tuple[str, str]]:
-    training = kept_training(quantifier)
-    facts = [("Classes", str(len(quantifier.classes_)))]
-    if training is not None:
-        facts.append(("Training instances", f"{len(training.labels):,}"))
-    names = quantifier.feature_names
-    if names is not None:
-        shown = ", ".join(names[:30])
-        facts.append(("Features", shown + (f", … ({len(names)})" if len(names) > 30 else "")))
-    return facts
-
-
-def _gap(estimate: Estimate) -> str:
-    state = "converged" if estimate.converged else "not converged"
-    return f"{state}, no certificate" if np.isnan(estimate.gap) else f"{state}, {estimate.gap:.2g}"
-
-
-def _versions() -> list[tuple[str, str]]:
-    import sklearn
-
-    import kdey
-
-    libraries = {
-        "kdey": kdey.__version__,
-        "scikit-learn": sklearn.__version__,
-        "NumPy": np.__version__,
-        "Python": platform.python_version(),
-    }
-    return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]

@@ -18,6 +18,8 @@ _NARROW, _LETTER, _CAPITAL, _WIDE = 0.36, 0.62, 0.8, 1.02
 FONT = 12.0
 #: Widths of drawings for a desk or paper, and for a phone: each figure is laid out for both.
 WIDE, NARROW = 760.0, 360.0
+#: Pixels of a screen for each unit of a drawing, where there is room for them.
+_ON_SCREEN = 1.15
 #: Drawings up to this width put labels above lines, not beside them.
 MOST_NARROW = 480.0
 
@@ -80,12 +82,17 @@ class Drawing:
         place = f"translate({x:.2f} {y:.2f}) scale({scale:.4f})"
         self.parts.append(f'<g transform="{place}">{"".join(other.parts)}</g>')
 
+    @property
+    def screen_width(self) -> float:
+        """The width on a screen that has room for it, in pixels."""
+        return _ON_SCREEN * self.width
+
     def markup(self) -> str:
         """Return the SVG element for a page, whose style sheet gives it its colours."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" id="{escape(self.name)}" '
             f'viewBox="0 0 {_plain(self.width)} {_plain(self.height)}" '
-            f'style="max-width:{self.width:.0f}px" '
+            f'style="max-width:{self.screen_width:.0f}px" '
             f'aria-labelledby="{escape(self.name)}-title {escape(self.name)}-text">'
             f'<title id="{escape(self.name)}-title">{escape(self.title)}</title>'
             f'<desc id="{escape(self.name)}-text">{escape(self.description)}</desc>'

@@ -201,11 +201,12 @@ def _against_naive(rows: Sequence[ClassRow]) -> list[str]:
     if not differing:
         return []
     worst = max(differing, key=lambda row: abs((row.estimate or 0.0) - (row.naive or 0.0)))
-    many = f", and lies outside the limits of {len(differing)} classes"
+    others = len(differing) - 1
+    more = f", and outside those of {count_of(others, 'more class', 'more classes')}"
     return [
-        f"Just counting what the model takes each record for would have said "
-        f"{percent(worst.naive)} for “{worst.name}”{many if len(differing) > 1 else ''}. Such a "
-        "count passes on the model's mistakes, which these shares are corrected for."
+        "Just counting what the model takes each record for would have said "
+        f"{percent(worst.naive)} for “{worst.name}”, outside the limits{more if others else ''}: "
+        "such a count passes on the model's mistakes, which these shares are corrected for."
     ]
 
 

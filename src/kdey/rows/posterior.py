@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.calibration import make_calibrator
+from kdey.calibration import Calibrator, make_calibrator
 from kdey.decisions import ClassifierOutput
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import (
@@ -209,12 +209,16 @@ class RatioMap(RowMap):
 
     @property
     def has_tensor_rows(self) -> bool:
-        """Whether the posteriors are used as they are: calibrators work on the host."""
-        return self.calibrator is None
+        """Whether posteriors are used as they are, or by a calibrator that takes tensors."""
+        calibrator = self.calibrator
+        return calibrator is None or (
+            isinstance(calibrator, Calibrator) and calibrator.takes_tensors
+        )
 
     def tensor_rows(self, points: Any) -> Any:
         """Return the rows of a tensor of posteriors, shape (m, k)."""
-        exact = points.double()
+        calibrator = self.calibrator
+        exact = points.double() if calibrator is None else calibrator.transform_tensor(points)
         return exact / exact.new_tensor(self.prior)
 
     def starting_prevalence(self) -> Array:

@@ -28,6 +28,7 @@ from kdey.intervals.moments import (
     training_moments,
 )
 from kdey.intervals.sampled_bags import SampledBags
+from kdey.rows.interface import ArrayRows
 
 #: Rows whose products are made at a time.
 _BLOCK = 1 << 14
@@ -101,7 +102,7 @@ def feature_limits(
     model: FittedModel, means: Array, sizes: Array, estimates: Array, options: IntervalOptions
 ) -> tuple[Array, Array]:
     """Return the limits of groups from their mean rows (n_groups, k): ACC, PACC."""
-    no_rows = np.empty((0, means.shape[1]))
+    no_rows = ArrayRows(np.empty((0, means.shape[1])))
     equations = linearise_features(model, means, no_rows, bags_of_sizes(sizes), estimates)
     return _limits(equations, model, options)
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from kdey.report.figures.marks import Legend
-from kdey.report.groups import ClassRow, Group, GroupTable, position
-from kdey.report.periods import Period
+from kdey.report.groups import ClassRow, Group, GroupTable
+from kdey.report.periods import Period, position
 from kdey.report.svg import (
     MOST_NARROW,
     WIDE,
