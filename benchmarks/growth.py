@@ -177,11 +177,12 @@ def print_tables(points: list[dict[str, Any]]) -> None:
             for point in (own[0], own[-1])
         ]
         values = [point[axis] for point in own]
-        both = [exponent(values, [point[stage] for point in own]) for stage in TERMS]
-        slopes.append(f"{axis} {both[0]:.2f} and {both[1]:.2f}")
+        both = (exponent(values, [point[stage] for point in own]) for stage in TERMS)
+        slopes.append([axis, *(f"{slope:.2f}" for slope in both)])
     print("\nSeconds:\n")
     print(markdown(["varied", "value", *STAGES], ends))
-    print(f"\nSlopes between logarithms (rows once, one round): {'; '.join(slopes)}.")
+    print("\nSlopes between logarithms over the upper half of each axis:\n")
+    print(markdown(["varied", *TERMS], slopes))
 
 
 def draw(points: list[dict[str, Any]]) -> None:

@@ -30,7 +30,7 @@ from kdey.paper.datasets import names
 from kdey.posteriors import FittedStage
 from kdey.protocols import APP
 from printing import markdown
-from stacking import Scored, file_of, load
+from stacking import FLOOR, Scored, file_of, load
 
 METRICS = ("ae", "rae")
 BAGS = 200
@@ -173,9 +173,10 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             for classifier in classifiers:
                 own = [(*p, classifier if on_scores else FEATURES, method) for p in places]
                 base = [(*p, classifier, "KDEyML") for p in places]
-                pairs = [(known[a], known[b]) for a, b in zip(own, base, strict=True) if a in known]
+                both = [p for p in zip(own, base, strict=True) if all(key in known for key in p)]
+                pairs = [(known[a], known[b]) for a, b in both]
                 columns.append(
-                    geometric_mean(max(a[metric], 1e-6) / max(b[metric], 1e-6) for a, b in pairs)
+                    geometric_mean(max(a[metric], FLOOR) / max(b[metric], FLOOR) for a, b in pairs)
                 )
         done = [r for r in rows if r["method"] == method]
         times = [f"{np.median([r[t] for r in done]):.3g}" for t in ("fit_s", "bag_ms")]

@@ -236,19 +236,23 @@ def _of_peer(
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
-    """Print the mean distance over classifiers of each set, the geometric mean, and differences."""
-    sets = list(dict.fromkeys(row["set"] for row in rows))
-    errors = [row for row in rows if "nmd" in row]
+    """Print the distance in every case, the geometric mean over cases that all methods have."""
+    errors = {(r["set"], r["classifier"], r["library"], r["method"]): r for r in rows if "nmd" in r}
+    cases = sorted(
+        {key[:2] for key in errors}, key=lambda case: (list(ordinal.SETS).index(case[0]), case[1])
+    )
+    methods = list(dict.fromkeys(key[2:] for key in errors))
+    common = [case for case in cases if all((*case, *method) in errors for method in methods)]
     lines: list[list[Any]] = []
-    for library, method in dict.fromkeys((row["library"], row["method"]) for row in errors):
-        of_method = [r for r in errors if (r["library"], r["method"]) == (library, method)]
-        by_set = [[r["nmd"] for r in of_method if r["set"] == name] for name in sets]
-        means = [float(np.mean(values)) if values else None for values in by_set]
-        whole = geometric_mean(float(np.mean(v)) for v in by_set) if all(by_set) else None
-        milliseconds = f"{np.median([r['bag_ms'] for r in of_method]):.3g}"
-        lines.append([library, method, *means, whole, milliseconds])
-    lines.sort(key=lambda line: np.inf if line[-2] is None else line[-2])
-    print(markdown(["library", "method", *sets, "geometric mean", "bag, ms"], lines))
+    for method in methods:
+        of_method = {case: errors.get((*case, *method)) for case in cases}
+        shown = [None if row is None else row["nmd"] for row in of_method.values()]
+        mean = geometric_mean(errors[*case, *method]["nmd"] for case in common)
+        milliseconds = np.median([row["bag_ms"] for row in of_method.values() if row])
+        lines.append([*method, mean, *shown, f"{milliseconds:.3g}"])
+    lines.sort(key=lambda line: float(line[2]))
+    heads = [", ".join(case) for case in cases]
+    print(markdown(["library", "method", f"mean of {len(common)}", *heads, "bag, ms"], lines))
     checked = [row for row in rows if "difference" in row]
     if checked:
         largest = max(row["difference"] for row in checked)

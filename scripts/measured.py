@@ -116,13 +116,18 @@ def faults(path: Path) -> list[Fault]:
 
 
 def rewritten(text: str) -> str:
-    """Return a page with the measured numbers in the place of those that it has."""
-    text = BLOCK.sub(
-        lambda found: (
-            f"<!-- measured: {found['place']} -->\n{block_text(found['place'])}<!-- end -->"
-        ),
-        text,
-    )
+    """Return a page with the measured numbers in the place of those that it has.
+
+    Tables and numbers whose place leads nowhere stay as they are; :func:`faults` raises there.
+    """
+
+    def block(found: re.Match[str]) -> str:
+        try:
+            return f"<!-- measured: {found['place']} -->\n{block_text(found['place'])}<!-- end -->"
+        except MeasuredError:
+            return found[0]
+
+    text = BLOCK.sub(block, text)
     return LIST.sub(lambda found: _rewritten_list(found["entries"], found["text"]), text)
 
 
@@ -140,8 +145,10 @@ def _rewritten_list(listed: str, text: str) -> str:
     items = list(entries(listed))
     changes: dict[int, tuple[str, str]] = {}
     for written in dict.fromkeys(written for written, _ in items):
-        new = [written_like(written, value_at(place)) for old, place in items if old == written]
+        new = [_renewed(written, place) for old, place in items if old == written]
         starts = occurrences(written, text)
+        if not starts and all(occurrences(one, text) for one in new):
+            continue  # the paragraph has been rewritten by hand, its comment has not
         if len(new) == 1:
             new *= len(starts)
         if not starts or len(new) != len(starts):
@@ -151,10 +158,16 @@ def _rewritten_list(listed: str, text: str) -> str:
         old, one = changes[start]
         text = text[:start] + one + text[start + len(old) :]
     width = max(len(written) for written, _ in items)
-    lines = [
-        f"{written_like(written, value_at(place)):{width}} {place}" for written, place in items
-    ]
+    lines = [f"{_renewed(written, place):{width}} {place}" for written, place in items]
     return "<!-- numbers:\n" + "\n".join(lines) + f"\n-->\n{text}"
+
+
+def _renewed(written: str, place: str) -> str:
+    """Return the number at a place; what is written, where the place leads nowhere."""
+    try:
+        return written_like(written, value_at(place))
+    except MeasuredError:
+        return written
 
 
 def occurrences(number: str, text: str) -> list[int]:
@@ -332,15 +345,15 @@ def main() -> None:
     for path in pages():
         try:
             found = faults(path)
-            text = path.read_text(encoding="utf-8")
-            new = text if check else rewritten(text)
         except MeasuredError as error:
             broken += 1
+            found = []
             print(f"{path.relative_to(ROOT)}: {error}")
-            continue
         stale += len(found)
         for fault in found:
             print(fault)
+        text = path.read_text(encoding="utf-8")
+        new = text if check else rewritten(text)
         if new != text:
             path.write_text(new, encoding="utf-8")
             print(f"{path.relative_to(ROOT)}: rewritten")

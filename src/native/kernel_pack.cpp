@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kTileBytes = 4 << 20;     // per chunk
 constexpr int64_t kBlockBytes = 256 << 10;  // one block in float64
 constexpr int64_t kChunkLanes = 32768;
-constexpr int64_t kDefaultBlock = 128;
+constexpr int64_t kDefaultBlock = 96, kLargestBlock = 288;
 // Neighbouring blocks become one where that is hardly more spread out than they are: bounds of
 // either would skip about the same, and every block costs something for every query.
 constexpr double kMergedSpread = 1.05;
@@ -25,13 +25,10 @@ Layout make_layout(int64_t dim, int64_t block_size, const KernelIsa& isa, bool d
   int64_t fits = std::max<int64_t>(32, kBlockBytes / (8 * dim) / 32 * 32);
   int64_t block = block_size > 0 ? block_size : std::min(kDefaultBlock, fits);
   int64_t lanes = std::min(kChunkLanes, kTileBytes / (4 * (dim + 2)));
-  const bool merge = block_size == 0 && 2 * block <= fits && !double_mode;
-  return {block,
-          merge ? 2 * block : block,
-          std::max(lanes, round_up(block, isa.tile)),
-          isa.lanes,
-          isa.tile,
-          !double_mode};
+  int64_t largest = block;
+  if (block_size == 0 && !double_mode) largest = std::max(block, std::min(kLargestBlock, fits));
+  lanes = std::max(lanes, round_up(block, isa.tile));
+  return {block, largest, lanes, isa.lanes, isa.tile, !double_mode};
 }
 
 Packer::Packer(const References& references, const Layout& layout, Place begin)
@@ -150,7 +147,8 @@ void Packer::order_segment(Segment& segment) {
     const int64_t size = std::min(layout_.block, segment.end - p);
     if (layout_.largest > layout_.block) {
       Moments here = moments(order_[segment.begin], p, size);
-      if (!segment.blocks.empty() && segment.blocks.back() == layout_.block && alike(last, here)) {
+      if (!segment.blocks.empty() && last.count + size <= layout_.largest && alike(last, here)) {
+        last.add(here);
         segment.blocks.back() += size;
         continue;
       }
@@ -158,6 +156,11 @@ void Packer::order_segment(Segment& segment) {
     }
     segment.blocks.push_back(size);
   }
+}
+
+void Packer::Moments::add(const Moments& other) {
+  count += other.count, squares += other.squares;
+  for (size_t d = 0; d < sum.size(); ++d) sum[d] += other.sum[d];
 }
 
 // Sums over `size` references from position p on, counted from the reference `origin`.

@@ -50,6 +50,7 @@ class Packer {
     int64_t count;
     double squares;
     std::vector<double> sum;
+    void add(const Moments& other);
   };
   void collect();
   int64_t take(int64_t label, int64_t capacity);

@@ -136,6 +136,17 @@ def test_a_report_merges_and_orders_classes(sizes: tuple[Path, Path], tmp_path: 
     assert f"{100 * float(whole[0]['estimate']):.1f}" in text
 
 
+def test_a_report_names_classes_that_are_codes(sizes: tuple[Path, Path], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    names = ("--merge", "tiny=1", "--merge", "usual=2", "--merge", "huge=3")
+    result = run("report", *sizes, *names, "--no-check-fit", "-o", page)
+    assert result.exit_code == 0, result.stderr
+    text = page.read_text(encoding="utf-8")
+    assert all(f">{name}<" in text for name in ("tiny", "usual", "huge"))
+    assert "“huge”" in text
+    assert "“3”" not in text
+
+
 def test_a_report_of_three_classes_in_another_order(
     sizes: tuple[Path, Path], tmp_path: Path
 ) -> None:

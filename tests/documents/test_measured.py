@@ -192,6 +192,17 @@ def test_a_number_that_is_not_in_its_paragraph_is_a_fault(results: Path) -> None
     assert [fault.written for fault in MEASURED.faults(results / "page.md")] == ["no such number"]
 
 
+def test_what_leads_nowhere_stays_as_it_is_and_the_rest_is_rewritten(results: Path) -> None:
+    text = (
+        "<!-- numbers:\n0.7 section sample | table 1 | b | error\n"
+        "0.8 section sample | table 9 | b | error\n-->\nFrom 0.7 to 0.8.\n\n"
+        "<!-- measured: section sample | table 9 -->\n| old |\n<!-- end -->\n"
+    )
+    new = MEASURED.rewritten(text)
+    assert "From 0.5 to 0.8." in new
+    assert "| old |" in new
+
+
 def test_equal_numbers_are_told_apart_by_their_order(results: Path) -> None:
     text = (
         "<!-- numbers:\n0.7 section sample | table 1 | b | error\n"

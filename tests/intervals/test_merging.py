@@ -70,6 +70,16 @@ def test_the_mapping_sets_the_order() -> None:
         np.testing.assert_allclose(getattr(ordered, name), getattr(plain, name)[[2, 0, 1]])
 
 
+def test_classes_get_other_names_in_their_places() -> None:
+    p, _ = bag(100, (0.2, 0.5, 0.3), np.random.default_rng(1))
+    names = {"low": 0, "middle": 1, "high": 2}
+    plain, named = fitted().estimate_posteriors(p), fitted().estimate_posteriors(p, merge=names)
+    assert named.classes.tolist() == ["low", "middle", "high"]
+    np.testing.assert_array_equal(named.low, plain.low)
+    many = fitted().estimate_posteriors(p, [range(50), range(50, 100)], merge=names)
+    assert many.classes.tolist() == many[1].classes.tolist() == ["low", "middle", "high"]
+
+
 def test_many_bags() -> None:
     p, _ = bag(100, (0.2, 0.5, 0.3), np.random.default_rng(5))
     q, bags = fitted(KDEyCS(bandwidth=0.2)), [np.arange(50), np.arange(50, 100), np.arange(100)]

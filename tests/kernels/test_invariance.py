@@ -64,6 +64,48 @@ def test_a_query_does_not_feel_its_company(problem, extras, precision):
         assert np.array_equal(alone, together[:, part])
 
 
+ISAS = ["baseline", "avx2", "avx512"]
+
+
+@pytest.fixture(scope="module")
+def wide_problem():
+    # Random posteriors of many classes: cutting a class in two hardly narrows it, so that blocks
+    # are merged; the last 14 queries are corners, from which powers underflow.
+    rng = np.random.default_rng(5)
+    references = rng.dirichlet(np.ones(28), 1300)
+    queries = np.concatenate([rng.dirichlet(np.ones(28), 30), np.eye(28)[:14]])
+    return queries[rng.permutation(len(queries))], references, np.array([0, 700, 1300])
+
+
+@needs_native
+@pytest.mark.parametrize("isa", ISAS)
+def test_powers_that_underflow_change_no_bits_of_others(wide_problem, isa, monkeypatch):
+    monkeypatch.setenv("KDEY_ISA", isa)
+    queries, references, offsets = wide_problem
+    h = np.array([0.05, 0.1, 2.0])
+    together = class_log_sums_native(*wide_problem, h, skip=False)
+    assert worst_error(together, class_log_sums_numpy(*wide_problem, h)) < 1e-4
+    for j in range(len(queries)):
+        alone = class_log_sums_native(queries[[j]], references, offsets, h, skip=False)
+        assert np.array_equal(alone[:, 0], together[:, j])
+
+
+@needs_native
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_nearest_reference_may_stand_anywhere_in_a_large_block(
+    wide_problem, isa, weighted, monkeypatch
+):
+    # Every query is a reference, and all others are too far away to matter beside it.
+    monkeypatch.setenv("KDEY_ISA", isa)
+    _, references, offsets = wide_problem
+    queries, h = references[::10], np.array([0.004, 0.3])
+    weights = np.random.default_rng(6).random(len(references)) if weighted else None
+    found = class_log_sums(queries, references, offsets, h, weights=weights)
+    oracle = class_log_sums_numpy(queries, references, offsets, h, weights)
+    assert worst_error(found, oracle) < 1e-4
+
+
 @needs_native
 @pytest.mark.parametrize("block_size", [1, 5, 31, 64, 200, 5000])
 def test_block_size_does_not_matter(problem, extras, block_size):

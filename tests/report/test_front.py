@@ -104,6 +104,13 @@ def test_the_table_of_groups_has_totals(reports: dict[str, Report]) -> None:
     assert "Records" in rows[0]
 
 
+def test_groups_alone_say_what_checking_means() -> None:
+    rows = group_rows(["shop"], [("x",), ("y",)], ["a", "b"])
+    text = front(make_report(groups=rows, by=["shop"]).html())
+    assert "Checking means that the records were compared" in text
+    assert "All 2 groups were checked in this way" in text
+
+
 def test_totals_that_are_given_are_shown() -> None:
     rows = group_rows(["shop", "week"], [(s, w) for s in "xy" for w in weeks(2)], ["a", "b"])
     totals = group_rows(["shop"], [("x",), ("y",)], ["a", "b"])

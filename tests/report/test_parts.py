@@ -263,11 +263,11 @@ def test_what_was_checked_is_said_of_all_groups() -> None:
         return " ".join(groups_checked(group_table(rows, ["shop"])))
 
     assert checked() == (
-        "All 3 groups were checked in the same way: none of them looks unlike a mix of the "
+        "All 3 groups were checked in this way: none of them looks unlike a mix of the "
         "training examples."
     )
     rows[0]["status"] = rows[1]["status"] = "poor fit; few labels"
-    assert "same way: a looks unlike any mix" in checked()
+    assert "this way: a looks unlike any mix" in checked()
     rows[2]["status"] = rows[3]["status"] = "too small"
     assert "2 of the 3 groups were checked" in checked()
     assert "1 of the 3 groups were too small to be checked." in checked()
@@ -286,9 +286,9 @@ def test_what_was_checked_is_said_of_all_groups() -> None:
         ("1w", dt.date(2026, 3, 30), "week 14 of 2026"),
         ("1q", dt.date(2026, 4, 1), "2026 Q2"),
         ("1y", dt.datetime(2026, 1, 1), "2026"),
-        ("2w", dt.date(2026, 3, 30), "2 weeks from 30 March 2026"),
+        ("2w", dt.date(2026, 3, 30), "30 March 2026 (2 weeks)"),
         ("1d", "2026-04-01", "1 April 2026"),
-        ("6h", dt.datetime(2026, 4, 1, 12), "6 hours from 2026-04-01 12:00:00"),
+        ("6h", dt.datetime(2026, 4, 1, 12), "1 April 2026, 12:00 (6 hours)"),
         ("1w", 3, "3"),
     ],
 )
@@ -303,6 +303,14 @@ def test_ticks_have_the_year_where_it_is_new() -> None:
     assert months.tick(dt.date(2026, 2, 1), dt.date(2026, 1, 1)) == "Feb"
     # The week of the last days of December may belong to the next year.
     assert period_of(weeks(3)).tick(dt.date(2025, 12, 29)) == "week 1 2026"
+
+
+def test_ticks_within_a_day_have_the_time() -> None:
+    hours = [dt.datetime(2026, 4, 1, 0), dt.datetime(2026, 4, 1, 6), dt.datetime(2026, 4, 2, 0)]
+    period = period_of(hours, "6h")
+    ticks = [period.tick(b, a) for a, b in zip([None, *hours], hours, strict=False)]
+    assert ticks == ["1 Apr 00:00", "06:00", "2 Apr 00:00"]
+    assert period_of(hours, "2w").tick(hours[0]) == "1 Apr 2026"
 
 
 def test_the_extremes_of_many_groups_are_no_finding() -> None:
@@ -349,10 +357,13 @@ def test_the_number_and_sizes_of_groups_in_words() -> None:
     """It said "1 groups of 1 instances"."""
     rows = group_rows(["shop"], [("a",), ("b",)], ["x", "y"])
     rows[0]["n"] = rows[1]["n"] = 1
-    assert groups_answer(group_table(rows, ["shop"]))[0] == (
-        "There are 2 groups with 1 to 120 records each."
-    )
-    assert groups_answer(group_table(rows[:2], ["shop"]))[0] == ("There is 1 group with 1 record.")
+    told = groups_answer(group_table(rows, ["shop"]))
+    assert told[-1] == "There are 2 groups with 1 to 120 records each."
+    rows[0]["status"] = rows[1]["status"] = "too small"
+    assert groups_answer(group_table(rows[:2], ["shop"])) == [
+        "There is 1 group with 1 record.",
+        "It needs another look (too few records).",
+    ]
 
 
 def test_the_meaning_of_a_misfit_is_told() -> None:

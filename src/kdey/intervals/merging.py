@@ -106,7 +106,7 @@ class Merging:
 
     @property
     def is_identity(self) -> bool:
-        """Whether every group is a class, and all are in their place."""
+        """Whether every group is a class, and all are in their place; names may differ."""
         g, k = self.matrix.shape
         return g == k and bool((self.matrix == np.eye(k)).all())
 
@@ -125,7 +125,7 @@ class Merging:
         Estimate
         """
         if self.is_identity:
-            return estimate
+            return replace(estimate, classes=self.names)
         shares = self.matrix @ estimate.estimate
         uncertainty = MergedUncertainty(estimate.uncertainty, self.matrix)
         low, high = limits_of_sums(shares, uncertainty, estimate)
@@ -190,7 +190,7 @@ class Merging:
     def apply_all(self, estimates: Estimates) -> Estimates:
         """Return the estimates of the groups of many bags, as :meth:`apply` does of one."""
         if self.is_identity:
-            return estimates
+            return replace(estimates, classes=self.names)
         merged = [self.apply(estimate) for estimate in estimates]
         shape = (len(merged), len(self.names))
         inner, matrix = estimates.uncertainty_of, self.matrix

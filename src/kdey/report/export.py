@@ -168,8 +168,11 @@ def _write_headline(slide: Drawing, text: str, room: float) -> float:
 def _second_sentence(report: Report, room: float) -> list[str]:
     """Return the lines of what groups show, if there are groups."""
     groups = report.shown_groups
-    sentences = [] if groups is None else groups_answer(groups, report.totals)[1:2]
-    return [line for text in sentences for line in wrapped(text, room, _SMALL)[:2]]
+    sentences = [] if groups is None else groups_answer(groups, report.totals)
+    # Without an answer for all records, the first sentence on groups is the headline.
+    second = 0 if report.estimate is not None else 1
+    shown = sentences[second : second + 1]
+    return [line for text in shown for line in wrapped(text, room, _SMALL)[:2]]
 
 
 def _write_verdict(slide: Drawing, page: Page, bottom: float, room: float) -> float:

@@ -26,7 +26,7 @@ _DEFAULT_CONFIDENCE = 0.95
 
 
 def groups_answer(table: GroupTable, totals: GroupTable | None = None) -> list[str]:
-    """Return what groups show, in a few sentences.
+    """Return what groups show in a few sentences: differences, then their number and sizes.
 
     Parameters
     ----------
@@ -34,22 +34,22 @@ def groups_answer(table: GroupTable, totals: GroupTable | None = None) -> list[s
     totals : GroupTable, optional
         Each series over all its times; by default computed from the times.
     """
-    sentences = [_number_and_sizes(table)]
     if table.time is None:
-        sentences += _spread(table)
+        sentences = _spread(table)
     else:
+        sentences = _changes(table)
         if len(table.series) > 1:
-            sentences += _spread(table.totals() if totals is None else totals)
-        sentences += _changes(table)
+            sentences = [*_spread(table.totals() if totals is None else totals), *sentences]
+    sentences.append(_number_and_sizes(table))
     flagged = [group for group in table.groups if problems(group.status)]
     if flagged:
         kinds = sorted({part for group in flagged for part in problems(group.status)})
         words = listed([plain_status(kind) for kind in kinds])
         verb = "needs" if len(flagged) == 1 else "need"
-        sentences.append(
-            f"{len(flagged):,} of the {_groups(table, len(table.groups))} {verb} another look "
-            f"({words})."
-        )
+        which = f"{len(flagged):,} of the {_groups(table, len(table.groups))}"
+        if len(table.groups) == 1:
+            which = "It"
+        sentences.append(f"{which} {verb} another look ({words}).")
     return sentences
 
 
@@ -76,7 +76,7 @@ def groups_checked(table: GroupTable) -> list[str]:
             result = f"{named}{more} {verb} unlike any mix of the training examples"
         else:
             result = "none of them looks unlike a mix of the training examples"
-        sentences.append(f"{checked} groups were checked in the same way: {result}.")
+        sentences.append(f"{checked} groups were checked in this way: {result}.")
     for part, n in partly.items():
         sentences.append(f"{_all_of(n, count)} groups were {_how_checked(part)}.")
     if too_small:

@@ -147,20 +147,38 @@ class Day(Period):
 
 @dataclass(frozen=True)
 class Stretch(Period):
-    """Periods of several units: 2 weeks from 30 March 2026.
+    """Periods of several units, or of less than a day: 30 March 2026 (2 weeks).
 
     Attributes
     ----------
     length : str
         Such as "2 weeks".
+    within_days : bool
+        Whether periods may begin at any time of a day.
     """
 
     length: str
+    within_days: bool = False
     noun: ClassVar[str] = "period"
 
     def name(self, moment: Any) -> str:
-        """Return the length of the period and its first day."""
-        return f"{self.length} from {Day().name(moment)}"
+        """Return the beginning of the period, and its length."""
+        start = as_moment(moment)
+        if start is None:
+            return key_text(moment)
+        return f"{Day().name_of_day(start, moment)}{_clock(start)} ({self.length})"
+
+    def tick(self, moment: Any, before: Any = None) -> str:
+        """Return the day, where it is new, and the time of day if periods are shorter."""
+        start, last = as_moment(moment), as_moment(before)
+        if not isinstance(start, datetime) or not self.within_days:
+            return super().tick(moment, before)
+        same_day = last is not None and (last.year, last.month, last.day) == (
+            start.year,
+            start.month,
+            start.day,
+        )
+        return f"{start:%H:%M}" if same_day else f"{self.short_name(start, moment)} {start:%H:%M}"
 
 
 #: Periods that have names.
@@ -191,7 +209,7 @@ def period_of(moments: Sequence[Any], every: str | None = None) -> Period:
     if every is not None and any(as_moment(moment) is not None for moment in moments):
         count, unit = parse_period(every)
         length = f"{count} {_UNITS[unit]}" if count > 1 else f"1 {_UNITS[unit][:-1]}"
-        return _NAMED.get((count, unit), Stretch(length))
+        return _NAMED.get((count, unit), Stretch(length, unit in "smh"))
     if None in known or not days:
         return Period()
     if len(days) < 2:
@@ -226,6 +244,12 @@ def as_day(moment: Any) -> date | None:
 
 def _is_midnight(moment: datetime) -> bool:
     return (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
+
+
+def _clock(moment: date) -> str:
+    """Return the time of day, after a comma; nothing for midnight and for days."""
+    at_midnight = not isinstance(moment, datetime) or _is_midnight(moment)
+    return "" if at_midnight else f", {moment:%H:%M}"
 
 
 def _month(day: date, short: bool = False) -> str:

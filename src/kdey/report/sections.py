@@ -43,7 +43,13 @@ from kdey.report.tables import (
     overview_table,
     prevalence_table,
 )
-from kdey.report.trust import fit_headline, fit_meaning, fit_result, fit_sentences
+from kdey.report.trust import (
+    MEANING_OF_CHECKED,
+    fit_headline,
+    fit_meaning,
+    fit_result,
+    fit_sentences,
+)
 from kdey.report.vocabulary import listed, percent
 from kdey.report.words import against_labels, answer, question
 
@@ -169,7 +175,7 @@ def _groups_caption(table: GroupTable) -> str:
         if len(table.classes) > MOST_PANELS:
             caption += f" {MOST_PANELS} of {len(table.classes)} classes are drawn."
     elif len(table.classes) > MOST_PANELS and n_groups > MOST_GROUP_PANELS:
-        caption += " In per cent; stronger colour: more frequent."
+        caption += " Stronger colour: more frequent; numbers are per cent."
     elif len(table.classes) > MOST_PANELS:
         caption += " A panel for each group, all on one scale."
     return caption
@@ -215,7 +221,8 @@ def _trust_section(report: Report, rows: Sequence[ClassRow] | None) -> Section |
         tone, headline = fit_headline(report.check)
         words += fit_sentences(report.check)
     if report.groups is not None:
-        words += groups_checked(report.groups)
+        groups = groups_checked(report.groups)
+        words += [MEANING_OF_CHECKED, *groups] if groups and report.check is None else groups
     if rows is not None:
         words += against_labels(rows)
     if report.estimate is not None:

@@ -86,6 +86,24 @@ double earlier_top(const Item& it, int h, int q) {
   return top * kLog2e;
 }
 
+// Whether an exponent of block b may be so far above the shift that its power overflows.
+bool may_overflow(const Item& it, int q, int b) {
+  for (int h = 0; h < it.problem.n_bandwidths; ++h) {
+    const double bound = it.chunk.top_weight[b] - it.nearest2(q)[b] * it.half_scale(h);
+    if (bound > it.shift(h, q) + kHeadroom) return true;
+  }
+  return false;
+}
+
+template <bool Weighted>
+void look_into_single(const Item& it, int q, int b) {
+  constexpr int part = 96;  // of a large block, unless that cannot be enough
+  static_assert(part % kTile == 0, "a part is whole tiles");
+  const int count = it.chunk.count[b];
+  raise_shift_single<Weighted>(it, q, b, 0, part < count ? part : count);
+  if (part < count && may_overflow(it, q, b)) raise_shift_single<Weighted>(it, q, b, part, count);
+}
+
 void look_into(const Item& it, int q, int b) {
   double worst = 0.0;
   for (int h = 0; h < it.problem.n_bandwidths; ++h)
@@ -95,9 +113,9 @@ void look_into(const Item& it, int q, int b) {
   if (it.problem.double_mode || worst > kLargestScale || !(error < 1.0))
     raise_shift_double(it, q, b);
   else if (it.chunk.log_weight)
-    raise_shift_single<true>(it, q, b);
+    look_into_single<true>(it, q, b);
   else
-    raise_shift_single<false>(it, q, b);
+    look_into_single<false>(it, q, b);
 }
 
 // Looks into one block, then into others until none left can hold an exponent far above the shift.

@@ -355,21 +355,21 @@ inline void raise_tops(const Item& it, const float* tile, int lane, int excluded
     }
 }
 
-// The largest exponent of query q in block b, per bandwidth, into the shifts where it is larger.
-// Without weights the nearest reference is the largest for every bandwidth.
+// The largest exponent of query q in block b, from one lane up to another, per bandwidth, into the
+// shifts where it is larger. Without weights the nearest reference is the largest for every
+// bandwidth.
 template <bool Weighted>
-inline void raise_shift_single(const Item& it, int q, int b) {
-  const int n_tops = Weighted ? it.problem.n_bandwidths : 1, count = it.chunk.count[b];
+inline void raise_shift_single(const Item& it, int q, int b, int lane, int end) {
+  const int n_tops = Weighted ? it.problem.n_bandwidths : 1;
   const int64_t floats = (it.problem.queries.dim + 1 + Weighted) * kTile;
-  const float* tile = it.chunk.tiles + it.chunk.tile_offset[b];
+  const float* tile = it.chunk.tiles + it.chunk.tile_offset[b] + lane / kTile * floats;
   const int excluded = it.excluded_lane(q, b);
   float* tops = it.s.sums;
   for (int h = 0; h < n_tops; ++h) store(tops + h * kLanes, VF{} - __builtin_inff());
   centre_queries<1>(it, b, &q);
-  int lane = 0;
-  for (; lane + kTile < count; lane += 2 * kTile, tile += 2 * floats)
+  for (; lane + kTile < end; lane += 2 * kTile, tile += 2 * floats)
     raise_tops<2, Weighted>(it, tile, lane, excluded, tops);
-  if (lane < count) raise_tops<1, Weighted>(it, tile, lane, excluded, tops);
+  if (lane < end) raise_tops<1, Weighted>(it, tile, lane, excluded, tops);
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
     double top = max_lanes<float>(load<VF>(tops + (Weighted ? h : 0) * kLanes));
     if (!Weighted) top *= it.problem.scale[h];
