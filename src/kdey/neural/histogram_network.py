@@ -40,8 +40,8 @@ class HistNetQ(AggregativeQuantifier):
     the error that you name over bags like yours: of a protocol (:meth:`fit`), or bags whose
     prevalences are known although their instances have no labels (:meth:`fit_bags`).
 
-    It learns which prevalences are usual, and answers accordingly: take it where bags are small, the
-    classifier is weak and bags are alike, or where bags with known prevalences show a drift that
+    It learns which prevalences are usual, and answers accordingly: take it where bags are small and
+    alike and the classifier is weak, or where bags with known prevalences show a drift that
     labelled instances do not. Elsewhere the other methods are better and far cheaper; they have
     limits that include the uncertainty of training, and answer bags of any kind
     (:doc:`/which-method`).
