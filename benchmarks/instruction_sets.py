@@ -45,14 +45,12 @@ class InstructionSet:
 
     name: str
     blas: str
-    #: How many times as long as the matrix product the kernel may take at most: one bandwidth, ten.
-    wanted: tuple[float | None, float | None] = (None, None)
 
 
 SETS = (
     InstructionSet("baseline", "Nehalem"),
-    InstructionSet("avx2", "Haswell", (1.0, 4.0)),
-    InstructionSet("avx512", "SkylakeX", (0.8, None)),
+    InstructionSet("avx2", "Haswell"),
+    InstructionSet("avx512", "SkylakeX"),
 )
 
 
@@ -174,18 +172,13 @@ def compare_products(repeats: int) -> None:
         command = [sys.executable, __file__, "--beside", isa.name, "--repeats", str(repeats)]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         product, one, ten, _ = json.loads(done.stdout).values()
-        most_one, most_ten = isa.wanted
-        rows.append(
-            [
-                isa.name,
-                significant(1e3 * product),
-                *(significant(1e3 * one), f"{one / product:.2f}", most_one and f"{most_one:g}"),
-                *(significant(1e3 * ten), f"{ten / product:.2f}", most_ten and f"{most_ten:g}"),
-            ]
-        )
+        row = [isa.name, significant(1e3 * product)]
+        for taken in (one, ten):
+            row += [significant(1e3 * taken), f"{taken / product:.2f}"]
+        rows.append(row)
     print("\nBeside the matrix product of 1,000 x 28 by 28 x 20,000 (OpenBLAS, the same set):\n")
-    head = ["", "product, ms", "aggregate, ms", "ratio", "wanted"]
-    print(markdown([*head, "ten bandwidths, ms", "ratio", "wanted"], rows))
+    head = ["", "product, ms", "aggregate, ms", "ratio", "ten bandwidths, ms", "ratio"]
+    print(markdown(head, rows))
 
 
 def main() -> None:
