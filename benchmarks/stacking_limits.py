@@ -147,12 +147,12 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         lines.append(
             [
                 *(name, len(own), mean("covered"), worst, mean("width") / mean("error")),
-                *(mean("log_loss"), float(best), mean("ece"), mean("beyond_classifiers_ms")),
+                *(mean("log_loss"), float(best), mean("ece")),
             ]
         )
     heads = [
         *("set", "redraws", "coverage", "worst class", "width / error", "log-loss"),
-        *("best member's", "ECE", "ms beyond classifiers"),
+        *("best member's", "ECE"),
     ]
     print(markdown(heads, lines))
 

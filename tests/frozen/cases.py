@@ -316,7 +316,12 @@ def search_answers(search: Any) -> dict[str, Any]:
 
 #: What the results files hold: the arguments of ``kdey reproduce`` but for the file.
 RUNS = {
-    "multi": ("multi", "--quick", "--datasets", "bundled/iris", "--one-classifier"),
+    "multi": (
+        *("multi", "--quick", "--datasets", "bundled/iris", "--one-classifier"),
+        # The methods of 0.1.0: later ones are missing in its results.
+        *("--methods", "ACC", "PACC", "HDy-OvA", "DM-T", "DM-HD", "KDEy-HD", "DM-CS", "KDEy-CS"),
+        *("KDEy-L2", "DIR", "EMQ", "EMQ-BCTS", "KDEy-ML"),
+    ),
     "binary": (
         *("binary", "--quick", "--datasets", "bundled-binary/iris.2", "--methods", "HDy", "ACC"),
         "--one-classifier",
