@@ -8,8 +8,8 @@ and of ``Quantifier()`` on scores are measured over references and classes, by p
 thread, and the model is one of kernels: a part per row, one per kernel, and one for a pool. The
 cluster is simulated: tasks of a million rows take what the model says, with log-normal noise; a
 scheduler starts one task per millisecond; the sums of a round are merged by a tree. The bill is
-core-hours at a price that is an assumption. Where rows have no scores yet, the classifiers of a pool
-take the most by far: their time is that of dry-bean in ``results/quantifier_cost.jsonl``.
+core-hours at a price that is an assumption. Where rows have no scores yet, the classifiers of a
+pool take the most by far: their time is that of dry-bean in ``results/quantifier_cost.jsonl``.
 """
 
 from __future__ import annotations

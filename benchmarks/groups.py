@@ -5,7 +5,7 @@ the first 50 groups are compared with the route in memory.
 
     python benchmarks/groups.py              # of this size
     python benchmarks/groups.py --rows 200000 --groups 200
-    python benchmarks/groups.py --auto       # settings chosen at fit: up to five kernels
+    python benchmarks/groups.py --auto       # settings chosen at fit: two kernels
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def sections() -> list[Section]:
         Section("kernel", "Kernel sums", "kernel.py", letter),
         Section("solvers", "Solvers", "solvers.py"),
         Section("instruction_sets", "Instruction sets", "instruction_sets.py"),
-        Section("first_answer", "The first answer", "first_answer.py"),
+        Section("first_answer", "The first answer", "first_answer.py", ("--processor",)),
         Section("quantifiers", "Imports, fits and estimates", "quantifiers.py"),
         Section("evaluation", "Against QuaPy", "evaluation.py", ("--quapy-bags", "25")),
         Section(

@@ -23,6 +23,8 @@ FIGURES = ROOT / "docs" / "figures"
 SEARCHED = ["ACC", "PACC", "DM-T", "DM-HD", "EMQ", "EMQ-BCTS", "KDEy-HD", "KDEy-CS", "KDEy-ML"]
 #: Those, and the methods that choose for themselves, without validation bags.
 METHODS = [*SEARCHED, *AUTOMATIC_METHODS]
+#: Errors below this count as this in ratios: two sets have bags without any.
+FLOOR = 1e-3
 #: Split in two by their development rows, the binary sets say what little data does.
 SMALL = 500
 BLUE, VERMILION, GREEN, PURPLE, *_, GREY = COLOURS
@@ -44,8 +46,8 @@ def development_rows() -> dict[str, int]:
 
 def relative(errors: np.ndarray) -> np.ndarray:
     """Return errors relative to the best searched method of each set; the others may be below."""
-    best = errors[:, : len(SEARCHED)].min(axis=1, keepdims=True)
-    return np.asarray(errors / best)
+    floored = np.maximum(errors, FLOOR)
+    return np.asarray(floored / floored[:, : len(SEARCHED)].min(axis=1, keepdims=True))
 
 
 def geometric(values: Any, axis: int = 0) -> Any:

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60} seed=${2:-1}
 shift $(($# < 2 ? $# : 2))
-native="kernel programs least_squares one_bag mixture divergence gibbs hierarchy rows"
+native="kernel programs least_squares one_bag mixture divergence gibbs hierarchy means rows"
 targets=${*:-$native model_file text}
 build=build/fuzz found=build/fuzz-found
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1

@@ -24,10 +24,10 @@ stored results, a stored section of the page of benchmarks (``section tuning``),
 are made from results, or a JSON file of the repository. After it comes one of
 
 * ``table N | ROW | COLUMN``: a cell of the N-th table that is printed ("table 1+2": of two tables
-  with the same columns). ROW is the first cell of the row, or several separated by " / "; "lowest",
-  "highest" and "mean" take the whole column, and "rows" counts the rows. "COLUMN [2]" is the second
-  number of the cell, "COLUMN : OTHER" the quotient of two cells, and "COLU*" the first column
-  that begins so;
+  with the same columns). ROW is the first cell of the row, or several separated by " / ". "lowest",
+  "highest" and "mean" take the whole column, and "count" counts its rows. "COLUMN [2]" is the
+  second number of the cell, "COLUMN : OTHER" the quotient of two cells, and "COLU*" the first
+  column that begins so;
 * ``"words with #"``: the number in the place of # in what is printed;
 * ``key.of.a.value``: of a JSON file.
 
@@ -63,7 +63,7 @@ WHOLE = {
     "lowest": min,
     "highest": max,
     "mean": lambda values: sum(values) / len(values),
-    "rows": len,
+    "count": len,
 }
 
 

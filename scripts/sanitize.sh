@@ -53,7 +53,7 @@ leak() {
         echo "leaks: no clang++, left out"
         return
     fi
-    scripts/fuzz.sh 5 1 kernel programs least_squares one_bag mixture divergence gibbs hierarchy rows
+    scripts/fuzz.sh 5 1 kernel programs least_squares one_bag mixture divergence gibbs hierarchy means rows
 }
 
 for kind in ${*:-address thread leak}; do

@@ -45,7 +45,14 @@ PACKAGES = {QEMU: "qemu-user-static", WINE: "wine64", MUSL: "musl"}
 #: Instruction sets in the order in which the core prefers them.
 ISAS = ("avx512", "avx2", "baseline")
 #: Seconds after which something hangs; emulators are slow.
-LIMIT = 1800
+LIMIT = 3600
+#: Hypothesis would take the slowness of an emulator for a fault.
+NO_DEADLINE = """\
+from hypothesis import settings
+
+settings.register_profile("emulated", deadline=None)
+settings.load_profile("emulated")
+"""
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,8 @@ def try_abi(target: Target, wheel: Path, folder: Path, host: Machine | None) -> 
     """Run the program of ``tests/abi`` with the core of a wheel."""
     suffix = ".exe" if target.system == "Windows" else ""
     dynamic = ["-dynamic"] if "musl" in target.triple else []  # a static program loads nothing
-    compiler = [str(zig()), "cc", "-target", target.triple, *dynamic]
+    # Stripped as the core is, or Zig would compile the libraries of the target once more.
+    compiler = [str(zig()), "cc", "-target", target.triple, "-s", *dynamic]
     libraries = ["-lm", "-ldl"] if target.system == "Linux" else []
     program = compile_program(folder / f"abi{suffix}", compiler, libraries)
     if host is None:
@@ -170,6 +178,7 @@ def try_emulated(wheel: Path, folder: Path, host: Machine, cache: Path) -> None:
     # The tests from outside the tree, or they would import its sources.
     shutil.copytree(ROOT / "tests" / "kernels", folder / "tests" / "kernels")
     (folder / "tests" / "__init__.py").touch()
+    (folder / "tests" / "conftest.py").write_text(NO_DEADLINE)
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder]
     tests = [folder / "tests" / "kernels" / f"test_{name}.py" for name in ("accuracy", "packed")]
     said = host.run(python, "-m", "pytest", *options, *tests, **variables)

@@ -39,7 +39,7 @@ from kdey._support.newton import Evaluate, Minimum, projected_newton
 from kdey._support.validation import check_weights
 from kdey._support.warnings import warn
 from kdey.masks import refuse_masked
-from kdey.simplex import check_posteriors
+from kdey.simplex import check_posteriors, row_sums, softmax_rows
 
 Array = NDArray[np.float64]
 
@@ -206,7 +206,7 @@ class _SoftmaxScaling(Calibrator):
 
     def _calibrated(self, p: Array) -> Array:
         z = centred_logs(p, self.floor)
-        return np.asarray(softmax(self._exponent * (z * self.scale_ + self.bias_), axis=1))
+        return softmax_rows(self._exponent * (z * self.scale_ + self.bias_))
 
 
 class TemperatureScaling(_SoftmaxScaling):
@@ -336,7 +336,8 @@ def make_calibrator(calibration: Any) -> Any:
 def centred_logs(p: Array, floor: float = LOG_FLOOR) -> Array:
     """Return ``log max(p, floor)`` minus its mean over the classes, shape (m, k)."""
     logs = np.log(np.maximum(p, floor))
-    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+    logs -= row_sums(logs) / logs.shape[1]
+    return np.asarray(logs)
 
 
 def log_odds(p: Array, floor: float = LOG_FLOOR) -> Array:

@@ -201,8 +201,10 @@ def test_a_report_names_the_column_with_unseen_values(
     assert run("report", folder / "m.kdey", path, *options).exit_code == 0
     page = unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "Note: fewer than 20 labels of the class wrong (8)" in page
-    first_paragraphs = page[: page.index("Naive count")]
-    assert "column 'city': unseen values in 600 of 600 rows" in first_paragraphs
+    front = page[: page.index('id="technical"')]
+    assert "column 'city': unseen values in 600 of 600 rows" in front
+    lead = page[page.index('class="lead"') : page.index("</section>")]
+    assert "Beware: values that the training examples lack" in lead
 
 
 def test_each_bag_has_a_status_of_its_own(folder: Path, new: pd.DataFrame) -> None:

@@ -73,9 +73,9 @@ def test_estimate_report_and_evaluate_take_a_pool(model: Path, tmp_path: Path) -
     page = tmp_path / "r.html"
     result = run("report", model, new, "--by", "shop", "-o", page)
     assert result.exit_code == 0, result.output
-    lead = page.read_text(encoding="utf-8").partition('class="lead"')[2].partition("</section>")[0]
+    technical = page.read_text(encoding="utf-8").partition('id="technical"')[2]
     quantifier: Any = kdey.load(model)
-    assert quantifier.description in lead
+    assert quantifier.description in technical
     bags = ("--bags", 5, "--bag-size", 20)
     result = run("evaluate", new, "--label", "kind", "--model", model, *bags)
     assert result.exit_code == 0, result.output

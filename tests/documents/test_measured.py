@@ -127,7 +127,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("section sample | table 1 | a / y | time : error", 40.0),
         ("section sample | table 1 | lowest | error", 0.123),
         ("section sample | table 1+2 | lowest | error", 0.001),
-        ("section sample | table 1 | rows | error", 3.0),
+        ("section sample | table 1 | count | error", 3.0),
         ('section sample | "Two threads are # times"', 1.71),
         ("sample.json | list.0.share", 0.25),
     ],

@@ -47,7 +47,10 @@ def quapy() -> Any:
 
 
 def has(modules: tuple[str, ...], name: str) -> bool:
-    return any(hasattr(import_module(module), name) for module in modules)
+    """Return whether a name is in one of the modules, or in the module that it names itself."""
+    module, _, attribute = name.rpartition(".")
+    places = (module,) if module else modules
+    return any(hasattr(import_module(place), attribute) for place in places)
 
 
 def test_there_is_something_to_test() -> None:

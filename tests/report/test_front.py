@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -102,6 +103,16 @@ def test_the_table_of_groups_has_totals(reports: dict[str, Report]) -> None:
     assert "All together" in rows[-1]
     assert ">600<" in rows[1]
     assert "Records" in rows[0]
+
+
+def test_labels_outside_the_limits_are_told_at_the_top(reports: dict[str, Report]) -> None:
+    report = reports["groups"]
+    assert report.rows is not None
+    wrong = replace(report, truth=np.array([1.0, 0.0, 0.0]))
+    lead = " ".join(wrong.page().lead)
+    assert "Beware: the share of known labels lies outside the limits of" in lead
+    right = replace(report, truth=report.estimate.estimate)
+    assert "Beware" not in " ".join(right.page().lead)
 
 
 def test_groups_alone_say_what_checking_means() -> None:

@@ -56,6 +56,7 @@ def test_pages_escape_all_but_their_own_text() -> None:
         "style",
         "script",
         "figure.drawing.markup()",
+        "figure.narrow.markup()",
         "table_html(table)",
     }
     script = (SOURCE / "report" / "templates" / "script.js").read_text(encoding="utf-8")

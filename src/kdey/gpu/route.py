@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from kdey._support.device import on_host
 from kdey.bags import Bags
@@ -117,43 +117,72 @@ def rows_of_family_on(
             yield row_map, row_map(on_host(points), n_threads)
 
 
+class BagSample(Protocol):
+    """Bags over some points, and the training posteriors that make their templates."""
+
+    @property
+    def training(self) -> TrainingPosteriors:
+        """The training posteriors."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    def points(self) -> Any:
+        """Posteriors of the instances, shape (m, k)."""
+
+    @property
+    def bags(self) -> Bags:
+        """Bags over the points."""
+
+
 def match_family_on(
     specs: Sequence[RowSpec],
     matching: AnyMatching,
-    training: TrainingPosteriors,
-    points: Any,
-    n_classes: int,
-    bags: Bags,
+    samples: Sequence[BagSample],
     device: Any,
     n_threads: int = 1,
-) -> list[Solution]:
-    """Return the solutions of the same bags under the specs of one family, on a device.
+) -> list[list[Solution]]:
+    """Return the solutions of bags under the specs of one family, on a device.
 
-    The bags of all specs are solved in one batch where that is possible, because a device takes
-    hardly longer for thousands of bags than for fifty.
+    The bags of all samples and specs are solved in one batch where that is possible, because a
+    device takes hardly longer for thousands of bags than for fifty.
 
     Parameters
     ----------
-    specs, matching, training, points, n_classes, device, n_threads
+    specs, matching, device, n_threads
         As for :func:`rows_of_family_on`.
-    bags : Bags
-        Over the points.
+    samples : sequence of BagSample
 
     Returns
     -------
-    list of Solution
-        One per spec.
+    list of lists of Solution
+        For each sample, one per spec.
     """
-    fitted = list(
-        rows_of_family_on(specs, matching, training, points, n_classes, device, n_threads)
-    )
-    if len(fitted) > 1 and all(rows.on_device for _, rows in fitted):
-        problem = matching.device_problem(fitted[0][0])
-        if problem is not None and problem.kind == "mixture":
-            from kdey.gpu.solve import solve_mixtures
+    fitted = [
+        list(
+            rows_of_family_on(
+                *(specs, matching, sample.training, sample.points, sample.n_classes),
+                *(device, n_threads),
+            )
+        )
+        for sample in samples
+    ]
+    flat = [(*pair, s.bags) for s, pairs in zip(samples, fitted, strict=True) for pair in pairs]
+    first = flat[0][0]
+    problem = None if first.is_composite else matching.device_problem(first)
+    alike = len({sample.n_classes for sample in samples}) == 1
+    if problem is not None and problem.kind == "mixture" and alike:
+        from kdey.gpu.solve import solve_mixtures
 
-            return solve_mixtures(problem, [rows for _, rows in fitted], bags)
-    return [match_rows(matching, row_map, rows, bags, n_threads) for row_map, rows in fitted]
+        solutions = solve_mixtures(problem, [(rows, bags) for _, rows, bags in flat])
+    else:
+        solutions = [
+            match_rows(matching, row_map, rows, bags, n_threads) for row_map, rows, bags in flat
+        ]
+    n = len(specs)
+    return [solutions[i * n : (i + 1) * n] for i in range(len(samples))]
 
 
 def _form(matching: AnyMatching, row_map: RowMap) -> dict[str, bool]:

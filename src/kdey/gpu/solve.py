@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kdey import solvers
 from kdey._support.device import as_tensor
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, offsets_of
 from kdey.gpu.bags import DeviceBags, in_tiles, kernel_means
 from kdey.gpu.interior import BatchSolution, solve_interior
 from kdey.gpu.losses import (
@@ -92,37 +92,43 @@ def solve_bags(
     return solve_quadratic(match, place)
 
 
-def solve_mixtures(problem: DeviceProblem, members: Sequence[Rows], bags: Bags) -> list[Solution]:
-    """Return the maximum likelihood prevalences of the same bags under several rows, in one batch.
+def solve_mixtures(problem: DeviceProblem, parts: Sequence[tuple[Rows, Bags]]) -> list[Solution]:
+    """Return the maximum likelihood prevalences of bags over several rows, in one batch.
 
     Parameters
     ----------
     problem : DeviceProblem
         Of kind "mixture".
-    members : sequence of LogRows
-        Rows of the same instances.
-    bags : Bags
+    parts : sequence of pairs of LogRows and Bags
+        Rows of the same classes.
 
     Returns
     -------
     list of Solution
-        One per member.
+        One per part.
     """
-    logs = [cast(LogRows, rows).logs for rows in members]
-    n, m = len(members), bags.pool_size
-    starts = np.repeat(np.arange(n), len(bags.indices))
-    offsets = [bags.offsets[:-1] + i * len(bags.indices) for i in range(n)]
+    logs = [cast(LogRows, rows).logs for rows, _ in parts]
+    bags = [held for _, held in parts]
+    pools = offsets_of(np.array([len(part) for part in logs]))
+    ends = offsets_of(np.array([len(held.indices) for held in bags]))
+    weights = None
+    if any(held.weights is not None for held in bags):
+        ones = [np.ones(len(h.indices)) if h.weights is None else h.weights for h in bags]
+        weights = np.concatenate(ones)
     together = Bags(
-        np.tile(bags.indices, n) + m * starts,
-        np.concatenate([*offsets, [n * len(bags.indices)]]),
-        n * m,
-        None if bags.weights is None else np.tile(bags.weights, n),
+        np.concatenate([h.indices + start for h, start in zip(bags, pools[:-1], strict=True)]),
+        np.concatenate(
+            [h.offsets[:-1] + end for h, end in zip(bags, ends[:-1], strict=True)] + [ends[-1:]]
+        ),
+        int(pools[-1]),
+        weights,
     )
+    # Of different precision if some bandwidths are too narrow for float32.
+    double = any(part.dtype == torch.float64 for part in logs)
     steps = problem.max_iter or _MAX_ITER
-    solution = maximise_likelihood(
-        LogRows(torch.cat(logs)), together, problem.tol, steps, problem.pseudo_share
-    )
-    cuts = np.arange(n + 1) * len(bags)
+    rows = LogRows(torch.cat([part.double() if double else part for part in logs]))
+    solution = maximise_likelihood(rows, together, problem.tol, steps, problem.pseudo_share)
+    cuts = offsets_of(np.array([len(held) for held in bags]))
     return [
         Solution(
             *(solution.prevalence[a:b], solution.objective[a:b], solution.gap[a:b]),

@@ -118,8 +118,8 @@ def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
     count = "one period" if len(history) == 1 else f"{len(history):,} periods"
     since = "" if len(history) == 1 else f", from {history.names[0]} to {last.name}"
     sentences = [
+        f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
         f"The history has {count}{since}.",
-        f"In {last.name}, of {last.n:,} instances, an estimated {listed(named)}.",
     ]
     rung = len(alarms)
     if rung:
@@ -196,8 +196,8 @@ def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) 
     figure = Figure.for_screens(
         lambda name, width: time_figure(table, name, marked, width), "over-time", caption
     )
-    rows = groups_table(newest, "Prevalence by period, the newest first")
-    return Section("time", "Prevalence over time", words, [figure], [rows], filtered=True)
+    rows = groups_table(newest, "Shares by period, the newest first")
+    return Section("time", "Shares over time", words, [figure], [rows], filtered=True)
 
 
 def _settings(history: History) -> list[tuple[str, str]]:

@@ -41,8 +41,8 @@ class HistNetQ(AggregativeQuantifier):
     prevalences are known although their instances have no labels (:meth:`fit_bags`).
 
     It learns which prevalences are usual, and answers accordingly: take it where bags are small and
-    their prevalences are not spread over the whole simplex, or where labelled bags show a drift
-    that labelled instances do not. Elsewhere the other methods are better and far cheaper, have
+    alike and the classifier is weak, or where bags with known prevalences show a drift that
+    labelled instances do not. Elsewhere the other methods are better and far cheaper; they have
     limits that include the uncertainty of training, and answer bags of any kind
     (:doc:`/which-method`).
 

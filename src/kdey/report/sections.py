@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from kdey._support.counts import count_of
 from kdey.diagnostics import FitCheck, FitResult, FitVerdict
+from kdey.intervals import Estimate
 from kdey.report.classifier import ClassifierView, classifier_view, kept_training
 from kdey.report.comparisons import (
     MOST_DRAWN,
@@ -50,7 +52,7 @@ from kdey.report.trust import (
     fit_result,
     fit_sentences,
 )
-from kdey.report.vocabulary import listed, percent
+from kdey.report.vocabulary import listed, percent, plain_status
 from kdey.report.words import against_labels, answer, question
 
 #: Longer tables of groups can be filtered.
@@ -81,9 +83,22 @@ def _lead(report: Report, rows: Sequence[ClassRow] | None, groups: GroupTable | 
     sentences = []
     if report.estimate is not None and rows is not None:
         sentences += answer(report.estimate, rows)
+        sentences[1:1] = _warning(report.estimate, rows)
     if groups is not None:
         sentences += groups_answer(groups, report.totals)
     return sentences
+
+
+def _warning(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
+    """Return what is the matter with the answer, where something is."""
+    reasons = [plain_status(problem) for problem in estimate.problems]
+    wrong = sum(row.outside(row.truth) for row in rows)
+    if wrong:
+        classes = count_of(wrong, "class", "classes")
+        reasons.append(f"the share of known labels lies outside the limits of {classes}")
+    if not reasons:
+        return []
+    return [f"Beware: {'; '.join(reasons)}. The section on trust says more."]
 
 
 def _front_sections(

@@ -22,6 +22,7 @@ from kdey.calibration import SeparableWarning
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import Array, RowMap, RowSpec
 from kdey.rows.references import BandwidthWarning
+from kdey.simplex import row_sums
 
 #: Smallest probability of a class in a predictive distribution. A member that is certain and wrong
 #: then costs the pool a bounded amount.
@@ -170,12 +171,7 @@ def predictive(rows: NDArray[np.floating], prevalence: Array, log_rows: bool) ->
     if silent.any():
         joint[silent] = prevalence
     # Rows are scaled before the floor, so nothing underflows.
-    joint /= _row_sums(joint)
+    joint /= row_sums(joint)
     np.maximum(joint, FLOOR, out=joint)
-    joint /= _row_sums(joint)
+    joint /= row_sums(joint)
     return joint
-
-
-def _row_sums(values: Array) -> Array:
-    """Return the sum of each row, shape (m, 1): a third of the time of ``sum`` on narrow rows."""
-    return np.asarray(np.einsum("ij->i", values))[:, None]

@@ -30,6 +30,7 @@ from kdey.bags import Bags
 from kdey.posteriors import Posteriors, column_codes, find_weight_parameter, predict_posteriors
 from kdey.problems import MixtureLikelihood
 from kdey.rows.interface import Array
+from kdey.simplex import softmax_rows
 from kdey.solvers import solve_mixture
 from kdey.stacking.members import FittedMember
 
@@ -225,10 +226,9 @@ def _geometric_mean(
         seen = np.zeros(len(classes), dtype=np.bool_)
         seen[column_codes(model, classes)] = True
         logs = np.log(np.maximum(scored, _LOG_FLOOR))
-        total, known = total + np.where(seen, logs, 0.0), known + seen
+        total, known = total + (logs if seen.all() else np.where(seen, logs, 0.0)), known + seen
     logs = np.where(known > 0, total / np.maximum(known, 1), np.log(_LOG_FLOOR))
-    mean = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(mean / mean.sum(axis=1, keepdims=True))
+    return softmax_rows(logs)
 
 
 def _n_features(X: Any) -> int:

@@ -6,7 +6,7 @@ specs on the hold-outs, and a :class:`Lattice` decides which values are evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -23,7 +23,6 @@ from kdey.matching import AnyMatching
 from kdey.metrics import Metric, get_metric
 from kdey.rows.interface import RowSpec, families, rows_of_family
 from kdey.rows.references import BandwidthWarning
-from kdey.solvers import Solution
 from kdey.tuning.hold_outs import Array, HoldOut
 
 #: From each evaluated place of a lattice to its errors per bag, shape (n_bags,).
@@ -99,9 +98,17 @@ class Scorer:
         # Extreme candidates may cause warnings; their errors rule them out.
         quiet = muted(BandwidthWarning, ConvergenceWarning)
         with quiet, np.errstate(divide="ignore", invalid="ignore"):
+            device = choose_device(self.device, self._n_pairs(len(specs)))
+            if device is not None:
+                return self._errors_there(specs, device)
             return np.concatenate(
                 [self._errors_on(hold_out, specs) for hold_out in self.hold_outs], axis=1
             )
+
+    def _n_pairs(self, n_specs: int) -> float:
+        """Return about how many kernel values specs with kernels take."""
+        pairs = (float(len(h.training.labels)) * len(h.points) for h in self.hold_outs)
+        return n_specs * sum(pairs)
 
     def baseline(self) -> float:
         """Return the mean error of the uniform prevalence."""
@@ -113,25 +120,34 @@ class Scorer:
 
     def _errors_on(self, hold_out: HoldOut, specs: Sequence[RowSpec]) -> Array:
         out = np.empty((len(specs), len(hold_out.bags)))
+        quick = self.matching.takes_quick_rows
         for family in families(specs, len(hold_out.points), hold_out.n_classes):
             members = [specs[i] for i in family]
-            for number, solution in zip(family, self._solutions(hold_out, members), strict=True):
+            fitted = rows_of_family(
+                members,
+                hold_out.training,
+                hold_out.points,
+                hold_out.n_classes,
+                self.n_threads,
+                quick=quick,
+            )
+            for number, (row_map, rows) in zip(family, fitted, strict=True):
+                solution = self.matching.match(row_map, rows, hold_out.bags, self.n_threads)
                 out[number] = self._error(hold_out, solution.prevalence)
         return out
 
-    def _solutions(self, hold_out: HoldOut, members: list[RowSpec]) -> Iterator[Solution]:
-        """Yield the solutions of the bags under each spec of a family."""
-        inputs = (hold_out.training, hold_out.points, hold_out.n_classes)
-        n_pairs = float(len(hold_out.training.labels)) * len(hold_out.points) * len(members)
-        device = choose_device(self.device, n_pairs)
-        if device is not None:
-            yield from match_family_on(
-                members, self.matching, *inputs, hold_out.bags, device, self.n_threads
-            )
-            return
-        quick = self.matching.takes_quick_rows
-        for row_map, rows in rows_of_family(members, *inputs, self.n_threads, quick=quick):
-            yield self.matching.match(row_map, rows, hold_out.bags, self.n_threads)
+    def _errors_there(self, specs: Sequence[RowSpec], device: Any) -> Array:
+        """Return :meth:`errors`, computed on a device for all hold-outs at once."""
+        out = [np.empty((len(specs), len(hold_out.bags))) for hold_out in self.hold_outs]
+        pool_size = max(len(hold_out.points) for hold_out in self.hold_outs)
+        n_classes = max(hold_out.n_classes for hold_out in self.hold_outs)
+        for family in families(specs, pool_size, n_classes):
+            members = [specs[i] for i in family]
+            solved = match_family_on(members, self.matching, self.hold_outs, device, self.n_threads)
+            for errors, hold_out, solutions in zip(out, self.hold_outs, solved, strict=True):
+                for number, solution in zip(family, solutions, strict=True):
+                    errors[number] = self._error(hold_out, solution.prevalence)
+        return np.concatenate(out, axis=1)
 
     def _error(self, hold_out: HoldOut, estimated: Array) -> Array:
         return self.metric.sign * -self.metric(

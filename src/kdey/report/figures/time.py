@@ -321,7 +321,7 @@ def _labels(
         label = shortened(calendar.tick(moment, before), 100, 11)
         wide = text_width(label, 11)
         # The first label begins left of its place, where the labels of the other axis end.
-        start = place - (14 if before is None else wide / 2)
+        start = place - (min(14.0, wide / 2) if before is None else wide / 2)
         labels.append((min(start, stop - wide), label))
         before = moment
     return labels
