@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 from scipy.stats import kstest
 
-from kdey.simplex import check_posteriors, check_prevalence, project, sample_uniform
+from kdey.simplex import check_posteriors, check_prevalence, project, row_sums, sample_uniform
 
 GOOD = np.array([[0.2, 0.8], [1.0, 0.0]])
 
@@ -132,3 +132,11 @@ def test_uniform_prevalences_have_uniform_margins():
     drawn = sample_uniform(5, 4000, np.random.default_rng(1))
     for column in drawn.T:
         assert kstest(column, "beta", args=(1, 4)).pvalue > 1e-3
+
+
+def test_sums_of_rows_do_not_depend_on_the_memory():
+    values = np.random.default_rng(0).normal(size=(40, 3))
+    expected = row_sums(values)
+    np.testing.assert_array_equal(row_sums(np.asfortranarray(values)), expected)
+    np.testing.assert_array_equal(row_sums(values[:7]), expected[:7])
+    np.testing.assert_allclose(expected[:, 0], values.sum(axis=1), rtol=1e-12, atol=1e-15)

@@ -132,9 +132,10 @@ def row_sums(values: Array) -> Array:
     """Return the sum of each row of an array (m, k), shape (m, 1).
 
     Each row is added by itself, so that a sum does not depend on the other rows, in a third of the
-    time that ``values.sum(axis=1)`` takes where rows are short.
+    time that ``values.sum(axis=1)`` takes where rows are short. The order of additions follows the
+    memory, which must therefore not be that of the caller: a data frame has its columns together.
     """
-    return np.asarray(np.einsum("ij->i", values))[:, None]
+    return np.asarray(np.einsum("ij->i", np.ascontiguousarray(values)))[:, None]
 
 
 def softmax_rows(logits: Array) -> Array:
