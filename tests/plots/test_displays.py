@@ -70,6 +70,8 @@ def test_intervals(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
     estimate = fitted["ML"].estimate(data[0][:90])
     truth = np.array([0.5, 0.3, 0.2])
     ax = drawn(IntervalsDisplay.from_estimate(estimate, truth=truth))
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x1 <= ax.figure.bbox.x1  # nothing is cut off
     order = np.argsort(estimate.estimate, kind="stable")
     lines_drawn = lines(ax)
     np.testing.assert_allclose(

@@ -131,8 +131,11 @@ def add_legend(ax: Axes, title: str | None = None) -> None:
 
 
 def add_legend_above(ax: Axes) -> None:
-    """Draw a legend above the axes, in one line."""
-    ax.legend(frameon=False, fontsize="small", ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+    """Draw a legend above the axes, within their width: in one line, or in two."""
+    entries = len(ax.get_legend_handles_labels()[1])
+    # Four entries side by side are wider than a figure of the usual size: two lines of two.
+    ncols = entries if entries < 4 else (entries + 1) // 2
+    ax.legend(frameon=False, fontsize="small", ncols=ncols, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def draw_band(
