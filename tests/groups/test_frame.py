@@ -144,7 +144,7 @@ def test_missing_scores_are_counted_and_told(library: str) -> None:
 def test_missing_error_names_row_and_column() -> None:
     data = columns()
     data["p_dog"][6] = None
-    with pytest.raises(ValueError, match=r"'p_dog' has no value in row 7 \(1 rows"):
+    with pytest.raises(ValueError, match=r"'p_dog' has no value in row 7 \(1 row lacks one"):
         fitted().predict_groups(pl.DataFrame(data), scores=SCORES, missing="error")
 
 
