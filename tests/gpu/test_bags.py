@@ -87,7 +87,6 @@ def test_several_rows_are_solved_as_one_after_the_other(monkeypatch, place, kind
         for part, bags in zip(logs, (unequal(), unequal(3, weighted=True), unequal(4)), strict=True)
     ]
     if kinds == "memory":
-
         join = torch.cat
 
         def short(tensors):
