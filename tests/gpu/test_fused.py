@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.gpu.conftest import needs_cuda
+from tests.with_torch import needs_cuda
 
 pytest.importorskip("triton", reason="Triton is not installed")
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from kdey.gpu import has_route, n_pairs, solve
 from kdey.gpu.layout import DeviceReferences
 from kdey.tuning import search
 from tests.gpu.cases import mean_methods, methods, problem
-from tests.gpu.conftest import needs_cuda
+from tests.with_torch import needs_cuda
 
 #: Largest accepted difference of a prevalence from the host's.
 TOLERANCE = 1e-4

@@ -57,7 +57,7 @@ class Shape:
         Stages of the pipeline.
     """
 
-    queries: int = 64
+    queries: int = 128
     references: int = 64
     warps: int = 4
     stages: int = 2
@@ -65,7 +65,7 @@ class Shape:
 
 #: The fastest shapes on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
 DEFAULT = Shape()
-MANY = Shape(references=32)
+MANY = Shape(queries=64, references=32)
 
 
 # fmt: off

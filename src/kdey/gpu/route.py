@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from kdey._support.device import on_host
 from kdey.bags import Bags
 from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap, Rows, RowSpec
 from kdey.solvers import Solution
+from kdey.tensors import on_host
 
 
 def device_solver(

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._support.device import choose_device, on_host
+from kdey._support.device import choose_device
 from kdey._support.fingerprint import fingerprint
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_count
@@ -32,6 +32,7 @@ from kdey.quantifiers.foreign import as_quantifier
 from kdey.rows.interface import RowMap, Rows, RowSpec, families, rows_of_family
 from kdey.rows.references import BandwidthWarning
 from kdey.solvers.solution import Solution
+from kdey.tensors import on_host
 
 T = TypeVar("T")
 #: Called with every candidate and its score as soon as the score is known.
