@@ -121,6 +121,7 @@ def test_fit_evaluate_and_search(device, instances):
 
 
 @needs_cuda
+@pytest.mark.filterwarnings("ignore:.*is left out of the pool")
 @pytest.mark.parametrize("make", [kdey.KDEyML, kdey.CC, kdey.Quantifier])
 def test_classifiers_that_cannot_read_x(instances, make):
     X, y = instances
