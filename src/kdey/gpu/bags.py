@@ -83,10 +83,10 @@ class DeviceBags:
         weights = None
         if any(bags.weights is not None for bags in distinct):
             each = (np.ones(len(b.indices)) if b.weights is None else b.weights for b in distinct)
-            weights = torch.cat([as_tensor(values, device) for values in each])
+            weights = _joined([as_tensor(values, device) for values in each])
         shifts = np.repeat(np.asarray(pool_starts, dtype=np.int64), [len(b) for b in parts])
         return cls(
-            torch.cat([as_tensor(bags.indices, device) for bags in distinct]),
+            _joined([as_tensor(bags.indices, device) for bags in distinct]),
             as_tensor(np.concatenate([b.offsets[:-1] + first[id(b)] for b in parts]), device),
             as_tensor(np.concatenate([b.offsets[1:] + first[id(b)] for b in parts]), device),
             as_tensor(shifts, device),
@@ -145,6 +145,11 @@ class DeviceBags:
         slots = torch.where(valid, slots, starts)
         weights = valid.double() if self.weights is None else self.weights[slots] * valid
         return self.indices[slots] + self.shifts[bags][:, None], weights
+
+
+def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
+    """Return vectors one after the other; a single one as it is."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def bag_means(rows: torch.Tensor, bags: Bags) -> Array:
