@@ -52,6 +52,7 @@ def cases(large: bool) -> dict[str, Sums]:
     if large:
         many = np.linspace(0.06, 0.5, 40).tolist()
         made["more than one pass"] = sums(6, m=700, n=n, bandwidths=many)
+        made["65 columns, one"] = sums(15, m=200, n=4 * n, k=65, bandwidths=[0.1], leaving=True)
         made["65 columns"] = sums(7, m=200, n=4 * n, k=65, bandwidths=[0.1, 0.2])
     return made
 

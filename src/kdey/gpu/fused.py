@@ -63,9 +63,18 @@ class Shape:
     stages: int = 2
 
 
-#: The fastest shapes on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
+#: The fastest shapes on an H200 (benchmarks/gpu/kernel.py), for one bandwidth, for one bandwidth and
+#: more than 64 columns, whose tiles would leave room for one program only, and for many bandwidths.
 DEFAULT = Shape()
+WIDE = Shape(references=32)
 MANY = Shape(queries=64, references=32)
+
+
+def fastest_shape(n_bandwidths: int, columns: int) -> Shape:
+    """Return the shape for a number of bandwidths and of columns after padding."""
+    if n_bandwidths > 1:
+        return MANY
+    return DEFAULT if columns <= 64 else WIDE
 
 
 # fmt: off
@@ -239,15 +248,15 @@ def fused_log_sums(
     exclude : int64 tensor of shape (m,), optional
         Position of the reference that each query leaves out, or -1.
     shape : Shape, optional
-        Default: the fastest for this number of bandwidths.
+        Default: :func:`fastest_shape`.
 
     Returns
     -------
     float32 tensor of shape (n_bandwidths, m, k)
     """
-    shape = shape or (DEFAULT if len(bandwidths) == 1 else MANY)
     largest = float(torch.stack(queries.aminmax()).abs().max()) if len(queries) else 0.0
     padded = PaddedReferences.of(refs, largest, max(bandwidths))
+    shape = shape or fastest_shape(len(bandwidths), padded.high.shape[1])
     excluded = None if exclude is None else padded.position[exclude].to(torch.int32)
     size = (len(bandwidths), len(queries), refs.n_classes)
     out = torch.empty(size, dtype=torch.float32, device=queries.device)
