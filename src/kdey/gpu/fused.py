@@ -63,8 +63,9 @@ class Shape:
     stages: int = 2
 
 
-#: The fastest shapes on an H200 (benchmarks/gpu/kernel.py), for one bandwidth, for one bandwidth and
-#: more than 64 columns, whose tiles would leave room for one program only, and for many bandwidths.
+#: The fastest shapes on an H200 (benchmarks/gpu/kernel.py): for one bandwidth, for one bandwidth
+#: and more than 64 columns, whose tiles would leave room for one program only, and for several
+#: bandwidths.
 DEFAULT = Shape()
 WIDE = Shape(references=32)
 MANY = Shape(queries=64, references=32)
