@@ -189,6 +189,7 @@ class Quantifier(AggregativeQuantifier):
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
+        self._warn_of_label_columns(settled, codes)
         stage = self._pooled_stage(settled.schema, sp.issparse(X))
         folder = None if cache is None else MemberCache(cache)
         fitted = stage.fit(
