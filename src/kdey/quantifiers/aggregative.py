@@ -260,6 +260,11 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """Whether ``fit`` needs training posteriors (CC, PCC and plain EMQ do not)."""
         return True
 
+    @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for (CC, ACC)."""
+        return self.row_spec().needs == "decisions"
+
     @unfitted_on_failure
     def fit(
         self,

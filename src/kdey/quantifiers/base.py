@@ -185,6 +185,11 @@ class BaseQuantifier(BaseEstimator):
         return False
 
     @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for."""
+        return False
+
+    @property
     def n_score_columns(self) -> int:
         """The number of columns of posteriors that it takes."""
         return len(self.classes_)

@@ -35,9 +35,11 @@ from kdey.tables.columns import (
 from kdey.tables.labels import LabelType
 
 Role: TypeAlias = Literal["feature", "label", "key", "time", "weight", "cluster", "id", "ignored"]
-Kind: TypeAlias = Literal["number", "category", "text", "date", "score"]
+Kind: TypeAlias = Literal["number", "category", "text", "date", "score", "decision"]
 ROLES: tuple[Role, ...] = get_args(Role)
 KINDS: tuple[Kind, ...] = get_args(Kind)
+#: Kinds of columns that a classifier of the user's wrote: posteriors, or the label it decided for.
+SCORED: tuple[Kind, ...] = ("score", "decision")
 #: What a finding may say of the values of a column.
 UNSEEN, MISSING, VARYING = "unseen values", "missing values", "other values"
 #: Reasons of columns whose role the user gave.
@@ -52,9 +54,10 @@ class Column:
     ----------
     name : str
     role : {"feature", "label", "key", "time", "weight", "cluster", "id", "ignored"}
-    kind : {"number", "category", "text", "date", "score"}
+    kind : {"number", "category", "text", "date", "score", "decision"}
     categories : tuple of str
-        Canonical texts of the values that training has, sorted; only for the kind "category".
+        Canonical texts of the values that training has, sorted; of the classes, in their order, for
+        the kind "decision". Other kinds have none.
     n_missing : int
         Training rows without a value.
     reason : str
@@ -219,7 +222,7 @@ class TableSchema:
     @property
     def feature_columns(self) -> tuple[Column, ...]:
         """The columns of X."""
-        return tuple(column for column in self.with_role("feature") if column.kind != "score")
+        return tuple(column for column in self.with_role("feature") if column.kind not in SCORED)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -233,8 +236,8 @@ class TableSchema:
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """The names of the score columns, where the model was fitted on scores."""
-        return tuple(c.name for c in self.with_role("feature") if c.kind == "score")
+        """The names of the score columns, or of the one of decisions, if it was fitted on them."""
+        return tuple(c.name for c in self.with_role("feature") if c.kind in SCORED)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -419,7 +422,7 @@ def encode_column(column: Column, values: Series, first: RowNumbers, decimal: st
     ValueError
         If numbers or dates cannot be read.
     """
-    if column.kind == "category":
+    if column.kind in ("category", "decision"):
         return _encode_categories(column, values)
     none = np.zeros(len(values), dtype=np.bool_)
     if column.kind == "text":  # a text that is missing is an empty one

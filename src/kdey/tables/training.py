@@ -31,7 +31,8 @@ class TableOptions:
     ignore : tuple of str
         Names of columns to leave out.
     scores : tuple of str
-        Names of columns of posteriors, in the place of features.
+        Names of columns of posteriors, in the place of features; a single one holds the labels
+        that somebody decided for.
     types : mapping from names to kinds
         Overrules what columns are taken for.
     missing : {"auto", "drop", "error"}
@@ -62,7 +63,8 @@ class TrainingTable:
     Attributes
     ----------
     X : array of shape (n, d)
-        Features (see :meth:`~kdey.tables.schema.TableSchema.encode`), or scores.
+        Features (see :meth:`~kdey.tables.schema.TableSchema.encode`), scores, or one column of
+        decided labels.
     y : array of shape (n,)
     schema : TableSchema
     rows : int64 array of shape (n,)
@@ -108,7 +110,7 @@ def training_table(frame: Frame, options: TableOptions, first: int = 1) -> Train
     if len(np.unique(y)) < 2:
         raise ValueError(f"column {options.label!r} holds one class only; at least two are needed")
     return TrainingTable(
-        _matrix(labelled, schema, rows),
+        _matrix(labelled, schema, rows, np.unique(y)),
         y,
         schema,
         rows,
@@ -150,7 +152,8 @@ def labelled_rows(
 
 def _schema(frame: Frame, options: TableOptions, rows: RowNumbers) -> TableSchema:
     if options.scores:
-        scores = tuple(Column(name, "feature", "score") for name in options.scores)
+        kind: Kind = "decision" if len(options.scores) == 1 else "score"
+        scores = tuple(Column(name, "feature", kind) for name in options.scores)
         label = Column(options.label, "label", _label_kind(options))
         return TableSchema((label, *scores), options.decimal)
     choices = _schema_choices(options)
@@ -199,9 +202,13 @@ def _usable_rows(
     return usable
 
 
-def _matrix(frame: Frame, schema: TableSchema, rows: RowNumbers) -> NDArray[Any]:
+def _matrix(
+    frame: Frame, schema: TableSchema, rows: RowNumbers, classes: NDArray[Any]
+) -> NDArray[Any]:
     if not schema.scores:
         return schema.encode(frame, rows).X
+    if len(schema.scores) == 1:
+        return match_labels(frame[schema.scores[0]], classes, rows, schema.label_type)[:, None]
     columns = [numbers(frame[name], first=rows, decimal=schema.decimal) for name in schema.scores]
     return np.column_stack(columns)
 
