@@ -14,7 +14,7 @@ from typing import Any
 
 from kdey._support.threads import one_openmp_thread
 from kdey.posteriors import check_classifier
-from kdey.tables.preparation import prepare
+from kdey.tables.preparation import SparseColumns, prepare
 from kdey.tables.schema import Kind
 
 #: Names of the classifiers of the portfolio. A limit on time drops them from the last to the first.
@@ -81,7 +81,7 @@ def portfolio(
     effort: Effort,
     random_state: Any = None,
     *,
-    sparse: bool = False,
+    sparse: SparseColumns | None = None,
 ) -> tuple[Candidate, ...]:
     """Return the candidates that the parameter ``classifiers`` of a quantifier stands for.
 
@@ -94,8 +94,8 @@ def portfolio(
         Kind of each column of X; None means that all are numbers.
     effort : Effort
     random_state : int or None
-    sparse : bool
-        Whether X is a sparse matrix.
+    sparse : {"alike", "mixed"} or None
+        Columns of a sparse matrix (:func:`~kdey.tables.preparation.sparse_columns`).
 
     Raises
     ------
@@ -137,9 +137,9 @@ def check_classifiers(classifiers: Any) -> None:
     portfolio(classifiers, None, EFFORTS["default"])
 
 
-def _default_names(kinds: Sequence[Kind] | None, sparse: bool) -> tuple[str, ...]:
+def _default_names(kinds: Sequence[Kind] | None, sparse: SparseColumns | None) -> tuple[str, ...]:
     has_text = kinds is not None and "text" in kinds
-    return TEXT_CLASSIFIERS if has_text or sparse else CLASSIFIERS
+    return TEXT_CLASSIFIERS if has_text or sparse is not None else CLASSIFIERS
 
 
 def _candidate(
@@ -148,7 +148,7 @@ def _candidate(
     kinds: Sequence[Kind] | None,
     effort: Effort,
     random_state: Any,
-    sparse: bool,
+    sparse: SparseColumns | None,
 ) -> Candidate:
     if not isinstance(value, str):
         try:
