@@ -38,10 +38,10 @@ def sparse_columns(X: Any) -> SparseColumns | None:
     Words that are counted, or weighted by TF-IDF, have scales that mean something: to make a rare
     word as large as a frequent one is to overrate it.
     """
-    if not sp.issparse(X):
+    is_sparse: bool = sp.issparse(X)
+    if not is_sparse:
         return None
-    matrix: Any = X.tocsc()
-    largest = np.asarray(abs(matrix).max(axis=0).todense()).ravel()
+    largest = np.asarray(abs(X.tocsc()).max(axis=0).todense()).ravel()
     largest = largest[largest > 0]
     if len(largest) == 0:
         return "alike"
