@@ -31,7 +31,7 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation", "neural"),
     ("model_selection",),
-    ("checks", "interop", "persistence", "report"),
+    ("checks", "interop", "persistence", "report", "versions"),
     ("monitoring", "plots"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("paper",),

@@ -296,6 +296,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
+        self._warn_of_label_columns(settled, codes)
         stage = settled.quantifier._classifier_stage()
         return self._fit_from_stage(
             stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs, keep_bytes)

@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from kdey._support.counts import count_of
 from kdey.tables.columns import Frame, RowNumbers, numbers, require, row_number
 from kdey.tables.labels import LabelType, is_unlabelled, match_labels, read_labels
-from kdey.tables.schema import (
-    Column,
-    Kind,
-    Role,
-    SchemaChoices,
-    TableSchema,
-    learn_schema,
-    survey_columns,
-)
+from kdey.tables.schema import Column, Kind, Role, TableSchema
+from kdey.tables.survey import SchemaChoices, learn_schema, survey_columns
 
 Missing: TypeAlias = Literal["auto", "drop", "error"]
 
