@@ -212,6 +212,14 @@ def test_names():
     assert get_metric("MRAE") is get_metric("relative-absolute error") is METRICS["rae"]
     assert get_metric(E.match_distance) is get_metric("md") is METRICS["md"]
     assert get_metric(METRICS["se"]) is METRICS["se"]
+    for name in ("sre", "msre"):
+        with pytest.raises(ValueError, match=r"needs the training prevalence: .*ratio_metric\(q"):
+            get_metric(name)
+    for name in ("bias", "bias_binary"):
+        with pytest.raises(ValueError, match=r"one number per class: kdey\.metrics\.bias\("):
+            get_metric(name)
+    with pytest.raises(ValueError, match="macro_normalised_match_distance"):
+        get_metric("macro-NMD")
     with pytest.raises(ValueError, match=r"metric 'mape' is unknown; the names are ae, nae"):
         get_metric("mape")
     with pytest.raises(ValueError, match="metric must be a name"):

@@ -336,7 +336,7 @@ def test_bad_weights_are_named(data, weights, message):
     [
         (LinearSVC(), "classifier must have predict_proba.*CalibratedClassifierCV"),
         (LogisticRegression, "classifier must be an instance, got the class LogisticRegression"),
-        ("logistic", "classifier must have predict_proba"),
+        ("logistic", "classifier must be an estimator of scikit-learn.*got .logistic"),
     ],
 )
 def test_bad_classifiers_are_named(data, classifier, message):

@@ -374,6 +374,23 @@ def test_named_prevalences_are_met_in_turn():
         AtPrevalences([[0.5, 0.6]])
 
 
+def test_prevalences_by_the_names_of_classes():
+    y = np.repeat(["ant", "bee", "cat"], 100)
+    shares = [{"cat": 0.2, "ant": 0.8}, {"bee": 1.0}]
+    protocol = AtPrevalences(shares, repeats=2, bag_size=50)
+    expected = [[0.8, 0.0, 0.2], [0.0, 1.0, 0.0]]
+    np.testing.assert_allclose(protocol.bags(y).prevalences, expected * 2)
+    others = protocol.bags(y, classes=["ant", "bee", "cat", "dog"]).prevalences
+    np.testing.assert_allclose(others[:2], [[0.8, 0.0, 0.2, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    single = AtPrevalences({"ant": 0.5, "bee": 0.5}, bag_size=10)
+    np.testing.assert_allclose(single.bags(y).prevalences, [[0.5, 0.5, 0.0]])
+    assert hash(protocol) == hash(AtPrevalences(protocol.prevalences, repeats=2, bag_size=50))
+    with pytest.raises(ValueError, match="prevalences names 'dog', but the classes are 'ant', "):
+        AtPrevalences({"ant": 0.5, "dog": 0.5}).bags(y)
+    with pytest.raises(ValueError, match="prevalences must have rows that sum to one"):
+        AtPrevalences({"ant": 0.5, "bee": 0.6})
+
+
 def test_smooth_prevalences_are_smoother_than_uniform_ones():
     y = np.repeat(np.arange(5), 100)
 

@@ -22,6 +22,7 @@ from kdey.plots import (
     ErrorByShiftDisplay,
     IntervalsDisplay,
     PrevalenceOverTimeDisplay,
+    RegionDisplay,
     ReliabilityDisplay,
     SensitivityDisplay,
     SimplexDisplay,
@@ -82,14 +83,17 @@ def searched() -> Any:
     return SensitivityDisplay.from_search(search.fit(X, y), "bandwidth", by="kernel")
 
 
-def simplex() -> Any:
-    """Return the display of three classes of wine that overlap, and of a bag."""
+def on_the_simplex() -> Iterator[tuple[str, Any]]:
+    """Yield the displays of three classes of wine that overlap, and of bags without the first."""
     X, y = load_wine(return_X_y=True)
     X = ((X - X.mean(axis=0)) / X.std(axis=0))[:, [0, 1]]
     names = load_wine().target_names[y]
     bag = np.random.default_rng(0).choice(np.flatnonzero(y > 0), 120)
     quantifier = KDEyML(LogisticRegression(), cv=10, random_state=0).fit(X, names)
-    return SimplexDisplay.from_estimator(quantifier, X[bag])
+    yield "simplex", SimplexDisplay.from_estimator(quantifier, X[bag])
+    sizes = {f"{size} instances": quantifier.estimate(X[bag[:size]]) for size in (40, 120)}
+    truth = np.bincount(y[bag], minlength=3) / len(bag)
+    yield "regions", RegionDisplay.from_estimates(sizes, truth=truth)
 
 
 def over_time() -> Any:
@@ -111,7 +115,7 @@ def over_time() -> Any:
 
 def displays() -> Iterator[tuple[str, Any]]:
     """Yield all displays with the names of their files."""
-    yield "simplex", simplex()
+    yield from on_the_simplex()
     yield "time", over_time()
     yield "sensitivity", searched()
     yield from evaluated()

@@ -16,6 +16,7 @@ What a method assumes of the numbers that a classifier gives decides what it can
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -67,6 +68,10 @@ class ClassifierAdapter(ClassifierMixin, BaseEstimator):
         self.classifier_, self.classes_ = fitted, np.asarray(known)
         return self
 
+    def settle(self, X: Any) -> Self:
+        """Return the adapter of a fitted classifier with what it has to learn from instances."""
+        return self
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the decisions of the classifier, shape (m,)."""
         return np.asarray(self.classifier_.predict(X))
@@ -108,16 +113,25 @@ class ScorePosteriors(ClassifierAdapter):
     def fit(self, X: Any, y: ArrayLike, **fit_params: Any) -> Self:
         """Fit a clone of the classifier, and learn the scale of its scores."""
         super().fit(X, y, **fit_params)
-        scores = self._scores(X)
-        typical = float(np.median(np.abs(scores - scores.mean(axis=1, keepdims=True))))
-        self.scale_ = typical if typical > 0 else 1.0
+        self.scale_ = self._typical_score(X)
         return self
 
     def use_fitted(self, fitted: Any, classes: ArrayLike | None = None) -> Self:
-        """Use a classifier that is fitted already; its scores are taken as they are."""
+        """Use a classifier that is fitted already; ``settle`` learns the scale of its scores."""
         super().use_fitted(fitted, classes)
         self.scale_ = 1.0
         return self
+
+    def settle(self, X: Any) -> Self:
+        """Return the adapter with the scale of the scores of these instances."""
+        settled = copy(self)
+        settled.scale_ = self._typical_score(X)
+        return settled
+
+    def _typical_score(self, X: Any) -> float:
+        scores = self._scores(X)
+        typical = float(np.median(np.abs(scores - scores.mean(axis=1, keepdims=True))))
+        return typical if typical > 0 else 1.0
 
     def predict_proba(self, X: Any) -> Array:
         """Return the scores of each instance as a point of the simplex, shape (m, k)."""
@@ -155,6 +169,7 @@ def adapt_classifier(classifier: Any, needs: ClassifierOutput) -> Any:
     """
     if isinstance(classifier, type) or hasattr(classifier, "predict_proba"):
         return classifier
+    check_estimator(classifier)
     adapter: ClassifierAdapter | None = None
     if needs == "decisions" and hasattr(classifier, "predict"):
         adapter = DecisionPosteriors(classifier)
@@ -165,6 +180,24 @@ def adapt_classifier(classifier: Any, needs: ClassifierOutput) -> Any:
     if isinstance(classifier, FrozenEstimator):
         return FrozenEstimator(adapter.use_fitted(classifier.estimator))
     return adapter
+
+
+def settle_frozen(classifier: FrozenEstimator, X: Any) -> FrozenEstimator:
+    """Return a frozen classifier whose adapter, if it has one, has learnt from instances."""
+    inner = classifier.estimator
+    return FrozenEstimator(inner.settle(X)) if isinstance(inner, ClassifierAdapter) else classifier
+
+
+def check_estimator(classifier: Any) -> None:
+    """Raise TypeError unless ``classifier`` can be cloned, as scikit-learn's estimators can."""
+    inner = classifier.estimator if isinstance(classifier, FrozenEstimator) else classifier
+    if not hasattr(inner, "get_params"):
+        raise TypeError(
+            f"classifier must be an estimator of scikit-learn, which has get_params and can be "
+            f"cloned, got {inner!r:.60}: let a class of your own inherit from "
+            "sklearn.base.BaseEstimator, or fit on what it says, "
+            "ACC().fit_decisions(decisions, y) or fit_posteriors(posteriors, y)"
+        )
 
 
 def strictest(needs: Iterable[ClassifierOutput]) -> ClassifierOutput:

@@ -33,7 +33,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kdey._support.device import posteriors_on
 from kdey._support.threads import one_blas_thread, run_jobs, thread_count
 from kdey._support.validation import check_weights
-from kdey.decisions import ClassifierAdapter
+from kdey.decisions import ClassifierAdapter, check_estimator, settle_frozen
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
 from kdey.tensors import on_gpu
@@ -216,6 +216,7 @@ def _fit_stage(
     X, codes = _check_rows(X, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
     if isinstance(classifier, FrozenEstimator):
+        classifier = settle_frozen(classifier, X)
         rows = None if cv is None else predict_posteriors(classifier, X, classes)
         return FittedStage(classifier, TrainingPosteriors(rows, codes, weights))
     weight_parameter = _weight_parameter(classifier, weights)
@@ -296,6 +297,7 @@ def cross_fit(
     X, codes = _check_rows(X, codes)
     weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
     if isinstance(classifier, FrozenEstimator):
+        classifier = settle_frozen(classifier, X)
         rows = predict_posteriors(classifier, X, classes)
         return CrossFit(TrainingPosteriors(rows, codes, weights), (), classifier)
     _check_two_classes(codes, "y")
@@ -416,7 +418,14 @@ def check_classifier(classifier: Any) -> None:
     """Raise TypeError unless ``classifier`` is an instance with ``predict_proba``."""
     if isinstance(classifier, type):
         raise TypeError(f"classifier must be an instance, got the class {classifier.__name__}")
+    check_estimator(classifier)
     if not hasattr(classifier, "predict_proba"):
+        if not hasattr(classifier, "decision_function"):
+            raise TypeError(
+                f"classifier must have predict_proba or decision_function, and "
+                f"{type(classifier).__name__} has neither. Methods that count decisions (CC, ACC) "
+                "need only predict"
+            )
         raise TypeError(
             f"classifier must have predict_proba, which {type(classifier).__name__} lacks; "
             "sklearn.calibration.CalibratedClassifierCV(classifier) adds it. Methods that count "

@@ -19,6 +19,7 @@ from kdey.plots import (
     ErrorByShiftDisplay,
     IntervalsDisplay,
     PrevalenceOverTimeDisplay,
+    RegionDisplay,
     ReliabilityDisplay,
     SensitivityDisplay,
     SimplexDisplay,
@@ -213,6 +214,28 @@ def test_simplex(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
         SimplexDisplay.from_estimator(two)
     with pytest.raises(ValueError, match="axes must hold one"):
         display.plot(axes=display.axes_[:2])
+
+
+def test_regions(fitted: dict[str, Any], data: tuple[Any, Any]) -> None:
+    pytest.importorskip("mpltern")
+    bags = {"few": data[0][:70], "many": np.repeat(data[0][:70], 10, axis=0)}
+    estimates = {name: fitted["ML"].estimate(X, check_fit=False) for name, X in bags.items()}
+    display = RegionDisplay.from_estimates(estimates, truth=[0.7, 0.3, 0.0])
+    display.figure_.canvas.draw()
+    few, many = (patch.get_path().vertices for patch in display.ax_.patches[:2])
+    assert np.ptp(few, axis=0).min() > np.ptp(many, axis=0).min() > 0
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["few, 95 % region", "many, 95 % region", "labels"]
+    assert display.ax_.get_llabel() == "setosa"
+    single = RegionDisplay.from_estimate(estimates["few"], ax=display.ax_)
+    assert single.ax_ is display.ax_
+    merged = estimates["few"].merge({"a": ["setosa", "virginica"], "b": ["versicolor"]})
+    with pytest.raises(ValueError, match=r"regions are drawn for 3 classes.*have 2"):
+        RegionDisplay.from_estimate(merged)
+    with pytest.raises(ValueError, match="must have the same classes"):
+        RegionDisplay({"all": estimates["few"], "merged": merged}).plot()
+    with pytest.raises(ValueError, match="at least one estimate"):
+        RegionDisplay({}).plot()
 
 
 def test_points_lie_in_the_corner_of_their_class(fitted: dict[str, Any]) -> None:

@@ -115,7 +115,7 @@ def test_methods_that_read_probabilities_refuse_scores(quantifier: Any) -> None:
 
 
 def test_scores_are_not_enough_where_there_are_none() -> None:
-    with pytest.raises(TypeError, match="classifier must have predict_proba, which Rule lacks"):
+    with pytest.raises(TypeError, match="predict_proba or decision_function, and Rule has neither"):
         kdey.PACC(Rule()).fit(*data(2))
 
 
@@ -130,10 +130,51 @@ def test_a_prefit_classifier_is_not_fitted_again() -> None:
     svm = LinearSVC(random_state=0).fit(X[:150], y[:150])
     q = kdey.PACC(FrozenEstimator(svm)).fit(X[150:], y[150:])
     raw = svm.decision_function(X[150:])
+    raw /= np.median(np.abs(raw - raw.mean(axis=1, keepdims=True)))
     expected = np.exp(raw) / np.exp(raw).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(q.training_.posteriors, expected, atol=1e-9)
     counted = kdey.CC(FrozenEstimator(svm)).fit(X[150:], y[150:]).predict(X[:80])
     np.testing.assert_allclose(counted, [np.mean(svm.predict(X[:80]) == c) for c in np.unique(y)])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_scale_of_frozen_scores_does_not_matter(k: int) -> None:
+    """Scores in the thousands are not pressed to zero and one, where all their order is lost."""
+    X, y = data(k)
+    small = LinearSVC(random_state=0).fit(X[:150], y[:150])
+    large = LinearSVC(random_state=0).fit(X[:150], y[:150])
+    large.coef_, large.intercept_ = 5000 * large.coef_, 5000 * large.intercept_
+    methods = [kdey.PACC(FrozenEstimator(svm)).fit(X[150:], y[150:]) for svm in (small, large)]
+    estimates = [method.predict(X[:80]) for method in methods]
+    np.testing.assert_allclose(estimates[0], estimates[1], atol=1e-9)
+    inside = methods[1].training_.posteriors
+    assert np.mean((inside > 0.01) & (inside < 0.99)) > 0.5
+
+
+class Callable:
+    """A rule that is no estimator."""
+
+    def fit(self, X: Any, y: Any) -> Callable:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.where(X[:, 0] > 0, "ant", "bee")
+
+
+@pytest.mark.parametrize("classifier", [Callable(), FrozenEstimator(Callable()), lambda X: X])
+def test_rules_that_are_no_estimators_are_told_what_to_do(classifier: Any) -> None:
+    X, y = data(2)
+    for method in (kdey.ACC(classifier), kdey.PACC(classifier)):
+        with pytest.raises(TypeError, match=r"an estimator of scikit-learn.*fit_decisions"):
+            method.fit(X, y)
+
+
+def test_calibration_is_no_advice_where_there_is_nothing_to_calibrate() -> None:
+    X, y = data(2)
+    with pytest.raises(TypeError, match=r"Rule has neither\. Methods that count decisions"):
+        kdey.PACC(Rule()).fit(X, y)
+    with pytest.raises(TypeError, match=r"CalibratedClassifierCV\(classifier\) adds it"):
+        kdey.PCC(LinearSVC()).fit(X, y)
 
 
 def test_weights_reach_the_classifier_inside() -> None:

@@ -6,8 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import kdey
 from kdey.groups.sums.group_sums import plan_of
@@ -15,6 +19,7 @@ from kdey.matching import MatchMeans, Penalised
 from kdey.problems import CauchySchwarz, LeastSquares, MixtureLikelihood, PenalisedProblem
 from kdey.simplex import sample_smooth, sample_uniform
 from kdey.solvers import solve_sqp
+from kdey.tables.features import TableFeatures
 
 
 def draw(n: int, seed: int, prevalence: Any = (0.1, 0.3, 0.4, 0.2)) -> Any:
@@ -235,3 +240,36 @@ def test_smooth_prevalences_are_the_smoothest_share() -> None:
         sample_smooth(2, 5, np.random.default_rng(1), 0.1),
         sample_uniform(2, 5, np.random.default_rng(1)),
     )
+
+
+def test_a_pool_of_classifiers_takes_the_penalty() -> None:
+    """Without strength it is the pool; with much of it prevalences lie on a line."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(3), 40)
+    frame = pd.DataFrame({"x": y + rng.normal(size=120), "colour": np.where(y == 1, "red", "blue")})
+    pool = kdey.Quantifier(["logistic regression"], effort="low", random_state=0)
+    bag = frame[y != 2]
+    expected = clone(pool).fit(frame, y).predict(bag)
+    plain = kdey.Ordered(pool, strength=0.0).fit(frame, y)
+    np.testing.assert_allclose(plain.predict(bag), expected, atol=1e-5)
+    assert plain.fold_classifiers is not None
+    strong = kdey.Ordered(pool, strength=1e6).fit(frame, y).predict(bag)
+    assert abs(strong[0] - 2 * strong[1] + strong[2]) < 1e-2 < abs(expected[1] - expected[2])
+
+
+def test_tables_are_settled_by_the_quantifier_inside() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(3), 30)
+    frame = pd.DataFrame({"x": y + rng.normal(size=90), "colour": np.where(y == 1, "red", "blue")})
+    classifier = make_pipeline(TableFeatures(), LogisticRegression())
+    q = kdey.Ordered(kdey.PACC(classifier, cv=3), strength=0.1).fit(frame, y)
+    np.testing.assert_allclose(q.predict(frame).sum(), 1.0)
+    assert q.table_schema is not None
+
+
+def test_methods_that_a_penalty_cannot_be_added_to_are_named() -> None:
+    p, y = np.full((9, 3), 1 / 3), np.arange(9) % 3
+    with pytest.raises(ValueError, match="CC counts, and minimises nothing"):
+        kdey.Ordered(kdey.CC()).fit_posteriors(p, y)
+    with pytest.raises(ValueError, match="SORD is for two classes, and y has 3"):
+        kdey.Ordered(kdey.SORD()).fit_posteriors(p, y)

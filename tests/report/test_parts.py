@@ -420,6 +420,19 @@ def test_a_region_at_the_border_of_the_simplex_stays_inside_it() -> None:
     assert border[:, 2].max() > 0.01
 
 
+def test_the_border_of_a_region_at_an_edge_holds_all_of_it() -> None:
+    """No sliver along the edge is left out: the area of the polygon is the region's volume."""
+    inside = np.array([0.6, 0.4, 0.0])
+    covariance = 0.003 * np.array([[1.0, -0.9, -0.1], [-0.9, 1.0, -0.1], [-0.1, -0.1, 0.2]])
+    region = region_from_covariance(inside, covariance, 1e9, 0.95)
+    border = region_border(region, inside)
+    assert border is not None
+    x, y = border[:, 0], border[:, 1]
+    # The simplex has area 1/2 in the plane of the first two shares.
+    area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
+    assert area == pytest.approx(region.volume(100_000), rel=0.02)
+
+
 def luminance(colour: str) -> float:
     """Return WCAG's relative luminance of #rrggbb."""
     parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255

@@ -193,7 +193,7 @@ class GroupRequest:
         """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
         return cls(
             settings=GroupSettings(
-                IntervalOptions(**options),
+                IntervalOptions.of(**options),
                 min_size,
                 check_fit,
                 level,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
 
 from kdey._support.validation import check_choice, check_count, check_share
 
@@ -63,6 +65,17 @@ class IntervalOptions:
         check_choice(self.interval, "interval", INTERVALS)
         check_count(self.n_replicates, "n_replicates", 20)
         check_count(self.random_state, "random_state", 0)
+
+    @classmethod
+    def of(cls, **options: Any) -> IntervalOptions:
+        """Return the options of these names; raises TypeError, which lists them, for another."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                alike = get_close_matches(name, known, 1)
+                hint = f", did you mean {alike[0]}?" if alike else ";"
+                raise TypeError(f"unknown option {name}{hint} the options are {', '.join(known)}")
+        return cls(**options)
 
     def tail(self, n_classes: int) -> float:
         """Return the probability outside each end of the interval of a class."""

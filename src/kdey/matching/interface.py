@@ -142,6 +142,11 @@ class Matching(Generic[P]):
         """The matching of each member of a composite; otherwise the matching itself."""
         return self
 
+    @property
+    def minimises(self) -> bool:
+        """Whether estimates are minima of a problem, as opposed to counts."""
+        return True
+
     def with_member(self, change: Callable[[Matching[Any]], Matching[Any]]) -> Matching[Any]:
         """Return the matching with ``change`` applied to it, or to the member of a composite."""
         return change(self)

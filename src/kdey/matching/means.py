@@ -30,6 +30,11 @@ class Mean(Matching[LeastSquares]):
     # Nothing is inverted, so there is no moment equation.
     limits_source: ClassVar[LimitsSource] = "bootstrap"
 
+    @property
+    def minimises(self) -> bool:
+        """The mean is no minimum of anything that depends on the classes."""
+        return False
+
     def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
         """Return the mean rows, scaled to a sum of one (posteriors may deviate slightly)."""
         means = rows.mean(bags)

@@ -174,12 +174,24 @@ def ratio_metric(training: ArrayLike) -> Metric:
     return Metric("sre", squared_ratio_error, "squared ratio error")
 
 
+#: Measures that are no metric of one bag by itself, and how to compute them.
+_ELSEWHERE = {
+    "sre": "needs the training prevalence: kdey.metrics.ratio_metric(q.prevalence_) is the metric",
+    "bias": "is signed, one number per class: kdey.metrics.bias(results.true, results.estimated())",
+    "macro_nmd": "is one number for all bags: kdey.metrics.macro_normalised_match_distance("
+    "results.true, results.estimated())",
+}
+
+
 def _by_name(name: str) -> Metric:
     normalised = name.strip().lower().replace("-", "_").replace(" ", "_")
     normalised = _ALIASES.get(normalised, normalised)
     for metric in _ALL:
         if normalised in (metric.name, "m" + metric.name, metric.function.__name__):
             return metric
+    for known, remedy in _ELSEWHERE.items():
+        if normalised in (known, "m" + known, known + "_binary"):
+            raise ValueError(f"{name!r} {remedy}")
     raise ValueError(f"metric {name!r} is unknown; the names are {', '.join(METRICS)}")
 
 

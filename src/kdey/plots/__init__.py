@@ -11,6 +11,7 @@ from kdey.plots.estimates import IntervalsDisplay, PrevalenceOverTimeDisplay
 from kdey.plots.parameters import SensitivityDisplay, TuningDisplay
 from kdey.plots.posteriors import ReliabilityDisplay, SimplexDisplay
 from kdey.plots.ranks import CriticalDifferenceDisplay
+from kdey.plots.regions import RegionDisplay
 
 __all__ = [
     "BiasDisplay",
@@ -22,6 +23,7 @@ __all__ = [
     "IntervalsDisplay",
     "PlanDisplay",
     "PrevalenceOverTimeDisplay",
+    "RegionDisplay",
     "ReliabilityDisplay",
     "SensitivityDisplay",
     "SimplexDisplay",

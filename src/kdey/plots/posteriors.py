@@ -20,6 +20,7 @@ from kdey.plots.style import (
     literal_text,
     pyplot,
 )
+from kdey.plots.ternary import name_corners, need_mpltern, ternary
 from kdey.report.classifier import Reliability, reliability
 from kdey.report.figures.simplex import simplex_cells
 from kdey.report.vocabulary import CLAIMED, COLOURS, OBSERVED
@@ -159,7 +160,7 @@ class SimplexDisplay:
 
     def plot(self, *, axes: Any = None) -> Self:
         """Draw the triangles on ternary axes, one per part, or on a new figure."""
-        _need_mpltern()
+        need_mpltern()
         if axes is None:
             n = len(self.parts)
             figure = pyplot().figure(figsize=(3.2 * n, 3.1), layout="constrained")
@@ -177,20 +178,11 @@ class SimplexDisplay:
         sums = class_log_sums(grid, points, np.array([0, len(points)]), [self.bandwidth])
         density = np.exp(sums[0, :, 0] - sums[0, :, 0].max())
         levels = np.linspace(0.03, 1.0, 9)
-        # mpltern takes top, left, right; the first class lies left, the second right.
-        ax.tricontourf(
-            grid[:, 2], grid[:, 0], grid[:, 1], np.sqrt(density), levels=levels, cmap=shade
-        )
+        ax.tricontourf(*ternary(grid), np.sqrt(density), levels=levels, cmap=shade)
         step = max(1, -(-len(points) // _MOST_POINTS))
         some = points[::step]
-        ax.scatter(some[:, 2], some[:, 0], some[:, 1], s=3, color="black", alpha=0.35, linewidths=0)
-        left, right, top = self.classes
-        for label, side in ((top, "t"), (left, "l"), (right, "r")):
-            getattr(ax, f"set_{side}label")(literal_text(label))
-        for axis in (ax.taxis, ax.laxis, ax.raxis):
-            axis.set_label_position("corner")
-            axis.set_label_rotation_mode("horizontal")
-            axis.set_ticks([])
+        ax.scatter(*ternary(some), s=3, color="black", alpha=0.35, linewidths=0)
+        name_corners(ax, self.classes)
         ax.set_title(literal_text(name), fontsize="medium", pad=22)
 
 
@@ -202,11 +194,3 @@ def _grid() -> Array:
 
 def _floats(points: Any) -> Array:
     return np.asarray(points, dtype=np.float64)
-
-
-def _need_mpltern() -> None:
-    pyplot()
-    try:
-        import mpltern  # noqa: F401  (it registers the ternary projection)
-    except ImportError:
-        raise ImportError("the simplex is drawn by mpltern: pip install 'kdey[plot]'") from None

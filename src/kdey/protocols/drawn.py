@@ -15,11 +15,11 @@ shorter one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,8 @@ from kdey.protocols.draw import (
 )
 from kdey.simplex import Array, check_posteriors, sample_smooth, sample_uniform
 
+#: Pairs of a class and its share.
+NamedShares: TypeAlias = "tuple[tuple[Any, float], ...]"
 #: Takes the number of classes, the number of the bag and its generator, and returns a prevalence of
 #: shape (k,).
 Chooser: TypeAlias = Callable[[int, int, np.random.Generator], Array]
@@ -242,9 +244,10 @@ class AtPrevalences:
 
     Parameters
     ----------
-    prevalences : array-like of shape (n, k) or (k,)
-        Wanted prevalences, columns in the order of the classes. Counts are rounded to the bag
-        size, and the realised prevalences are recorded as true.
+    prevalences : array-like of shape (n, k) or (k,), mapping or sequence of mappings
+        Wanted prevalences, columns in the order of the classes; or from classes to shares, where
+        classes that are not named have none. Counts are rounded to the bag size, and the realised
+        prevalences are recorded as true.
     repeats : int
         Bags per prevalence; the bags run through all prevalences ``repeats`` times.
 
@@ -263,7 +266,7 @@ class AtPrevalences:
            [0.5, 0.5]])
     """
 
-    prevalences: ArrayLike
+    prevalences: ArrayLike | Mapping[Any, float] | Sequence[Mapping[Any, float]]
     repeats: int = 1
     bag_size: int = 500
     random_state: int = 0
@@ -272,13 +275,24 @@ class AtPrevalences:
     def __post_init__(self) -> None:
         check_count(self.repeats, "repeats")
         check_draws(1, self.bag_size, self.random_state, self.replace)
+        # Plain tuples, so that protocols can be compared, hashed and printed.
+        named = _named_shares(self.prevalences)
+        if named is not None:
+            for pairs in named:
+                check_posteriors(np.array([[share for _, share in pairs]]), name="prevalences")
+            object.__setattr__(self, "prevalences", named)
+            return
         checked = check_posteriors(np.atleast_2d(np.asarray(self.prevalences)), name="prevalences")
-        # Plain numbers, so that protocols can be compared, hashed and printed.
         object.__setattr__(self, "prevalences", tuple(map(tuple, checked.tolist())))
 
     def bags(self, y: ArrayLike, classes: ArrayLike | None = None) -> LabelledBags:
         """Return bags over the pool labelled ``y``, prevalences ordered as ``classes``."""
-        rows = np.asarray(self.prevalences, dtype=np.float64)
+        named = _named_shares(self.prevalences)
+        if named is None:
+            rows = np.asarray(self.prevalences, dtype=np.float64)
+        else:
+            labels = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
+            rows = np.array([_in_class_order(pairs, labels.tolist()) for pairs in named])
 
         def choose(n_classes: int, bag: int, rng: np.random.Generator) -> Array:
             if rows.shape[1] != n_classes:
@@ -288,6 +302,27 @@ class AtPrevalences:
             return np.asarray(rows[bag % len(rows)])
 
         return _draw(self, self.repeats * len(rows), choose, y, classes)
+
+
+def _named_shares(prevalences: Any) -> tuple[NamedShares, ...] | None:
+    """Return prevalences as pairs of a class and its share; None if they are arrays."""
+    rows = [prevalences] if isinstance(prevalences, Mapping) else prevalences
+    if not isinstance(rows, Sequence) or not rows:
+        return None
+    if all(isinstance(row, Mapping) and row for row in rows):
+        return tuple(tuple((label, float(share)) for label, share in row.items()) for row in rows)
+    is_pair = isinstance(rows[0], tuple) and rows[0] and isinstance(rows[0][0], tuple)
+    return cast("tuple[NamedShares, ...]", rows) if is_pair else None
+
+
+def _in_class_order(pairs: NamedShares, classes: list[Any]) -> list[float]:
+    """Return the shares of all classes, in their order."""
+    shares = dict(pairs)
+    strangers = [label for label in shares if label not in classes]
+    if strangers:
+        known = ", ".join(map(repr, classes[:6])) + (", ..." if len(classes) > 6 else "")
+        raise ValueError(f"prevalences names {strangers[0]!r}, but the classes are {known}")
+    return [shares.get(label, 0.0) for label in classes]
 
 
 @written_out(SHARED_PARAMETERS)

@@ -461,7 +461,9 @@ class BaseQuantifier(BaseEstimator):
         -------
         estimate : Estimate
         """
-        interval_options = IntervalOptions(confidence, target, method, **options)
+        interval_options = IntervalOptions.of(
+            confidence=confidence, target=target, method=method, **options
+        )
         if labelled is not None:
             request = LabelledRequest(labelled, selection, believe, merge)
             return self._estimate_labelled(
@@ -521,7 +523,9 @@ class BaseQuantifier(BaseEstimator):
 
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
-        interval_options = IntervalOptions(confidence, target, method, **options)
+        interval_options = IntervalOptions.of(
+            confidence=confidence, target=target, method=method, **options
+        )
         estimates = self._estimate(X, bags, None, clusters, interval_options, check_fit)
         return estimates if merge is None else estimates.merge(merge)
 

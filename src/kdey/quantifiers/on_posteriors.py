@@ -106,7 +106,9 @@ class PosteriorsMixin(BaseQuantifier):
         Without ``bags`` all of them are one bag, and one estimate is returned; with ``bags`` as
         :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
         """
-        interval_options = IntervalOptions(confidence, target, method, **options)
+        interval_options = IntervalOptions.of(
+            confidence=confidence, target=target, method=method, **options
+        )
         self._check_fitted()
         points = self._checked_posteriors(posteriors)
         p = on_host(points)

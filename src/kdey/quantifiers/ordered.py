@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from sklearn.base import clone
 
 from kdey._support.validation import check_choice
 from kdey.matching import AnyMatching, Penalised
+from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.quantifiers.base import SettledTable
 from kdey.rows.interface import RowSpec
 from kdey.rows.penalised import PenalisedRows, Smoothness
+from kdey.stacking.pool import pools_of_folds
 from kdey.tuning.search import TuningPlan
 from kdey.tuning.strength import AutomaticStrength
 
@@ -24,6 +30,9 @@ class Ordered(AggregativeQuantifier):
     ``Ordered(KDEyML())`` maximise a penalised likelihood. (The o-SLD of that paper smooths every
     step of EM by a polynomial instead, which minimises no function.) All are convex and certified.
 
+    Shares that really are rough (all items in the middle class, none beside it) are pulled towards
+    a smooth curve, and the limits do not know of it: take the method without the penalty there.
+
     The order is that of ``classes_``, which are sorted: number the classes if their names do not
     sort in their order. Two classes have no second difference, and the penalty vanishes.
 
@@ -31,7 +40,7 @@ class Ordered(AggregativeQuantifier):
     ----------
     quantifier : AggregativeQuantifier
         A method with a convex problem: ACC, PACC, EMQ, DIR, KDEyML, KDEyL2, KDEyHD, EDy, DM with an
-        f-divergence.
+        f-divergence; or a pool of several, Quantifier.
     strength : float or "auto"
         :math:`\tau`. "auto": chosen at ``fit`` by the error on smooth bags from held-out parts of
         the training posteriors, after a bandwidth that is itself "auto".
@@ -109,6 +118,20 @@ class Ordered(AggregativeQuantifier):
         """Largest number of classes that the quantifier inside handles."""
         return self.inner.max_classes
 
+    def check_n_classes(self, k: int) -> None:
+        """Raise ValueError if the quantifier inside does not handle ``k`` classes."""
+        if self.max_classes is not None and k > self.max_classes:
+            raise ValueError(
+                f"{type(self.inner).__name__} is for two classes, and y has {k}: an order needs a "
+                "method for all of them at once, such as PACC, EMQ or KDEyML"
+            )
+
+    @property
+    def fold_classifiers(self) -> Sequence[Any] | None:
+        """The classifiers of the folds if they were kept, or those that a pool holds."""
+        kept = super().fold_classifiers
+        return pools_of_folds(self.fitted_classifier, self.table_schema) if kept is None else kept
+
     @property
     def needs_posteriors(self) -> bool:
         """Whether ``fit`` needs training posteriors, which an automatic choice does."""
@@ -127,6 +150,19 @@ class Ordered(AggregativeQuantifier):
         """Return the unfitted classifier of the quantifier inside."""
         return self.inner.inner_estimator()
 
+    def settle_table(self, X: Any) -> SettledTable:
+        """Settle the schema of the quantifier inside."""
+        settled = self.inner.settle_table(X)
+        if settled.quantifier is self.inner:
+            return SettledTable(self, settled.X, settled.schema)
+        ordered = clone(self).set_params(quantifier=settled.quantifier)
+        return SettledTable(ordered, settled.X, settled.schema)
+
+    def _classifier_stage(self) -> ClassifierStage:
+        if self.inner.needs_posteriors:
+            return self.inner.stages().classifier
+        return super()._classifier_stage()  # an automatic choice needs posteriors all the same
+
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state, self.tune_smoothest)
@@ -138,4 +174,10 @@ class Ordered(AggregativeQuantifier):
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
-        return self.inner.matching().with_member(Penalised)
+        inner = self.inner.matching()
+        if not inner.minimises:
+            raise ValueError(
+                f"{type(self.inner).__name__} counts, and minimises nothing that a penalty could "
+                "be added to: take ACC, PACC, EMQ, KDEyML or another method that corrects"
+            )
+        return inner.with_member(Penalised)

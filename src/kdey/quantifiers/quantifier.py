@@ -35,13 +35,13 @@ from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.stacking.explanation import describe_pool, explain_pool, summarise_pool
 from kdey.stacking.members import MemberMethod
-from kdey.stacking.pool import PooledClassifier, pool_of
+from kdey.stacking.pool import PooledClassifier, pool_of, pools_of_folds
 from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
 from kdey.stacking.record import StackRecord
 from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
 from kdey.stacking.selection import enough_for_kernels
 from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
-from kdey.tables.features import TableFeatures, is_matrix, reading_tables, table_features
+from kdey.tables.features import TableFeatures, is_matrix, table_features
 from kdey.tables.preparation import SparseColumns, sparse_columns
 from kdey.tables.schema import TableSchema
 from kdey.tensors import on_host
@@ -226,12 +226,7 @@ class Quantifier(AggregativeQuantifier):
     def fold_classifiers(self) -> Sequence[Any] | None:
         """One pool for each fold, of the models that were fitted without it."""
         kept = super().fold_classifiers
-        pool = pool_of(self.fitted_classifier)
-        if kept is not None or pool is None:
-            return kept
-        schema = self.table_schema
-        pools = pool.fold_pools()
-        return pools if schema is None else [reading_tables(fold, schema) for fold in pools]
+        return pools_of_folds(self.fitted_classifier, self.table_schema) if kept is None else kept
 
     def _fit_from_stage(self, stage: FittedStage) -> Self:
         self._forget("score_names_")

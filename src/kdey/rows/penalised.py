@@ -205,6 +205,11 @@ class PenalisedMap(RowMap):
         """Return the prevalence at which EM starts, or None."""
         return self.inner.starting_prevalence()
 
+    @property
+    def pseudo_share(self) -> float:
+        """Weight of one pseudo-instance per class that a likelihood adds to a bag."""
+        return self.inner.pseudo_share
+
     def n_pairs(self, n_points: int) -> float:
         """Return the approximate cost of the rows of ``n_points`` instances, in kernel values."""
         return self.inner.n_pairs(n_points)

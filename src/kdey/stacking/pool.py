@@ -34,6 +34,7 @@ from kdey.simplex import softmax_rows
 from kdey.solvers import solve_mixture
 from kdey.stacking.members import FittedMember
 from kdey.stacking.portfolio import openmp_threads
+from kdey.tables.schema import TableSchema
 
 #: Pseudo-instances per member that are predicted by this member alone.
 PSEUDO_COUNT = 2.0
@@ -175,6 +176,27 @@ def pool_of(classifier: Any) -> PooledClassifier | None:
     """Return the pool that is a classifier, or the last step of a pipeline; None: there is none."""
     last = classifier[-1] if isinstance(classifier, Pipeline) else classifier
     return last if isinstance(last, PooledClassifier) else None
+
+
+def pools_of_folds(classifier: Any, schema: TableSchema | None) -> Sequence[Any] | None:
+    """Return one pool for each fold, of the models that were fitted without it.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+    schema : TableSchema or None
+        The columns of the training table, which the pools then read.
+
+    Returns
+    -------
+    sequence of classifiers, or None if the classifier is no pool
+    """
+    pool = pool_of(classifier)
+    if pool is None or schema is None:
+        return None if pool is None else pool.fold_pools()
+    from kdey.tables.features import reading_tables  # slow to import
+
+    return [reading_tables(fold, schema) for fold in pool.fold_pools()]
 
 
 def pool_posteriors(

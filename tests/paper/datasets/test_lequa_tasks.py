@@ -114,6 +114,21 @@ def test_samples_without_truth_must_be_numbered(tmp_path: Path) -> None:
         load_lequa("T1", tmp_path, test="all")  # type: ignore[arg-type]
 
 
+def test_what_is_missing_of_an_archive_is_named(tmp_path: Path) -> None:
+    without(make_lequa(), "dev_samples/2").write(tmp_path / "bag", "T1")
+    with pytest.raises(ValueError, match=r"dev_samples/; dev_samples/2\.txt is not there"):
+        load_lequa("T1", tmp_path / "bag")
+    without(make_lequa(), "dev_prevalences").write(tmp_path / "truth", "T1")
+    with pytest.raises(FileNotFoundError, match=r"dev_prevalences\.txt was not found in .*truth"):
+        load_lequa("T1", tmp_path / "truth")
+    changed(make_lequa(), "dev_prevalences.txt", "\n2,", "\n1,").write(tmp_path / "twice", "T1")
+    with pytest.raises(ValueError, match="each once, but bag 2 is not there"):
+        load_lequa("T1", tmp_path / "twice")
+    without(make_lequa(), "test_samples").write(tmp_path / "alone", "T1")
+    with pytest.raises(FileNotFoundError, match="kdey lequa submit T1 FILE --part dev"):
+        load_lequa("T1", tmp_path / "alone", test="samples")
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "says"),
     [

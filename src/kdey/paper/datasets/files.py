@@ -172,7 +172,8 @@ class Tree:
 
             def read(name: str) -> bytes:
                 if name not in self.places:
-                    raise FileNotFoundError(f"{name} was not found")
+                    looked_in = sorted({str(place) for place, _ in self.places.values()})
+                    raise FileNotFoundError(f"{name} was not found in {', '.join(looked_in)}")
                 container, member = self.places[name]
                 if container.suffix != ".zip":
                     return (container / member).read_bytes()

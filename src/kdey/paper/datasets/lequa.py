@@ -115,7 +115,10 @@ def _check_presence(
             message = missing(entry, file, directories)
             if file.role != "train":
                 without = "'samples' or None" if file.role == "prevalences" else "None"
-                message += f" Without it: load_lequa({facts.name!r}, test={without})."
+                message += (
+                    f" Without it: load_lequa({facts.name!r}, test={without}); the development "
+                    f"bags alone: kdey lequa submit {facts.name} FILE --part dev."
+                )
             raise FileNotFoundError(message)
 
 
@@ -262,10 +265,10 @@ class _BagReader:
         listed = {f"{number}.txt" for number in range(len(prevalences))}
         if present != listed:
             first = min(present ^ listed)
-            fault = "has no line for" if first in present else "has a line for, but there is no"
+            fault = "has no line" if first in present else "is not there"
             raise ValueError(
                 f"{files.where(name)}: {len(prevalences)} lines, but {len(present)} bags in "
-                f"{folder}; the file {fault} {folder}{first}"
+                f"{folder}; {folder}{first} {fault}"
             )
         return prevalences
 

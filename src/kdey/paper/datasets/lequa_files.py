@@ -112,7 +112,12 @@ def read_prevalences(data: bytes, where: str, classes: NDArray[np.int64]) -> Arr
     order = np.argsort(numbers, kind="stable")
     out = np.zeros(len(rows), dtype=bool)
     out[order] = numbers[order] != np.arange(len(rows))
-    _refuse(out, where, f"bags must be numbered 0..{len(rows) - 1}, each once")
+    if out.any():
+        absent = sorted(set(range(len(rows))) - set(numbers.tolist()))
+        raise ValueError(
+            f"{where}, line {int(np.argmax(out)) + 2}: bags must be numbered 0..{len(rows) - 1}, "
+            f"each once, but bag {absent[0]} is not there"
+        )
     return np.ascontiguousarray(prevalences[order])
 
 

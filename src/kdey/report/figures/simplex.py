@@ -20,6 +20,8 @@ _BANDWIDTH, _STEPS, _LEVELS, _MOST_POINTS = 0.06, 28, 6, 250
 _SIDE, _MARGIN = 180.0, 34.0
 #: Directions in which the border of the joint region is searched.
 _RAYS = 120
+#: Shares of the middle of the simplex that are mixed into the point where rays start, if possible.
+_INWARD = (0.1, 0.03, 0.01)
 
 
 def posteriors_figures(
@@ -65,7 +67,7 @@ def prevalence_triangle(
     )
     corners = _corners(margin, top, side)
     _grid(drawing, corners)
-    border = region_border(estimate.region, _inside_point(estimate))
+    border = region_border(estimate.region, region_middle(estimate))
     if border is not None:
         drawing.add("polygon", points=_points(border @ corners), class_="region")
     _frame(drawing, corners, [row.name for row in rows])
@@ -86,6 +88,9 @@ def region_border(region: Region, inside: Array) -> Array | None:
     """
     if not region.contains(inside):
         return None
+    # From a point on an edge of the simplex hardly any ray runs along it: start further inside.
+    starts = ((1.0 - share) * inside + share / 3.0 for share in _INWARD)
+    inside = next((start for start in starts if region.contains(start)), inside)
     angles = np.linspace(0.0, 2 * np.pi, _RAYS, endpoint=False)
     plane = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
     rays = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane
@@ -101,7 +106,7 @@ def region_border(region: Region, inside: Array) -> Array | None:
     return np.asarray(np.clip(inside + near[:, None] * rays, 0.0, 1.0))
 
 
-def _inside_point(estimate: Estimate) -> Array:
+def region_middle(estimate: Estimate) -> Array:
     """Return the middle of the region: the corrected estimate where there is one."""
     return estimate.estimate if estimate.corrected is None else estimate.corrected
 
