@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import kdey
-from kdey import Quantifier, native
+from kdey import APP, GridSearchQ, Ordered, Quantifier, native
 from kdey.calibration import BCTS
 from kdey.rows.posterior import RatioMap
 
@@ -297,3 +299,17 @@ def test_methods_can_be_chosen() -> None:
     assert {member.method for member in q.stack_.members} <= {"DIR", "EMQ"}
     with pytest.raises(ValueError, match="mixture likelihood"):
         Quantifier(methods=[kdey.PACC()]).fit(X, y)
+
+
+def test_sparse_matrices_come_through_searches_and_wrappers() -> None:
+    """Only ``fit`` itself knew that X is sparse: elsewhere members tried to centre its columns."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    X = sp.csr_matrix(np.maximum(np.eye(3)[y] + rng.normal(scale=0.7, size=(150, 3)), 0.0))
+    pool = Quantifier(["logistic regression", "naive Bayes"], effort="low", random_state=0)
+    alone = clone(pool).fit(X, y).predict(X)
+    search = GridSearchQ(
+        pool, {"tune_for": ["ae"]}, protocol=APP(n_bags=5, bag_size=30, random_state=0)
+    )
+    assert search.fit(X, y).predict(X) == pytest.approx(alone)
+    assert Ordered(pool).fit(X, y).predict(X) == pytest.approx(alone, abs=0.1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self, TypeAlias
 
@@ -42,7 +43,7 @@ from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
 from kdey.stacking.selection import enough_for_kernels
 from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
 from kdey.tables.features import TableFeatures, is_matrix, table_features
-from kdey.tables.preparation import SparseColumns, sparse_columns
+from kdey.tables.preparation import SPARSE_COLUMNS
 from kdey.tables.schema import TableSchema
 from kdey.tensors import on_host
 from kdey.tuning.result import Tuning
@@ -190,7 +191,7 @@ class Quantifier(AggregativeQuantifier):
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
         self._warn_of_label_columns(settled, codes)
-        stage = self._pooled_stage(settled.schema, sparse_columns(X))
+        stage = self._pooled_stage(settled.schema)
         folder = None if cache is None else MemberCache(cache)
         fitted = stage.fit(
             X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=folder
@@ -304,22 +305,20 @@ class Quantifier(AggregativeQuantifier):
 
     def _classifier_stage(self) -> PooledStage:
         check_classifiers(self.classifiers)
-        return self._pooled_stage(self.schema, None)
+        return self._pooled_stage(self.schema)
 
-    def _pooled_stage(
-        self, schema: TableSchema | None, sparse: SparseColumns | None
-    ) -> PooledStage:
+    def _pooled_stage(self, schema: TableSchema | None) -> PooledStage:
         if schema is not None and not isinstance(schema, TableSchema):
             raise TypeError(f"schema must be a TableSchema or None, got {schema!r}")
         check_choice(self.effort, "effort", EFFORTS)
         check_limits(self.time_limit, self.size_limit)
         effort = EFFORTS[self.effort]
         kinds = None if schema is None else schema.kinds
-        candidates = portfolio(self.classifiers, kinds, effort, self.random_state, sparse=sparse)
+        named = partial(portfolio, self.classifiers, kinds, effort, self.random_state)
         # Folds are shuffled in any case: tables are often sorted by class or time.
         seed = 0 if self.random_state is None else self.random_state
         return PooledStage(
-            candidates,
+            named(),
             effort.folds,
             seed,
             self._member_methods(),
@@ -327,6 +326,7 @@ class Quantifier(AggregativeQuantifier):
             self.time_limit,
             self.size_limit,
             schema,
+            {columns: named(sparse=columns) for columns in SPARSE_COLUMNS},
         )
 
     def _member_methods(self) -> tuple[MemberMethod, ...]:

@@ -11,7 +11,7 @@ import pickle
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -46,6 +46,7 @@ from kdey.stacking.selection import (
     select_members,
 )
 from kdey.tables.features import reading_tables
+from kdey.tables.preparation import SparseColumns, sparse_columns
 from kdey.tables.schema import TableSchema
 from kdey.tuning.search import TuningPlan
 
@@ -130,6 +131,8 @@ class PooledStage(ClassifierStage):
         Bytes of the models in a file.
     schema : TableSchema or None
         By which the pool reads tables; X has its features.
+    sparse : mapping from {"alike", "mixed"} to tuples of Candidate
+        In the place of ``classifier`` where X is a sparse matrix of such columns.
     """
 
     methods: tuple[MemberMethod, ...] = ()
@@ -137,6 +140,7 @@ class PooledStage(ClassifierStage):
     time_limit: float | None = None
     size_limit: float | None = None
     schema: TableSchema | None = None
+    sparse: Mapping[SparseColumns, tuple[Candidate, ...]] = field(default_factory=dict)
 
     def fit(
         self,
@@ -164,7 +168,9 @@ class PooledStage(ClassifierStage):
             Keeps the fits of each classifier, and takes up those that it has.
         """
         splits = make_splits(self.cv, X, codes, classes, random_state=self.random_state)
-        run = _Run(self, X, codes, classes, splits, sample_weight, n_jobs, progress, cache)
+        columns = sparse_columns(X)
+        stage = self if columns is None else replace(self, classifier=self.sparse[columns])
+        run = _Run(stage, X, codes, classes, splits, sample_weight, n_jobs, progress, cache)
         fits = run.cross_fits()
         pool = run.pool(fits)
         warn_about_rare_classes(self.cv, codes, len(classes), splits)

@@ -10,7 +10,7 @@ Texts become TF-IDF weights of words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,7 @@ _OTHERS = ("category", "text")
 
 #: Columns of a sparse matrix: on one scale, as the words of texts are, or each on its own.
 SparseColumns: TypeAlias = Literal["alike", "mixed"]
+SPARSE_COLUMNS: tuple[SparseColumns, ...] = get_args(SparseColumns)
 #: Largest values of columns that are alike: how far apart they may be, and the range of the usual.
 _ALIKE, _USUAL = 100.0, (0.01, 100.0)
 
