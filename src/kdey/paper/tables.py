@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kdey._support.counts import count_of
 from kdey._support.files import write_whole
 from kdey.bags import Array
 from kdey.paper.methods import AUTOMATIC_METHODS, AUTOMATIC_PAIRS, COMPACT, METHODS, PAIRS
@@ -112,8 +113,10 @@ def _title(scores: Scores) -> str:
     metric = scores.metric.upper()
     n_automatic = len(set(scores.methods) & set(AUTOMATIC_METHODS))
     n_optimised = len(scores.methods) - n_automatic
-    title = f"{metric} on {scores.group}, {n_optimised} methods optimised for {metric}"
-    return title + (f" and {n_automatic} automatic ones" if n_automatic else "")
+    optimised = count_of(n_optimised, "method", "methods")
+    automatic = f" and {count_of(n_automatic, 'automatic one', 'automatic ones')}"
+    title = f"{metric} on {scores.group}, {optimised} optimised for {metric}"
+    return title + (automatic if n_automatic else "")
 
 
 def _automatic_note(scores: Scores) -> tuple[str, ...]:
