@@ -235,7 +235,7 @@ void add_block(const Item& it, int b, int next) {
   }
   if (m.n_dots + m.n_differences == 0) return;
   // Two sums per pair of differences, so half as many queries fit into the registers.
-  constexpr int few = kBatch / 2;
+  constexpr int few = kRegisterRows / 2;
   const int n_batches = m.n_dots / kBatch + m.n_differences / few;
   Ahead ahead;
   if (n_batches >= 4) ahead = Ahead(it, next, n_batches);  // else there is no time for it
@@ -266,7 +266,7 @@ void run_group(const Problem& problem, const Chunk& chunk, const Group& group, S
           chunk,
           group,
           s,
-          unit * (1.5 + dim / 4),
+          unit * (2.0 + dim / 4),
           unit * (4.0 + dim / (4 * kRunDims)),
           problem.double_mode ? kSkipBitsDouble : kSkipBits};
   s.block_held = -1;
