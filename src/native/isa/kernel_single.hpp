@@ -22,16 +22,16 @@ inline void centre_queries(const Item& it, int b, const int* queries, float fact
   const int padded = it.chunk.padded_dim;
   const float* centre = it.chunk.centre_rows + int64_t{b} * padded;
   const float *all_high = it.s.x_high, *all_low = it.s.x_low;
-  float* panel = it.s.centred;
-  for (int start = 0; start < padded; start += kPanel, panel += kPanel * Q) {
-    const int end = padded - start < kPanel ? padded - start : kPanel;
-    for (int d = 0; d < end; d += kLanes) {
-      const VF middle = load<VF>(centre + start + d);
-#pragma GCC unroll 12
-      for (int i = 0; i < Q; ++i) {
-        const int64_t at = int64_t{queries[i]} * padded + start + d;
-        VF off = (load<VF>(all_high + at) - middle) + load<VF>(all_low + at);
-        store(panel + i * kPanel + d, off * factor);
+  float* out = it.s.centred;
+  for (int i = 0; i < Q; ++i, out += kPanel) {
+    const int64_t at = int64_t{queries[i]} * padded;
+    const float *high = all_high + at, *low = all_low + at;
+    for (int start = 0; start < padded; start += kPanel) {
+      float* panel = out + start * Q;
+      const int end = padded - start < kPanel ? padded : start + kPanel;
+      for (int d = start; d < end; d += kLanes, panel += kLanes) {
+        VF off = (load<VF>(high + d) - load<VF>(centre + d)) + load<VF>(low + d);
+        store(panel, off * factor);
       }
     }
   }
@@ -212,29 +212,6 @@ inline void finish_batch(const Item& it, const Batch& batch, int count) {
   }
 }
 
-// Memory that will be needed soon, fetched a run at a time.
-class Ahead {
- public:
-  // The tiles of block b, in `runs` runs.
-  Ahead(const Item& it, int b, int runs) {
-    const int64_t tiles = (it.chunk.count[b] + kTile - 1) / kTile;
-    const int64_t rows = it.problem.queries.dim + 1 + (it.chunk.log_weight != nullptr);
-    at_ = it.chunk.tiles + it.chunk.tile_offset[b];
-    end_ = at_ + tiles * rows * kTile;
-    run_ = (end_ - at_ + runs - 1) / runs;
-  }
-  Ahead() = default;
-  void fetch() {
-    constexpr int line = 16;  // floats
-    const float* stop = end_ - at_ < run_ ? end_ : at_ + run_;
-    for (; at_ < stop; at_ += line) __builtin_prefetch(at_, 0, 2);
-  }
-
- private:
-  const float *at_ = nullptr, *end_ = nullptr;
-  int64_t run_ = 0;
-};
-
 // Adds a block of references to the sums of `count` <= Q queries.
 template <int Q, Mode mode>
 __attribute__((noinline)) void add_batch(const Item& it, int b, const int* queries, int count) {
@@ -256,15 +233,12 @@ __attribute__((noinline)) void add_batch(const Item& it, int b, const int* queri
 
 // Batches of `Wide`, and the rest in the narrowest that holds it.
 template <Mode mode, int Wide>
-inline void add_block_single(const Item& it, int b, const int* queries, int count, Ahead& ahead) {
+inline void add_block_single(const Item& it, int b, const int* queries, int count) {
   static_assert(Wide % 3 == 0, "batches come in thirds");
   constexpr int third = Wide / 3;
-  for (; count > 2 * third; queries += Wide, count -= Wide) {
-    ahead.fetch();
+  for (; count > 2 * third; queries += Wide, count -= Wide)
     add_batch<Wide, mode>(it, b, queries, count < Wide ? count : Wide);
-  }
   if (count <= 0) return;
-  ahead.fetch();
   if constexpr (third % 2 == 0) {
     if (count <= third / 2) return add_batch<third / 2, mode>(it, b, queries, count);
     if (count > third && count <= Wide / 2) return add_batch<Wide / 2, mode>(it, b, queries, count);
