@@ -43,7 +43,7 @@ void bound_blocks(const Item& it, int q) {
 #pragma GCC unroll 4
       for (int i = 0; i < kTogether; ++i) {
         const float v = x[i * padded + d];
-        VF gap = largest(largest(l - v, v - u), VF{}), off = (v - c) + rest[i * padded + d];
+        VF gap = v - smallest(largest(VF{} + v, l), u), off = (v - c) + rest[i * padded + d];
         box[i] += gap * gap;
         centre[i] += off * off;
       }
@@ -97,7 +97,7 @@ bool may_overflow(const Item& it, int q, int b) {
 
 template <bool Weighted>
 void look_into_single(const Item& it, int q, int b) {
-  constexpr int part = 96;  // of a large block, unless that cannot be enough
+  constexpr int part = 64;  // of a large block, unless that cannot be enough
   static_assert(part % kTile == 0, "a part is whole tiles");
   const int count = it.chunk.count[b];
   raise_shift_single<Weighted>(it, q, b, 0, part < count ? part : count);

@@ -13,24 +13,7 @@ namespace KDEY_ISA {
 // most so many.
 constexpr int kFewestMixed = 2, kMostMixed = 7;
 
-// Adds the products of one coordinate and two vectors. Compilers would collect the loads or the
-// products of many coordinates and, for want of registers, keep them in memory: as an instruction
-// of its own this stays where it is.
-KDEY_INLINE void add_two_products(const float& x, VF y0, VF y1, VF& acc0, VF& acc1) {
-#if defined(__clang__) && (defined(KDEY_ISA_avx512) || defined(KDEY_ISA_avx2))
-  VF all;
-  asm volatile(
-      "vbroadcastss %[x], %[all]\n\t"
-      "vfmadd231ps %[y0], %[all], %[acc0]\n\t"
-      "vfmadd231ps %[y1], %[all], %[acc1]"
-      : [acc0] "+v"(acc0), [acc1] "+v"(acc1), [all] "=&v"(all)
-      : [x] "m"(x), [y0] "v"(y0), [y1] "v"(y1));
-#else
-  acc0 += y0 * x;
-  acc1 += y1 * x;
-#endif
-}
-// The same for the steps of a power that stand in between.
+// Steps of a power stay where they are, between products.
 KDEY_INLINE void keep_place(VF& v) {
 #if defined(__clang__) && (defined(KDEY_ISA_avx512) || defined(KDEY_ISA_avx2))
   asm volatile("" : "+v"(v));
@@ -73,9 +56,7 @@ KDEY_INLINE void take_row_steps(PowerRow& row) {
 template <int R, int D, bool Bounded, int d = 0>
 KDEY_INLINE void mix_row(const float* x, const float* tile, VF (&acc)[R][2], PowerRow& row) {
   if constexpr (d < D) {
-    const VF y0 = load<VF>(tile + d * kTile), y1 = load<VF>(tile + d * kTile + kLanes);
-#pragma GCC unroll 12
-    for (int q = 0; q < R; ++q) add_two_products(x[q * kPanel + d], y0, y1, acc[q][0], acc[q][1]);
+    add_products<R>(x + d, tile + d * kTile, acc);
     take_row_steps<d * kRowSteps / D, (d + 1) * kRowSteps / D, Bounded>(row);
     mix_row<R, D, Bounded, d + 1>(x, tile, acc, row);
   }

@@ -80,6 +80,10 @@ template <class V>
 inline V largest(V a, V b) {
   return a > b ? a : b;  // b where a is NaN
 }
+template <class V>
+inline V smallest(V a, V b) {
+  return a < b ? a : b;
+}
 
 // The sum of n lanes by halves, so that it costs log n additions.
 template <class T, int n>

@@ -24,15 +24,38 @@ KDEY_INLINE void clear(VF (&acc)[Q][2]) {
   for (int q = 0; q < Q; ++q) acc[q][0] = acc[q][1] = VF{};
 }
 
+// Adds the products of one coordinate of a query with two vectors of references. A processor that
+// has to write the coordinate into all lanes of a register of 512 bits could have multiplied in
+// that time, and compilers do it where the register is used twice; multiplying by a coordinate in
+// memory does it on the way. Clang collects the loads and products of many coordinates and, for
+// want of registers, keeps them in memory: as instructions of their own they stay where they are.
+KDEY_INLINE void add_two_products(const float& x, VF y0, VF y1, VF& acc0, VF& acc1) {
+#if defined(KDEY_ISA_avx512)
+  asm volatile(
+      "vfmadd231ps %[x]%{1to16%}, %[y0], %[acc0]\n\t"
+      "vfmadd231ps %[x]%{1to16%}, %[y1], %[acc1]"
+      : [acc0] "+v"(acc0), [acc1] "+v"(acc1)
+      : [x] "m"(x), [y0] "v"(y0), [y1] "v"(y1));
+#elif defined(KDEY_ISA_avx2) && defined(__clang__)
+  VF all;
+  asm volatile(
+      "vbroadcastss %[x], %[all]\n\t"
+      "vfmadd231ps %[y0], %[all], %[acc0]\n\t"
+      "vfmadd231ps %[y1], %[all], %[acc1]"
+      : [acc0] "+v"(acc0), [acc1] "+v"(acc1), [all] "=&v"(all)
+      : [x] "m"(x), [y0] "v"(y0), [y1] "v"(y1));
+#else
+  acc0 += y0 * x;
+  acc1 += y1 * x;
+#endif
+}
+
 // Adds the products of one coordinate, which stands at x and at `tile`.
 template <int Q>
 KDEY_INLINE void add_products(const float* x, const float* tile, VF (&acc)[Q][2]) {
-  VF y0 = load<VF>(tile), y1 = load<VF>(tile + kLanes);
+  const VF y0 = load<VF>(tile), y1 = load<VF>(tile + kLanes);
 #pragma GCC unroll 12
-  for (int q = 0; q < Q; ++q) {
-    acc[q][0] += y0 * x[q * kPanel];
-    acc[q][1] += y1 * x[q * kPanel];
-  }
+  for (int q = 0; q < Q; ++q) add_two_products(x[q * kPanel], y0, y1, acc[q][0], acc[q][1]);
 }
 
 // Adds x'y' over the coordinates from `start` on, which stand at `tile`, and then -|y'|^2 / 2 times
