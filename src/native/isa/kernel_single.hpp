@@ -3,7 +3,8 @@
 // With x' = x - c and y' = y - c for the block's centre c, an exponent is
 //   dots:         scale (x'y' - |y'|^2 / 2) + log2 w + bias,  bias = -scale |x'|^2 / 2 - shift,
 //   differences: -scale |x' - y'|^2 / 2 + log2 w + bias,      bias = -shift,
-// where log2 w is counted from the block's largest weight, which joins the bias.
+// where log2 w is counted from the block's largest weight, which joins the bias. With one bandwidth
+// its scale multiplies x' and the norms of y' instead of the dots.
 #pragma once
 #include "kernel_mixed.hpp"
 
