@@ -130,11 +130,9 @@ def main() -> None:
     copies = [pool[bag] for bag in labelled.bags[:few]]
     clock = time.process_time if args.processor else time.perf_counter
     n_jobs = 1 if args.processor else -1
-    handle = native.library()
-    sets = ("baseline", "avx2", "avx512")
     print(
         f"{args.bags:,} bags of 500 of {source}; QuaPy's time and both errors from {few} bags. "
-        f"Instruction set: {'NumPy' if handle is None else sets[handle.kdey_isa()]}. "
+        f"Instruction set: {native.instruction_set() or 'NumPy'}. "
         f"{'Processor time, one thread each' if args.processor else 'All cores'}:\n"
     )
     rows = []

@@ -164,10 +164,8 @@ def main() -> None:
     rng, k = np.random.default_rng(0), options.classes
     P, y = draw(rng, options.training, k)
     bags = {size: [draw(rng, size, k)[0] for _ in range(50)] for size in SIZES}
-    handle = native.library()
-    sets = ("baseline", "avx2", "avx512")
     print(
-        f"Instruction set: {'NumPy' if handle is None else sets[handle.kdey_isa()]}. "
+        f"Instruction set: {native.instruction_set() or 'NumPy'}. "
         f"{options.training:,} training posteriors of {k} classes; median / 99th percentile of one "
         "call in microseconds of processor time. QuaPy's Ensemble stands beside Quantifier.\n"
     )

@@ -59,10 +59,11 @@ def main() -> None:
     """Run the checks that the command line asks for."""
     check_parts()
     check_answers()
-    parts = "native core, answers and py.typed"
+    core = f"native core ({native.instruction_set()})"
+    parts = f"{core}, answers and py.typed"
     if "--without-command" not in sys.argv[1:]:
         check_command()
-        parts = "native core, answers, py.typed and kdey demo"
+        parts = f"{core}, answers, py.typed and kdey demo"
     print(f"kdey {kdey.__version__}: {parts} are in order")
 
 

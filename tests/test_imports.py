@@ -16,6 +16,7 @@ ROOT = Path(kdey.__file__).parent
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
     ("class_columns", "masks", "native"),
+    ("tensors",),
     ("simplex",),
     ("_support", "labels", "status"),
     ("bags", "decisions", "splits"),
@@ -31,7 +32,7 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation", "neural"),
     ("model_selection",),
-    ("checks", "interop", "persistence", "report"),
+    ("checks", "interop", "persistence", "report", "versions"),
     ("monitoring", "plots"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("paper",),

@@ -62,6 +62,20 @@ def test_missing_library_is_told_once(tmp_path):
     assert "KDEY_NATIVE=0" in said
 
 
+def test_missing_library_is_built_anew_by_pip(tmp_path):
+    # pip keeps the wheel that it built without a compiler, and would install that again.
+    assert "--force-reinstall --no-cache-dir" in ask(str(tmp_path / "none.bin")).stdout
+
+
+def test_library_of_another_system_is_told_once_and_not_used(tmp_path):
+    other = tmp_path / "other.bin"
+    other.write_bytes(b"MZ, a library of another system")
+    done = ask(str(other))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{{False}} 1 kdey's native core at {other} cannot be loaded (")
+    assert "KDEY_NATIVE=0" in done.stdout
+
+
 @needs_library
 def test_other_abi_is_refused(monkeypatch):
     monkeypatch.setattr(native, "ABI_VERSION", 999)
@@ -82,8 +96,13 @@ def test_path_of_a_library_is_taken(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("wanted", "limit"), [("baseline", 0), ("avx2", 1)])
 def test_instruction_set_can_be_lowered(wanted, limit):
     code = f"import os; os.environ['KDEY_ISA'] = '{wanted}'\n"
-    code += "from kdey import native; print(native.library().kdey_isa())"
-    assert int(ask(None, code).stdout) <= limit
+    code += "from kdey import native; print(native.instruction_set())"
+    assert native.INSTRUCTION_SETS.index(ask(None, code).stdout.strip()) <= limit
+
+
+def test_numpy_path_has_no_instruction_set():
+    code = "from kdey import native; print(native.instruction_set())"
+    assert ask("0", code).stdout.strip() == "None"
 
 
 def test_calls_without_a_library_are_an_error(monkeypatch):

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from kdey.report import Report, make_report, write_report
     from kdey.solvers.solution import Solution
     from kdey.tuning import Tuning
+    from kdey.versions import show_versions
 
 #: The one place of the version: the package's metadata are read from here.
 __version__ = "0.2.0.dev0"
@@ -198,6 +199,7 @@ _HOMES = {
     "predict_groups": "kdey.groups",
     "sample_posterior": "kdey.bayes",
     "save": "kdey.persistence",
+    "show_versions": "kdey.versions",
     "write_report": "kdey.report",
 }
 
@@ -302,6 +304,7 @@ __all__ = [
     "predict_groups",
     "sample_posterior",
     "save",
+    "show_versions",
     "write_report",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 Codes = NDArray[np.int64]
 Labels = NDArray[Any]
@@ -17,6 +18,8 @@ Labels = NDArray[Any]
 FEW_LABELS = 20
 #: Number of such classes that a message names.
 MAX_NAMED = 5
+#: Rows that are looked at first: most columns need no other.
+_HEAD = 200
 
 
 class FewLabelsWarning(UserWarning):
@@ -49,6 +52,53 @@ def few_labels_note(classes: Labels, counts: NDArray[np.integer]) -> str | None:
     )
 
 
+class LabelColumnWarning(UserWarning):
+    """A column of the training table tells the class of every row."""
+
+
+def label_columns_note(names: Sequence[str], X: ArrayLike, codes: Codes) -> str | None:
+    """Return a sentence about columns that tell the class of every row; None if there are none.
+
+    Such a column has one value for each class: as a rule it is the label itself, left in the
+    table, and a model that has learnt from it knows nothing else.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the d columns.
+    X : array-like of shape (n, d)
+    codes : int64 array of shape (n,)
+
+    Returns
+    -------
+    str or None
+    """
+    values, k = np.asarray(X), int(codes.max()) + 1
+    found = [
+        repr(name)
+        for name, column in zip(names, values.T, strict=True)
+        if _tells_class(column[:_HEAD], codes[:_HEAD], k) and _tells_class(column, codes, k)
+    ]
+    if not found:
+        return None
+    which, them = ("column", "it") if len(found) == 1 else ("columns", "them")
+    tell = "tells" if len(found) == 1 else "tell"
+    return (
+        f"the {which} {', '.join(found[:MAX_NAMED])} {tell} the class of every row: leave {them} "
+        f"out (--ignore on the command line) if made from the label, or unknown of new instances"
+    )
+
+
+def _tells_class(column: NDArray[Any], codes: Codes, k: int) -> bool:
+    """Return whether a column has one value for each class that occurs."""
+    try:
+        distinct, where = np.unique(column, return_inverse=True)
+    except TypeError:  # values that cannot be ordered, such as gaps among texts
+        return False
+    pairs = np.unique(where.reshape(-1) * k + codes)
+    return len(pairs) == len(distinct) == len(np.unique(codes))
+
+
 def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes, Labels]:
     """Return codes and classes of training labels; at least two classes, each with an instance.
 
@@ -69,7 +119,7 @@ def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Cod
     ValueError
         If ``y`` is empty, has missing values, one class only, or lacks one of ``classes``.
     """
-    labels = column_or_1d(_refuse_mixed(refuse_masked(y, "y"), "y"), warn=True)
+    labels = column_or_1d(_refuse_mixed(for_numpy(y, "y"), "y"), warn=True)
     if len(labels) == 0:
         raise ValueError("y is empty: training needs labelled instances")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -121,7 +171,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes
 def check_classes(classes: ArrayLike) -> Labels:
     """Return ``classes`` as a vector in the same order, or raise if a class occurs twice."""
     distinct, _ = _unique(classes, "classes")
-    known = np.asarray(classes)
+    known = np.asarray(for_numpy(classes, "classes"))
     if len(distinct) != len(known):
         raise ValueError(f"classes must be distinct, got {known.tolist()}")
     return known
@@ -136,7 +186,7 @@ def group_codes(groups: ArrayLike, name: str = "groups") -> tuple[Labels, Codes]
 
 
 def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:
-    array = np.asarray(_refuse_mixed(refuse_masked(values, name), name))
+    array = np.asarray(_refuse_mixed(for_numpy(values, name), name))
     if array.ndim != 1:
         raise ValueError(f"{name} must be a vector, got shape {array.shape}")
     if len(array) == 0:

@@ -1,8 +1,8 @@
 """The native core: finding, loading and calling the C++ library.
 
 The library is one file next to this module, ``_kdey.bin``, which CMake builds from ``src/native``.
-If it is missing (no compiler at install time), every caller uses its NumPy path, which gives the
-same answers more slowly; a warning says so once per process.
+If it is missing (no compiler at install time) or the system refuses to load it, every caller uses
+its NumPy path, which gives the same answers more slowly; a warning says so once per process.
 
 The environment variable ``KDEY_NATIVE`` overrides the choice: ``0`` forces the NumPy path, any
 other value is the path of a library to load instead (a sanitizer build, say).
@@ -44,12 +44,14 @@ _ARGUMENTS = {
     "kdey_solve_programs": "pippiiiiipp",
 }
 _C_TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
+#: Names of the instruction sets, by the number that the library gives for the one in use.
+INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 #: Exceptions for the status codes of native functions.
 _STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
 
 
 class NativeMissingWarning(UserWarning):
-    """The native core is not installed; the slower NumPy path is used."""
+    """The native core is missing or cannot be loaded; the slower NumPy path is used."""
 
 
 @functools.cache
@@ -63,15 +65,21 @@ def library() -> ctypes.CDLL | None:
         return None
     path = Path(setting) if setting else Path(__file__).with_name("_kdey.bin")
     if not path.exists():
-        warnings.warn(
-            f"kdey's native core was not found at {path}; using NumPy, which gives the same "
-            "answers but is many times slower. Install a C++ compiler and reinstall kdey, or "
-            "set KDEY_NATIVE=0 to silence this.",
-            NativeMissingWarning,
-            stacklevel=2,
+        _warn_of_numpy(
+            f"kdey's native core was not found at {path}",
+            "Install a C++ compiler (on Windows Clang), then install kdey again with pip's options "
+            "--force-reinstall --no-cache-dir, because pip keeps what it built before",
         )
         return None
-    handle = ctypes.CDLL(str(path))
+    try:
+        handle = ctypes.CDLL(str(path))
+    except OSError as error:
+        _warn_of_numpy(
+            f"kdey's native core at {path} cannot be loaded ({error})",
+            "Install kdey again on this machine: the file may have been built for another "
+            "processor or system, or be damaged or locked",
+        )
+        return None
     version = handle.kdey_abi_version()
     if version != ABI_VERSION:
         raise ImportError(
@@ -85,9 +93,29 @@ def library() -> ctypes.CDLL | None:
     return handle
 
 
+def _warn_of_numpy(problem: str, remedy: str) -> None:
+    """Warn that the NumPy path is used: what is wrong with the native core, and what to do."""
+    warnings.warn(
+        f"{problem}; using NumPy, which gives the same answers but is many times slower. {remedy}. "
+        "Set KDEY_NATIVE=0 to silence this.",
+        NativeMissingWarning,
+        stacklevel=3,
+    )
+
+
 def available() -> bool:
     """Whether the native core is in use."""
     return library() is not None
+
+
+def instruction_set() -> str | None:
+    """Return which instruction set the native core uses; None if it is not in use.
+
+    ``baseline`` is SSE2 on x86-64 and NEON on aarch64. The environment variable ``KDEY_ISA`` can
+    lower it.
+    """
+    handle = library()
+    return None if handle is None else INSTRUCTION_SETS[handle.kdey_isa()]
 
 
 def call(name: str, *arguments: Any) -> None:

@@ -75,3 +75,14 @@ def test_every_development_dependency_is_pinned(project: dict[str, Any]) -> None
     asked = [*project["project"]["dependencies"], *(r for e in DEVELOPMENT for r in extras[e])]
     missing = {distribution(r) for r in asked} - pinned - {"kdey"}
     assert not missing, f"{sorted(missing)} have no pinned version: run `make lock`"
+
+
+def test_windows_is_built_with_ninja(
+    monkeypatch: pytest.MonkeyPatch, project: dict[str, Any]
+) -> None:
+    # CMake's choice without Visual Studio is NMake, which is missing then too.
+    reader = pytest.importorskip("scikit_build_core.settings.skbuild_read_settings")
+    for system, arguments in (("win32", ["-GNinja"]), ("linux", []), ("darwin", [])):
+        monkeypatch.setattr("sys.platform", system)
+        settings = reader.SettingsReader(project, {}, state="wheel").settings
+        assert settings.cmake.args == arguments
