@@ -92,6 +92,28 @@ def test_powers_that_underflow_change_no_bits_of_others(wide_problem, isa, monke
 
 @needs_native
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("n_columns", [3, 8, 13, 17, 21, 28, 45, 70])
+def test_one_bandwidth_in_any_company(n_columns, isa, monkeypatch):
+    # Powers stand between products, more or fewer of them for each number of columns, in batches
+    # of 12, 8, 6, 4 and 2 queries; the last reference tile is not whole. From the corners some
+    # powers underflow.
+    monkeypatch.setenv("KDEY_ISA", isa)
+    rng = np.random.default_rng(n_columns)
+    references, offsets = rng.dirichlet(np.ones(n_columns), 150), np.array([0, 74, 150])
+    queries = np.concatenate([rng.dirichlet(np.ones(n_columns), 38), np.eye(n_columns)[:3]])
+    for h in (0.08, 0.3):
+        together = class_log_sums_native(queries, references, offsets, np.array([h]), skip=False)
+        oracle = class_log_sums_numpy(queries, references, offsets, np.array([h]))
+        assert worst_error(together, oracle) < 1e-4
+        for part in ([0], [40], [1, 2, 3], range(5), range(7), range(31, 41), range(12)):
+            alone = class_log_sums_native(
+                queries[part], references, offsets, np.array([h]), skip=False
+            )
+            assert np.array_equal(alone, together[:, part])
+
+
+@needs_native
+@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_nearest_reference_may_stand_anywhere_in_a_large_block(
     wide_problem, isa, weighted, monkeypatch

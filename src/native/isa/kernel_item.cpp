@@ -43,7 +43,7 @@ void bound_blocks(const Item& it, int q) {
 #pragma GCC unroll 4
       for (int i = 0; i < kTogether; ++i) {
         const float v = x[i * padded + d];
-        VF gap = largest(largest(l - v, v - u), VF{}), off = (v - c) + rest[i * padded + d];
+        VF gap = v - smallest(largest(VF{} + v, l), u), off = (v - c) + rest[i * padded + d];
         box[i] += gap * gap;
         centre[i] += off * off;
       }
@@ -97,7 +97,7 @@ bool may_overflow(const Item& it, int q, int b) {
 
 template <bool Weighted>
 void look_into_single(const Item& it, int q, int b) {
-  constexpr int part = 96;  // of a large block, unless that cannot be enough
+  constexpr int part = 64;  // of a large block, unless that cannot be enough
   static_assert(part % kTile == 0, "a part is whole tiles");
   const int count = it.chunk.count[b];
   raise_shift_single<Weighted>(it, q, b, 0, part < count ? part : count);
@@ -213,7 +213,7 @@ struct Meeting {
   int n_dots = 0, n_differences = 0;
 };
 
-void add_block(const Item& it, int b, int next) {
+void add_block(const Item& it, int b) {
   constexpr int word = 8;
   constexpr uint64_t all_dots = 0x0101010101010101u * kDots;
   const uint8_t* modes = it.s.mode + int64_t{b} * it.s.width;
@@ -235,27 +235,15 @@ void add_block(const Item& it, int b, int next) {
   }
   if (m.n_dots + m.n_differences == 0) return;
   // Two sums per pair of differences, so half as many queries fit into the registers.
-  constexpr int few = kBatch / 2;
-  const int n_batches = m.n_dots / kBatch + m.n_differences / few;
-  Ahead ahead;
-  if (n_batches >= 4) ahead = Ahead(it, next, n_batches);  // else there is no time for it
-  add_block_single<kDots, kBatch>(it, b, m.dots, m.n_dots, ahead);
-  add_block_single<kDifferences, few>(it, b, m.differences, m.n_differences, ahead);
+  constexpr int few = kRegisterRows / 2;
+  add_block_single<kDots, kBatch>(it, b, m.dots, m.n_dots);
+  add_block_single<kDifferences, few>(it, b, m.differences, m.n_differences);
 }
 
 // Modes are read eight at a time: those past the group's end are no query's.
 void end_modes(const Item& it) {
   for (int b = 0; b < it.chunk.n_blocks; ++b)
     for (int q = it.group.size; q % 8 != 0; ++q) it.s.mode[int64_t{b} * it.s.width + q] = kSkipped;
-}
-
-// The first block from b on that matters to a query of the group; n_blocks if none does.
-int next_block(const Item& it, int b) {
-  constexpr int word = 8;
-  for (; b < it.chunk.n_blocks; ++b)
-    for (int start = 0; start < it.group.size; start += word)
-      if (load<uint64_t>(it.s.mode + int64_t{b} * it.s.width + start) != 0) return b;
-  return b;
 }
 
 void run_group(const Problem& problem, const Chunk& chunk, const Group& group, Scratch& s) {
@@ -266,7 +254,7 @@ void run_group(const Problem& problem, const Chunk& chunk, const Group& group, S
           chunk,
           group,
           s,
-          unit * (1.5 + dim / 4),
+          unit * (2.0 + dim / 4),
           unit * (4.0 + dim / (4 * kRunDims)),
           problem.double_mode ? kSkipBitsDouble : kSkipBits};
   s.block_held = -1;
@@ -279,10 +267,7 @@ void run_group(const Problem& problem, const Chunk& chunk, const Group& group, S
     choose_modes(it, q);
   }
   end_modes(it);
-  for (int b = next_block(it, 0), next; b < chunk.n_blocks; b = next) {
-    next = next_block(it, b + 1);
-    add_block(it, b, next < chunk.n_blocks ? next : b);
-  }
+  for (int b = 0; b < chunk.n_blocks; ++b) add_block(it, b);
   for (int q = 0; q < group.size; ++q) close_rows(it, q);
 }
 

@@ -3,158 +3,119 @@
 // With x' = x - c and y' = y - c for the block's centre c, an exponent is
 //   dots:         scale (x'y' - |y'|^2 / 2) + log2 w + bias,  bias = -scale |x'|^2 / 2 - shift,
 //   differences: -scale |x' - y'|^2 / 2 + log2 w + bias,      bias = -shift,
-// where log2 w is counted from the block's largest weight, which joins the bias.
+// where log2 w is counted from the block's largest weight, which joins the bias. With one bandwidth
+// its scale multiplies x' and the norms of y' instead of the dots.
 #pragma once
-#include "kernel_state.hpp"
+#include "kernel_mixed.hpp"
 
 namespace kdey {
 namespace KDEY_ISA {
 
-// Queries of a batch stand in panels of kPanel dimensions, so that a query's address is a
-// compile-time displacement from one pointer.
-constexpr int kPanel = 64;
-constexpr int kRunDims = 8;
-static_assert(kPanel % kRunDims == 0, "a run lies within a panel");
+// What multiplies dot products before they are summed.
+inline float dot_factor(const Item& it) {
+  return it.scaled() ? static_cast<float>(it.problem.scale[0]) : 1.0f;
+}
 
-// x' of the queries of a batch, for block b.
+// x' of the queries of a batch, for block b, times a factor.
 template <int Q>
-inline void centre_queries(const Item& it, int b, const int* queries) {
+inline void centre_queries(const Item& it, int b, const int* queries, float factor) {
   // Local copies, here and below: stores through float pointers might change the structs.
   const int padded = it.chunk.padded_dim;
   const float* centre = it.chunk.centre_rows + int64_t{b} * padded;
   const float *all_high = it.s.x_high, *all_low = it.s.x_low;
-  float* panel = it.s.centred;
-  for (int start = 0; start < padded; start += kPanel, panel += kPanel * Q) {
-    const int end = padded - start < kPanel ? padded - start : kPanel;
-    for (int d = 0; d < end; d += kLanes) {
-      const VF middle = load<VF>(centre + start + d);
-#pragma GCC unroll 12
-      for (int i = 0; i < Q; ++i) {
-        const int64_t at = int64_t{queries[i]} * padded + start + d;
-        store(panel + i * kPanel + d, (load<VF>(all_high + at) - middle) + load<VF>(all_low + at));
+  float* out = it.s.centred;
+  for (int i = 0; i < Q; ++i, out += kPanel) {
+    const int64_t at = int64_t{queries[i]} * padded;
+    const float *high = all_high + at, *low = all_low + at;
+    for (int start = 0; start < padded; start += kPanel) {
+      float* panel = out + start * Q;
+      const int end = padded - start < kPanel ? padded : start + kPanel;
+      for (int d = start; d < end; d += kLanes, panel += kLanes) {
+        VF off = (load<VF>(high + d) - load<VF>(centre + d)) + load<VF>(low + d);
+        store(panel, off * factor);
       }
     }
   }
-}
-
-// x'y' - |y'|^2 / 2 for Q queries and one tile. The norm comes last: partial sums stay smaller.
-template <int Q>
-inline void dot_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]) {
-#pragma GCC unroll 12
-  for (int q = 0; q < Q; ++q) acc[q][0] = acc[q][1] = VF{};
-  for (int start = 0; start < dim; start += kPanel, x += kPanel * Q) {
-    int end = dim - start < kPanel ? dim - start : kPanel;
-    for (int d = 0; d < end; ++d, tile += kTile) {
-      VF y0 = load<VF>(tile), y1 = load<VF>(tile + kLanes);
-#pragma GCC unroll 12
-      for (int q = 0; q < Q; ++q) {
-        acc[q][0] += y0 * x[q * kPanel + d];
-        acc[q][1] += y1 * x[q * kPanel + d];
-      }
-    }
-  }
-  VF n0 = load<VF>(tile), n1 = load<VF>(tile + kLanes);
-#pragma GCC unroll 12
-  for (int q = 0; q < Q; ++q) acc[q][0] += n0, acc[q][1] += n1;
-}
-
-// |x' - y'|^2 for Q queries and one tile, summed in runs of kRunDims: coordinates are often all
-// alike, and then the rounding errors of one long sum all have the same sign.
-template <int Q>
-inline void difference_tile(const float* x, const float* tile, int dim, VF (&acc)[Q][2]) {
-#pragma GCC unroll 12
-  for (int q = 0; q < Q; ++q) acc[q][0] = acc[q][1] = VF{};
-  for (int start = 0; start < dim; start += kRunDims) {
-    if (start > 0 && start % kPanel == 0) x += kPanel * Q;
-    const float* panel = x + start % kPanel;
-    VF run[Q][2] = {};
-    for (int d = 0; d < (dim - start < kRunDims ? dim - start : kRunDims); ++d, tile += kTile) {
-      VF y0 = load<VF>(tile), y1 = load<VF>(tile + kLanes);
-#pragma GCC unroll 12
-      for (int q = 0; q < Q; ++q) {
-        VF u0 = y0 - panel[q * kPanel + d], u1 = y1 - panel[q * kPanel + d];
-        run[q][0] += u0 * u0;
-        run[q][1] += u1 * u1;
-      }
-    }
-#pragma GCC unroll 12
-    for (int q = 0; q < Q; ++q) acc[q][0] += run[q][0], acc[q][1] += run[q][1];
-  }
-}
-
-inline VI lane_numbers() {
-  VI v;
-  for (int i = 0; i < kLanes; ++i) v[i] = i;
-  return v;
 }
 
 struct Batch {
-  int block;
+  int block, size;
   int query[kBatch];     // positions in the group; the last one repeated as filling
   int excluded[kBatch];  // lane left out, or -1
   bool excluding;        // whether any lane is left out
   // Bandwidths that matter to some query: s.active[0..n_active). Those whose exponents cannot
-  // leave the range of exp2_in_range come first.
+  // leave the range of bounded powers come first.
   int n_bounded, n_active;
 };
 
 // Rows of s.bias: whole vectors of float64, for the largest batch.
 constexpr int kBiasRow = (kBatch + kLanes - 1) / kLanes * kLanes;
 
-// What 2^exponent needs to know of one bandwidth and one tile.
-struct Exponents {
-  float factor;
-  const float* bias;  // [Q]
-  float* sums;        // [Q][kLanes]
-};
-
-// Adds 2^exponent of one tile to the sums of the batch.
-template <int Q, bool Bounded, bool Weighted, bool Excluding>
-inline void add_powers(const VF (&acc)[Q][2], Exponents to, const VF (&weight)[2],
-                       const int* excluded, int first_lane) {
-#pragma GCC unroll 12
-  for (int q = 0; q < Q; ++q) {
-    VF e0 = acc[q][0] * to.factor + to.bias[q], e1 = acc[q][1] * to.factor + to.bias[q];
-    if (Weighted) e0 += weight[0], e1 += weight[1];
-    VF v0 = Bounded ? exp2_in_range(e0) : exp2_or_zero(e0);
-    VF v1 = Bounded ? exp2_in_range(e1) : exp2_or_zero(e1);
-    if (Excluding) {
-      VI lane = lane_numbers() + first_lane;
-      v0 = (VF)((VI)v0 & (lane != excluded[q]));
-      v1 = (VF)((VI)v1 & (lane + kLanes != excluded[q]));
-    }
-    store(to.sums + q * kLanes, load<VF>(to.sums + q * kLanes) + (v0 + v1));
-  }
-}
-
-// All tiles of the batch's block.
-template <int Q, Mode mode, bool Weighted, bool Excluding>
+// All tiles of the batch's block, for every bandwidth.
+template <int R, Mode mode, bool Weighted, bool Excluding>
 __attribute__((noinline)) void add_tiles(const Item& it, const Batch& batch) {
+  const int size = batch.size;
   const int dim = static_cast<int>(it.problem.queries.dim), count = it.chunk.count[batch.block];
   const int64_t floats = (dim + 1 + Weighted) * kTile;
-  const float *x = it.s.centred, *tile = it.chunk.tiles + it.chunk.tile_offset[batch.block];
+  const float* tile = it.chunk.tiles + it.chunk.tile_offset[batch.block];
   const int n_active = batch.n_active;
+  const float norm_factor = dot_factor(it);
   Exponents exponents[kMaxBandwidths];
   for (int a = 0; a < n_active; ++a) {
     const int h = it.s.active[a];
-    exponents[a] = {static_cast<float>(it.problem.scale[h] * (mode == kDots ? 1.0 : -0.5)),
-                    it.s.bias + h * kBiasRow, it.s.sums + h * Q * kLanes};
+    const double factor = mode == kDifferences ? -0.5 * it.problem.scale[h]
+                          : it.scaled()        ? 1.0
+                                               : it.problem.scale[h];
+    exponents[a] = {static_cast<float>(factor), it.s.bias + h * kBiasRow,
+                    it.s.sums + h * size * kLanes};
   }
   for (int lane = 0; lane < count; lane += kTile, tile += floats) {
-    VF acc[Q][2], weight[2] = {};
-    if (mode == kDots)
-      dot_tile<Q>(x, tile, dim, acc);
-    else
-      difference_tile<Q>(x, tile, dim, acc);
+    VF acc[R][2], weight[2] = {};
     for (int part = 0; Weighted && part < 2; ++part)
       weight[part] = load<VF>(tile + (dim + 1) * kTile + part * kLanes);
-    int a = 0;
     // The exponents of padding lanes are infinite.
-    for (; count - lane >= kTile && a < batch.n_bounded; ++a)
-      add_powers<Q, true, Weighted, Excluding>(acc, exponents[a], weight, batch.excluded, lane);
-    for (; a < n_active; ++a)
-      add_powers<Q, false, Weighted, Excluding>(acc, exponents[a], weight, batch.excluded, lane);
+    const int n_bounded = count - lane >= kTile ? batch.n_bounded : 0;
+    for (int first = 0; first < size; first += R) {
+      const Centred x{it.s.centred + first * kPanel, kPanel * size};
+      if (mode == kDots)
+        dot_tile<R>(x, tile, dim, norm_factor, acc);
+      else
+        difference_tile<R>(x, tile, dim, acc);
+      int a = 0;
+      for (; a < n_bounded; ++a)
+        add_powers<R, true, Weighted, Excluding>(acc, exponents[a].from(first), weight,
+                                                 batch.excluded + first, lane);
+      for (; a < n_active; ++a)
+        add_powers<R, false, Weighted, Excluding>(acc, exponents[a].from(first), weight,
+                                                  batch.excluded + first, lane);
+    }
   }
+}
+
+// The same for a single bandwidth, with products and powers mixed.
+template <int R>
+__attribute__((noinline)) void add_tiles_mixed(const Item& it, const Batch& batch) {
+  const int h = it.s.active[0];
+  const MixedTiles tiles{{it.s.centred, kPanel * batch.size},
+                         it.chunk.tiles + it.chunk.tile_offset[batch.block],
+                         static_cast<int>(it.problem.queries.dim),
+                         it.chunk.count[batch.block],
+                         batch.size,
+                         dot_factor(it),
+                         {1.0f, it.s.bias + h * kBiasRow, it.s.sums + h * batch.size * kLanes}};
+  if (batch.n_bounded == 1)
+    add_mixed<R, true>(tiles);
+  else
+    add_mixed<R, false>(tiles);
+}
+
+// Whether the batch's tiles can be mixed: one bandwidth, nothing that powers need beside exponents,
+// and coordinates enough to stand between the powers.
+template <int Q, Mode mode>
+bool mixable(const Item& it, const Batch& batch) {
+  return mode == kDots && mixed_rows(Q) > 0 && it.scaled() && batch.n_active == 1 &&
+         !batch.excluding && !it.chunk.log_weight &&
+         it.problem.queries.dim >= kFewestMixed * mixed_rows(Q);
 }
 
 // What the biases of a batch rest on. Lanes past the batch repeat its last query.
@@ -180,14 +141,14 @@ inline Lengths<Q> batch_lengths(const Item& it, const Batch& batch) {
 
 struct Reach {
   bool matters;  // to any query of the batch
-  bool bounded;  // all exponents lie within the range of exp2_in_range
+  bool bounded;  // all exponents lie within the range of bounded powers
 };
 
 // The biases of one bandwidth, -inf for a query to which the block does not matter.
 template <int Q, Mode mode>
 inline Reach fill_bias(const Item& it, const Batch& batch, const Lengths<Q>& lengths, int h) {
   const int b = batch.block;
-  constexpr double lowest = -125.0;  // leaves room for rounding
+  constexpr double lowest = kLowest + 1.0;  // leaves room for rounding
   const double half = it.half_scale(h), top = it.chunk.top_weight[b];
   const double far = it.choosing() ? top + it.chunk.log_count[b] + it.skip_bits : __builtin_inf();
   // The farthest reference of the block is at most 2 (norm2 + radius2) away, squared.
@@ -222,7 +183,7 @@ inline void start_batch(const Item& it, const int* queries, int count, Batch& ba
     batch.excluded[i] = it.excluded_lane(batch.query[i], batch.block);
     batch.excluding |= batch.excluded[i] >= 0;
   }
-  centre_queries<Q>(it, batch.block, batch.query);
+  centre_queries<Q>(it, batch.block, batch.query, mode == kDots ? dot_factor(it) : 1.0f);
   const Lengths<Q> lengths = batch_lengths<Q>(it, batch);
   int unbounded[kMaxBandwidths], n_unbounded = 0, n_bounded = 0;
   for (int h = 0; h < it.problem.n_bandwidths; ++h) {
@@ -252,55 +213,37 @@ inline void finish_batch(const Item& it, const Batch& batch, int count) {
   }
 }
 
-// Memory that will be needed soon, fetched a run at a time.
-class Ahead {
- public:
-  // The tiles of block b, in `runs` runs.
-  Ahead(const Item& it, int b, int runs) {
-    const int64_t tiles = (it.chunk.count[b] + kTile - 1) / kTile;
-    const int64_t rows = it.problem.queries.dim + 1 + (it.chunk.log_weight != nullptr);
-    at_ = it.chunk.tiles + it.chunk.tile_offset[b];
-    end_ = at_ + tiles * rows * kTile;
-    run_ = (end_ - at_ + runs - 1) / runs;
-  }
-  Ahead() = default;
-  void fetch() {
-    constexpr int line = 16;  // floats
-    const float* stop = end_ - at_ < run_ ? end_ : at_ + run_;
-    for (; at_ < stop; at_ += line) __builtin_prefetch(at_, 0, 2);
-  }
-
- private:
-  const float *at_ = nullptr, *end_ = nullptr;
-  int64_t run_ = 0;
-};
-
 // Adds a block of references to the sums of `count` <= Q queries.
 template <int Q, Mode mode>
 __attribute__((noinline)) void add_batch(const Item& it, int b, const int* queries, int count) {
   Batch batch;
+  constexpr int rows = Q % kRegisterRows == 0 ? kRegisterRows : Q % 4 == 0 ? 4 : Q;
   batch.block = b;
+  batch.size = Q;
   start_batch<Q, mode>(it, queries, count, batch);
-  if (it.chunk.log_weight)
-    batch.excluding ? add_tiles<Q, mode, true, true>(it, batch)
-                    : add_tiles<Q, mode, true, false>(it, batch);
+  if (mixable<Q, mode>(it, batch)) {
+    if constexpr (mixed_rows(Q) > 0) add_tiles_mixed<mixed_rows(Q)>(it, batch);
+  } else if (it.chunk.log_weight)
+    batch.excluding ? add_tiles<rows, mode, true, true>(it, batch)
+                    : add_tiles<rows, mode, true, false>(it, batch);
   else
-    batch.excluding ? add_tiles<Q, mode, false, true>(it, batch)
-                    : add_tiles<Q, mode, false, false>(it, batch);
+    batch.excluding ? add_tiles<rows, mode, false, true>(it, batch)
+                    : add_tiles<rows, mode, false, false>(it, batch);
   finish_batch<Q>(it, batch, count);
 }
 
-// Batches of `Wide`; the rest in the narrowest that holds it, of a third or two thirds.
+// Batches of `Wide`, and the rest in the narrowest that holds it.
 template <Mode mode, int Wide>
-inline void add_block_single(const Item& it, int b, const int* queries, int count, Ahead& ahead) {
-  constexpr int third = Wide / 3;
+inline void add_block_single(const Item& it, int b, const int* queries, int count) {
   static_assert(Wide % 3 == 0, "batches come in thirds");
-  for (; count > 2 * third; queries += Wide, count -= Wide) {
-    ahead.fetch();
+  constexpr int third = Wide / 3;
+  for (; count > 2 * third; queries += Wide, count -= Wide)
     add_batch<Wide, mode>(it, b, queries, count < Wide ? count : Wide);
-  }
   if (count <= 0) return;
-  ahead.fetch();
+  if constexpr (third % 2 == 0) {
+    if (count <= third / 2) return add_batch<third / 2, mode>(it, b, queries, count);
+    if (count > third && count <= Wide / 2) return add_batch<Wide / 2, mode>(it, b, queries, count);
+  }
   if (count > third)
     add_batch<2 * third, mode>(it, b, queries, count);
   else
@@ -366,7 +309,7 @@ inline void raise_shift_single(const Item& it, int q, int b, int lane, int end) 
   const int excluded = it.excluded_lane(q, b);
   float* tops = it.s.sums;
   for (int h = 0; h < n_tops; ++h) store(tops + h * kLanes, VF{} - __builtin_inff());
-  centre_queries<1>(it, b, &q);
+  centre_queries<1>(it, b, &q, 1.0f);
   for (; lane + kTile < end; lane += 2 * kTile, tile += 2 * floats)
     raise_tops<2, Weighted>(it, tile, lane, excluded, tops);
   if (lane < end) raise_tops<1, Weighted>(it, tile, lane, excluded, tops);

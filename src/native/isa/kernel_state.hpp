@@ -34,6 +34,8 @@ struct Item {
   const float* nearest2(int q) const { return s.nearest2 + int64_t{q} * chunk.stride; }
   const float* norm2(int q) const { return s.norm2 + int64_t{q} * chunk.stride; }
 
+  // Whether products are scaled by the only bandwidth, and so are exponents already.
+  bool scaled() const { return problem.n_bandwidths == 1; }
   // Whether a block that matters to a query may still not matter for one of the bandwidths.
   bool choosing() const { return problem.skip && problem.n_bandwidths > 1; }
   int excluded_lane(int q, int b) const { return s.skip_block[q] == b ? s.skip_lane[q] : -1; }
