@@ -106,9 +106,14 @@ def match_scores(columns: Sequence[str], classes: NDArray[Any]) -> list[str]:
     labels, names = class_texts(classes), list(columns)
     _check_distinct(names, "scores")
     if len(names) != len(labels):
+        decided = (
+            "; a single column of decided labels is for methods that count them (ACC, CC)"
+            if len(names) == 1
+            else ""
+        )
         raise ValueError(
             f"scores needs one column per class, {len(labels)} ({_first_few(labels)}), "
-            f"got {len(names)} ({_first_few(names)})"
+            f"got {len(names)} ({_first_few(names)}){decided}"
         )
     matched = _match(names, labels, "scores")
     if matched is not None:

@@ -51,6 +51,10 @@ class FittedQuantifier(Protocol):
         """Whether it works on posteriors, and so has ``aggregate`` and ``estimate_posteriors``."""
 
     @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for."""
+
+    @property
     def n_score_columns(self) -> int:
         """The number of columns of posteriors that it takes."""
 

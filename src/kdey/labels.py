@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ Labels = NDArray[Any]
 FEW_LABELS = 20
 #: Number of such classes that a message names.
 MAX_NAMED = 5
+#: Rows that are looked at first: most columns need no other.
+_HEAD = 200
 
 
 class FewLabelsWarning(UserWarning):
@@ -47,6 +50,53 @@ def few_labels_note(classes: Labels, counts: NDArray[np.integer]) -> str | None:
         f"fewer than {FEW_LABELS} labels of the {which} {', '.join(named)}: the limits of {them}, "
         f"and of classes that look like {them}, are wide; label more instances of {them}"
     )
+
+
+class LabelColumnWarning(UserWarning):
+    """A column of the training table tells the class of every row."""
+
+
+def label_columns_note(names: Sequence[str], X: ArrayLike, codes: Codes) -> str | None:
+    """Return a sentence about columns that tell the class of every row; None if there are none.
+
+    Such a column has one value for each class: as a rule it is the label itself, left in the
+    table, and a model that has learnt from it knows nothing else.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the d columns.
+    X : array-like of shape (n, d)
+    codes : int64 array of shape (n,)
+
+    Returns
+    -------
+    str or None
+    """
+    values, k = np.asarray(X), int(codes.max()) + 1
+    found = [
+        repr(name)
+        for name, column in zip(names, values.T, strict=True)
+        if _tells_class(column[:_HEAD], codes[:_HEAD], k) and _tells_class(column, codes, k)
+    ]
+    if not found:
+        return None
+    which, them = ("column", "it") if len(found) == 1 else ("columns", "them")
+    tell = "tells" if len(found) == 1 else "tell"
+    return (
+        f"the {which} {', '.join(found[:MAX_NAMED])} {tell} the class of every row: leave {them} "
+        f"out (--ignore on the command line) if made from the label, or unknown of new instances"
+    )
+
+
+def _tells_class(column: NDArray[Any], codes: Codes, k: int) -> bool:
+    """Return whether a column has one value for each class that occurs."""
+    try:
+        distinct, where = np.unique(column, return_inverse=True)
+    except TypeError:  # values that cannot be ordered, such as gaps among texts
+        return False
+    pairs = np.unique(where.reshape(-1) * k + codes)
+    return len(pairs) == len(distinct) == len(np.unique(codes))
 
 
 def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes, Labels]:

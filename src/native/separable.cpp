@@ -18,6 +18,10 @@ constexpr int kHalvings = 60;
 constexpr int64_t kRestarts = 3;
 // A Newton step shortened below this is helped by an exchange between two classes.
 constexpr double kShort = 1e-2;
+// What a class that a full step closed by mistake gets back of its prevalence. Too little is made
+// up for in a step or two; too much may be closed again and again, because the multiplicative step
+// of the Hellinger distance hardly lowers a prevalence whose rows other classes explain, too.
+constexpr double kReopened = 1.0 / 16;
 // Curvature below this share of the spread of the slopes is made up for.
 constexpr double kFlat = 1e-9;
 // Rows that a thinned problem keeps: enough to tell k classes apart roughly.
@@ -231,14 +235,14 @@ void SeparableSolver::move(const SeparableProblem& problem, double t) {
   for (int64_t j = 0; j < problem.n; ++j) p_[j] = (1 - t) * p_[j] + t * end_[j];
 }
 
-// After a full step, gives the classes it closed but should not have their prevalence back;
-// returns whether there were any.
+// After a full step, gives the classes it closed but should not have a part of their prevalence
+// back; returns whether there were any.
 bool SeparableSolver::reopen(const SeparableProblem& problem) {
   double level = 0, sum = 0;
   for (int64_t i = 0; i < k_; ++i)
     if (x_[i] > 0) level += x_[i] * g_[i];
   for (int64_t i = 0; i < k_; ++i) {
-    if (x_[i] == 0 && g_[i] < level) sum += x_[i] = z_[i];
+    if (x_[i] == 0 && g_[i] < level) sum += x_[i] = kReopened * z_[i];
   }
   if (sum == 0) return false;
   for (int64_t i = 0; i < k_; ++i) x_[i] /= 1 + sum;

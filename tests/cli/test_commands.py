@@ -161,3 +161,32 @@ def test_every_classifier_makes_a_model_that_can_be_used(tmp_path: Path, name: s
     result = run("estimate", model, new, "--format", "csv")
     assert result.exit_code == 0, result.output
     assert result.stdout.count("checked one-sided") == 2
+
+
+def test_labels_that_a_judge_decided_are_fitted_and_estimated(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labelled = [
+        {"human": row["kind"], "llm": row["kind"] if rng.random() < 0.8 else "good"}
+        for row in rows(200)
+    ]
+    table, model = write(tmp_path / "t.csv", labelled), tmp_path / "m"
+    run("fit", table, "--label", "human", "--scores", "llm", "--method", "acc", "-o", model)
+    q = kdey.load(model)
+    y, decided = ([row[name] for row in labelled] for name in ("human", "llm"))
+    expected = kdey.ACC().fit_decisions(decided, y)
+    new = write(tmp_path / "new.csv", [{"llm": label} for label in decided[:80]])
+    printed = run("estimate", model, new).stdout
+    estimates = [float(line["estimate"]) for line in csv.DictReader(io.StringIO(printed))]
+    assert_allclose(estimates, expected.aggregate_decisions(decided[:80]), atol=1e-12)
+    assert q.table_schema["llm"].categories == ("bad", "good")
+    assert "column of decisions: llm" in run("inspect", model).stdout
+    new = write(tmp_path / "odd.csv", [{"llm": "good"}, {"llm": "refused"}])
+    message = run("estimate", model, new).output
+    assert "column 'llm' has the class 'refused' in row 3" in message
+
+
+def test_decided_labels_need_a_method_that_counts(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", [{"human": "ab"[i % 2], "llm": "b"} for i in range(40)])
+    result = run("fit", table, "--label", "human", "--scores", "llm", "-o", tmp_path / "m")
+    assert result.exit_code == 2
+    assert "decided labels, which --method acc or cc counts" in result.output

@@ -7,6 +7,7 @@ import pytest
 
 import kdey
 from kdey.intervals.region import Region, region_from_covariance, whole_simplex
+from kdey.intervals.strata import combine_strata
 from kdey.simplex import sample_uniform
 
 
@@ -44,3 +45,32 @@ def test_more_instances_leave_a_smaller_region() -> None:
     q = kdey.PACC().fit_posteriors(p, y)
     volumes = [q.estimate_posteriors(p[:n]).region.volume() for n in (30, 300)]
     assert volumes[1] < volumes[0] / 3
+
+
+@pytest.mark.parametrize("share", [0.003, 0.02])
+def test_regions_of_bootstrap_draws_cover_populations_with_rare_classes(share: float) -> None:
+    """Bags without the rare class do not show it in any replicate; its share may be above zero."""
+    n, prevalence = 50, np.array([0.3, 0.7 - share, share])
+    labels = np.repeat(np.arange(3), n)
+    q = kdey.CC().fit_decisions(labels, labels)
+    counts = np.random.default_rng(2).multinomial(n, prevalence, 60)
+    bags = [np.concatenate([i * n + np.arange(c) for i, c in enumerate(row)]) for row in counts]
+    estimates = q.estimate_decisions(labels, bags, n_replicates=30, check_fit=False)
+    covered = [estimate.region.contains(prevalence) for estimate in estimates]
+    assert np.mean(covered) >= 0.9
+
+
+def test_regions_know_no_more_than_labels_after_merging_and_over_strata() -> None:
+    """A class that is absent from all bags keeps a volume."""
+    labels = np.repeat(np.arange(4), 30)
+    q = kdey.CC().fit_decisions(labels, labels)
+    bag = q.estimate_decisions(labels[labels < 3], n_replicates=40, check_fit=False)
+    assert isinstance(bag, kdey.Estimate)
+    rare = [0.3, 0.34, 0.34, 0.02]
+    assert bag.region.contains(rare)
+    assert not bag.region.contains([0.2, 0.3, 0.3, 0.2])
+    merged = bag.merge({"low": [0, 1], "middle": [2], "high": [3]})
+    assert merged.region.contains([0.64, 0.34, 0.02])
+    whole = combine_strata([bag, bag], np.array([0.5, 0.5]))
+    assert whole.region.contains([0.32, 0.33, 0.33, 0.02])
+    assert whole.region.volume() < bag.region.volume()

@@ -20,6 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import kdey
+from kdey.labels import LabelColumnWarning
 
 from .methods import binary, multiclass
 
@@ -336,3 +337,30 @@ def test_names_of_several_levels_are_refused(method: Any) -> None:
         for ask in (fitted.predict, fitted.estimate):
             with pytest.raises(ValueError, match="X has columns with names of several levels"):
                 ask(levels)
+
+
+@pytest.mark.parametrize(
+    "method", [kdey.PACC(cv=3), kdey.Quantifier(LogisticRegression(), effort="low")], ids=repr
+)
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_label_that_was_left_in_the_table_is_named(method: Any, library: Any) -> None:
+    X, y = data()
+    columns = dict(zip(COLUMNS, X.T, strict=True))
+    code, texts = 10 - 2 * y, np.array(["low", "mid", "high"])[y]
+    nearly = code.copy()
+    nearly[-1] = nearly[0]  # wrong once: a feature that is only good
+    with pytest.warns(LabelColumnWarning, match="the column 'code' tells the class"):
+        clone(method).fit(library.DataFrame({**columns, "code": code, "nearly": nearly}), texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LabelColumnWarning)
+        clone(method).fit(library.DataFrame({**columns, "nearly": nearly}), texts)
+        clone(method).fit(np.column_stack([X, code]), texts)  # has no names, and no label
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_label_as_text_is_named(library: Any) -> None:
+    X, y = data()
+    columns = dict(zip(COLUMNS, X.T, strict=True))
+    frame = library.DataFrame({**columns, "kind": np.array(["low", "mid", "high"])[y]})
+    with pytest.warns(LabelColumnWarning, match="the column 'kind' tells the class"):
+        kdey.Quantifier(LogisticRegression(), effort="low").fit(frame, y)

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, TEXT_CLASSIFIERS, portfolio
+from kdey.tables.preparation import SparseColumns
 
 LOW = EFFORTS["low"]
 
@@ -19,16 +20,19 @@ LOW = EFFORTS["low"]
 def test_auto_is_the_portfolio_for_the_kinds() -> None:
     names = [candidate.name for candidate in portfolio("auto", None, LOW)]
     assert names == list(CLASSIFIERS)
-    for options in ({"kinds": ("text",)}, {"kinds": None, "sparse": True}):
-        kinds, sparse = options["kinds"], bool(options.get("sparse"))
-        found = portfolio("auto", kinds, LOW, sparse=sparse)
+    for found in (
+        portfolio("auto", ("text",), LOW),
+        portfolio("auto", None, LOW, sparse="alike"),
+        portfolio("auto", None, LOW, sparse="mixed"),
+    ):
         assert [candidate.name for candidate in found] == list(TEXT_CLASSIFIERS)
 
 
-def test_sparse_matrices_are_taken() -> None:
+@pytest.mark.parametrize("sparse", ["alike", "mixed"])
+def test_sparse_matrices_are_taken(sparse: SparseColumns) -> None:
     y = np.arange(90) % 3
     X = sp.csr_matrix(np.eye(3)[y] + 0.01)
-    for candidate in portfolio("auto", None, LOW, sparse=True):
+    for candidate in portfolio("auto", None, LOW, sparse=sparse):
         assert (candidate.classifier.fit(X, y).predict(X) == y).all()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import kdey
 from kdey import Quantifier
@@ -224,3 +226,45 @@ def test_an_error_in_a_thread_is_raised() -> None:
 
     with pytest.raises(RuntimeError, match="no licence"):
         run_in_threads([fail, fail], 2)
+
+
+class ThreadCounting(GaussianNB):
+    """A classifier that notes how many threads OpenMP would start for it."""
+
+    counts: ClassVar[list[tuple[str, int]]] = []
+
+    def note(self, step: str) -> None:
+        found = ThreadpoolController().select(user_api="openmp").info()
+        self.counts.append((step, max(library["num_threads"] for library in found)))
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ThreadCounting:
+        self.note("fit")
+        super().fit(X, y, sample_weight)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        self.note("predict")
+        return np.asarray(super().predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "small", "expected"),
+    [("gradient boosting", 10_000, 1), ("gradient boosting", 10, 3), ("my own", 10_000, 3)],
+)
+def test_small_tables_have_one_thread_of_openmp(
+    monkeypatch: pytest.MonkeyPatch, name: str, small: int, expected: int
+) -> None:
+    # Threads for steps of microseconds wait for each other: where other work has the cores, a fit
+    # of boosted trees on 900 rows took minutes. Classifiers of users keep their threads.
+    # The package's attribute of this name is a function.
+    monkeypatch.setattr(import_module("kdey.stacking.portfolio"), "SMALL_TABLE", small)
+    monkeypatch.setattr(ThreadCounting, "counts", [])
+    X, y = data()
+    with threadpool_limits(3, user_api="openmp"):
+        q = Quantifier({name: ThreadCounting()}, random_state=0).fit(X, y)
+        q.predict(X)
+        pool = pool_of(q.classifier_)
+        assert pool is not None
+        pool.fit(X, y)
+    assert {step for step, _ in ThreadCounting.counts} == {"fit", "predict"}
+    assert {count for _, count in ThreadCounting.counts} == {expected}

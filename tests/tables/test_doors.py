@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import kdey
 from kdey.tables.features import reading_tables
 from kdey.tables.preparation import prepare
-from kdey.tables.schema import learn_schema
+from kdey.tables.survey import learn_schema
 
 from ..runner import invoke
 

@@ -21,7 +21,7 @@ from kdey.status import status_parts
 from kdey.tables.features import TableFeatures, TableWarning, reading_tables
 from kdey.tables.files import TableFile
 from kdey.tables.preparation import prepare
-from kdey.tables.schema import learn_schema
+from kdey.tables.survey import learn_schema
 
 
 def table(n: int = 150, seed: int = 0) -> pl.DataFrame:

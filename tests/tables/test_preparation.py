@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import ComplementNB, GaussianNB
 
-from kdey.tables.preparation import prepare
+from kdey import EMQ, Quantifier
+from kdey.tables.preparation import prepare, sparse_columns
 from kdey.tables.schema import Kind
 
 ALL = [
@@ -70,3 +72,30 @@ def test_many_categories_are_bounded() -> None:
     for classifier in (HistGradientBoostingClassifier(max_iter=2), LogisticRegression()):
         pipeline = prepare(classifier, ("category", "number")).fit(X, y)
         assert pipeline[0].transform(X).shape[1] <= 101
+
+
+def test_columns_of_a_sparse_matrix_on_one_scale_are_left_alone() -> None:
+    rng = np.random.default_rng(0)
+    words = sp.csr_matrix(rng.random((60, 8)) * (rng.random((60, 8)) < 0.3))
+    counts = sp.csr_matrix(rng.poisson(0.5, size=(60, 8)))
+    for alike in (words, counts, sp.csr_matrix((60, 8)), sp.csc_array(words)):
+        assert sparse_columns(alike) == "alike"
+    far_apart = sp.csr_matrix(words @ sp.diags([1.0] * 7 + [1e5]))
+    for mixed_scales in (far_apart, words * 1e-5, words * 1e5):
+        assert sparse_columns(mixed_scales) == "mixed"
+    assert sparse_columns(words.toarray()) is None
+    linear = LogisticRegression()
+    assert prepare(linear, sparse="alike") is linear
+    scaled = prepare(linear, sparse="mixed")[0].fit_transform(far_apart)
+    assert abs(scaled).max(axis=0).toarray() == pytest.approx(1.0)
+
+
+def test_frequent_and_rare_words_keep_their_weights() -> None:
+    """A pool reads TF-IDF weights as its classifier alone does; rare words were made large."""
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = sp.csr_matrix(np.eye(3)[y] * 0.2 + rng.random((90, 3)) * np.array([1.0, 0.1, 0.02]))
+    pool = Quantifier("logistic regression", methods=[EMQ()], random_state=0).fit(X, y).classifier_
+    alone = LogisticRegression(max_iter=1000).fit(X, y)
+    (model,) = pool.models_["logistic regression"]
+    assert model.predict_proba(X) == pytest.approx(alone.predict_proba(X))

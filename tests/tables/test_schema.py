@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from kdey.tables.schema import Column, TableSchema, learn_schema
+from kdey.tables.schema import Column, TableSchema
+from kdey.tables.survey import learn_schema
 
 N = 60
 LIBRARIES = {

@@ -1,4 +1,4 @@
-"""Threads and processes: the meaning of ``n_jobs``, parallel jobs, and a limit on BLAS threads."""
+"""Threads and processes: the meaning of ``n_jobs``, parallel jobs, limits on other threads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
+from functools import cache
 from multiprocessing import current_process
 from numbers import Integral
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn import config_context, get_config
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 T = TypeVar("T")
 
@@ -65,12 +66,28 @@ def run_in_threads(jobs: Sequence[Callable[[], T]], n_threads: int) -> list[T]:
     settings = get_config()  # of scikit-learn, which threads do not inherit
 
     def run(job: Callable[[], T]) -> T:
-        with config_context(**settings), threadpool_limits(1, user_api="openmp"):
+        with config_context(**settings), one_openmp_thread():
             return job()
 
     with ThreadPoolExecutor(min(n_threads, len(jobs))) as executor:
         futures = [executor.submit(copy_context().run, run, job) for job in jobs]
         return [future.result() for future in futures]
+
+
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Limit what this thread starts to one thread of OpenMP.
+
+    OpenMP counts threads for each thread that starts some, so that others keep theirs.
+    """
+    with _openmp().limit(limits=1):
+        yield
+
+
+@cache
+def _openmp() -> Any:
+    """Return the controller of OpenMP's libraries, once: finding them takes milliseconds."""
+    return ThreadpoolController().select(user_api="openmp")
 
 
 def _runs_sequentially(n_jobs: int | None) -> bool:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 @click.argument("table")
 @label_options
 @click.option(
-    "--scores", multiple=True, help="Columns of held-out posteriors: no classifier is fitted."
+    "--scores",
+    multiple=True,
+    help="Columns of held-out posteriors: no classifier is fitted. --method acc or cc: or one "
+    "column of labels that rules, people or a language model decided for.",
 )
 @method_option(POOL)
 @fit_options
@@ -112,14 +115,26 @@ def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
 def _fit_scores(
     quantifier: AggregativeQuantifier, training: TrainingTable, scores: list[str]
 ) -> AggregativeQuantifier:
-    """Fit on columns of scores, which may stand in any order."""
+    """Fit on columns of scores, which may stand in any order, or on one of decided labels."""
     import numpy as np
 
-    from kdey.class_columns import match_scores
+    from kdey.class_columns import class_texts, match_scores
+    from kdey.decisions import one_hot
     from kdey.groups.scoring import bad_score
     from kdey.tables.schema import Column, TableSchema
 
     classes = np.unique(training.y)
+    if len(scores) == 1 and quantifier.counts_decisions:
+        fitted = quantifier.fit_posteriors(one_hot(training.X[:, 0], classes), training.y)
+        decided = Column(scores[0], "feature", "decision", tuple(class_texts(classes)))
+        label = training.schema.with_role("label")
+        fitted.table_ = TableSchema((*label, decided), training.schema.decimal)
+        return fitted
+    if len(scores) == 1:
+        raise ValueError(
+            f"one column of scores ({scores[0]}) holds decided labels, which --method acc or cc "
+            "counts; other methods need a column of posteriors for each class"
+        )
     ordered = match_scores(scores, classes)
     p = training.X[:, [scores.index(name) for name in ordered]]
     fault = bad_score(p)

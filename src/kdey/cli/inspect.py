@@ -72,7 +72,7 @@ def _columns(schema: TableSchema) -> dict[str, Any]:
     unused = schema.with_role("id", "ignored")
     return {
         "label column": schema.label,
-        "score columns" if schema.scores else "feature columns": list(schema.needed),
+        _needed_title(schema): list(schema.needed),
         "columns of categories": {
             c.name: list(c.categories) for c in schema.feature_columns if c.categories
         },
@@ -82,6 +82,13 @@ def _columns(schema: TableSchema) -> dict[str, Any]:
         },
         "unused columns": {c.name: c.reason for c in unused},
     }
+
+
+def _needed_title(schema: TableSchema) -> str:
+    """Return what to call the columns that estimates need."""
+    if not schema.scores:
+        return "feature columns"
+    return "column of decisions" if len(schema.scores) == 1 else "score columns"
 
 
 def _rows(quantifier: BaseQuantifier) -> int | None:

@@ -54,7 +54,11 @@ if TYPE_CHECKING:
 @click.option("--new-model", is_flag=True, help="The model is another one on purpose.")
 @click.option("--undo", metavar="PERIOD", help="Remove a period, as if it had never been sent.")
 @click.option("--page", help="HTML page of the history to write.")
-@click.option("--scores", multiple=True, help="Columns of posteriors in the place of features.")
+@click.option(
+    "--scores",
+    multiple=True,
+    help="Columns of posteriors in the place of features; acc and cc: or one of decided labels.",
+)
 @click.option("--confidence", default=0.95, show_default=True, help="Of the limits on the page.")
 @click.option("--min-size", default=10, show_default=True, help="Below it: 'too small'.")
 @click.option(

@@ -194,7 +194,10 @@ def group_options(command: Command) -> Command:
             "--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ..."
         ),
         click.option(
-            "--scores", multiple=True, help="Columns of posteriors in the place of features."
+            "--scores",
+            multiple=True,
+            help="Columns of posteriors in the place of features; acc and cc: or one of decided "
+            "labels.",
         ),
         click.option("--confidence", default=0.95, show_default=True),
         click.option("--min-size", default=10, show_default=True, help="Below it: 'too small'."),

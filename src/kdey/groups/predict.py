@@ -94,7 +94,8 @@ def predict_groups(
         Groups are ordered by their keys, the first slowest; a missing key is a group of its own.
     scores : names of k columns, optional
         Posteriors by any classifier, in the place of features; matched to the classes by name
-        where they are named after them ("p_cat"), else in the order of the classes.
+        where they are named after them ("p_cat"), else in the order of the classes. For methods
+        that count decisions (CC, ACC) also one column of labels that somebody decided for.
     time : name of a column of dates or times, optional
         One more key, the last.
     every : str, optional

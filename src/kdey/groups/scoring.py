@@ -21,11 +21,13 @@ from sklearn.utils.validation import _num_samples
 from kdey._support.counts import count_of
 from kdey.bags import Array, Bags, Indices
 from kdey.class_columns import match_scores
+from kdey.decisions import one_hot
 from kdey.fitted import FittedQuantifier
 from kdey.intervals import Estimates, IntervalOptions
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
 from kdey.tables.columns import RowNumbers, missing_in, numbers, require, row_number
+from kdey.tables.labels import is_unlabelled, match_labels
 from kdey.tables.schema import UNSEEN, VARYING, Finding, TableSchema
 
 if TYPE_CHECKING:
@@ -184,6 +186,7 @@ class Scorer:
     ----------
     quantifier : fitted quantifier
     scores : names of the score columns in the order of the classes; none: the features are taken
+        A single name is that of a column of decided labels.
     missing : {"auto", "drop", "error"}
         What becomes of rows with a missing score or feature. With "auto" they are used where the
         model learnt from rows that lack the same value, and left out otherwise.
@@ -226,6 +229,8 @@ class Scorer:
             raise ValueError(
                 f"{type(quantifier).__name__} works on features, not on scores: leave scores out"
             )
+        if len(scores) == 1 and quantifier.counts_decisions:
+            return cls(quantifier, tuple(scores), missing, decimal=decimal)
         matched = tuple(match_scores(scores, quantifier.classes_))
         return cls(quantifier, matched, missing, decimal=decimal)
 
@@ -262,7 +267,8 @@ class Scorer:
         if len(frame) == 0:
             return ScoredRows(np.empty((0, k))), np.empty(0, dtype=np.bool_)
         if self.scores:
-            posteriors, usable = self._read_scores(frame, first)
+            read = self._read_decisions if len(self.scores) == 1 else self._read_scores
+            posteriors, usable = read(frame, first)
             return ScoredRows(posteriors), usable
         X, usable, unseen = self.instances(frame, keys, first)
         if not self.on_posteriors:
@@ -319,6 +325,18 @@ class Scorer:
         usable = usable_scores(scores)
         self._check_missing(frame, self.scores, usable, first)
         return (scores if usable.all() else scores[usable]), usable
+
+    def _read_decisions(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return decided labels as one-hot rows, and which rows of the frame have one."""
+        require(frame, self.scores, "column of decisions")
+        column, classes = frame[self.scores[0]], self.quantifier.classes_
+        usable = ~is_unlabelled(column)
+        self._check_missing(frame, self.scores, usable, first)
+        rows = np.flatnonzero(usable) + first
+        schema = self.quantifier.table_schema
+        label_type = "auto" if schema is None else schema.label_type
+        labels = match_labels(column.filter(usable.tolist()), classes, rows, label_type)
+        return one_hot(labels, classes, f"column {self.scores[0]!r}"), usable
 
     def instances(
         self, frame: Frame, keys: tuple[str, ...] = (), first: RowNumbers = 1

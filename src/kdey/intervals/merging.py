@@ -256,6 +256,11 @@ class MergedUncertainty(Uncertainty):
         """Return the degrees of freedom of the covariance."""
         return self.inner.freedom()
 
+    @property
+    def n_labels(self) -> float:
+        """Number of error-free labels than which the region must not know more."""
+        return self.inner.n_labels
+
     def covariance(self) -> Array:
         """Return the covariance of the error, shape (g, g)."""
         return np.asarray(self.matrix @ self.inner.covariance() @ self.matrix.T)
@@ -264,7 +269,7 @@ class MergedUncertainty(Uncertainty):
         """Return the joint region of all groups."""
         draws, centre = self.bootstrap_draws(), self.centre()
         if draws is not None:
-            return region_from_draws(draws.mean(axis=0), draws, confidence)
+            return region_from_draws(draws.mean(axis=0), draws, confidence, self.n_labels)
         if centre is None:
             return whole_simplex(len(self.matrix), confidence)
         return region_from_covariance(centre, self.covariance(), self.freedom(), confidence)

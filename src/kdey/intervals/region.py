@@ -11,7 +11,10 @@ logarithm is nearly linear, as the error is there. The region is the set of p wi
 .. math:: (y - \hat y)' S^+ (y - \hat y) \le r
 
 where S is the covariance of y and r a quantile: of Hotelling's distribution in k - 1 dimensions
-with the degrees of freedom of S, or of the bootstrap replicates themselves.
+with the degrees of freedom of S, or of the bootstrap replicates themselves. Replicates of a bag
+without a class never show it, however many of the population belong to it: S is therefore at least
+the covariance that error-free labels of the bag would have, as limits are at least as wide as
+Wilson's.
 """
 
 from __future__ import annotations
@@ -175,14 +178,15 @@ def region_from_covariance(
     k = len(prevalence)
     offset = _offset(np.sqrt(np.diag(covariance)))
     prevalence = np.maximum(prevalence, -0.8 * offset)
-    slope = 1.0 / (prevalence + offset)
-    jacobian = np.diag(slope) - slope / k  # row i: derivative of log p_i minus the mean log
+    jacobian = _log_ratio_slopes(prevalence, offset)
     precision = _inverse(jacobian @ covariance @ jacobian.T)
     threshold = _hotelling(max(k - 1, 1), freedom, confidence)
     return Region(log_ratios(prevalence, offset), precision, threshold, offset, confidence)
 
 
-def region_from_draws(prevalence: Array, draws: Array, confidence: float) -> Region:
+def region_from_draws(
+    prevalence: Array, draws: Array, confidence: float, n_labels: float = np.inf
+) -> Region:
     """Return the region around an estimate that contains the nominal share of draws.
 
     Parameters
@@ -190,18 +194,57 @@ def region_from_draws(prevalence: Array, draws: Array, confidence: float) -> Reg
     prevalence : array of shape (k,)
     draws : array of shape (n, k)
     confidence : float
+    n_labels : float
+        The region is at least as large as the one that so many error-free labels would give.
 
     Returns
     -------
     Region
     """
-    offset = _offset(np.sqrt(np.mean((draws - prevalence) ** 2, axis=0)))
+    k = len(prevalence)
+    least = label_covariance(prevalence, n_labels)
+    squares = np.mean((draws - prevalence) ** 2, axis=0)
+    offset = _offset(np.sqrt(np.maximum(squares, np.diag(least))))
     centre, y = log_ratios(prevalence, offset), log_ratios(draws, offset)
     deviations = y - centre
-    precision = _inverse(deviations.T @ deviations / len(y))
+    covariance = np.asarray(deviations.T @ deviations / len(y))
+    slopes = _log_ratio_slopes(prevalence, offset)
+    missing = _missing_covariance(covariance, slopes @ least @ slopes.T)
+    precision = _inverse(covariance + missing)
     distances = np.einsum("ni,ij,nj->n", deviations, precision, deviations)
     threshold = float(np.quantile(distances, confidence))
+    if missing.any():  # the draws do not show how far the truth may be
+        threshold = max(threshold, _hotelling(max(k - 1, 1), np.inf, confidence))
     return Region(centre, precision, threshold, offset, confidence)
+
+
+def label_covariance(prevalence: Array, n_labels: float) -> Array:
+    """Return the covariance of shares counted in ``n_labels`` error-free labels, shape (k, k).
+
+    One more label of each class is counted, so that a class without any has a variance too.
+    """
+    k = len(prevalence)
+    if math.isinf(n_labels):
+        return np.zeros((k, k))
+    shares = (n_labels * prevalence + 1.0) / (n_labels + k)
+    return np.asarray((np.diag(shares) - np.outer(shares, shares)) / n_labels)
+
+
+def _missing_covariance(covariance: Array, least: Array) -> Array:
+    """Return the smallest matrix that makes ``covariance`` at least ``least`` in all directions."""
+    values, vectors = np.linalg.eigh(least)
+    known = values > CUTOFF * max(float(values[-1]), np.finfo(np.float64).tiny)
+    root = vectors[:, known] * np.sqrt(values[known])
+    whitened = (vectors[:, known] / np.sqrt(values[known])).T
+    ratios, axes = np.linalg.eigh(whitened @ covariance @ whitened.T)
+    spread = root @ axes
+    return np.asarray((spread * np.maximum(1.0 - ratios, 0.0)) @ spread.T)
+
+
+def _log_ratio_slopes(prevalence: Array, offset: Array) -> Array:
+    """Return the derivatives of :func:`log_ratios`, one row per log-ratio, shape (k, k)."""
+    slope = 1.0 / (prevalence + offset)
+    return np.asarray(np.diag(slope) - slope / len(slope))
 
 
 def _offset(errors: Array) -> Array:
@@ -260,6 +303,11 @@ class Uncertainty:
 
     def freedom(self) -> float:
         """Return the degrees of freedom of the covariance, for all classes together."""
+        return np.inf
+
+    @property
+    def n_labels(self) -> float:
+        """Number of error-free labels than which the region must not know more; may be infinite."""
         return np.inf
 
     def template_errors(self) -> TemplateErrors | None:
@@ -357,12 +405,16 @@ class BootstrapUncertainty(Uncertainty):
         Seed of the bootstrap.
     estimate : array of shape (k,)
     draws : array of shape (n_replicates, k)
+    n_units : float
+        Number of units that were drawn independently, if the draws are of their population;
+        infinite if they are of the bag itself.
     """
 
     model: FittedModel | None
     seed: int
     estimate: Array
     draws: Array
+    n_units: float = np.inf
     method: ClassVar[str] = "bootstrap"
 
     @property
@@ -374,6 +426,11 @@ class BootstrapUncertainty(Uncertainty):
         """Return the draws."""
         return self.draws
 
+    @property
+    def n_labels(self) -> float:
+        """The number of units: nobody can know more than their labels."""
+        return self.n_units
+
     def covariance(self) -> Array:
         """Return the mean square of the draws about the estimate, shape (k, k)."""
         d = self.draws - self.estimate
@@ -383,7 +440,7 @@ class BootstrapUncertainty(Uncertainty):
         """Return the joint region of all classes."""
         inside = np.clip(self.draws, 0.0, None)
         inside /= inside.sum(axis=1, keepdims=True)
-        return region_from_draws(self.estimate, inside, confidence)
+        return region_from_draws(self.estimate, inside, confidence, self.n_labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -216,7 +216,8 @@ def estimate_solver(
         no_rows = np.empty((0, k))
         estimated = EstimatedBag(bag, no_rows, ArrayRows(no_rows), estimate)
         draws = draws_by(solve_replicates, estimated, options, None, k)
-        return BootstrapUncertainty(None, options.random_state, estimate, draws)
+        n_units = _population_units(bag, options)
+        return BootstrapUncertainty(None, options.random_state, estimate, draws, n_units)
 
     limits = _limits_from_draws(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
@@ -300,9 +301,15 @@ def _bootstrap(
         bag_points = points[bag.indices]
         rows = model.row_map(bag_points, model.n_threads)
         draws = bootstrap_draws(model, EstimatedBag(bag, bag_points, rows, estimate), options)
-        return BootstrapUncertainty(shared, options.random_state, estimate, draws)
+        n_units = _population_units(bag, options)
+        return BootstrapUncertainty(shared, options.random_state, estimate, draws, n_units)
 
     return _limits_from_draws(draw, bags, estimates, options)
+
+
+def _population_units(bag: SampledBag, options: IntervalOptions) -> float:
+    """Return how many independent units tell of the population; infinite for the bag itself."""
+    return np.inf if options.target == "bag" else min(bag.effective_size, float(bag.n_units))
 
 
 def _limits_from_draws(

@@ -108,6 +108,12 @@ class StratifiedUncertainty(Uncertainty):
         total, uncertain = sizes.sum() + np.trace(self.between), (sizes**2 / degrees).sum()
         return float(max(total**2 / uncertain, 1.0)) if uncertain > 0 else np.inf
 
+    @property
+    def n_labels(self) -> float:
+        """Number of labels of one random draw with the variance of those of all strata."""
+        variance = float((self.shares**2 / [part.n_labels for part in self.parts]).sum())
+        return 1.0 / variance if variance > 0 else np.inf
+
     def covariance(self) -> Array:
         """Return the covariance V of the formula at the top of this file, shape (k, k)."""
         total = self.between + np.tensordot(self.shares**2, self._covariances(), axes=1)
@@ -135,7 +141,8 @@ class StratifiedUncertainty(Uncertainty):
         if draws is not None:
             inside = np.clip(draws, 0.0, None)
             inside /= inside.sum(axis=1, keepdims=True)
-            return region_from_draws(self.shares @ self.estimates, inside, confidence)
+            estimate = self.shares @ self.estimates
+            return region_from_draws(estimate, inside, confidence, self.n_labels)
         return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
 
 

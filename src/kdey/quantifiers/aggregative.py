@@ -260,6 +260,11 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         """Whether ``fit`` needs training posteriors (CC, PCC and plain EMQ do not)."""
         return True
 
+    @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for (CC, ACC)."""
+        return self.row_spec().needs == "decisions"
+
     @unfitted_on_failure
     def fit(
         self,
@@ -291,6 +296,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
+        self._warn_of_label_columns(settled, codes)
         stage = settled.quantifier._classifier_stage()
         return self._fit_from_stage(
             stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs, keep_bytes)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
@@ -34,7 +35,13 @@ from kdey._support.warnings import warn
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
 from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
-from kdey.labels import FewLabelsWarning, few_labels_note, training_labels
+from kdey.labels import (
+    FewLabelsWarning,
+    LabelColumnWarning,
+    few_labels_note,
+    label_columns_note,
+    training_labels,
+)
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
@@ -175,6 +182,11 @@ class BaseQuantifier(BaseEstimator):
     @property
     def takes_posteriors(self) -> bool:
         """Whether it works on posteriors, and so has ``aggregate`` and ``estimate_posteriors``."""
+        return False
+
+    @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for."""
         return False
 
     @property
@@ -626,6 +638,16 @@ class BaseQuantifier(BaseEstimator):
         if note is not None:
             warn(note, FewLabelsWarning, stacklevel=stacklevel)
         return codes
+
+    def _warn_of_label_columns(self, settled: SettledTable, codes: NDArray[np.int64]) -> None:
+        """Warn if the label itself seems to be among the features of a table."""
+        schema = settled.schema
+        names = self.feature_names if schema is None else schema.feature_names
+        if not names or sp.issparse(settled.X):
+            return
+        note = label_columns_note(names, settled.X, codes)
+        if note is not None:
+            warn(note, LabelColumnWarning, stacklevel=4)
 
     def check_n_classes(self, k: int) -> None:
         """Raise ValueError if the method does not handle ``k`` classes."""

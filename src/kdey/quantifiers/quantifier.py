@@ -13,7 +13,6 @@ from os import PathLike
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -44,6 +43,7 @@ from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
 from kdey.stacking.selection import enough_for_kernels
 from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
 from kdey.tables.features import TableFeatures, is_matrix, reading_tables, table_features
+from kdey.tables.preparation import SparseColumns, sparse_columns
 from kdey.tables.schema import TableSchema
 from kdey.tuning.result import Tuning
 from kdey.tuning.search import TuningPlan
@@ -84,7 +84,7 @@ class Quantifier(AggregativeQuantifier):
         Bytes that the models may take in a file; the largest classifiers are left out until they
         fit, and named in a warning.
     schema : TableSchema, optional
-        What the columns of a table are taken for (:func:`~kdey.tables.schema.learn_schema`); by
+        What the columns of a table are taken for (:func:`~kdey.tables.survey.learn_schema`); by
         default ``fit`` decides it for a data frame.
     random_state : int, RandomState or None
         Seed of the folds, of the classifiers in the portfolio and of all other draws.
@@ -189,7 +189,8 @@ class Quantifier(AggregativeQuantifier):
         self._check_training_points(X)
         codes = self._start_fit(y)
         check_consistent_length(X, codes)
-        stage = self._pooled_stage(settled.schema, sp.issparse(X))
+        self._warn_of_label_columns(settled, codes)
+        stage = self._pooled_stage(settled.schema, sparse_columns(X))
         folder = None if cache is None else MemberCache(cache)
         fitted = stage.fit(
             X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=folder
@@ -308,9 +309,11 @@ class Quantifier(AggregativeQuantifier):
 
     def _classifier_stage(self) -> PooledStage:
         check_classifiers(self.classifiers)
-        return self._pooled_stage(self.schema, sparse=False)
+        return self._pooled_stage(self.schema, None)
 
-    def _pooled_stage(self, schema: TableSchema | None, sparse: bool) -> PooledStage:
+    def _pooled_stage(
+        self, schema: TableSchema | None, sparse: SparseColumns | None
+    ) -> PooledStage:
         if schema is not None and not isinstance(schema, TableSchema):
             raise TypeError(f"schema must be a TableSchema or None, got {schema!r}")
         check_choice(self.effort, "effort", EFFORTS)

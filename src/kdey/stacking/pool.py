@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import _num_features, check_is_fitted
+from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from kdey._support.threads import run_in_threads
 from kdey.bags import Bags
@@ -33,6 +33,7 @@ from kdey.rows.interface import Array
 from kdey.simplex import softmax_rows
 from kdey.solvers import solve_mixture
 from kdey.stacking.members import FittedMember
+from kdey.stacking.portfolio import openmp_threads
 
 #: Pseudo-instances per member that are predicted by this member alone.
 PSEUDO_COUNT = 2.0
@@ -103,7 +104,8 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         for name, classifier in self.classifiers.items():
             parameter = None if sample_weight is None else find_weight_parameter(classifier)
             extra = {} if parameter is None else {parameter: sample_weight}
-            models[name] = [clone(classifier).fit(X, y, **extra)]
+            with openmp_threads(name, _num_samples(X)):
+                models[name] = [clone(classifier).fit(X, y, **extra)]
         return self.set_models(models, np.unique(np.asarray(y)), X)
 
     def set_models(
@@ -141,8 +143,8 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         """Return the pooled posteriors at the training prevalence, shape (m, k)."""
         check_is_fitted(self, "models_")
         jobs = [
-            partial(predict_posteriors, model, X, self.classes_)
-            for models in self.models_.values()
+            partial(_predict, name, model, X, self.classes_)
+            for name, models in self.models_.items()
             for model in models
         ]
         results = iter(run_in_threads(jobs, self.n_threads))
@@ -195,6 +197,11 @@ def pool_posteriors(
         for weight, member in zip(weights, members, strict=True)
     ]
     return np.asarray(sum(parts))
+
+
+def _predict(name: str, model: Any, X: Any, classes: NDArray[Any]) -> Posteriors:
+    with openmp_threads(name, _num_samples(X)):
+        return predict_posteriors(model, X, classes)
 
 
 def mean_posteriors(models: Sequence[Any], X: Any, classes: NDArray[Any]) -> Posteriors:

@@ -35,7 +35,7 @@ from kdey.rows.interface import Indices
 from kdey.splits import Split, make_splits
 from kdey.stacking.members import FittedMember, MemberMethod, fit_member
 from kdey.stacking.pool import PooledClassifier
-from kdey.stacking.portfolio import Candidate
+from kdey.stacking.portfolio import Candidate, openmp_threads
 from kdey.stacking.record import LeftOut, record_pool
 from kdey.stacking.selection import (
     KERNEL_LABELS,
@@ -237,17 +237,18 @@ class _Run:
                 return kept
         if deadline is not None and time.monotonic() > deadline:
             raise TimeoutError("the others have used it up")
-        fits = cross_fit(
-            candidate.classifier,
-            self.X,
-            self.codes,
-            self.classes,
-            self.splits,
-            sample_weight=self.sample_weight,
-            n_jobs=self.n_jobs,
-            refit=candidate.refit,
-            deadline=deadline,
-        )
+        with openmp_threads(candidate.name, len(self.codes)):
+            fits = cross_fit(
+                candidate.classifier,
+                self.X,
+                self.codes,
+                self.classes,
+                self.splits,
+                sample_weight=self.sample_weight,
+                n_jobs=self.n_jobs,
+                refit=candidate.refit,
+                deadline=deadline,
+            )
         if self.cache is not None:
             self.cache.store(key, fits)
         return fits

@@ -13,15 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from kdey.tables.schema import (
-    MISSING,
-    UNSEEN,
-    VARYING,
-    EncodedTable,
-    Finding,
-    TableSchema,
-    learn_schema,
-)
+from kdey.tables.schema import MISSING, UNSEEN, VARYING, EncodedTable, Finding, TableSchema
+from kdey.tables.survey import learn_schema
 
 #: Name of the step in a pipeline.
 STEP = "table"
@@ -47,7 +40,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     schema : TableSchema, optional
-        By default ``fit`` learns one from the frame (:func:`~kdey.tables.schema.learn_schema`).
+        By default ``fit`` learns one from the frame (:func:`~kdey.tables.survey.learn_schema`).
 
     Attributes
     ----------

@@ -10,8 +10,10 @@ Texts become TF-IDF weights of words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import get_tags
 
 from kdey.tables.schema import Kind
@@ -24,7 +26,33 @@ _MOST_WORDS, _MOST_DENSE_WORDS = 50_000, 1_000
 _OTHERS = ("category", "text")
 
 
-def prepare(classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: bool = False) -> Any:
+#: Columns of a sparse matrix: on one scale, as the words of texts are, or each on its own.
+SparseColumns: TypeAlias = Literal["alike", "mixed"]
+#: Largest values of columns that are alike: how far apart they may be, and the range of the usual.
+_ALIKE, _USUAL = 100.0, (0.01, 100.0)
+
+
+def sparse_columns(X: Any) -> SparseColumns | None:
+    """Return what the columns of a sparse matrix are, by their largest values; None: X is dense.
+
+    Words that are counted, or weighted by TF-IDF, have scales that mean something: to make a rare
+    word as large as a frequent one is to overrate it.
+    """
+    is_sparse: bool = sp.issparse(X)
+    if not is_sparse:
+        return None
+    largest = np.asarray(abs(X.tocsc()).max(axis=0).todense()).ravel()
+    largest = largest[largest > 0]
+    if len(largest) == 0:
+        return "alike"
+    middle = float(np.median(largest))
+    is_usual = _USUAL[0] <= middle <= _USUAL[1]
+    return "alike" if is_usual and largest.max() <= _ALIKE * middle else "mixed"
+
+
+def prepare(
+    classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: SparseColumns | None = None
+) -> Any:
     """Return a pipeline that prepares columns of the given kinds for a classifier.
 
     Parameters
@@ -33,8 +61,9 @@ def prepare(classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: boo
     kinds : sequence of {"number", "category", "text", "date", "score"} or None
         Kind of each column of X, in order (:attr:`~kdey.tables.schema.TableSchema.kinds`);
         categories are codes, missing values NaN. None means that all columns are numbers.
-    sparse : bool
-        Whether X is a sparse matrix of numbers.
+    sparse : {"alike", "mixed"} or None
+        What X is, if it is a sparse matrix of numbers (:func:`sparse_columns`): columns that are
+        alike are used as they are, others divided by their largest values.
 
     Returns
     -------
@@ -45,8 +74,8 @@ def prepare(classifier: Any, kinds: Sequence[Kind] | None = None, *, sparse: boo
     from sklearn.compose import ColumnTransformer  # slow to import
 
     needs = _Needs.of(classifier)
-    if sparse:
-        return _pipeline(_sparse_scaler(), classifier)
+    if sparse is not None:
+        return classifier if sparse == "alike" else _pipeline(_sparse_scaler(), classifier)
     if kinds is None or set(kinds) <= {"number", "date", "score"}:
         step = needs.number_step()
         return classifier if step is None else _pipeline(step, classifier)

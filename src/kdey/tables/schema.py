@@ -1,10 +1,10 @@
 """What the columns of a table are taken for, decided once and kept in the model.
 
 Every column has a *role* (feature, label, key, time, weight, cluster, id, ignored) and a *kind*
-(number, category, text, date, score). :func:`learn_schema` decides both from a labelled table, with
-a reason for every decision that a user may want to overrule. The :class:`TableSchema` that it
-returns goes with the model and reads every later table: :meth:`TableSchema.encode` finds columns by
-name, ignores the others, and gives the matrix X that the classifier was fitted on.
+(number, category, text, date, score). :func:`~kdey.tables.survey.learn_schema` decides both. The
+:class:`TableSchema` that it returns goes with the model and reads every later table:
+:meth:`TableSchema.encode` finds columns by name, ignores the others, and gives the matrix X that
+the classifier was fitted on.
 
 Values of categories are compared as canonical text, so that 1 in a Parquet file is the "1" of a CSV
 file. A value that training lacks becomes NaN, as a missing one does, and is counted by column.
@@ -13,9 +13,8 @@ file. A value that training lacks becomes NaN, as a missing one does, and is cou
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -29,18 +28,18 @@ from kdey.tables.columns import (
     category_texts,
     day_numbers,
     finite_numbers,
-    missing_in,
     plain_texts,
     require,
     row_number,
 )
-from kdey.tables.guesses import ColumnGuess, guess_column
 from kdey.tables.labels import LabelType
 
 Role: TypeAlias = Literal["feature", "label", "key", "time", "weight", "cluster", "id", "ignored"]
-Kind: TypeAlias = Literal["number", "category", "text", "date", "score"]
+Kind: TypeAlias = Literal["number", "category", "text", "date", "score", "decision"]
 ROLES: tuple[Role, ...] = get_args(Role)
 KINDS: tuple[Kind, ...] = get_args(Kind)
+#: Kinds of columns that a classifier of the user's wrote: posteriors, or the label it decided for.
+SCORED: tuple[Kind, ...] = ("score", "decision")
 #: What a finding may say of the values of a column.
 UNSEEN, MISSING, VARYING = "unseen values", "missing values", "other values"
 #: Reasons of columns whose role the user gave.
@@ -55,9 +54,10 @@ class Column:
     ----------
     name : str
     role : {"feature", "label", "key", "time", "weight", "cluster", "id", "ignored"}
-    kind : {"number", "category", "text", "date", "score"}
+    kind : {"number", "category", "text", "date", "score", "decision"}
     categories : tuple of str
-        Canonical texts of the values that training has, sorted; only for the kind "category".
+        Canonical texts of the values that training has, sorted; of the classes, in their order, for
+        the kind "decision". Other kinds have none.
     n_missing : int
         Training rows without a value.
     reason : str
@@ -222,7 +222,7 @@ class TableSchema:
     @property
     def feature_columns(self) -> tuple[Column, ...]:
         """The columns of X."""
-        return tuple(column for column in self.with_role("feature") if column.kind != "score")
+        return tuple(column for column in self.with_role("feature") if column.kind not in SCORED)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -236,8 +236,8 @@ class TableSchema:
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """The names of the score columns, where the model was fitted on scores."""
-        return tuple(c.name for c in self.with_role("feature") if c.kind == "score")
+        """The names of the score columns, or of the one of decisions, if it was fitted on them."""
+        return tuple(c.name for c in self.with_role("feature") if c.kind in SCORED)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -278,7 +278,7 @@ class TableSchema:
         missing, unexpected, unseen = np.zeros((3, len(table)), dtype=np.bool_)
         findings: list[Finding] = []
         for i, column in enumerate(self.feature_columns):
-            encoded = _encode_column(column, table[column.name], first, mark)
+            encoded = encode_column(column, table[column.name], first, mark)
             X[:, i] = encoded.values
             missing |= encoded.missing
             unseen |= encoded.unseen
@@ -310,7 +310,7 @@ class TableSchema:
     ) -> NDArray[np.bool_]:
         """Return which values of a feature or score are missing in a table, shape (m,)."""
         mark = self.decimal if decimal is None else decimal
-        return _encode_column(self[name], as_frame(frame)[name], first, mark).missing
+        return encode_column(self[name], as_frame(frame)[name], first, mark).missing
 
     def check(
         self, frame: Any, first: RowNumbers = 1, decimal: str | None = None
@@ -397,7 +397,7 @@ def _column_from(entry: Mapping[str, Any]) -> Column:
 
 
 @dataclass(frozen=True, eq=False)
-class _EncodedColumn:
+class EncodedColumn:
     """A column of X; which values are missing; which categories training lacks, with the first."""
 
     values: NDArray[Any]
@@ -406,32 +406,45 @@ class _EncodedColumn:
     example: str = ""
 
 
-def _encode_column(
-    column: Column, values: Series, first: RowNumbers, decimal: str
-) -> _EncodedColumn:
-    if column.kind == "category":
+def encode_column(column: Column, values: Series, first: RowNumbers, decimal: str) -> EncodedColumn:
+    """Return the values of a column by its kind.
+
+    Parameters
+    ----------
+    column : Column
+    values : narwhals series of m rows
+    first : int, or int array of shape (m,)
+        Number of the first row, or of all rows, for messages.
+    decimal : {".", ","}
+
+    Raises
+    ------
+    ValueError
+        If numbers or dates cannot be read.
+    """
+    if column.kind in ("category", "decision"):
         return _encode_categories(column, values)
     none = np.zeros(len(values), dtype=np.bool_)
     if column.kind == "text":  # a text that is missing is an empty one
-        return _EncodedColumn(plain_texts(values), none, none)
+        return EncodedColumn(plain_texts(values), none, none)
     if column.kind == "date":
         days = day_numbers(values, first)
-        return _EncodedColumn(days, np.isnan(days), none)
+        return EncodedColumn(days, np.isnan(days), none)
     floats = finite_numbers(values, first, decimal)
-    return _EncodedColumn(floats, np.isnan(floats), none)
+    return EncodedColumn(floats, np.isnan(floats), none)
 
 
-def _encode_categories(column: Column, values: Series) -> _EncodedColumn:
+def _encode_categories(column: Column, values: Series) -> EncodedColumn:
     code = {text: float(i) for i, text in enumerate(column.categories)}
     texts = category_texts(values)
     codes = np.array([code.get(text, np.nan) for text in texts], dtype=np.float64)
     missing = np.asarray(texts == "", dtype=np.bool_)
     unseen = np.isnan(codes) & ~missing
     example = str(texts[int(np.argmax(unseen))]) if unseen.any() else ""
-    return _EncodedColumn(codes, missing, unseen, example)
+    return EncodedColumn(codes, missing, unseen, example)
 
 
-def _value_findings(column: Column, encoded: _EncodedColumn, first: RowNumbers) -> list[Finding]:
+def _value_findings(column: Column, encoded: EncodedColumn, first: RowNumbers) -> list[Finding]:
     total, findings = len(encoded.values), []
     if encoded.unseen.any():
         detail = f"such as {encoded.example[:40]!r}"
@@ -462,7 +475,7 @@ def _other_values(column: Column, values: Series, first: RowNumbers, decimal: st
 def _check_column(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:
     total = len(values)
     try:
-        encoded = _encode_column(column, values, first, decimal)
+        encoded = encode_column(column, values, first, decimal)
     except ValueError as error:
         return [Finding(column.name, "other type", total, total, str(error))]
     findings = _value_findings(column, encoded, first)
@@ -470,188 +483,3 @@ def _check_column(column: Column, values: Series, first: RowNumbers, decimal: st
     if column.kind != "text" and total > 1 and len(known) == total and len(np.unique(known)) == 1:
         findings.append(Finding(column.name, "constant", total, total))
     return findings
-
-
-@dataclass(frozen=True)
-class SchemaChoices:
-    """What a user says about the columns of a table; all else is decided by looking at it.
-
-    Attributes
-    ----------
-    features : tuple of str
-        The columns to use, whatever they look like; none: all that look like features.
-    roles : mapping from names to roles
-    kinds : mapping from names to kinds
-    decimal : {".", ","}
-    """
-
-    features: tuple[str, ...] = ()
-    roles: Mapping[str, Role] = field(default_factory=dict)
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
-    decimal: str = "."
-
-
-def learn_schema(
-    frame: Any,
-    label: str | None = None,
-    *,
-    features: Sequence[str] = (),
-    roles: Mapping[str, Role] | None = None,
-    types: Mapping[str, Kind] | None = None,
-    decimal: str = ".",
-    first: RowNumbers = 1,
-) -> TableSchema:
-    """Decide what the columns of a training table are taken for.
-
-    Parameters
-    ----------
-    frame : data frame of pandas, polars, pyarrow or narwhals
-    label : str, optional
-        Name of the label column.
-    features : sequence of str
-        Names of the columns to use, whatever they look like. By default all are used that look like
-        features: not ids, dates, columns with a single value, copies of others, nor columns with
-        very many different texts.
-    roles : mapping from names to roles, optional
-        Overrules what columns are used for.
-    types : mapping from names to kinds, optional
-        Overrules what columns are taken for.
-    decimal : {".", ","}
-        Decimal mark of numbers in text columns.
-    first : int, or int array of shape (m,)
-        Number of the first row, or of all rows, for messages.
-
-    Returns
-    -------
-    TableSchema
-
-    Raises
-    ------
-    ValueError
-        If a column is absent, holds numbers with an odd text among them, or numbers with another
-        decimal mark; or if no feature is left.
-    """
-    table = as_frame(frame)
-    choices = SchemaChoices(tuple(features), dict(roles or {}), dict(types or {}), decimal)
-    columns, problems = survey_columns(table, label, choices, first)
-    if problems:
-        raise ValueError(problems[0])
-    schema = TableSchema(_in_order(columns, choices.features), decimal)
-    if not schema.with_role("feature"):
-        raise ValueError(_nothing_left(schema, label))
-    return schema
-
-
-def survey_columns(
-    frame: Any, label: str | None, choices: SchemaChoices, first: RowNumbers = 1
-) -> tuple[tuple[Column, ...], list[str]]:
-    """Decide what each column is taken for, and go on where one cannot be used.
-
-    Parameters
-    ----------
-    frame, label, first
-        As for :func:`learn_schema`.
-    choices : SchemaChoices
-
-    Returns
-    -------
-    columns : tuple of Column
-        In the order of the table. Columns that cannot be used have the role "ignored".
-    problems : list of str
-        What :func:`learn_schema` refuses, one message per column.
-
-    Raises
-    ------
-    ValueError
-        If the label, or a column of the choices, is absent or used twice.
-    """
-    table = as_frame(frame)
-    if label is not None:
-        require(table, [label], "label column")
-    _check_choices(table, label, choices)
-    columns: list[Column] = []
-    problems: list[str] = []
-    copies: dict[bytes, str] = {}
-    for name in table.columns:
-        try:
-            column = _decide(table[name], label, choices, first)
-            if column.role == "feature":
-                column = _without_copy(column, table[name], copies, choices, first)
-        except ValueError as error:
-            column = Column(name, "ignored", "category", reason="cannot be used: see below")
-            problems.append(str(error))
-        columns.append(column)
-    return tuple(columns), problems
-
-
-def _check_choices(table: Frame, label: str | None, choices: SchemaChoices) -> None:
-    require(table, [*choices.features, *choices.roles, *choices.kinds])
-    wrong = [str(role) for role in choices.roles.values() if role not in ROLES]
-    wrong += [str(kind) for kind in choices.kinds.values() if kind not in KINDS]
-    if wrong:
-        raise ValueError(
-            f"no role or kind is called {wrong[0]!r}: roles are {', '.join(ROLES)}, kinds "
-            f"{', '.join(KINDS)}"
-        )
-    if label is not None and label in choices.features:
-        raise ValueError(f"the label column {label!r} must not be among the features")
-
-
-def _decide(column: Series, label: str | None, choices: SchemaChoices, first: RowNumbers) -> Column:
-    """Return what a column is taken for, by what the user says or else by its values."""
-    name = str(column.name)
-    n_missing = int(missing_in(column).sum())
-    if name == label:
-        kind = choices.kinds.get(name, "category")
-        return Column(name, "label", kind, (), n_missing, "the label")
-    role = choices.roles.get(name)
-    if role is not None and role != "feature":
-        return Column(name, role, choices.kinds.get(name, "category"), (), n_missing, AS_ASKED)
-    asked = name in choices.features or role == "feature"
-    if choices.features and not asked:
-        return Column(name, "ignored", "category", (), n_missing, NOT_ASKED)
-    chosen = choices.kinds.get(name)
-    guess = guess_column(column, choices.decimal, first, kind=chosen, asked=asked)
-    if guess.kind in ("number", "date", "score"):
-        n_missing = int(missing_in(column, numeric=True).sum())
-    return _from_guess(name, guess, n_missing, asked=asked or chosen is not None)
-
-
-def _from_guess(name: str, guess: ColumnGuess, n_missing: int, *, asked: bool) -> Column:
-    if guess.role == "feature" or asked:
-        return Column(name, "feature", guess.kind, guess.categories, n_missing, guess.reason)
-    return Column(name, guess.role, guess.kind, (), n_missing, guess.reason, guess.constant)
-
-
-def _without_copy(
-    column: Column,
-    values: Series,
-    copies: dict[bytes, str],
-    choices: SchemaChoices,
-    first: RowNumbers,
-) -> Column:
-    """Return a column as ignored if an earlier feature has the same values in all rows."""
-    if column.kind not in ("number", "category"):
-        return column
-    encoded = _encode_column(column, values, first, choices.decimal).values
-    content = sha256(np.asarray(encoded, dtype=np.float64).tobytes()).digest()
-    original = copies.setdefault(content, column.name)
-    asked = column.name in choices.features or column.name in choices.roles
-    if original == column.name or asked:
-        return column
-    reason = f"the same in every row as {original!r}"
-    return Column(column.name, "ignored", column.kind, (), column.n_missing, reason)
-
-
-def _in_order(columns: Iterable[Column], features: tuple[str, ...]) -> tuple[Column, ...]:
-    """Return columns in the order of the table, but features in the order asked for."""
-    by_name = {column.name: column for column in columns}
-    others = [column for name, column in by_name.items() if name not in features]
-    return (*(by_name[name] for name in dict.fromkeys(features)), *others)
-
-
-def _nothing_left(schema: TableSchema, label: str | None) -> str:
-    beside = "" if label is None else f" beside the label {label!r}"
-    left_out = [f"{c.name!r} ({c.reason})" for c in schema.with_role("id", "ignored")]
-    why = f": {', '.join(left_out[:6])}" if left_out else ""
-    return f"no column is left{beside} as a feature{why}; name columns to use with --features"

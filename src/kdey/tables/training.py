@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from kdey._support.counts import count_of
 from kdey.tables.columns import Frame, RowNumbers, numbers, require, row_number
 from kdey.tables.labels import LabelType, is_unlabelled, match_labels, read_labels
-from kdey.tables.schema import (
-    Column,
-    Kind,
-    Role,
-    SchemaChoices,
-    TableSchema,
-    learn_schema,
-    survey_columns,
-)
+from kdey.tables.schema import Column, Kind, Role, TableSchema
+from kdey.tables.survey import SchemaChoices, learn_schema, survey_columns
 
 Missing: TypeAlias = Literal["auto", "drop", "error"]
 
@@ -38,7 +31,8 @@ class TableOptions:
     ignore : tuple of str
         Names of columns to leave out.
     scores : tuple of str
-        Names of columns of posteriors, in the place of features.
+        Names of columns of posteriors, in the place of features; a single one holds the labels
+        that somebody decided for.
     types : mapping from names to kinds
         Overrules what columns are taken for.
     missing : {"auto", "drop", "error"}
@@ -69,7 +63,8 @@ class TrainingTable:
     Attributes
     ----------
     X : array of shape (n, d)
-        Features (see :meth:`~kdey.tables.schema.TableSchema.encode`), or scores.
+        Features (see :meth:`~kdey.tables.schema.TableSchema.encode`), scores, or one column of
+        decided labels.
     y : array of shape (n,)
     schema : TableSchema
     rows : int64 array of shape (n,)
@@ -115,7 +110,7 @@ def training_table(frame: Frame, options: TableOptions, first: int = 1) -> Train
     if len(np.unique(y)) < 2:
         raise ValueError(f"column {options.label!r} holds one class only; at least two are needed")
     return TrainingTable(
-        _matrix(labelled, schema, rows),
+        _matrix(labelled, schema, rows, np.unique(y)),
         y,
         schema,
         rows,
@@ -157,7 +152,8 @@ def labelled_rows(
 
 def _schema(frame: Frame, options: TableOptions, rows: RowNumbers) -> TableSchema:
     if options.scores:
-        scores = tuple(Column(name, "feature", "score") for name in options.scores)
+        kind: Kind = "decision" if len(options.scores) == 1 else "score"
+        scores = tuple(Column(name, "feature", kind) for name in options.scores)
         label = Column(options.label, "label", _label_kind(options))
         return TableSchema((label, *scores), options.decimal)
     choices = _schema_choices(options)
@@ -206,9 +202,13 @@ def _usable_rows(
     return usable
 
 
-def _matrix(frame: Frame, schema: TableSchema, rows: RowNumbers) -> NDArray[Any]:
+def _matrix(
+    frame: Frame, schema: TableSchema, rows: RowNumbers, classes: NDArray[Any]
+) -> NDArray[Any]:
     if not schema.scores:
         return schema.encode(frame, rows).X
+    if len(schema.scores) == 1:
+        return match_labels(frame[schema.scores[0]], classes, rows, schema.label_type)[:, None]
     columns = [numbers(frame[name], first=rows, decimal=schema.decimal) for name in schema.scores]
     return np.column_stack(columns)
 

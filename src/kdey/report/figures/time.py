@@ -224,7 +224,7 @@ class _Pencil:
         up = share_axis(largest, below, above)
         draw_up(drawing, up, x, right, about=4, labelled=has_scale)
         places = self._places(x + 4, right - 4)
-        _write_dates(drawing, self.table.calendar, places, below, right + 6)
+        _write_dates(drawing, self.table.calendar, places, below, right + 2)
         for run in (run for other in others for run in _runs(self._known(other, places))):
             drawing.add("polyline", points=_middle(up, run), class_="others")
         known = self._known(groups, places)
@@ -321,7 +321,7 @@ def _labels(
         label = shortened(calendar.tick(moment, before), 100, 11)
         wide = text_width(label, 11)
         # The first label begins left of its place, where the labels of the other axis end.
-        start = place - (min(14.0, wide / 2) if before is None else wide / 2)
+        start = place - (min(8.0, wide / 2) if before is None else wide / 2)
         labels.append((min(start, stop - wide), label))
         before = moment
     return labels
