@@ -16,6 +16,7 @@ ROOT = Path(kdey.__file__).parent
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
     ("class_columns", "masks", "native"),
+    ("tensors",),
     ("simplex",),
     ("_support", "labels", "status"),
     ("bags", "decisions", "splits"),

@@ -25,12 +25,17 @@ def rows() -> list[tuple[str, str]]:
     bounds = limits["KDEyML, limits of 500 bags"]
     ml, cs = t1b["KDEyML"], t1b["KDEyCS"]
     one, twenty = kernel["one bandwidth"], kernel["20 bandwidths"]
+    calls = kernel["seconds of calls"]
     return [
         ("kernel, pairs a second", f"{one['pairs_per_second']:.2e}"),
         (
             "the same with 200,000 references",
             f"{kernel['one bandwidth, 200000 references']['pairs_per_second']:.2e}",
         ),
+        ("share of the pairs that is padding", f"{one['share of padding']:.1%}"),
+        ("whole call for a million rows, s", significant(calls["next, 1000000 queries"])),
+        ("whole call for one row, references packed, s", significant(calls["next, one query"])),
+        ("the same, first call with these references, s", significant(calls["first, one query"])),
         ("of the exponential units, one bandwidth", share(one)),
         ("of the exponential units, 20 bandwidths", share(twenty)),
         (f"KDEy-ML, {ml['bags']:,} bags of 1,000, from host arrays, s", shortest(ml)),

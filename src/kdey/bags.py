@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
 from kdey._support.validation import check_weights
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -143,7 +143,7 @@ class Bags:
         weights : array-like or sparse matrix of shape (n_bags, pool_size)
             An instance of weight zero is not in the bag.
         """
-        values: Any = refuse_masked(weights, "weights")
+        values: Any = for_numpy(weights, "weights")
         if not sp.issparse(values):
             values = np.asarray(values)
         if values.dtype.kind not in "biuf" or values.ndim != 2:
@@ -308,7 +308,7 @@ def as_bags(bags: BagsLike, pool_size: int) -> Bags:
 
 
 def _positions(values: ArrayLike, name: str) -> Indices:
-    array = np.asarray(refuse_masked(values, name))
+    array = np.asarray(for_numpy(values, name))
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must be a vector of integers, got shape {array.shape}, dtype {array.dtype}"
@@ -317,7 +317,7 @@ def _positions(values: ArrayLike, name: str) -> Indices:
 
 
 def _check_indices(bag: ArrayLike, pool_size: int, number: int) -> Indices:
-    indices = np.asarray(refuse_masked(bag, f"bag {number}"))
+    indices = np.asarray(for_numpy(bag, f"bag {number}"))
     if indices.ndim != 1:
         raise ValueError(f"bag {number} must be a vector of positions, got shape {indices.shape}")
     if len(indices) == 0:

@@ -38,8 +38,8 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._support.newton import Evaluate, Minimum, projected_newton
 from kdey._support.validation import check_weights
 from kdey._support.warnings import warn
-from kdey.masks import refuse_masked
 from kdey.simplex import check_posteriors, row_sums, softmax_rows
+from kdey.tensors import for_numpy
 
 Array = NDArray[np.float64]
 
@@ -388,7 +388,7 @@ def _paired_diagonals(weights: Array, z: Array) -> Array:
 
 
 def _one_hot(y: ArrayLike, shape: tuple[int, ...]) -> Array:
-    codes = np.asarray(refuse_masked(y, "y"))
+    codes = np.asarray(for_numpy(y, "y"))
     if codes.shape != shape[:1]:
         raise ValueError(f"y must have shape {shape[:1]}, one code per row of P, got {codes.shape}")
     if codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= shape[1]:

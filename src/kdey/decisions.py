@@ -25,6 +25,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
+from kdey.tensors import for_numpy
+
 Array = NDArray[np.float64]
 #: What a method needs of a classifier; each is given by all that come after it in this order.
 ClassifierOutput: TypeAlias = Literal["decisions", "scores", "probabilities"]
@@ -188,7 +190,7 @@ def one_hot(decisions: ArrayLike, classes: ArrayLike, name: str = "decisions") -
     ValueError
         If the labels are no vector, or one of them is not among the classes.
     """
-    labels = np.asarray(decisions)
+    labels = np.asarray(for_numpy(decisions, name))
     if labels.ndim != 1:
         raise ValueError(f"{name} must be a vector of labels, got shape {labels.shape}")
     # Python equality keeps 1 and "1" apart, where comparing arrays would turn both into text.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 Codes = NDArray[np.int64]
 Labels = NDArray[Any]
@@ -119,7 +119,7 @@ def training_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Cod
     ValueError
         If ``y`` is empty, has missing values, one class only, or lacks one of ``classes``.
     """
-    labels = column_or_1d(_refuse_mixed(refuse_masked(y, "y"), "y"), warn=True)
+    labels = column_or_1d(_refuse_mixed(for_numpy(y, "y"), "y"), warn=True)
     if len(labels) == 0:
         raise ValueError("y is empty: training needs labelled instances")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -171,7 +171,7 @@ def encode_labels(y: ArrayLike, classes: ArrayLike | None = None) -> tuple[Codes
 def check_classes(classes: ArrayLike) -> Labels:
     """Return ``classes`` as a vector in the same order, or raise if a class occurs twice."""
     distinct, _ = _unique(classes, "classes")
-    known = np.asarray(classes)
+    known = np.asarray(for_numpy(classes, "classes"))
     if len(distinct) != len(known):
         raise ValueError(f"classes must be distinct, got {known.tolist()}")
     return known
@@ -186,7 +186,7 @@ def group_codes(groups: ArrayLike, name: str = "groups") -> tuple[Labels, Codes]
 
 
 def _unique(values: ArrayLike, name: str) -> tuple[Labels, Codes]:
-    array = np.asarray(_refuse_mixed(refuse_masked(values, name), name))
+    array = np.asarray(_refuse_mixed(for_numpy(values, name), name))
     if array.ndim != 1:
         raise ValueError(f"{name} must be a vector, got shape {array.shape}")
     if len(array) == 0:

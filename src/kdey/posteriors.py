@@ -16,8 +16,8 @@ import math
 import pickle
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -30,13 +30,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import has_fit_parameter
 
-from kdey._support.device import on_gpu, posteriors_on
+from kdey._support.device import posteriors_on
 from kdey._support.frames import take_rows
 from kdey._support.threads import one_blas_thread, run_jobs, thread_count
 from kdey._support.validation import check_weights
 from kdey.decisions import ClassifierAdapter
 from kdey.simplex import check_posteriors
 from kdey.splits import Indices, RandomState, Split, make_splits
+from kdey.tensors import on_gpu
 
 Posteriors = NDArray[np.floating]
 
@@ -336,7 +337,8 @@ def predict_posteriors(
     """
     name = "classifier.predict_proba(X)"
     columns, labels = column_codes(classifier, classes), np.asarray(classes)
-    raw = classifier.predict_proba(X)
+    with _reading(X, classifier):
+        raw = classifier.predict_proba(X)
     if stay and on_gpu(raw):
         tensor: Posteriors = _aligned_tensor(raw, columns, labels, name)
         return tensor
@@ -395,6 +397,20 @@ def _aligned_tensor(raw: Any, columns: Indices, labels: NDArray[Any], name: str)
     aligned = checked.new_zeros((len(checked), k))
     aligned[:, columns.tolist()] = checked
     return aligned
+
+
+@contextmanager
+def _reading(X: Any, classifier: Any) -> Iterator[None]:
+    """Say what to do where a classifier of the host is given instances on a GPU."""
+    try:
+        yield
+    except TypeError as error:
+        if not on_gpu(X):
+            raise
+        raise TypeError(
+            f"{type(classifier).__name__} could not read X, a tensor on {X.device}: pass X.cpu(), "
+            f"or a classifier that takes tensors there ({error})"
+        ) from error
 
 
 def check_classifier(classifier: Any) -> None:
@@ -460,7 +476,7 @@ class _ClassifierFits:
             X, codes = take_rows(X, rows), codes[rows]
             weights = None if weights is None else weights[rows]
         extra = {} if self.weight_parameter is None else {self.weight_parameter: weights}
-        with self._blas_threads():
+        with self._blas_threads(), _reading(X, self.classifier):
             return clone(self.classifier).fit(X, self.classes[codes], **extra)
 
     def fit_constant(self, rows: Indices) -> Any:

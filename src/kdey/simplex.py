@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
 from kdey.class_columns import in_class_order
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 Array = NDArray[np.float64]
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
@@ -224,11 +224,8 @@ def _roughness(prevalences: Array) -> Array:
 
 
 def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
-    if hasattr(values, "detach"):  # a torch tensor on any device; not copied in host memory
-        values = values.detach().cpu().numpy()
-    refuse_masked(values, name)
     try:
-        array = np.asarray(values)
+        array = np.asarray(for_numpy(values, name))
     except ValueError as error:  # rows of different lengths
         raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from error
     if array.dtype in (np.float32, np.float64):

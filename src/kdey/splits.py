@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 Indices = NDArray[np.int64]
 Split: TypeAlias = tuple[Indices, Indices]
@@ -121,7 +121,7 @@ def _check_split(pair: Any, n_rows: int, number: int) -> Split:
 
 
 def _check_part(part: Any, n_rows: int, name: str) -> Indices:
-    rows = np.asarray(refuse_masked(part, name))
+    rows = np.asarray(for_numpy(part, name))
     if rows.dtype == bool and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
     if rows.ndim != 1 or len(rows) == 0 or rows.dtype.kind not in "iu":

@@ -6,28 +6,13 @@ from pathlib import Path
 
 import pytest
 
-try:
-    import torch
-except ImportError:
-    torch = None
+from tests.with_torch import needs_cuda, torch
+from tests.with_torch import one_torch_thread as one_torch_thread
+
+if torch is None:
     # They import torch at the top; test_presence.py says that they did not run.
     names = {path.name for path in Path(__file__).parent.glob("test_*.py")}
     collect_ignore = sorted(names - {"test_presence.py"})
-
-needs_cuda = pytest.mark.skipif(
-    torch is None or not torch.cuda.is_available(), reason="no CUDA device"
-)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_torch_thread():
-    if torch is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(params=["torch-cpu", pytest.param("cuda", marks=needs_cuda)])

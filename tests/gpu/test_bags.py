@@ -11,6 +11,7 @@ from kdey.gpu import bags as device_bags
 from kdey.gpu import solve
 from kdey.gpu.bags import DeviceBags, in_tiles
 from kdey.gpu.rows import LogRows
+from kdey.matching.interface import DeviceProblem
 
 
 def unequal(seed=0, pool=50, weighted=False):
@@ -31,6 +32,17 @@ def test_gather(place, weighted):
         held = weights[row] > 0
         assert places[row][held].tolist() == list(bags)[b].tolist()
         np.testing.assert_allclose(weights[row][held].cpu(), bags.bag_weights(b))
+
+
+def test_bags_of_several_pools(place):
+    first, second = unequal(0, pool=50), unequal(1, pool=30, weighted=True)
+    bags = DeviceBags.over([first, second, first], [0, 50, 80], place)
+    assert len(bags.indices) == len(first.indices) + len(second.indices)
+    assert bags.sizes.tolist() == [*first.sizes, *second.sizes, *first.sizes]
+    for part, start, number in ((first, 0, 5), (second, 50, 13), (first, 80, 21)):
+        positions, weights = bags.gather(np.array([number]))
+        assert (positions[0].cpu().numpy() - start).tolist() == list(part)[5].tolist()
+        np.testing.assert_allclose(weights[0].cpu(), part.bag_weights(5))
 
 
 @pytest.mark.parametrize("numbers", [1, 60, 500, 1 << 20])
@@ -62,6 +74,34 @@ def test_short_of_memory_while_solving(monkeypatch):
     found = solve.maximise_likelihood(LogRows(logs), bags, 1e-8, 100)
     assert refused
     np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=1e-9)
+
+
+@pytest.mark.parametrize("kinds", ["alike", "classes", "memory"])
+def test_several_rows_are_solved_as_one_after_the_other(monkeypatch, place, kinds):
+    rng = np.random.default_rng(2)
+    widths = [3, 4, 4] if kinds == "classes" else [4, 4, 4]
+    logs = [torch.from_numpy(np.log(rng.dirichlet(np.ones(k), 50))).to(place) for k in widths]
+    logs[1] = logs[1].float()
+    parts = [
+        (LogRows(part), bags)
+        for part, bags in zip(logs, (unequal(), unequal(3, weighted=True), unequal(4)), strict=True)
+    ]
+    if kinds == "memory":
+        join = torch.cat
+
+        def short(tensors):
+            if tensors[0].ndim == 2:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return join(tensors)
+
+        monkeypatch.setattr(torch, "cat", short)
+    found = solve.solve_mixtures(DeviceProblem("mixture"), parts)
+    monkeypatch.undo()
+    for (rows, bags), solution in zip(parts, found, strict=True):
+        wanted = solve.maximise_likelihood(rows, bags, 1e-8, 100)
+        np.testing.assert_allclose(solution.prevalence, wanted.prevalence, atol=1e-6)
+        np.testing.assert_allclose(solution.objective, wanted.objective, atol=1e-6)
+        assert solution.converged.all()
 
 
 def test_tiles_come_in_order_and_once():

@@ -12,10 +12,11 @@ import torch
 
 import kdey
 from kdey._support import device as devices
-from kdey._support.device import as_tensor, choose_device, device_name, on_host, posteriors_on
+from kdey._support.device import as_tensor, choose_device, device_name, posteriors_on
 from kdey.simplex import check_posteriors
+from kdey.tensors import on_host
 from tests.gpu.cases import problem
-from tests.gpu.conftest import needs_cuda
+from tests.with_torch import needs_cuda
 
 
 @pytest.mark.parametrize("given", ["cpu", "auto", "cuda", "cuda:1", "torch-cpu"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.gpu.conftest import needs_cuda
+from tests.with_torch import needs_cuda
 
 pytest.importorskip("triton", reason="Triton is not installed")
 ROOT = Path(__file__).parents[2]
@@ -68,8 +68,8 @@ def test_two_halves_hold_float32():
     rng = np.random.default_rng(0)
     points = rng.dirichlet(np.full(28, 0.1), 200)
     refs = DeviceReferences.of(points, np.array([0, 90, 90, 200]), None, torch.device("cpu"))
-    padded = PaddedReferences.of(refs, 1.0, 0.1, 64)
-    assert padded.starts.tolist() == [0, 128, 128, 256]
+    padded = PaddedReferences.of(refs, 1.0, 0.1)
+    assert padded.starts.tolist() == [0, 96, 96, 224]
     assert np.log2(padded.scale) == int(np.log2(padded.scale))
     whole = (padded.high.double() + padded.low.double())[:, :28] / padded.scale
     wanted = refs.points
@@ -87,7 +87,7 @@ def test_norms_are_columns_where_there_is_room(columns, folded, shift):
     points = shift + rng.dirichlet(np.full(columns, 0.1), 100)
     refs = DeviceReferences.of(points, np.array([0, 100]), None, torch.device("cpu"))
     queries = torch.from_numpy(shift + rng.dirichlet(np.full(columns, 0.1), 5)).float()
-    padded = PaddedReferences.of(refs, float(queries.max()), 0.1, 64)
+    padded = PaddedReferences.of(refs, float(queries.max()), 0.1)
     assert (padded.half_norms is None) == folded
     x = (padded.queries(queries) - padded.centres).double()
     u = x @ (padded.high.double() + padded.low.double()).T
@@ -100,11 +100,25 @@ def test_norms_are_columns_where_there_is_room(columns, folded, shift):
     assert float(wanted.min()) > padded.empty > float(u[:, 100:].max())
 
 
+def test_references_are_packed_once():
+    from kdey.gpu.layout import DeviceReferences, PaddedReferences
+
+    points = np.random.default_rng(0).dirichlet(np.ones(4), 10)
+    refs = DeviceReferences.of(points, np.array([0, 10]), None, torch.device("cpu"))
+    first = PaddedReferences.of(refs, 0.9, 0.1)
+    assert PaddedReferences.of(refs, 0.97, 0.1) is first
+    other = PaddedReferences.of(refs, 0.97, 1000.0)
+    assert other.scale < first.scale
+    again = PaddedReferences.of(refs, 0.9, 0.1)
+    assert again is not first
+    assert torch.equal(again.high, first.high)
+
+
 def test_wide_bandwidths_lower_the_scale():
     from kdey.gpu.layout import DeviceReferences, PaddedReferences
 
     points = np.random.default_rng(0).dirichlet(np.ones(4), 10)
     refs = DeviceReferences.of(points, np.array([0, 10]), None, torch.device("cpu"))
-    scales = [PaddedReferences.of(refs, 1.0, h, 64).scale for h in (0.1, 1.0, 1000.0)]
+    scales = [PaddedReferences.of(refs, 1.0, h).scale for h in (0.1, 1.0, 1000.0)]
     assert scales[0] == scales[1] == 512.0
     assert scales[2] == 4.0

@@ -12,11 +12,11 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.gpu import has_route, n_pairs
+from kdey.gpu import has_route, n_pairs, solve
 from kdey.gpu.layout import DeviceReferences
 from kdey.tuning import search
 from tests.gpu.cases import mean_methods, methods, problem
-from tests.gpu.conftest import needs_cuda
+from tests.with_torch import needs_cuda
 
 #: Largest accepted difference of a prevalence from the host's.
 TOLERANCE = 1e-4
@@ -250,3 +250,32 @@ def test_grid_search(device, make):
     wanted, found = (one.cv_results_["mean_test_score"] for one in (host, there))
     assert np.isfinite(wanted).all()
     np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
+
+
+def small_search(quantifier, grid):
+    """Return a fitted search without a refit, whose candidates may not fail."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3))
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    options = {"protocol": kdey.APP(10, 40, random_state=0), "verbose": False, "refit": False}
+    return kdey.GridSearchQ(quantifier, grid, error_score="raise", **options).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:the best candidate")
+def test_a_search_solves_all_bandwidths_in_one_batch(device, monkeypatch):
+    quantifier = kdey.KDEyML(LogisticRegression(), cv=3, random_state=0)
+    grid = {"bandwidth": [0.02, 0.05, 0.1, 0.2]}
+    wanted = small_search(quantifier, grid).cv_results_["mean_test_score"]
+    calls = []
+    monkeypatch.setattr(solve, "solve_interior", record_calls(solve.solve_interior, calls))
+    found = small_search(quantifier.set_params(device=device), grid).cv_results_["mean_test_score"]
+    assert len(calls) == 1
+    np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("solvers", [["exact", "em"], ["em", "exact"]])
+def test_a_search_over_methods_with_and_without_a_route(device, solvers):
+    quantifier = kdey.EMQ(LogisticRegression(), device=device)
+    found = small_search(quantifier, {"solver": solvers}).cv_results_["mean_test_score"]
+    host = small_search(quantifier.set_params(device="cpu"), {"solver": solvers})
+    np.testing.assert_allclose(found, host.cv_results_["mean_test_score"], atol=TOLERANCE)

@@ -10,8 +10,8 @@ from kdey.gpu import sums as plain
 from kdey.gpu.layout import DeviceReferences
 from kdey.gpu.sums import class_log_sums, plain_log_sums
 from tests.gpu.cases import sums
-from tests.gpu.conftest import needs_cuda
 from tests.kernels.cases import worst_error
+from tests.with_torch import needs_cuda
 
 #: Of exp(l - max l), for bandwidths that float32 serves.
 FLOAT32 = 1e-4

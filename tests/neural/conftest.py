@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.with_torch import one_torch_thread as one_torch_thread
+from tests.with_torch import torch
 
-try:
-    import torch
-except ImportError:
-    torch = None
+if torch is None:
     # test_presence.py in tests/gpu says that tests with torch did not run.
     collect_ignore = ["test_histogram_network.py", "test_training.py"]
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_torch_thread():
-    if torch is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""Devices: the meaning of ``device=``, and conversion between arrays and tensors.
+"""Devices: the meaning of ``device=``, and tensors on them.
 
 torch is imported only if a device other than the native core on the host is requested.
 """
@@ -6,7 +6,6 @@ torch is imported only if a device other than the native core on the host is req
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 from kdey.class_columns import in_class_order
 from kdey.masks import refuse_masked
 from kdey.simplex import SUM_TOLERANCE, check_posteriors
+from kdey.tensors import is_tensor, on_gpu, refuse_sparse
 
 #: Values of ``device=``, besides a ``torch.device`` and "cuda:1", "cuda:2", ...
 DEVICES = ("cpu", "auto", "cuda", "torch-cpu")
@@ -94,22 +94,6 @@ def import_torch(what: str) -> Any:
     return torch
 
 
-def is_tensor(values: Any) -> bool:
-    """Return whether ``values`` is a torch tensor, without importing torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(values, torch.Tensor)
-
-
-def on_gpu(values: Any) -> bool:
-    """Return whether ``values`` is a tensor in the memory of a GPU."""
-    return is_tensor(values) and values.device.type != "cpu"
-
-
-def on_host(values: Any) -> Any:
-    """Return a tensor as an array, without a copy if it is in host memory; other values as is."""
-    return values.detach().cpu().numpy() if is_tensor(values) else values
-
-
 def as_tensor(values: Any, device: Any) -> Any:
     """Return an array or tensor as a tensor on ``device``, without a copy if it is there."""
     torch = import_torch("a tensor")
@@ -137,6 +121,7 @@ def posteriors_on(
     """
     if device is None:
         return check_posteriors(posteriors, classes=classes, name=name)
+    refuse_sparse(posteriors, name)
     values = posteriors if is_tensor(posteriors) else in_class_order(posteriors, classes, name)
     values = values if is_tensor(values) else np.asarray(refuse_masked(values, name))
     n_classes = len(np.asarray(classes))

@@ -21,6 +21,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdey._support.dependencies import globals_read, is_library
 from kdey._support.names import stable_name, without_added_defaults
+from kdey.tensors import on_host
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
 
@@ -104,7 +105,7 @@ def _feed_object(digest: _Digest, value: Any) -> None:
         names = [str(name) for name in getattr(value, "column_names", value.columns)]
         _feed_all(digest, [names, *(np.asarray(value[name]) for name in value.columns)])
     elif hasattr(value, "__array__"):
-        _feed_array(digest, np.asarray(value))
+        _feed_array(digest, np.asarray(on_host(value)))
     else:
         _feed_pickle(digest, value)
         _feed_call(digest, value)

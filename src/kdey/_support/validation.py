@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
@@ -67,9 +67,9 @@ def check_weights(
     ValueError
         If the weights are not such numbers.
     """
-    refuse_masked(weights, name)
+    values = for_numpy(weights, name)
     try:
-        w = np.ascontiguousarray(weights, dtype=np.float64)
+        w = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
     if w.shape != (size,):

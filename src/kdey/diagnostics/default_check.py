@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._support.device import on_host
 from kdey._support.frames import take_rows
 from kdey._support.threads import thread_count
 from kdey._support.warnings import muted
@@ -21,6 +20,7 @@ from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
 from kdey.diagnostics.fit_checker import DEFAULT_CHECK_LEVEL, FitChecker, sample_bags
 from kdey.fitted import FittedQuantifier
 from kdey.intervals import Estimates
+from kdey.tensors import on_host
 
 
 def unchecked_reason(quantifier: FittedQuantifier) -> str | None:

@@ -17,8 +17,8 @@ from sklearn.utils.validation import _num_samples
 
 from kdey._support.frames import take_rows
 from kdey.fitted import FittedQuantifier, training_of
-from kdey.masks import refuse_masked
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
+from kdey.tensors import for_numpy
 
 Floats = NDArray[np.floating]
 Q = TypeVar("Q", bound=FittedQuantifier)
@@ -105,7 +105,7 @@ def fold_models(quantifier: FittedQuantifier, X: Any, y: ArrayLike) -> FoldModel
             "quantifier was fitted on posteriors and has no classifier to refit; fit it on "
             "instances"
         )
-    labels = np.asarray(refuse_masked(y, "y"))
+    labels = np.asarray(for_numpy(y, "y"))
     _check_same_data(training, quantifier.classes_, X, labels)
     if training.folds is None or len(np.unique(training.folds)) == 1:
         return FoldModels((quantifier.fitted_classifier,), quantifier.classes_)

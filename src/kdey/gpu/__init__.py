@@ -15,6 +15,7 @@ from kdey.gpu.route import (
     device_solver,
     match_family_on,
     match_rows,
+    match_together,
     rows_of_family_on,
     rows_on,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "has_route",
     "match_family_on",
     "match_rows",
+    "match_together",
     "n_pairs",
     "rows_of_family_on",
     "rows_on",

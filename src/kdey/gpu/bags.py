@@ -13,7 +13,7 @@ bags and points, which Monte Carlo rows need; it is the device's version of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from kdey._support.device import as_tensor
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, offsets_of
 
 #: Numbers (bags x longest bag x classes) in memory at a time.
 _NUMBERS = {"cuda": 1 << 27, "cpu": 1 << 22}
@@ -31,13 +31,16 @@ _TILE = {"cuda": 1 << 27, "cpu": 1 << 21}
 
 @dataclass(frozen=True, eq=False)
 class DeviceBags:
-    """Bags in the compressed form of :class:`kdey.bags.Bags`, as tensors on one device.
+    """Bags over one pool, or over several that follow one another, as tensors on one device.
 
     Attributes
     ----------
     indices : int64 tensor
-        Positions in the pool, bag after bag.
-    offsets : int64 tensor of shape (n_bags + 1,)
+        Positions in the pool of each bag.
+    starts, ends : int64 tensors of shape (n_bags,)
+        Bag b has ``indices[starts[b]:ends[b]]``.
+    shifts : int64 tensor of shape (n_bags,)
+        Where the pool of each bag begins.
     weights : float64 tensor or None
         In the shape of ``indices``.
     sizes : int64 array of shape (n_bags,)
@@ -45,16 +48,51 @@ class DeviceBags:
     """
 
     indices: torch.Tensor
-    offsets: torch.Tensor
+    starts: torch.Tensor
+    ends: torch.Tensor
+    shifts: torch.Tensor
     weights: torch.Tensor | None
     sizes: NDArray[np.int64]
 
     @classmethod
     def of(cls, bags: Bags, device: torch.device) -> DeviceBags:
         """Return the bags with their positions and weights on ``device``."""
-        weights = None if bags.weights is None else as_tensor(bags.weights, device)
-        indices, offsets = as_tensor(bags.indices, device), as_tensor(bags.offsets, device)
-        return cls(indices, offsets, weights, bags.sizes)
+        return cls.over([bags], [0], device)
+
+    @classmethod
+    def over(
+        cls, parts: Sequence[Bags], pool_starts: Sequence[int], device: torch.device
+    ) -> DeviceBags:
+        """Return the bags of several pools, one part after the other.
+
+        Parameters
+        ----------
+        parts : sequence of Bags
+            An object that occurs several times is copied to the device once.
+        pool_starts : sequence of int
+            Where the pool of each part begins.
+        device : torch.device
+
+        Returns
+        -------
+        DeviceBags
+        """
+        distinct = list({id(bags): bags for bags in parts}.values())
+        slots = offsets_of([len(bags.indices) for bags in distinct])[:-1].tolist()
+        first = {id(bags): slot for bags, slot in zip(distinct, slots, strict=True)}
+        weights = None
+        if any(bags.weights is not None for bags in distinct):
+            each = (np.ones(len(b.indices)) if b.weights is None else b.weights for b in distinct)
+            weights = _joined([as_tensor(values, device) for values in each])
+        shifts = np.repeat(np.asarray(pool_starts, dtype=np.int64), [len(b) for b in parts])
+        return cls(
+            _joined([as_tensor(bags.indices, device) for bags in distinct]),
+            as_tensor(np.concatenate([b.offsets[:-1] + first[id(b)] for b in parts]), device),
+            as_tensor(np.concatenate([b.offsets[1:] + first[id(b)] for b in parts]), device),
+            as_tensor(shifts, device),
+            weights,
+            np.concatenate([bags.sizes for bags in parts]),
+        )
 
     def runs(self, width: int) -> Iterator[NDArray[np.int64]]:
         """Yield the numbers of bags that are processed together, with bounded memory.
@@ -94,18 +132,24 @@ class DeviceBags:
         Returns
         -------
         positions : int64 tensor of shape (B, n)
-            Positions in the pool; n is the size of the largest bag.
+            Positions in the pool, or in all pools; n is the size of the largest bag.
         weights : float64 tensor of shape (B, n)
             Zero for the padding of smaller bags.
         """
         device = self.indices.device
         longest = int(self.sizes[selected].max())
         bags = as_tensor(selected, device)
-        slots = self.offsets[bags][:, None] + torch.arange(longest, device=device)
-        valid = slots < self.offsets[bags + 1][:, None]
-        slots = torch.where(valid, slots, self.offsets[bags][:, None])
+        starts = self.starts[bags][:, None]
+        slots = starts + torch.arange(longest, device=device)
+        valid = slots < self.ends[bags][:, None]
+        slots = torch.where(valid, slots, starts)
         weights = valid.double() if self.weights is None else self.weights[slots] * valid
-        return self.indices[slots], weights
+        return self.indices[slots] + self.shifts[bags][:, None], weights
+
+
+def _joined(parts: list[torch.Tensor]) -> torch.Tensor:
+    """Return vectors one after the other; a single one as it is."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def bag_means(rows: torch.Tensor, bags: Bags) -> Array:

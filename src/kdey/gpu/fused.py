@@ -11,11 +11,13 @@ the sum at bandwidth h is :math:`\exp(-|x|^2/2h^2) \sum_r w_r \exp(u_{jr} / h^2)
 far (the nearest reference) is the running maximum of all bandwidths, so that one pass over the
 distances serves all of them and no sum overflows or underflows.
 
-Three things keep the units busy, each of them measured (``docs/decisions/0012-gpu.md``). The norms
+Five things keep the units busy, each of them measured (``docs/decisions/0012-gpu.md``). The norms
 :math:`|y|^2 / 2` are columns of the products where the padding has room for them, so that they need
 neither loads nor additions. Queries are scaled and padded beforehand, so that a program reads whole
 vectors. Programs of one tile of queries and successive classes run at the same time, and their
-results, which are neighbours in memory, meet in the cache.
+results, which are neighbours in memory, meet in the cache. For one bandwidth every lane has its own
+maximum and sum (:data:`LANES`). The rest of a class is processed in small tiles, so that few pairs
+are padding.
 """
 
 from __future__ import annotations
@@ -28,12 +30,17 @@ import torch
 import triton
 import triton.language as tl
 
-from kdey.gpu.layout import DeviceReferences, PaddedReferences
+from kdey.gpu.layout import PADDING, DeviceReferences, PaddedReferences
 
 #: Largest number of bandwidths in one pass, because their sums are in registers.
 MAX_BANDWIDTHS = 32
 #: Number of queries that are padded and launched at a time, which bounds the memory.
 _QUERIES = 1 << 21
+
+
+#: Four threads share the rows of a product: in the layout of the tensor cores the thread of lane l
+#: has columns 8 j + 2 l and 8 j + 2 l + 1, so that maxima and sums per lane stay within a thread.
+LANES = tl.constexpr(4)
 
 
 @dataclass(frozen=True)
@@ -43,22 +50,32 @@ class Shape:
     Attributes
     ----------
     queries, references : int
-        Size of a tile.
+        Size of a tile; the references are a multiple of ``layout.PADDING``.
     warps : int
         Warps per program.
     stages : int
         Stages of the pipeline.
     """
 
-    queries: int = 64
-    references: int = 128
+    queries: int = 128
+    references: int = 64
     warps: int = 4
     stages: int = 2
 
 
-#: The fastest shapes on an H200 (benchmarks/gpu/kernel.py), for one bandwidth and for several.
+#: The fastest shapes on an H200 (benchmarks/gpu/kernel.py): for one bandwidth, for one bandwidth
+#: and more than 64 columns, whose tiles would leave room for one program only, and for several
+#: bandwidths.
 DEFAULT = Shape()
-MANY = Shape(references=64)
+WIDE = Shape(references=32)
+MANY = Shape(queries=64, references=32)
+
+
+def fastest_shape(n_bandwidths: int, columns: int) -> Shape:
+    """Return the shape for a number of bandwidths and of columns after padding."""
+    if n_bandwidths > 1:
+        return MANY
+    return DEFAULT if columns <= 64 else WIDE
 
 
 # fmt: off
@@ -81,12 +98,25 @@ def _products(
 
 
 @triton.jit
-def _add_one(sums, u, top, higher, factor, weights, places, WEIGHTED: tl.constexpr):
-    # Returns the sums (TILE_M,) of one bandwidth after adding a tile and updating the maximum.
-    terms = tl.exp2(u * factor - (higher * factor)[:, None])
+def _add_one(
+    top, sums, u, factor, weights, places,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, WEIGHTED: tl.constexpr,
+):
+    # Returns maxima and sums of one bandwidth, both (TILE_M, LANES), after adding a tile.
+    u = tl.reshape(u, (TILE_M, TILE_N // (2 * LANES), LANES, 2))
+    higher = tl.maximum(top, tl.max(tl.max(u, 3), 1))
+    terms = tl.exp2(u * factor - (higher * factor)[:, None, :, None])
     if WEIGHTED:
-        terms *= tl.load(weights + places)[None, :]
-    return sums * tl.exp2((top - higher) * factor) + tl.sum(terms, 1)
+        each = tl.reshape(tl.load(weights + places), (TILE_N // (2 * LANES), LANES, 2))
+        terms *= each[None, :, :, :]
+    return higher, sums * tl.exp2((top - higher) * factor) + tl.sum(tl.sum(terms, 3), 1)
+
+
+@triton.jit
+def _over_lanes(top, sums, factor):
+    # Returns the maximum and the sum over all lanes, both (TILE_M,).
+    higher = tl.max(top, 1)
+    return higher, tl.sum(sums * tl.exp2((top - higher[:, None]) * factor), 1)
 
 
 @triton.jit
@@ -114,11 +144,40 @@ def _logs(exponents, sums, shift):
 
 
 @triton.jit
+def _add_tiles(
+    top, sums, first, last, x_high, x_low, high, low, half_norms, weights, factors, left_out, slots,
+    COLUMNS: tl.constexpr, BANDWIDTHS: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr,
+    ALIGNED: tl.constexpr, FOLDED: tl.constexpr, WEIGHTED: tl.constexpr, EXCLUDING: tl.constexpr,
+):
+    # Returns maxima and sums after adding the references from first to last, in tiles.
+    one_factor = tl.load(factors)
+    for start in range(first, last, TILE_N):
+        places = tl.multiple_of(start, ALIGNED) + tl.arange(0, TILE_N)
+        u = _products(
+            x_high, x_low, high, low, half_norms, places, COLUMNS, TILE_M, TILE_N, FOLDED
+        )
+        if EXCLUDING:
+            u = tl.where(places[None, :] == left_out[:, None], -1e30, u)
+        if BANDWIDTHS == 1:
+            top, sums = _add_one(
+                top, sums, u, one_factor, weights, places, TILE_M, TILE_N, WEIGHTED
+            )
+        else:
+            higher = tl.maximum(top, tl.max(u, 1))
+            sums = _add_many(
+                sums, u, top, higher, factors, slots, weights, places, BANDWIDTHS, WEIGHTED
+            )
+            top = higher
+    return top, sums
+
+
+@triton.jit
 def _log_sums_kernel(
     queries, high, low, half_norms, weights, starts, centres, log_weight, factors, exclude, out,
     n_queries, n_classes, n_columns, bandwidth_stride, empty,
     COLUMNS: tl.constexpr, BANDWIDTHS: tl.constexpr, PADDED: tl.constexpr, TILE_M: tl.constexpr,
-    TILE_N: tl.constexpr, FOLDED: tl.constexpr, WEIGHTED: tl.constexpr, EXCLUDING: tl.constexpr,
+    TILE_N: tl.constexpr, REST: tl.constexpr, FOLDED: tl.constexpr, WEIGHTED: tl.constexpr,
+    EXCLUDING: tl.constexpr,
 ):
     label = tl.program_id(0) % n_classes
     rows = (tl.program_id(0) // n_classes) * TILE_M + tl.arange(0, TILE_M)
@@ -130,34 +189,35 @@ def _log_sums_kernel(
     squares = tl.sum(tl.where((columns < n_columns)[None, :], x * x, 0.0), 1)
     x_high = x.to(tl.float16)
     x_low = (x - x_high.to(tl.float32)).to(tl.float16)
+    left_out = rows
     if EXCLUDING:
         left_out = tl.load(exclude + at, mask=inside, other=-1)
     slots = tl.arange(0, PADDED)
-    top = tl.full((TILE_M,), float("-inf"), tl.float32)
+    # Every reference is above `empty`, and padding so far below that it adds nothing.
     if BANDWIDTHS == 1:
-        sums = tl.zeros((TILE_M,), tl.float32)
+        top = tl.zeros((TILE_M, LANES), tl.float32) + empty
+        sums = tl.zeros((TILE_M, LANES), tl.float32)
     else:
+        top = tl.zeros((TILE_M,), tl.float32) + empty
         sums = tl.zeros((TILE_M, PADDED), tl.float32)
-    one_factor = tl.load(factors)
+    first = tl.load(starts + label)
     last = tl.load(starts + label + 1)
-    for start in range(tl.load(starts + label), last, TILE_N):
-        places = tl.multiple_of(start, TILE_N) + tl.arange(0, TILE_N)
-        u = _products(
-            x_high, x_low, high, low, half_norms, places, COLUMNS, TILE_M, TILE_N, FOLDED
+    whole = first + (last - first) // TILE_N * TILE_N
+    top, sums = _add_tiles(
+        top, sums, first, whole, x_high, x_low, high, low, half_norms, weights, factors, left_out,
+        slots, COLUMNS, BANDWIDTHS, TILE_M, TILE_N, REST, FOLDED, WEIGHTED, EXCLUDING,
+    )
+    if REST < TILE_N:
+        top, sums = _add_tiles(
+            top, sums, whole, last, x_high, x_low, high, low, half_norms, weights, factors,
+            left_out, slots, COLUMNS, BANDWIDTHS, TILE_M, REST, REST, FOLDED, WEIGHTED, EXCLUDING,
         )
-        if EXCLUDING:
-            u = tl.where(places[None, :] == left_out[:, None], -1e30, u)
-        higher = tl.maximum(top, tl.max(u, 1))
-        if BANDWIDTHS == 1:
-            sums = _add_one(sums, u, top, higher, one_factor, weights, places, WEIGHTED)
-        else:
-            sums = _add_many(
-                sums, u, top, higher, factors, slots, weights, places, BANDWIDTHS, WEIGHTED
-            )
-        top = higher
+    one_factor = tl.load(factors)
+    if BANDWIDTHS == 1:
+        top, sums = _over_lanes(top, sums, one_factor)
     # u - |x|^2 / 2 is minus half the squared distance, which only rounding makes positive.
     nearest = tl.minimum(top - squares * 0.5, 0.0)
-    nearest = tl.where(top < empty, float("-inf"), nearest)  # no reference, or all excluded
+    nearest = tl.where(top <= empty, float("-inf"), nearest)  # no reference, or all excluded
     base = out + at * n_classes + label
     shift = tl.load(log_weight + label)
     if BANDWIDTHS == 1:
@@ -189,15 +249,15 @@ def fused_log_sums(
     exclude : int64 tensor of shape (m,), optional
         Position of the reference that each query leaves out, or -1.
     shape : Shape, optional
-        Default: the fastest for this number of bandwidths.
+        Default: :func:`fastest_shape`.
 
     Returns
     -------
     float32 tensor of shape (n_bandwidths, m, k)
     """
-    shape = shape or (DEFAULT if len(bandwidths) == 1 else MANY)
     largest = float(torch.stack(queries.aminmax()).abs().max()) if len(queries) else 0.0
-    padded = PaddedReferences.of(refs, largest, max(bandwidths), shape.references)
+    padded = PaddedReferences.of(refs, largest, max(bandwidths))
+    shape = shape or fastest_shape(len(bandwidths), padded.high.shape[1])
     excluded = None if exclude is None else padded.position[exclude].to(torch.int32)
     size = (len(bandwidths), len(queries), refs.n_classes)
     out = torch.empty(size, dtype=torch.float32, device=queries.device)
@@ -259,6 +319,7 @@ def launch(
         PADDED=triton.next_power_of_2(len(bandwidths)),
         TILE_M=shape.queries,
         TILE_N=shape.references,
+        REST=PADDING,
         FOLDED=padded.half_norms is None,
         WEIGHTED=padded.weights is not None,
         EXCLUDING=exclude is not None,

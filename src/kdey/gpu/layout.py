@@ -2,22 +2,26 @@ r"""The layout of class references on a device.
 
 References are centred by class, because the rounding error of an expanded distance :math:`|x|^2 - 2
 x \cdot y + |y|^2` grows with the norms, and points near a class have small norms after centring.
-For the fused kernel the references of each class are also padded to whole tiles, and each number is
-split into two halves of 11 bits, y = hi + lo, so that three half-precision products give one
-product of float32 precision. If padding to a power of two leaves two columns free, these hold the
-half squared norms, and the queries have a constant there: the product is then
+For the fused kernel the references of each class are also padded to whole small tiles, and each
+number is split into two halves of 11 bits, y = hi + lo, so that three half-precision products give
+one product of float32 precision. If padding to a power of two leaves two columns free, these hold
+the half squared norms, and the queries have a constant there: the product is then
 :math:`x \cdot y - |y|^2 / 2`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+#: References of a class are padded to a multiple of this.
+PADDING = 32
 #: Half squared norm of padding, so far away that its kernel is zero at every bandwidth.
 FAR = 1e30
 #: Padding has the lowest float16 in the columns of norms, three times.
@@ -55,17 +59,39 @@ class DeviceReferences:
     centres: torch.Tensor
     weights: torch.Tensor | None
     position: torch.Tensor
+    _last_packed: dict[tuple[float, ...], PaddedReferences] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:
         """Number of classes k."""
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def squared_radius(self) -> float:
         """Largest squared distance of a reference from the centre of its class."""
         squares = (self.points**2).sum(dim=1)
         return float(squares.max()) if len(squares) else 0.0
+
+    @cached_property
+    def largest_centre(self) -> float:
+        """Largest absolute coordinate of a centre."""
+        return float(self.centres.abs().max()) if self.n_classes else 0.0
+
+    @cached_property
+    def largest_point(self) -> float:
+        """Largest absolute coordinate of a centred reference."""
+        return float(self.points.abs().max()) if len(self.points) else 0.0
+
+    def packed(
+        self, key: tuple[float, ...], pack: Callable[[], PaddedReferences]
+    ) -> PaddedReferences:
+        """Return ``pack()``, or its last result if that has the same key."""
+        if key not in self._last_packed:
+            padded = pack()
+            self._last_packed.clear()
+            self._last_packed[key] = padded
+            return padded
+        return self._last_packed[key]
 
     @classmethod
     def of(
@@ -113,7 +139,7 @@ class PaddedReferences:
     weights : float32 tensor of shape (n_padded,) or None
         Weights relative to the largest of the class, whose logarithm is in ``log_weight``.
     starts : int32 tensor of shape (k + 1,)
-        First row of each class, a multiple of the tile size.
+        First row of each class, a multiple of :data:`PADDING`.
     centres : float32 tensor of shape (k, columns)
         ``scale`` times the centres of the classes.
     log_weight : float32 tensor of shape (k,)
@@ -144,9 +170,9 @@ class PaddedReferences:
 
     @classmethod
     def of(
-        cls, refs: DeviceReferences, largest_query: float, largest_bandwidth: float, tile: int
+        cls, refs: DeviceReferences, largest_query: float, largest_bandwidth: float
     ) -> PaddedReferences:
-        """Return padded references.
+        """Return padded references; those of the last call if they would be the same.
 
         Parameters
         ----------
@@ -154,18 +180,26 @@ class PaddedReferences:
         largest_query : float
             Largest absolute coordinate of the queries.
         largest_bandwidth : float
-        tile : int
-            References per tile.
 
         Returns
         -------
         PaddedReferences
         """
+        bound = 2.0 ** math.ceil(math.log2(max(largest_query, 2.0**-100)))
+        scale = _scale(refs, bound, largest_bandwidth)
+        range_of_u = _Range.of(refs, bound, scale)
+        factor = range_of_u.norm_factor(scale * largest_bandwidth)
+        empty = range_of_u.empty(factor)
+        return refs.packed((scale, factor, empty), lambda: cls._pack(refs, scale, factor, empty))
+
+    @classmethod
+    def _pack(
+        cls, refs: DeviceReferences, scale: float, factor: float, empty: float
+    ) -> PaddedReferences:
         device, d = refs.points.device, refs.points.shape[1]
-        padded_rows, starts = _padded_rows(refs.offsets, tile)
+        padded_rows, starts = _padded_rows(refs.offsets, PADDING)
         n, columns = int(starts[-1]), _columns(d)
         place = torch.from_numpy(padded_rows).to(device)
-        scale = _scale(refs, largest_query, largest_bandwidth)
         points = torch.zeros((n, columns), dtype=torch.float32, device=device)
         points[place, :d] = (refs.points * scale).float()
         half_norms = torch.full((n,), FAR, dtype=torch.float64, device=device)
@@ -173,8 +207,6 @@ class PaddedReferences:
         high = points.half()
         low = (points - high.float()).half()
         folded = columns >= d + 2
-        range_of_u = _Range.of(refs, largest_query, scale)
-        factor = range_of_u.norm_factor(scale * largest_bandwidth)
         if folded:
             _fold_norms(high, low, half_norms, d, factor)
         centres = torch.zeros((refs.n_classes, columns), dtype=torch.float32, device=device)
@@ -193,7 +225,7 @@ class PaddedReferences:
             ends[refs.position],  # an index of -1 selects the last entry, which is -1
             d,
             factor,
-            range_of_u.empty(factor),
+            empty,
         )
 
     def queries(self, points: torch.Tensor) -> torch.Tensor:
@@ -224,8 +256,7 @@ class _Range:
     @classmethod
     def of(cls, refs: DeviceReferences, largest_query: float, scale: float) -> _Range:
         half_norm = scale**2 * refs.squared_radius / 2
-        centre = float(refs.centres.abs().max()) if refs.n_classes else 0.0
-        query = scale * (largest_query + centre) * math.sqrt(refs.points.shape[1])
+        query = scale * (largest_query + refs.largest_centre) * math.sqrt(refs.points.shape[1])
         return cls(half_norm, query * math.sqrt(2.0 * half_norm) + half_norm)
 
     def norm_factor(self, bandwidth: float) -> float:
@@ -272,9 +303,7 @@ def _columns(n: int) -> int:
 
 def _scale(refs: DeviceReferences, largest_query: float, largest_bandwidth: float) -> float:
     """Return the largest power of two by which coordinates and bandwidths stay in their bounds."""
-    centre = float(refs.centres.abs().max()) if refs.n_classes else 0.0
-    point = float(refs.points.abs().max()) if len(refs.points) else 0.0
-    largest = max(point, largest_query + centre, 1e-30)
+    largest = max(refs.largest_point, largest_query + refs.largest_centre, 1e-30)
     bound = min(_LARGEST_COORDINATE / largest, _LARGEST_BANDWIDTH / largest_bandwidth)
     return float(2.0 ** np.floor(np.log2(bound)))
 

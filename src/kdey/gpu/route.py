@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from kdey._support.device import on_host
 from kdey.bags import Bags
 from kdey.matching import AnyMatching
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.interface import RowMap, Rows, RowSpec
 from kdey.solvers import Solution
+from kdey.tensors import on_host
 
 
 def device_solver(
@@ -170,19 +170,39 @@ def match_family_on(
         for sample in samples
     ]
     flat = [(*pair, s.bags) for s, pairs in zip(samples, fitted, strict=True) for pair in pairs]
-    first = flat[0][0]
-    problem = None if first.is_composite else matching.device_problem(first)
-    alike = len({sample.n_classes for sample in samples}) == 1
-    if problem is not None and problem.kind == "mixture" and alike:
-        from kdey.gpu.solve import solve_mixtures
-
-        solutions = solve_mixtures(problem, [(rows, bags) for _, rows, bags in flat])
-    else:
-        solutions = [
-            match_rows(matching, row_map, rows, bags, n_threads) for row_map, rows, bags in flat
-        ]
+    solutions = match_together(matching, flat, n_threads)
     n = len(specs)
     return [solutions[i * n : (i + 1) * n] for i in range(len(samples))]
+
+
+def match_together(
+    matching: AnyMatching, fitted: Sequence[tuple[RowMap, Rows, Bags]], n_threads: int = 1
+) -> list[Solution]:
+    """Return the solutions of bags under several row maps, in one batch where that is possible.
+
+    Parameters
+    ----------
+    matching : Matching
+    fitted : sequence of row maps, rows and bags
+        Rows on a device or on the host.
+    n_threads : int
+        Native threads on the host.
+
+    Returns
+    -------
+    list of Solution
+        One for each row map.
+    """
+    maps = [row_map for row_map, _, _ in fitted]
+    there = all(rows.on_device for _, rows, _ in fitted)
+    if there and not any(row_map.is_composite for row_map in maps):
+        problems = {matching.device_problem(row_map) for row_map in maps}
+        problem = problems.pop() if len(problems) == 1 else None
+        if problem is not None and problem.kind == "mixture":
+            from kdey.gpu.solve import solve_mixtures
+
+            return solve_mixtures(problem, [(rows, bags) for _, rows, bags in fitted])
+    return [match_rows(matching, row_map, rows, bags, n_threads) for row_map, rows, bags in fitted]
 
 
 def _form(matching: AnyMatching, row_map: RowMap) -> dict[str, bool]:

@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from kdey._support.device import as_tensor, on_host
+from kdey._support.device import as_tensor
 from kdey.bags import Array, Bags
 from kdey.gpu.bags import bag_means
 from kdey.gpu.layout import DeviceReferences
 from kdey.gpu.sums import log_sums_to
 from kdey.rows.interface import RowMap, Rows
 from kdey.rows.references import ClassReferences
+from kdey.tensors import on_host
 
 
 @dataclass(frozen=True, eq=False)

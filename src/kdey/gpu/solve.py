@@ -100,7 +100,8 @@ def solve_mixtures(problem: DeviceProblem, parts: Sequence[tuple[Rows, Bags]]) -
     problem : DeviceProblem
         Of kind "mixture".
     parts : sequence of pairs of LogRows and Bags
-        Rows of the same classes.
+        Rows of different numbers of classes, or more than the memory can hold twice, are solved
+        one part after the other.
 
     Returns
     -------
@@ -109,26 +110,17 @@ def solve_mixtures(problem: DeviceProblem, parts: Sequence[tuple[Rows, Bags]]) -
     """
     logs = [cast(LogRows, rows).logs for rows, _ in parts]
     bags = [held for _, held in parts]
-    pools = offsets_of(np.array([len(part) for part in logs]))
-    ends = offsets_of(np.array([len(held.indices) for held in bags]))
-    weights = None
-    if any(held.weights is not None for held in bags):
-        ones = [np.ones(len(h.indices)) if h.weights is None else h.weights for h in bags]
-        weights = np.concatenate(ones)
-    together = Bags(
-        np.concatenate([h.indices + start for h, start in zip(bags, pools[:-1], strict=True)]),
-        np.concatenate(
-            [h.offsets[:-1] + end for h, end in zip(bags, ends[:-1], strict=True)] + [ends[-1:]]
-        ),
-        int(pools[-1]),
-        weights,
-    )
-    # Of different precision if some bandwidths are too narrow for float32.
-    double = any(part.dtype == torch.float64 for part in logs)
     steps = problem.max_iter or _MAX_ITER
-    rows = LogRows(torch.cat([part.double() if double else part for part in logs]))
-    solution = maximise_likelihood(rows, together, problem.tol, steps, problem.pseudo_share)
-    cuts = offsets_of(np.array([len(held) for held in bags]))
+    options = (problem.tol, steps, problem.pseudo_share)
+    rows = _joined(logs)
+    if rows is None:
+        return [
+            maximise_likelihood(LogRows(part), held, *options)
+            for part, held in zip(logs, bags, strict=True)
+        ]
+    pools = offsets_of([len(part) for part in logs])[:-1].tolist()
+    solution = _maximise_likelihood(rows, DeviceBags.over(bags, pools, rows.device), *options)
+    cuts = offsets_of([len(held) for held in bags])
     return [
         Solution(
             *(solution.prevalence[a:b], solution.objective[a:b], solution.gap[a:b]),
@@ -136,6 +128,18 @@ def solve_mixtures(problem: DeviceProblem, parts: Sequence[tuple[Rows, Bags]]) -
         )
         for a, b in pairwise(cuts.tolist())
     ]
+
+
+def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """Return rows one after the other; None if they do not fit together or into the memory."""
+    if len({part.shape[1] for part in parts}) > 1:
+        return None
+    # Of different precision if some bandwidths are too narrow for float32.
+    double = any(part.dtype == torch.float64 for part in parts)
+    try:
+        return torch.cat([part.double() if double else part for part in parts])
+    except torch.OutOfMemoryError:
+        return None
 
 
 def maximise_likelihood(
@@ -157,10 +161,17 @@ def maximise_likelihood(
     -------
     Solution
     """
-    logs = rows.logs
-    device_bags = DeviceBags.of(bags, logs.device)
-    solution = blank_solution(len(bags), logs.shape[1])
-    informative = np.zeros(len(bags), dtype=np.bool_)
+    device_bags = DeviceBags.of(bags, rows.logs.device)
+    return _maximise_likelihood(rows.logs, device_bags, tol, max_iter, pseudo_share)
+
+
+def _maximise_likelihood(
+    logs: torch.Tensor, device_bags: DeviceBags, tol: float, max_iter: int, pseudo_share: float
+) -> Solution:
+    """Return the solution of bags whose positions refer to the rows ``logs``, shape (m, k)."""
+    n_bags = len(device_bags.sizes)
+    solution = blank_solution(n_bags, logs.shape[1])
+    informative = np.zeros(n_bags, dtype=np.bool_)
     for run in device_bags.runs(logs.shape[1]):
 
         def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:

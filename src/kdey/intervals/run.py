@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._support.device import on_host
 from kdey.bags import Array, Bags
 from kdey.gpu.route import match_rows, rows_on
 from kdey.intervals.analytic import (
@@ -43,6 +42,7 @@ from kdey.matching.interface import LimitsSource
 from kdey.rows.interface import ArrayRows, Rows
 from kdey.solvers.solution import Solution
 from kdey.status import FEW_LABELS
+from kdey.tensors import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (

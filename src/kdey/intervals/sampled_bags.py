@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
 from kdey.labels import group_codes
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 Indices = NDArray[np.int64]
 
@@ -162,7 +162,7 @@ def sampled_bags(bags: Bags, clusters: ArrayLike | None) -> SampledBags:
 
 def _cluster_codes(clusters: ArrayLike, pool_size: int) -> Indices:
     """Return the number of each instance's cluster, from 0, shape (pool_size,)."""
-    ids = np.asarray(refuse_masked(clusters, "clusters"))
+    ids = np.asarray(for_numpy(clusters, "clusters"))
     if ids.shape != (pool_size,):
         raise ValueError(
             f"clusters must hold one id per instance, shape ({pool_size},), got {ids.shape}"

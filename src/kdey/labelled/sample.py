@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._support.validation import check_weights
 from kdey.bags import Array, Bags, offsets_of
 from kdey.labels import encode_labels
-from kdey.masks import refuse_masked
+from kdey.tensors import for_numpy
 
 Indices = NDArray[np.int64]
 #: What ``labelled=`` takes: positions in the bag, and the labels at these positions.
@@ -202,7 +202,7 @@ def labelled_sample(
     if not isinstance(labelled, Sequence) or isinstance(labelled, str) or len(labelled) != 2:
         raise ValueError("labelled must be a pair (positions, labels) of equal length")
     positions = _positions(labelled[0], size)
-    labels = np.asarray(refuse_masked(labelled[1], "labels"))
+    labels = np.asarray(for_numpy(labelled[1], "labels"))
     if labels.shape != positions.shape:
         raise ValueError(
             f"labelled has {len(positions)} positions but labels of shape {labels.shape}: give "
@@ -230,7 +230,7 @@ def labelled_sample(
 
 def _positions(values: ArrayLike, size: int) -> Indices:
     """Return distinct positions in the bag, or raise ValueError."""
-    array = np.asarray(refuse_masked(values, "positions"))
+    array = np.asarray(for_numpy(values, "positions"))
     if array.ndim != 1 or len(array) == 0:
         raise ValueError(
             f"labelled needs a vector of at least one position, got shape {array.shape}"

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.class_columns import in_order_of
-from kdey.masks import refuse_masked
 from kdey.simplex import Array, check_posteriors
+from kdey.tensors import for_numpy
 
 #: Mean ratings are sums of k products: this keeps a whole number from being rounded below itself.
 _ROUNDING = 1e-9
@@ -273,7 +273,7 @@ def _checked(true: ArrayLike, estimated: ArrayLike) -> tuple[Array, Array]:
 
 def _check(prevalence: ArrayLike, name: str) -> Array:
     """Return prevalences of shape (..., k) as an array, or raise ValueError."""
-    p = np.asarray(refuse_masked(prevalence, name))
+    p = np.asarray(for_numpy(prevalence, name))
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., n_classes), got shape {p.shape}")
     if p.size == 0:
@@ -283,7 +283,7 @@ def _check(prevalence: ArrayLike, name: str) -> Array:
 
 def _epsilon(bag_size: ArrayLike, prevalences: Array) -> Array:
     """Return 1 / (2 z) with a trailing axis for the classes."""
-    z = np.asarray(refuse_masked(bag_size, "bag_size"), dtype=np.float64)
+    z = np.asarray(for_numpy(bag_size, "bag_size"), dtype=np.float64)
     if not (np.isfinite(z) & (z > 0)).all():
         raise ValueError(f"bag_size must be positive and finite, got {bag_size!r:.60}")
     bags = prevalences.shape[:-1]

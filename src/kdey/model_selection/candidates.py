@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from kdey._support.device import as_tensor, import_torch
 from kdey._support.fingerprint import fingerprint
 from kdey._support.frames import take_rows
 from kdey._support.validation import check_positive
@@ -24,6 +25,7 @@ from kdey.labels import training_labels
 from kdey.protocols import BagProtocol, LabelledBags
 from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
 from kdey.splits import make_splits
+from kdey.tensors import for_numpy, is_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +197,12 @@ def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
     """
     if y_val is None:
         return training
-    labels = np.concatenate([training.classes[training.codes], np.asarray(y_val)])
+    y = np.asarray(for_numpy(y_val, "y_val"))
+    labels = np.concatenate([training.classes[training.codes], y])
     codes, classes = training_labels(labels, training.classes)
     weights: Array | None = None
     if training.weights is not None:
-        weights = np.concatenate([training.weights, np.ones(len(np.asarray(y_val)))])
+        weights = np.concatenate([training.weights, np.ones(len(y))])
     return Training.of(_stack(training.X, X_val), codes, classes, weights)
 
 
@@ -214,6 +217,8 @@ def _stack(above: Any, below: Any) -> Any:
         return nw.concat(frames, how="vertical").to_native()
     if isinstance(above, list):
         return [*above, *below]
+    if is_tensor(above):
+        return import_torch("X").cat([above, as_tensor(below, above.device)])
     stacked: NDArray[Any] = np.concatenate([np.asarray(above), np.asarray(below)])
     return stacked
 

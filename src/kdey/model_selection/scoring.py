@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._support.device import choose_device, on_host
+from kdey._support.device import choose_device
 from kdey._support.fingerprint import fingerprint
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_count
 from kdey._support.warnings import muted
-from kdey.gpu import match_rows, rows_of_family_on
+from kdey.bags import Bags
+from kdey.gpu import match_together, rows_of_family_on
 from kdey.matching import AnyMatching
 from kdey.metrics import Metric
 from kdey.model_selection.candidates import Candidate, Score, Training, Validation
@@ -31,6 +32,7 @@ from kdey.quantifiers.foreign import as_quantifier
 from kdey.rows.interface import RowMap, Rows, RowSpec, families, rows_of_family
 from kdey.rows.references import BandwidthWarning
 from kdey.solvers.solution import Solution
+from kdey.tensors import on_host
 
 T = TypeVar("T")
 #: Called with every candidate and its score as soon as the score is known.
@@ -273,22 +275,28 @@ class Scoring:
         specs = {staged.spec_key: staged.stages.rows for staged in members}
         row_specs, k = list(specs.values()), len(self.training.classes)
         n_pairs = float(len(fitted.training.labels)) * len(points) * len(row_specs)
+        asked, bags = members[0].stages.device, self.validation.labelled.bags
 
         def compute_rows() -> Iterator[tuple[RowMap, Rows]]:
-            device = choose_device(members[0].stages.device, n_pairs, points)
-            if device is not None:
-                inputs = (fitted.training, points, k, device, n_threads)
-                return rows_of_family_on(row_specs, members[0].stages.matching, *inputs)
             host = on_host(points)
             return rows_of_family(row_specs, fitted.training, host, k, n_threads, quick=quick)
 
+        def compute_on(
+            some: list[RowSpec], matching: AnyMatching, device: Any
+        ) -> Iterator[tuple[RowMap, Rows]]:
+            inputs = (fitted.training, points, k, device, n_threads)
+            return rows_of_family_on(some, matching, *inputs)
+
         stream = _RowStream(specs, compute_rows)
+        on_device = _DeviceSolutions(members, compute_on, bags, n_threads)
 
         def solve(spec_key: str, matching: AnyMatching) -> Solution:
             with _mute_known_warnings():
+                device = choose_device(asked, n_pairs, points)
+                if device is not None:
+                    return on_device.at(spec_key, matching, device)
                 row_map, rows = stream.at(spec_key)
-                bags = self.validation.labelled.bags
-                return match_rows(matching, row_map, rows, bags, n_threads)
+                return matching.match(row_map, rows, bags, n_threads)
 
         return solve
 
@@ -372,6 +380,58 @@ class _RowStream:
             raise
         assert self._current is not None, "rows must be requested in the order of the specs"
         return self._current
+
+
+class _DeviceSolutions:
+    """The solutions of a family on a device, computed on demand.
+
+    All candidates with the same matching are solved in one batch, because a device takes hardly
+    longer for many bags than for few. The rows of all of them are in memory at the same time.
+
+    Parameters
+    ----------
+    members : sequence of _StagedCandidate
+    compute : callable
+        Takes row specs, a matching and a device, and returns an iterator over row maps and rows.
+    bags : Bags
+    n_threads : int
+        Native threads on the host.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[_StagedCandidate],
+        compute: Callable[[list[RowSpec], AnyMatching, Any], Iterator[tuple[RowMap, Rows]]],
+        bags: Bags,
+        n_threads: int,
+    ) -> None:
+        self._members, self._compute = members, compute
+        self._bags, self._n_threads = bags, n_threads
+        self._solutions: dict[str, dict[str, Solution]] = {}
+        self._errors: dict[str, Exception] = {}
+
+    def at(self, spec_key: str, matching: AnyMatching, device: Any) -> Solution:
+        """Return the solution of a candidate; an error is raised for all of its batch."""
+        key = fingerprint(matching)
+        if key in self._errors:
+            raise self._errors[key]
+        try:
+            if key not in self._solutions:
+                self._solutions[key] = self._solve(matching, key, device)
+        except Exception as error:
+            self._errors[key] = error
+            raise
+        return self._solutions[key][spec_key]
+
+    def _solve(self, matching: AnyMatching, key: str, device: Any) -> dict[str, Solution]:
+        """Return the solutions of all candidates with a matching, by the keys of their specs."""
+        members = [m for m in self._members if fingerprint(m.stages.matching) == key]
+        specs = {staged.spec_key: staged.stages.rows for staged in members}
+        # A matching without a form for devices gets rows on the host.
+        family = self._compute(list(specs.values()), matching, device)
+        fitted = [(row_map, rows, self._bags) for row_map, rows in family]
+        solutions = match_together(matching, fitted, self._n_threads)
+        return dict(zip(specs, solutions, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

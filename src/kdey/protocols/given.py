@@ -12,6 +12,7 @@ from kdey.class_columns import in_class_order
 from kdey.labels import Labels, check_classes, encode_labels, group_codes
 from kdey.protocols.draw import LabelledBags, realised_prevalences
 from kdey.simplex import SUM_TOLERANCE, Array, check_posteriors
+from kdey.tensors import for_numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ class GivenBags:
 
     def _pool_size(self, y: ArrayLike | None) -> int:
         if y is not None:
-            return len(np.asarray(y))
+            return len(np.asarray(for_numpy(y, "y")))
         if self.pool_size is not None:
             return self.pool_size
         if isinstance(self.given, Bags):

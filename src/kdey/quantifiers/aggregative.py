@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kdey._support.device import choose_device, device_name, on_gpu, on_host, posteriors_on
+from kdey._support.device import choose_device, device_name, posteriors_on
 from kdey._support.frames import refuse_levels
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_weights
@@ -53,6 +53,7 @@ from kdey.quantifiers.on_posteriors import PosteriorsMixin
 from kdey.rows.interface import RowSpec
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
+from kdey.tensors import for_numpy, on_gpu, on_host
 
 #: Size up to which the models of the folds are kept without being asked for, in bytes.
 FOLD_MODELS_BYTES = 200_000_000
@@ -194,7 +195,7 @@ class FeatureQuantifier(RowQuantifier):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         """
-        points = validate_data(self, refuse_levels(refuse_masked(X, "X"), "X"), dtype=np.float64)
+        points = validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), dtype=np.float64)
         codes = self._start_fit(y)
         check_consistent_length(points, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
@@ -202,12 +203,10 @@ class FeatureQuantifier(RowQuantifier):
         return self._fit_rows(self.training_)
 
     def _check_points(self, X: Any) -> None:
-        validate_data(
-            self, refuse_levels(refuse_masked(X, "X"), "X"), reset=False, dtype=np.float64
-        )
+        validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), reset=False, dtype=np.float64)
 
     def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        points: NDArray[Any] = check_array(pool.X, dtype=np.float64)
+        points: NDArray[Any] = check_array(on_host(pool.X), dtype=np.float64)
         return points
 
 

@@ -19,7 +19,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from kdey._support.device import on_host
 from kdey._support.docstrings import write_out
 from kdey._support.frames import refuse_levels
 from kdey._support.overview import (
@@ -50,6 +49,7 @@ from kdey.rows.interface import RowSpec, TuningRecord
 from kdey.solvers.solution import Solution
 from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
 from kdey.tables.schema import TableSchema
+from kdey.tensors import on_host
 
 #: From bags over a pool to their solutions; the work per instance is already done.
 BagSolver: TypeAlias = Callable[[Bags], Solution]

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._support.device import on_host
 from kdey.bags import Array, Bags, BagsLike
 from kdey.intervals import Estimate, Estimates, IntervalOptions, estimate_solver
 from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
@@ -22,6 +21,7 @@ from kdey.quantifiers.aggregator import Aggregator
 from kdey.quantifiers.base import BaseQuantifier, checked_bags, refuse_selection
 from kdey.simplex import check_posteriors
 from kdey.solvers.solution import Solution
+from kdey.tensors import on_host
 
 
 class PosteriorsMixin(BaseQuantifier):

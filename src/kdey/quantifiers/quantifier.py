@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from kdey._support.device import on_host
 from kdey._support.frames import refuse_levels
 from kdey._support.threads import thread_count
 from kdey._support.validation import check_choice, check_weights
@@ -45,6 +44,7 @@ from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_lim
 from kdey.tables.features import TableFeatures, is_matrix, reading_tables, table_features
 from kdey.tables.preparation import SparseColumns, sparse_columns
 from kdey.tables.schema import TableSchema
+from kdey.tensors import on_host
 from kdey.tuning.result import Tuning
 from kdey.tuning.search import TuningPlan
 
