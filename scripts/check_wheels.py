@@ -117,6 +117,7 @@ def check_core(content: bytes, target: Target) -> Iterator[str]:
     """Yield what is wrong with the native core of a wheel."""
     import lief  # not needed for the other checks, nor for tests of them
 
+    lief.logging.disable()  # it remarks on every library for macOS that Zig links
     library = lief.parse(list(content))
     if target.system == "Linux" and isinstance(library, lief.ELF.Binary):
         yield from check_elf(library, target)

@@ -8,7 +8,7 @@ core and checks the answers, is compiled by Zig and run with the core of the whe
 * Linux x86-64: here; then the wheel is installed in an empty environment, and the commands of the
   README are run there;
 * Linux aarch64: by qemu; then the wheel is installed for an aarch64 Python, which checks the
-  installation and runs the tests of the kernel against NumPy;
+  installation and runs tests of the kernel against NumPy and of the solvers;
 * musl: with Debian's musl, on aarch64 by qemu;
 * Windows: by Wine;
 * macOS: compiled only, as nothing here can run it.
@@ -48,11 +48,16 @@ ISAS = ("avx512", "avx2", "baseline")
 LIMIT = 3600
 #: Hypothesis would take the slowness of an emulator for a fault.
 NO_DEADLINE = """\
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("emulated", deadline=None)
+settings.register_profile("emulated", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("emulated")
 """
+#: Tests that an emulated processor runs, by folder. NumPy's own path needs no emulator.
+EMULATED_TESTS = {
+    "kernels": ("test_accuracy.py", "test_packed.py"),
+    "solvers": ("test_solve_divergence.py", "test_quadratic.py", "test_extremes.py"),
+}
 
 
 @dataclass(frozen=True)
@@ -163,7 +168,7 @@ def try_installed(wheel: Path, folder: Path) -> None:
 
 
 def try_emulated(wheel: Path, folder: Path, host: Machine, cache: Path) -> None:
-    """Install the wheel for aarch64, check it and run the tests of the kernel there."""
+    """Install the wheel for aarch64, check it and run tests of kernel and solvers there."""
     packages = folder / "site-packages"
     tags = [f"manylinux_{version}_aarch64" for version in ("2_28", "2_27", "2_17")]
     platforms = [f"--platform={tag}" for tag in (*tags, "manylinux2014_aarch64")]
@@ -176,13 +181,16 @@ def try_emulated(wheel: Path, folder: Path, host: Machine, cache: Path) -> None:
     check = ROOT / "scripts" / "installed_check.py"
     print(host.run(python, check, "--without-command", **variables), end="", flush=True)
     # The tests from outside the tree, or they would import its sources.
-    shutil.copytree(ROOT / "tests" / "kernels", folder / "tests" / "kernels")
+    (folder / "tests").mkdir()
     (folder / "tests" / "__init__.py").touch()
     (folder / "tests" / "conftest.py").write_text(NO_DEADLINE)
-    options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder]
-    tests = [folder / "tests" / "kernels" / f"test_{name}.py" for name in ("accuracy", "packed")]
-    said = host.run(python, "-m", "pytest", *options, *tests, **variables)
-    print(f"aarch64, kernel against NumPy: {said.strip().splitlines()[-1]}", flush=True)
+    options = ["-q", "-p", "no:cacheprovider", "-k", "native or not numpy", "--rootdir", folder]
+    for name, files in EMULATED_TESTS.items():
+        home = folder / "tests" / name
+        shutil.copytree(ROOT / "tests" / name, home)
+        tests = [home / file for file in files]
+        said = host.run(python, "-m", "pytest", *options, *tests, **variables)
+        print(f"aarch64, {name}: {said.strip().splitlines()[-1]}", flush=True)
 
 
 def main() -> None:

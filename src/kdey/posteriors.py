@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from kdey._support.device import posteriors_on
+from kdey._support.frames import take_rows
 from kdey._support.threads import one_blas_thread, run_jobs, thread_count
 from kdey._support.validation import check_weights
 from kdey.decisions import ClassifierAdapter, check_estimator, settle_frozen
@@ -481,7 +482,7 @@ class _ClassifierFits:
         """Return a clone fitted on ``rows``; None means all rows, and ``X`` is passed unchanged."""
         X, codes, weights = self.X, self.codes, self.weights
         if rows is not None:
-            X, codes = _safe_indexing(X, rows), codes[rows]
+            X, codes = take_rows(X, rows), codes[rows]
             weights = None if weights is None else weights[rows]
         extra = {} if self.weight_parameter is None else {self.weight_parameter: weights}
         with self._blas_threads(), _reading(X, self.classifier):
@@ -491,7 +492,7 @@ class _ClassifierFits:
         """Return a classifier for rows of a single class, which gets posterior one."""
         from sklearn.dummy import DummyClassifier
 
-        return DummyClassifier().fit(_safe_indexing(self.X, rows), self.classes[self.codes[rows]])
+        return DummyClassifier().fit(take_rows(self.X, rows), self.classes[self.codes[rows]])
 
     def _blas_threads(self) -> AbstractContextManager[None]:
         return one_blas_thread() if self.single_blas_thread else nullcontext()
@@ -499,7 +500,7 @@ class _ClassifierFits:
     def posteriors(self, fitted: Any, rows: Indices) -> Posteriors:
         """Return the posteriors that a fitted classifier gives to some rows of X."""
         with self._blas_threads():
-            return predict_posteriors(fitted, _safe_indexing(self.X, rows), self.classes)
+            return predict_posteriors(fitted, take_rows(self.X, rows), self.classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,6 +192,19 @@ def test_ctrl_c_in_this_process(model: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert done.stdout == ""
 
 
+def test_characters_that_the_output_lacks_are_spelled_out() -> None:
+    code = (
+        "import click\n"
+        "from kdey.cli.exit_codes import run_process\n"
+        "run_process(click.Command('say', callback=lambda: click.echo('caf\\xe9 \\u65e5')))"
+    )
+    # What Python writes to a pipe on Windows in the west of Europe.
+    env = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
+    assert done.stdout.split() == [b"caf\xe9", b"\\u65e5"], done.stderr
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize(
     "every", ["99999999999999999999y", "1001y", "9" * 5000 + "s", "999999999999999999mo"]
 )

@@ -142,6 +142,12 @@ def test_the_model_of_a_table_answers_as_it_did() -> None:
 # Searches
 
 
+@pytest.fixture(autouse=True)
+def data_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out a folder of data sets: its iris may be another one than that of the results."""
+    monkeypatch.delenv("KDEY_DATA", raising=False)
+
+
 @pytest.fixture
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list to which every fit of a classifier, or of a method on features, adds a name."""

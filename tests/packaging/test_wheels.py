@@ -153,3 +153,10 @@ def test_the_compiler_is_pinned() -> None:
     wheels = groups["dependency-groups"]["wheels"]
     assert any(re.fullmatch(r"ziglang==[\d.]+", requirement) for requirement in wheels)
     assert any(re.fullmatch(r"scikit-build-core==[\d.]+", requirement) for requirement in wheels)
+
+
+def test_the_emulated_tests_exist() -> None:
+    try_wheels = load("try_wheels")
+    for folder, files in try_wheels.EMULATED_TESTS.items():
+        for file in files:
+            assert (ROOT / "tests" / folder / file).is_file()

@@ -222,3 +222,18 @@ def test_a_class_is_not_closed_and_opened_again_and_again(seed):
     # it had been, 60 to 125 times; one bag in a thousand was given up after 200.
     solution = _check(Divergence(*_overlapping_histograms(seed), "hellinger"))
     assert solution.n_iter[0] <= 20
+
+
+# Counts of 90 training and 500 new instances in bins. With classes given back whole, the solver
+# went round in a circle on the first, and crept through hundreds of steps on the others.
+CLOSED_BY_MISTAKE = [
+    ([[6, 0, 13], [62, 49, 77], [22, 41, 0]], [1, 274, 225]),
+    ([[2, 0, 2], [9, 48, 36], [50, 5, 52], [29, 37, 0]], [8, 200, 291, 1]),
+    ([[2, 0, 51, 2], [87, 90, 0, 78], [1, 0, 39, 10]], [4, 494, 2]),
+]
+
+
+@pytest.mark.parametrize(("counts", "bag"), CLOSED_BY_MISTAKE)
+def test_few_bins_need_few_steps(counts, bag, path):
+    problem = Divergence(np.array(counts) / 90, np.array([bag]) / 500, "hellinger")
+    assert _check(problem).n_iter[0] <= 20

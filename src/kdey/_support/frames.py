@@ -1,4 +1,4 @@
-"""Data frames for results, made with whichever frame library the user has installed."""
+"""Data frames: results in whichever frame library the user has installed, and rows of any frame."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
 #: Supported libraries, in order of preference.
 BACKENDS = ("pandas", "polars", "pyarrow")
@@ -51,6 +52,25 @@ def as_column(values: Sequence[Any] | NDArray[Any]) -> Any:
     if numbers and all(isinstance(v, int | float | np.number) for v in numbers):
         return np.array([np.nan if v is None else v for v in items], dtype=np.float64)
     return [None if value is None else str(value) for value in items]
+
+
+def take_rows(X: Any, rows: ArrayLike) -> Any:
+    """Return the instances at some positions, in the type that they have.
+
+    Tables of pyarrow are handled here, because scikit-learn 1.6 takes positions for their columns.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame, table of pyarrow or list
+    rows : array-like of int or bool
+        Positions, or which instances.
+    """
+    import narwhals as nw
+
+    if not nw.dependencies.is_pyarrow_table(X):
+        return _safe_indexing(X, rows)
+    positions = np.asarray(rows)
+    return X.take(np.flatnonzero(positions) if positions.dtype == np.bool_ else positions)
 
 
 def refuse_levels(frame: Any, name: str) -> Any:

@@ -173,13 +173,24 @@ def _guard_streams() -> None:
     closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
     for _ in closed:
         os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-    if sys.platform == "win32" and 1 not in closed:
-        return  # Its console takes text, not bytes.
+    if sys.platform == "win32" and 1 not in closed:  # Its console takes text, not bytes.
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors=_without_failure(sys.stdout.errors))
+        return
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
-    errors = "strict" if sys.stdout is None else sys.stdout.errors
+    errors = _without_failure("strict" if sys.stdout is None else sys.stdout.errors)
     raw = _Output(is_closed=1 in closed)
     buffer = io.BufferedWriter(raw)
     sys.stdout = io.TextIOWrapper(buffer, encoding, errors, line_buffering=raw.isatty())
+
+
+def _without_failure(errors: str | None) -> str:
+    """Return how characters are written that the encoding of a stream lacks.
+
+    A name of a class may have such a character where output goes to a pipe or a file in a code page
+    of Windows. It is spelled out, as Python does on standard error, and the answer is not lost.
+    """
+    return "backslashreplace" if errors in (None, "strict") else errors
 
 
 def _is_open(descriptor: int) -> bool:

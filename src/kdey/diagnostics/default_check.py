@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
+from kdey._support.frames import take_rows
 from kdey._support.threads import thread_count
 from kdey._support.warnings import muted
 from kdey.bags import Array, Bags
@@ -161,6 +161,6 @@ def _verdicts(
         return checker.screen(on_host(posteriors), sampled, sizes=bags.sizes, seed=seed)
     # The fold models score the instances that are checked, and no others.
     used, indices = np.unique(sampled.indices, return_inverse=True)
-    points = checker.models.posteriors(_safe_indexing(X, used), seed)
+    points = checker.models.posteriors(take_rows(X, used), seed)
     own = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
     return checker.screen(points, own, sizes=bags.sizes, seed=seed)

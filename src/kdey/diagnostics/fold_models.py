@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from kdey._support.frames import take_rows
 from kdey.fitted import FittedQuantifier, training_of
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
 from kdey.tensors import for_numpy
@@ -74,7 +74,7 @@ class FoldModels:
         for f, fitted in enumerate(self.models):
             rows = np.flatnonzero(model == f)
             if len(rows):
-                out[rows] = predict_posteriors(fitted, _safe_indexing(X, rows), self.classes)
+                out[rows] = predict_posteriors(fitted, take_rows(X, rows), self.classes)
         return out
 
 
@@ -157,14 +157,14 @@ def _refit_without(
     if len(np.unique(labels[rows])) == 1:  # Its training posteriors were all of that class, too.
         from sklearn.dummy import DummyClassifier
 
-        return DummyClassifier().fit(_safe_indexing(X, rows), labels[rows])
+        return DummyClassifier().fit(take_rows(X, rows), labels[rows])
     unfitted, extra = clone(quantifier.fitted_classifier), {}
     parameter = None if training.weights is None else find_weight_parameter(unfitted)
     if parameter is not None:
         weights = np.ones(len(labels))
         weights[instances] = training.weights
         extra[parameter] = weights[rows]
-    return unfitted.fit(_safe_indexing(X, rows), labels[rows], **extra)
+    return unfitted.fit(take_rows(X, rows), labels[rows], **extra)
 
 
 def _instances(training: TrainingPosteriors) -> NDArray[np.int64]:

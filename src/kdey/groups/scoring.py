@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
 from kdey._support.counts import count_of
+from kdey._support.frames import take_rows
 from kdey.bags import Array, Bags, Indices
 from kdey.class_columns import match_scores
 from kdey.decisions import one_hot
@@ -139,9 +140,7 @@ class Instances:
     def take(self, positions: Indices) -> Instances:
         """Return the instances at some positions."""
         X = self.X
-        return Instances(
-            X[positions] if isinstance(X, np.ndarray) else _safe_indexing(X, positions)
-        )
+        return Instances(X[positions] if isinstance(X, np.ndarray) else take_rows(X, positions))
 
     def estimates(
         self,

@@ -16,10 +16,10 @@ from quapy.method.base import BaseQuantifier
 from quapy.protocol import OnLabelledCollectionProtocol
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._support.fingerprint import fingerprint
+from kdey._support.frames import take_rows
 from kdey.bags import Array
 from kdey.labels import training_labels
 from kdey.posteriors import FittedStage, predict_posteriors
@@ -103,7 +103,7 @@ class _ClassifiedTraining:
         method: MethodStages = settled.quantifier.stages()
         stage = method.classifier.fit(settled.X, codes, classes, n_jobs=quantifier.n_jobs)
         parameters = fingerprint(quantifier.stages().classifier)
-        return cls(stage, parameters, _safe_indexing(settled.X, [0]), classes[codes], classes)
+        return cls(stage, parameters, take_rows(settled.X, [0]), classes[codes], classes)
 
     def check_parameters(self, quantifier: AggregativeQuantifier) -> None:
         """Raise ValueError if the quantifier would need another classifier stage than this."""

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing
 
+from kdey._support.frames import take_rows
 from kdey.bags import Bags
 from kdey.metrics import errors
 from kdey.protocols.draw import BagProtocol, whole_pool
@@ -273,4 +273,4 @@ def _predict_bags(estimator: Any, X: Any, bags: Bags) -> ArrayLike:
         )
     if bags.is_whole:
         return np.asarray(estimator.predict(X))[None, :]
-    return np.stack([estimator.predict(_safe_indexing(X, bag)) for bag in bags])
+    return np.stack([estimator.predict(take_rows(X, bag)) for bag in bags])

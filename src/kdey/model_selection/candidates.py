@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
 from kdey._support.device import as_tensor, import_torch
 from kdey._support.fingerprint import fingerprint
+from kdey._support.frames import take_rows
 from kdey._support.validation import check_positive
 from kdey.bags import Array
 from kdey.labels import training_labels
@@ -185,8 +185,8 @@ def split_off(
     labelled = protocol.bags(classes[codes[test]], classes)
     train_weights = None if weights is None else weights[train]
     return (
-        Training.of(_safe_indexing(X, train), codes[train], classes, train_weights),
-        Validation.of(_safe_indexing(X, test), labelled),
+        Training.of(take_rows(X, train), codes[train], classes, train_weights),
+        Validation.of(take_rows(X, test), labelled),
     )
 
 

@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_consistent_length
 
+from kdey._support.frames import take_rows
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice, check_weights
 from kdey._support.warnings import muted
@@ -306,5 +307,5 @@ def _fit_member(
 ) -> Any:
     extra = {} if sample_weight is None else {"sample_weight": sample_weight[draw]}
     with muted(FewLabelsWarning):  # the ensemble has said it of all labels
-        quantifier.fit(_safe_indexing(X, draw), y[draw], **extra)
+        quantifier.fit(take_rows(X, draw), y[draw], **extra)
     return without_fold_models(quantifier)

@@ -8,9 +8,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
+from kdey._support.frames import take_rows
 from kdey.bags import Bags
 from kdey.class_columns import in_class_order
 from kdey.labels import training_labels
@@ -91,7 +91,7 @@ class ForeignQuantifier(BaseQuantifier):
         else:
             prevalence = [
                 in_class_order(
-                    self.quantifier.predict(_safe_indexing(X, bag)), classes, f"{name}.predict(X)"
+                    self.quantifier.predict(take_rows(X, bag)), classes, f"{name}.predict(X)"
                 )
                 for bag in _repeated(bags, name)
             ]

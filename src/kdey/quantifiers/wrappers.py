@@ -12,9 +12,10 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import check_consistent_length
 
+from kdey._support.frames import take_rows
 from kdey._support.threads import run_jobs
 from kdey._support.validation import check_choice
 from kdey._support.warnings import muted, warn
@@ -277,7 +278,7 @@ class OneVsOne(WrapperQuantifier):
         jobs = []
         for pair, members in self._start_pairs(codes):
             w = None if weights is None else weights[members]
-            part = (_safe_indexing(X, members), codes[members] == pair[1], w)
+            part = (take_rows(X, members), codes[members] == pair[1], w)
             jobs.append(partial(_fit_member, clone(quantifier), *part))
         self.quantifiers_ = run_jobs(jobs, self.n_jobs)
         return self
