@@ -43,6 +43,7 @@ NOTES = {
     "_support": "files, threads, validation, labels, words of a status",
     "native": "columns named after classes; masked arrays; the C++ core",
     "simplex": "checks, projection, sampling",
+    "tensors": "tensors of torch, on a GPU or not, as arrays",
 }
 LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760
 STYLE = """

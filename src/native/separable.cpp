@@ -18,10 +18,12 @@ constexpr int kHalvings = 60;
 constexpr int64_t kRestarts = 3;
 // A Newton step shortened below this is helped by an exchange between two classes.
 constexpr double kShort = 1e-2;
-// What a class that a full step closed by mistake gets back of its prevalence. Too little is made
-// up for in a step or two; too much may be closed again and again, because the multiplicative step
-// of the Hellinger distance hardly lowers a prevalence whose rows other classes explain, too.
+// A class that a full step closed by mistake gets its prevalence back, and this share of it if that
+// happens more than a few times: too much may be closed again and again, because the
+// multiplicative step of the Hellinger distance hardly lowers a prevalence whose rows other classes
+// explain, too.
 constexpr double kReopened = 1.0 / 16;
+constexpr int kFewReopened = 3;
 // Curvature below this share of the spread of the slopes is made up for.
 constexpr double kFlat = 1e-9;
 // Rows that a thinned problem keeps: enough to tell k classes apart roughly.
@@ -65,7 +67,7 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol, 
   gradient(problem, p_, g_);
   const int steps = first_steps(problem.loss);
   for (int i = 0; i < steps && !(gap() <= tol); ++i) multiply(problem);
-  int64_t iteration = 0, restarts = 0;
+  int64_t iteration = 0, restarts = 0, reopened = 0;
   while (!(gap() <= tol) && iteration < max_iter) {
     if (std::isnan(x_[0])) break;  // so was the start: nothing leads back
     ++iteration;
@@ -77,7 +79,10 @@ Certificate SeparableSolver::solve(const SeparableProblem& problem, double tol, 
     // closes a class some row cannot do without makes the gap jump. The multiplicative step
     // brings such a prevalence to its place at once, where halving would take dozens.
     const bool jumped = t == 1 && !(gap() <= before);
-    if (steps > 0 && (jumped ? reopen(problem) : t < 1)) multiply(problem);
+    const double share = reopened < kFewReopened ? 1 : kReopened;
+    const bool opened = steps > 0 && jumped && reopen(problem, share);
+    reopened += opened;
+    if (opened || (steps > 0 && t < 1)) multiply(problem);
     if (t < 1 && (problem.loss == kNegativeLog || settle(problem, tol, before))) continue;
     if (t < kShort && exchange(problem) == 0 && t == 0) {
       // Stuck where a square root has no digit left: a prevalence so small that its slope is
@@ -235,14 +240,14 @@ void SeparableSolver::move(const SeparableProblem& problem, double t) {
   for (int64_t j = 0; j < problem.n; ++j) p_[j] = (1 - t) * p_[j] + t * end_[j];
 }
 
-// After a full step, gives the classes it closed but should not have a part of their prevalence
+// After a full step, gives the classes it closed but should not have a share of their prevalence
 // back; returns whether there were any.
-bool SeparableSolver::reopen(const SeparableProblem& problem) {
+bool SeparableSolver::reopen(const SeparableProblem& problem, double share) {
   double level = 0, sum = 0;
   for (int64_t i = 0; i < k_; ++i)
     if (x_[i] > 0) level += x_[i] * g_[i];
   for (int64_t i = 0; i < k_; ++i) {
-    if (x_[i] == 0 && g_[i] < level) sum += x_[i] = kReopened * z_[i];
+    if (x_[i] == 0 && g_[i] < level) sum += x_[i] = share * z_[i];
   }
   if (sum == 0) return false;
   for (int64_t i = 0; i < k_; ++i) x_[i] /= 1 + sum;

@@ -42,7 +42,7 @@ class SeparableSolver {
   double slope_of(const double* gradient) const;
   double search(const SeparableProblem& problem);
   void move(const SeparableProblem& problem, double t);
-  bool reopen(const SeparableProblem& problem);
+  bool reopen(const SeparableProblem& problem, double share);
   bool settle(const SeparableProblem& problem, double tol, double before);
   void blend(double* x) const;
   double exchange(const SeparableProblem& problem);

@@ -10,7 +10,8 @@ import kdey
 #: Public names that no test of this folder calls, and why.
 _PICTURES = (
     *("Bias", "CriticalDifference", "Diagonal", "ErrorByShift", "FitCheck", "Identifiability"),
-    *("Intervals", "Plan", "PrevalenceOverTime", "Reliability", "Sensitivity", "Simplex"),
+    *("Intervals", "Plan", "PrevalenceOverTime", "Region", "Reliability", "Sensitivity"),
+    "Simplex",
 )
 EXEMPT = {f"{name}Display": "a picture of what was tried" for name in _PICTURES} | {
     "Difference": "what difference() returns: tried with it",
@@ -22,6 +23,7 @@ EXEMPT = {f"{name}Display": "a picture of what was tried" for name in _PICTURES}
     "Solution": "what solve() returns: tried with it",
     "Tuning": "made by fit alone, and only read by users",
     "TuningDisplay": "a picture of a Tuning",
+    "show_versions": "takes nothing",
     "check_quantifier": "takes a quantifier to try out: it raises what that one does",
 }
 
