@@ -146,7 +146,8 @@ PREVALENCES = {
     "id,0,1\n0,0.5,0.5\n1,0.5\n": "line 3: 2 columns, expected 3",
     "id,0,1\n0,0.5,0.5\n0,0.5,0.5\n2,1,0\n3,1,0\n": "line 3: bags must be numbered 0..3",
     "id,0,1\n0,0.5,0.5\n": "1 lines, but 4 bags .* dev_samples/1.txt has no line",
-    "id,0,1\n" + "".join(f"{i},0.5,0.5\n" for i in range(5)): "5 lines, .* dev_samples/4.txt is not there",
+    "id,0,1\n"
+    + "".join(f"{i},0.5,0.5\n" for i in range(5)): "5 lines, .* dev_samples/4.txt is not there",
     "id,0,1\n0,x,0.5\n": "line 2, column 2: 'x' is not a finite number",
     "": "a header and at least one line",
 }
