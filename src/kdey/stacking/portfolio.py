@@ -95,7 +95,7 @@ def portfolio(
     effort : Effort
     random_state : int or None
     sparse : {"alike", "mixed"} or None
-        Columns of a sparse matrix (:func:`~kdey.tables.preparation.sparse_columns`).
+        Columns of a sparse matrix (``kdey.tables.preparation.sparse_columns``).
 
     Raises
     ------

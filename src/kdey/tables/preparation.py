@@ -63,7 +63,7 @@ def prepare(
         Kind of each column of X, in order (:attr:`~kdey.tables.schema.TableSchema.kinds`);
         categories are codes, missing values NaN. None means that all columns are numbers.
     sparse : {"alike", "mixed"} or None
-        What X is, if it is a sparse matrix of numbers (:func:`sparse_columns`): columns that are
+        What X is, if it is a sparse matrix of numbers (``sparse_columns``): columns that are
         alike are used as they are, others divided by their largest values.
 
     Returns

@@ -72,6 +72,8 @@ KDEY_INLINE VF multiplied_alone(VF v, float factor) {
   v *= factor;
 #if defined(KDEY_ISA_avx512) || defined(KDEY_ISA_avx2)
   asm("" : "+v"(v));
+#elif defined(__aarch64__)  // which has multiply-adds, too
+  asm("" : "+w"(v));
 #endif
   return v;
 }
