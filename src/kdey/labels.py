@@ -81,11 +81,11 @@ def label_columns_note(names: Sequence[str], X: ArrayLike, codes: Codes) -> str 
     ]
     if not found:
         return None
-    which, them = ("column", "it") if len(found) == 1 else ("columns", "them")
-    tell = "tells" if len(found) == 1 else "tell"
+    which, tell = ("column", "tells") if len(found) == 1 else ("columns", "tell")
     return (
-        f"the {which} {', '.join(found[:MAX_NAMED])} {tell} the class of every row: leave {them} "
-        f"out (--ignore on the command line) if made from the label, or unknown of new instances"
+        f"the {which} {', '.join(found[:MAX_NAMED])} {tell} the class of every row: leave out "
+        "(--ignore on the command line) what was made from the label, or will not be known for new "
+        "rows"
     )
 
 
