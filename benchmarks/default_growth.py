@@ -32,7 +32,7 @@ from cases import RESULTS
 from growth import best, posteriors
 from kdey.groups.sums import LocalSource, estimate_sums, plan_of
 from kdey.groups.sums.solve import Trial
-from kdey.intervals import IntervalOptions
+from kdey.options import Options
 from printing import markdown
 
 ROWS = 8_000
@@ -204,7 +204,7 @@ def stream(n_chunks: int) -> None:
             points = posteriors(made.integers(0, 5, CHUNK), 5, made)
             yield points, np.arange(CHUNK) % 10, None
 
-    estimate_sums(q, LocalSource(chunks, keep=False), IntervalOptions())
+    estimate_sums(q, LocalSource(chunks, keep=False), Options())
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 

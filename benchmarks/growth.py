@@ -27,7 +27,7 @@ import numpy as np
 from kdey import KDEyML
 from kdey.groups.sums import LocalSource, estimate_sums, plan_of
 from kdey.groups.sums.solve import Trial
-from kdey.intervals import IntervalOptions
+from kdey.options import Options
 from printing import markdown
 from run import machine, today
 
@@ -99,7 +99,7 @@ def measure(rows: int, references: int, classes: int, repeats: int) -> dict[str,
     calls = (
         lambda: q.row_map_(points),
         lambda: held.total(trial),
-        lambda: estimate_sums(q, source(), IntervalOptions()),
+        lambda: estimate_sums(q, source(), Options()),
         lambda: q.estimate_posteriors(points, bags, check_fit=False),
     )
     times = dict(zip(STAGES, calls, strict=True))

@@ -625,7 +625,7 @@ def groups_beyond_memory(record: Record) -> None:
     P, y = scores(3, 90, 31)
     once = np.concatenate([scores(3, 1 << 16, 40 + i, 0.3)[0] for i in range(3)])
     large = np.tile(once, (12, 1))[: (1 << 21) + 5000]
-    options_of = public("kdey.intervals.IntervalOptions", "kdey.inference.IntervalOptions")
+    options_of = public("kdey.Options", "kdey.inference.Options")
     made = {
         "KDEyML": kdey.KDEyML(bandwidth=0.1),
         "EMQ": kdey.EMQ(),

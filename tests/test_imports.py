@@ -19,6 +19,7 @@ LAYERS = (
     ("tensors",),
     ("simplex",),
     ("_support", "labels", "status"),
+    ("options",),
     ("bags", "decisions", "splits"),
     ("calibration", "kernels", "posteriors"),
     ("problems", "rows"),

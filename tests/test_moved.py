@@ -39,10 +39,10 @@ def test_old_names_import_with_a_warning(old: str) -> None:
 def test_new_names_do_not_warn_and_load_nothing_twice() -> None:
     code = (
         "import warnings, sys; warnings.simplefilter('error')\n"
-        "import kdey, kdey.intervals.options as new\n"
+        "import kdey, kdey.options as new\n"
         "warnings.simplefilter('ignore')\n"
-        "from kdey.inference.options import IntervalOptions\n"
-        "assert IntervalOptions is new.IntervalOptions\n"
-        "assert new.__spec__.name == 'kdey.intervals.options'\n"
+        "from kdey.inference.options import Options\n"
+        "assert Options is new.Options\n"
+        "assert new.__spec__.name == 'kdey.options'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kdey.groups import compare_groups, predict_groups
     from kdey.intervals import Difference, Estimate, Estimates, Region, difference
     from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
+    from kdey.options import Options
     from kdey.persistence import load, save
     from kdey.plots import (
         BiasDisplay,
@@ -159,6 +160,7 @@ _HOMES = {
     "OneVsAll": "kdey.quantifiers.wrappers",
     "OneVsOne": "kdey.quantifiers.wrappers",
     "OptunaSearchQ": "kdey.model_selection",
+    "Options": "kdey.options",
     "Ordered": "kdey.quantifiers.ordered",
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
@@ -269,6 +271,7 @@ __all__ = [
     "MixedShift",
     "OneVsAll",
     "OneVsOne",
+    "Options",
     "OptunaSearchQ",
     "Ordered",
     "PlanDisplay",

@@ -11,10 +11,10 @@ from kdey.groups import GroupSettings, GroupStream, estimate_groups
 from kdey.groups import estimate as module
 from kdey.groups.answers import AnswerSheet
 from kdey.groups.checks import GroupChecks
-from kdey.intervals import IntervalOptions
+from kdey.options import Options
 from tests.groups.sums.cases import make_case
 
-BOOTSTRAP = IntervalOptions(method="bootstrap", n_replicates=20)
+BOOTSTRAP = Options(method="bootstrap", n_replicates=20)
 CASE = make_case(3, 7, seed=4, largest=900)
 
 
@@ -77,7 +77,7 @@ def test_a_stream_on_disk_goes_the_same_way(small_memory: list[int]) -> None:
         (PCC(), GroupSettings()),
         (
             KDEyML(bandwidth=0.1),
-            GroupSettings(IntervalOptions(method="bootstrap", n_replicates=20)),
+            GroupSettings(Options(method="bootstrap", n_replicates=20)),
         ),
     ],
     ids=["no analytic limits", "bootstrap"],

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kdey import EMQ, PACC, KDEyCS
-from kdey.intervals import IntervalWarning
 from kdey.intervals.strata import combine_strata, share_covariance
+from kdey.options import IntervalWarning
 from tests.intervals.cases import dirichlet, training
 
 SHARES = np.array([0.7, 0.3])

@@ -9,7 +9,6 @@ import pytest
 
 import kdey
 from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
-from kdey.intervals import IntervalOptions
 from kdey.intervals.score_interval import wilson
 from kdey.labelled import (
     LabelledEstimate,
@@ -18,6 +17,7 @@ from kdey.labelled import (
     labelled_sample,
 )
 from kdey.labelled.label_shift import combine
+from kdey.options import Options
 from tests.intervals.cases import dirichlet, training
 
 WAYS = ["label-shift", "labels", "prediction-powered"]
@@ -291,7 +291,7 @@ def test_bad_requests_are_refused() -> None:
 
 def test_many_bags_together_are_estimated_as_one_by_one() -> None:
     q, rng = fitted(), np.random.default_rng(30)
-    model, options = q.interval_model(), IntervalOptions()
+    model, options = q.interval_model(), Options()
     bags = [bag(size, [0.2, 0.5, 0.3], rng) for size in (80, 30, 120)]
     clusters = [np.arange(len(y)) // 2 for _, y in bags]
     samples = [

@@ -44,9 +44,9 @@ def compare(model: str, table: str, **options: Any) -> None:
 def request_of(options: Mapping[str, Any]) -> GroupRequest:
     """Return what the options of groups ask for."""
     from kdey.groups import GroupRequest, GroupSettings
-    from kdey.intervals import IntervalOptions
+    from kdey.options import Options
 
-    limits = IntervalOptions(options["confidence"])
+    limits = Options(options["confidence"])
     settings = GroupSettings(limits, options["min_size"], options["check_fit"])
     scores = names(options["scores"]) or None
     return GroupRequest(grouping_of(dict(options)), settings, scores, options["missing"])

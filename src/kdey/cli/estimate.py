@@ -74,12 +74,12 @@ def _estimate_groups(
     from kdey._support.progress import progress
     from kdey.groups import Borrowing, GroupSettings, estimate_file
     from kdey.groups.answers import check_key_names
-    from kdey.intervals import IntervalOptions
+    from kdey.options import Options
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     grouping = grouping_of(options)
     design = design_of(options)
-    limits = IntervalOptions(options["confidence"], options["target"])
+    limits = Options(options["confidence"], options["target"])
     settings = GroupSettings(
         limits,
         options["min_size"],

@@ -81,13 +81,13 @@ def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     from kdey import load
     from kdey.groups import GroupRequest, GroupSettings
     from kdey.groups.predict import score_file
-    from kdey.intervals import IntervalOptions
+    from kdey.options import Options
     from kdey.report import make_report
     from kdey.tables.files import TableError
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     file = open_table(table, options)
-    grouping, limits = grouping_of(options), IntervalOptions(options["confidence"])
+    grouping, limits = grouping_of(options), Options(options["confidence"])
     scores = names(options["scores"]) or _named_after_classes(quantifier, file)
     merge = merge_of(options, quantifier.classes_)
     settings = GroupSettings(limits, options["min_size"], options["check_fit"], merge=merge)

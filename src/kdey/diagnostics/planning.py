@@ -18,8 +18,8 @@ from kdey._support.overview import OverviewColumn, percentages, text_column
 from kdey._support.validation import check_count, check_share
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
-from kdey.intervals import IntervalOptions
 from kdey.labelled import Plan, SamplingPlan, plan_sample
+from kdey.options import Options
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -307,7 +307,7 @@ def plan_labels(
         if bag_size is not None:
             raise ValueError("bag_size is not for a new bag, whose size is known")
         points = bag_posteriors(source, X, posteriors)
-        options = IntervalOptions(confidence, target)
+        options = Options(confidence, target)
         check_share(width, "width")
         seed = check_count(random_state, "random_state", 0)
         return plan_sample(fitted_stages(source), points, width, options, seed)

@@ -24,7 +24,7 @@ from kdey.groups.request import GroupSettings
 from kdey.groups.run import DesignedRun
 from kdey.groups.scoring import Floats, GroupRows, ScoredRows, as_rows
 from kdey.groups.sums import LocalSource, SummedEstimates, estimate_sums
-from kdey.intervals import IntervalWarning
+from kdey.options import IntervalWarning
 from kdey.status import MISSING_STRATA
 
 #: Called with a number of rows each time that so many more are done.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Indices
 from kdey.intervals import Estimate
 from kdey.labelled import LabelledEstimate
-from kdey.labelled.estimate import LABEL_SHIFT, WAYS
+from kdey.options import LABEL_SHIFT, WAYS
 
 _PARTS = {"estimate": "", "low": "_low", "high": "_high"}
 #: Columns with one number per class: ``label_shift``, ``label_shift_low``, ... of the three ways.

@@ -154,7 +154,7 @@ def predict_groups(
         Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
         between others get a row.
     **options
-        See :class:`~kdey.intervals.IntervalOptions`; for data frames of Dask and Spark ``key`` and
+        See :class:`~kdey.Options`; for data frames of Dask and Spark ``key`` and
         ``keep`` too.
 
     Returns

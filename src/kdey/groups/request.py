@@ -13,9 +13,8 @@ from kdey._support.validation import check_choice
 from kdey.groups.answers import BORROWING_COLUMNS, COLUMNS
 from kdey.groups.design import Design
 from kdey.groups.keys import Grouping
-from kdey.intervals import IntervalOptions
 from kdey.intervals.merging import Merging
-from kdey.labelled.estimate import PREDICTION_POWERED, WAYS
+from kdey.options import PREDICTION_POWERED, WAYS, Options
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class GroupSettings:
 
     Parameters
     ----------
-    options : IntervalOptions
+    options : Options
     min_size : int
         Groups with fewer usable instances are estimated too, but their status is "too small".
     check_fit : bool
@@ -42,7 +41,7 @@ class GroupSettings:
         Which estimate is shown as the estimate where groups have labels.
     """
 
-    options: IntervalOptions = field(default_factory=IntervalOptions)
+    options: Options = field(default_factory=Options)
     min_size: int = 10
     check_fit: bool = True
     level: float = 0.01
@@ -193,7 +192,7 @@ class GroupRequest:
         """Return the request made by the keywords of :func:`~kdey.groups.predict_groups`."""
         return cls(
             settings=GroupSettings(
-                IntervalOptions.of(**options),
+                Options.of(**options),
                 min_size,
                 check_fit,
                 level,

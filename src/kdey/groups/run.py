@@ -14,10 +14,11 @@ from kdey.fitted import FittedQuantifier
 from kdey.groups.design import UNLABELLED, RowDesign
 from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import GroupRows
-from kdey.intervals import Estimate, IntervalOptions
+from kdey.intervals import Estimate
 from kdey.intervals.merging import Merging
 from kdey.intervals.strata import combine_strata, share_covariance
 from kdey.labelled import BagRequest, LabelledEstimate, LabelledSample, estimate_labelled_bags
+from kdey.options import Options
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class DesignedRun:
     sizes : int64 array of shape (g,)
         Number of rows of each group, all positive.
     design : RowDesign
-    options : IntervalOptions
+    options : Options
     merging : Merging
     believe : {"prediction-powered", "label-shift", "labels"}
         The estimate with labels that is believed.
@@ -61,7 +62,7 @@ class DesignedRun:
     rows: GroupRows
     sizes: Indices
     design: RowDesign
-    options: IntervalOptions
+    options: Options
     merging: Merging
     believe: str
 

@@ -24,7 +24,8 @@ from kdey.bags import Array, Bags, Indices
 from kdey.class_columns import match_scores
 from kdey.decisions import one_hot
 from kdey.fitted import FittedQuantifier
-from kdey.intervals import Estimates, IntervalOptions
+from kdey.intervals import Estimates
+from kdey.options import Options
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
 from kdey.tables.columns import RowNumbers, missing_in, numbers, require, row_number
@@ -93,7 +94,7 @@ class ScoredRows:
         self,
         quantifier: FittedQuantifier,
         bags: Bags,
-        options: IntervalOptions,
+        options: Options,
         clusters: Indices | None = None,
     ) -> Estimates:
         """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
@@ -101,7 +102,7 @@ class ScoredRows:
         return cast(
             Estimates,
             quantifier.estimate_posteriors(
-                self.posteriors, bags, check_fit=False, **drawn, **vars(options)
+                self.posteriors, bags, **drawn, **vars(options) | {"check_fit": False}
             ),
         )
 
@@ -146,12 +147,14 @@ class Instances:
         self,
         quantifier: FittedQuantifier,
         bags: Bags,
-        options: IntervalOptions,
+        options: Options,
         clusters: Indices | None = None,
     ) -> Estimates:
         """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
         drawn = {} if clusters is None else {"clusters": clusters}
-        return quantifier.estimate_bags(self.X, bags, check_fit=False, **drawn, **vars(options))
+        return quantifier.estimate_bags(
+            self.X, bags, **drawn, **vars(options) | {"check_fit": False}
+        )
 
 
 #: What is known of the rows of a table once they are scored.

@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from kdey.bags import Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
 from kdey.groups.batches import CollectedRows
-from kdey.intervals import Estimate, IntervalOptions, IntervalWarning
+from kdey.intervals import Estimate
+from kdey.options import IntervalWarning, Options
 
 #: Numbers of the groups that make one bag.
 Side: TypeAlias = tuple[int, ...]
@@ -30,7 +31,7 @@ def estimate_sides(
     collected: CollectedRows,
     sides: Sequence[Side],
     n_groups: int,
-    options: IntervalOptions,
+    options: Options,
 ) -> dict[Side, Estimate]:
     """Return the estimate of each bag that has instances.
 
@@ -41,7 +42,7 @@ def estimate_sides(
     sides : sequence of tuples of int
         The groups of each bag.
     n_groups : int
-    options : IntervalOptions
+    options : Options
 
     Returns
     -------

@@ -12,7 +12,6 @@ equation), ``analytic.py`` and ``derivatives.py`` (the equation for each family 
 from kdey.intervals.differences import Difference, difference
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.model import FittedModel
-from kdey.intervals.options import IntervalOptions, IntervalWarning
 from kdey.intervals.region import Region
 from kdey.intervals.run import estimate_points, estimate_solver
 
@@ -21,8 +20,6 @@ __all__ = [
     "Estimate",
     "Estimates",
     "FittedModel",
-    "IntervalOptions",
-    "IntervalWarning",
     "Region",
     "difference",
     "estimate_points",

@@ -23,7 +23,6 @@ from scipy.special import ndtr, ndtri
 from kdey.bags import Array
 from kdey.intervals.model import FittedModel
 from kdey.intervals.moments import adapted
-from kdey.intervals.options import IntervalOptions
 from kdey.intervals.replicates import (
     REFITS,
     EstimatedBag,
@@ -33,19 +32,20 @@ from kdey.intervals.replicates import (
     drawn_shares,
     replicate_solver,
 )
+from kdey.options import Options
 
 #: Numbers in memory at a time: instances x classes x replicates.
 CHUNK = 1 << 24
 
 
-def bootstrap_draws(model: FittedModel, bag: EstimatedBag, options: IntervalOptions) -> Array:
+def bootstrap_draws(model: FittedModel, bag: EstimatedBag, options: Options) -> Array:
     """Return draws of the target around the estimate, shape (n_replicates, k).
 
     Parameters
     ----------
     model : FittedModel
     bag : EstimatedBag
-    options : IntervalOptions
+    options : Options
 
     Returns
     -------
@@ -64,7 +64,7 @@ def bootstrap_draws(model: FittedModel, bag: EstimatedBag, options: IntervalOpti
 def draws_by(
     solve: ReplicateSolver,
     bag: EstimatedBag,
-    options: IntervalOptions,
+    options: Options,
     membership: Array | None,
     n_classes: int,
 ) -> Array:
@@ -74,7 +74,7 @@ def draws_by(
     ----------
     solve : ReplicateSolver
     bag : EstimatedBag
-    options : IntervalOptions
+    options : Options
     membership : array of shape (m, k) or None
         Class probabilities of the instances if the target is the bag; None if it is the
         population.

@@ -24,8 +24,8 @@ from kdey._support.frames import make_frame
 from kdey._support.overview import Overview
 from kdey.bags import Array, Bags
 from kdey.intervals.display import estimate_overview, estimate_text, estimates_overview, heading
-from kdey.intervals.options import IntervalOptions
 from kdey.intervals.region import Region, Uncertainty
+from kdey.options import Options
 from kdey.rows.posterior import one_hot_argmax
 from kdey.status import (
     FEW_LABELS,
@@ -346,7 +346,7 @@ class Estimates(Sequence[Estimate]):
     ----------
     classes : array of shape (k,)
     estimate, low, high : arrays of shape (n_bags, k)
-    options : IntervalOptions
+    options : Options
     training_prevalence : array of shape (k,)
     size : int array of shape (n_bags,)
     effective_size : array of shape (n_bags,)
@@ -387,7 +387,7 @@ class Estimates(Sequence[Estimate]):
     estimate: Array
     low: Array
     high: Array
-    options: IntervalOptions
+    options: Options
     training_prevalence: Array
     size: NDArray[np.int64]
     effective_size: Array

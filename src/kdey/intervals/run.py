@@ -28,7 +28,6 @@ from kdey.intervals.derivatives import linearise_matching
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.model import FittedModel
 from kdey.intervals.moments import MomentEquations
-from kdey.intervals.options import IntervalOptions
 from kdey.intervals.region import (
     AnalyticUncertainty,
     BootstrapUncertainty,
@@ -39,6 +38,7 @@ from kdey.intervals.replicates import EstimatedBag, replicated_bags
 from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
 from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
 from kdey.matching.interface import LimitsSource
+from kdey.options import Options
 from kdey.rows.interface import ArrayRows, Rows
 from kdey.solvers.solution import Solution
 from kdey.status import FEW_LABELS
@@ -57,7 +57,7 @@ def estimate_points(
     model: FittedModel,
     points: Any,
     bags: Bags,
-    options: IntervalOptions,
+    options: Options,
     clusters: ArrayLike | None = None,
     device: Any = None,
 ) -> Estimates:
@@ -69,7 +69,7 @@ def estimate_points(
     points : array or tensor of shape (pool_size, d)
         Posteriors or features, as ``model.on_posteriors`` says.
     bags : Bags
-    options : IntervalOptions
+    options : Options
     clusters : array-like of shape (pool_size,), optional
         Id of the cluster in which each instance was drawn.
     device : torch.device, optional
@@ -117,7 +117,7 @@ def _assembled(
     drawn: SampledBags,
     solution: Solution,
     limits: Limits,
-    options: IntervalOptions,
+    options: Options,
 ) -> Estimates:
     """Return the estimates of a model's bags."""
     decisions = Decisions(points, drawn.bags) if model.on_posteriors else None
@@ -136,7 +136,7 @@ def _has_device_moments(model: FittedModel) -> bool:
 
 
 def _analytic_on(
-    model: FittedModel, points: Any, drawn: SampledBags, options: IntervalOptions, device: Any
+    model: FittedModel, points: Any, drawn: SampledBags, options: Options, device: Any
 ) -> tuple[Solution, Limits]:
     """Return solution and limits by the moment equation, as :func:`_analytic`, on a device."""
     rows = rows_on(model.row_map, model.matching, points, device)
@@ -166,7 +166,7 @@ def estimate_solver(
     classes: NDArray[Any],
     prevalence: Array,
     bags: Bags,
-    options: IntervalOptions,
+    options: Options,
     clusters: ArrayLike | None = None,
 ) -> Estimates:
     """Return the estimates of bags by a quantifier whose stages are unknown.
@@ -182,7 +182,7 @@ def estimate_solver(
     prevalence : array of shape (k,)
         Class prevalences of the training data.
     bags : Bags
-    options : IntervalOptions
+    options : Options
     clusters : array-like of shape (pool_size,), optional
         Id of the cluster in which each instance was drawn.
 
@@ -231,7 +231,7 @@ def _without_templates(estimates: Estimates) -> Estimates:
     return replace(estimates, notes=[[*texts, BAG_ONLY] for texts in estimates.notes])
 
 
-def _limits_source(model: FittedModel, options: IntervalOptions) -> LimitsSource:
+def _limits_source(model: FittedModel, options: Options) -> LimitsSource:
     """Return the source of limits that the options select for this model."""
     source = model.limits_source
     if options.method == "bootstrap":
@@ -249,7 +249,7 @@ def _analytic(
     points: NDArray[Any],
     rows: Rows,
     drawn: SampledBags,
-    options: IntervalOptions,
+    options: Options,
 ) -> tuple[Solution, Limits]:
     """Return solution and limits by the moment equation."""
     if model.likelihood is not None:
@@ -264,7 +264,7 @@ def _analytic(
     return solution, _limits_of(model, equations, options)
 
 
-def _limits_of(model: FittedModel, equations: MomentEquations, options: IntervalOptions) -> Limits:
+def _limits_of(model: FittedModel, equations: MomentEquations, options: Options) -> Limits:
     """Return the limits that follow from the moment equation."""
     population = options.target == "population"
     limits = analytic_limits(equations, options.tail(model.n_classes), population, model.n_threads)
@@ -272,7 +272,7 @@ def _limits_of(model: FittedModel, equations: MomentEquations, options: Interval
 
 
 def _by_derivatives(
-    model: FittedModel, rows: Rows, bags: SampledBags, estimates: Array, options: IntervalOptions
+    model: FittedModel, rows: Rows, bags: SampledBags, estimates: Array, options: Options
 ) -> Limits | None:
     """Return limits by numerical derivatives of the matching; None if these do not exist."""
     line = linearise_matching(model, rows.mean(bags.bags), bags, estimates, rows)
@@ -292,7 +292,7 @@ def _bootstrap(
     points: NDArray[Any],
     bags: SampledBags,
     estimates: Array,
-    options: IntervalOptions,
+    options: Options,
 ) -> Limits:
     """Return limits by resampling each bag and, if the options say so, the training data."""
     shared = model if options.resample_templates else None
@@ -307,7 +307,7 @@ def _bootstrap(
     return _limits_from_draws(draw, bags, estimates, options)
 
 
-def _population_units(bag: SampledBag, options: IntervalOptions) -> float:
+def _population_units(bag: SampledBag, options: Options) -> float:
     """Return how many independent units tell of the population; infinite for the bag itself."""
     return np.inf if options.target == "bag" else min(bag.effective_size, float(bag.n_units))
 
@@ -316,7 +316,7 @@ def _limits_from_draws(
     draw: Callable[[SampledBag, Array], BootstrapUncertainty],
     bags: SampledBags,
     estimates: Array,
-    options: IntervalOptions,
+    options: Options,
 ) -> Limits:
     """Return limits by ``draw``, which resamples one bag; a bag of one unit gets 0 and 1."""
     low, high = np.zeros(estimates.shape), np.ones(estimates.shape)
@@ -340,7 +340,7 @@ def _assemble(
     solution: Solution,
     bags: SampledBags,
     limits: Limits,
-    options: IntervalOptions,
+    options: Options,
     decisions: Decisions | None,
 ) -> Estimates:
     """Return the estimates, after the corrections that all limits get however computed."""

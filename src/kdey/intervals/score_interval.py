@@ -13,8 +13,8 @@ from scipy.special import ndtri, stdtrit
 
 from kdey._support.warnings import warn
 from kdey.bags import Array
-from kdey.intervals.options import IntervalOptions, IntervalWarning
 from kdey.intervals.sampled_bags import SampledBags
+from kdey.options import IntervalWarning, Options
 
 
 def t_quantile(tail: float, freedom: Array) -> Array:
@@ -53,7 +53,7 @@ def wilson(prevalence: Array, sizes: Array, tail: float) -> tuple[Array, Array]:
 
 
 def ensure_minimum_width(
-    estimates: Array, low: Array, high: Array, bags: SampledBags, options: IntervalOptions
+    estimates: Array, low: Array, high: Array, bags: SampledBags, options: Options
 ) -> tuple[Array, Array]:
     """Return limits that contain the estimate and say no more than labels of the bag would.
 
@@ -65,7 +65,7 @@ def ensure_minimum_width(
     ----------
     estimates, low, high : arrays of shape (n_bags, k)
     bags : SampledBags
-    options : IntervalOptions
+    options : Options
 
     Returns
     -------

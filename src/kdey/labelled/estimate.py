@@ -13,10 +13,7 @@ from typing import Any
 
 from kdey.intervals.estimate import Estimate
 from kdey.labelled.shift_test import LabelShiftTest
-
-LABEL_SHIFT, LABELS, PREDICTION_POWERED = "label-shift", "labels", "prediction-powered"
-#: The ways to use labels, in the order in which they are shown.
-WAYS = (LABEL_SHIFT, LABELS, PREDICTION_POWERED)
+from kdey.options import LABEL_SHIFT, LABELS, PREDICTION_POWERED
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, offsets_of
-from kdey.intervals import FittedModel, IntervalOptions, estimate_points
+from kdey.intervals import FittedModel, estimate_points
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.merging import Merging
 from kdey.intervals.model import densities
@@ -40,6 +40,7 @@ from kdey.labelled.sample import LabelledSample, effective_size, joined_bags, sa
 from kdey.labelled.shares import Shares
 from kdey.matching import MaximiseLikelihood
 from kdey.matching.interface import exact_solution
+from kdey.options import Options
 from kdey.problems import MixtureLikelihood
 from kdey.rows.interface import Rows
 from kdey.solvers.solution import Solution
@@ -55,7 +56,7 @@ def without_labels(
     model: FittedModel,
     points: NDArray[Any],
     samples: Sequence[LabelledSample],
-    options: IntervalOptions,
+    options: Options,
 ) -> Estimates:
     """Return the estimates from unlabelled instances, or from all if these are no random part.
 
@@ -65,7 +66,7 @@ def without_labels(
     points : array of shape (total size of the samples, d)
     samples : sequence of LabelledSample
         Each with at least one unlabelled instance. They own consecutive points.
-    options : IntervalOptions
+    options : Options
 
     Returns
     -------
@@ -196,7 +197,7 @@ def label_shift_shares(
     sample: LabelledSample,
     base: Estimate,
     merging: Merging,
-    options: IntervalOptions,
+    options: Options,
 ) -> Shares:
     """Return the shares of groups of classes under label shift, with limits.
 
@@ -208,7 +209,7 @@ def label_shift_shares(
     base : Estimate
         The estimate without labels, of the target of the options.
     merging : Merging
-    options : IntervalOptions
+    options : Options
 
     Returns
     -------

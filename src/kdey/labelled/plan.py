@@ -30,10 +30,11 @@ from kdey._support.overview import (
     text_column,
 )
 from kdey.bags import Array, Bags
-from kdey.intervals import FittedModel, IntervalOptions, estimate_points
+from kdey.intervals import FittedModel, estimate_points
 from kdey.labelled.limits import score_limits, upper_quantile
 from kdey.labelled.prediction_powered import relative_variance
 from kdey.labelled.predictions import LabelPredictor
+from kdey.options import Options
 
 Indices = NDArray[np.int64]
 #: Fewest labels of a plan: limits from fewer say nothing, whatever their formula.
@@ -204,7 +205,7 @@ def plan_sample(
     model: FittedModel,
     points: NDArray[Any],
     width: float,
-    options: IntervalOptions,
+    options: Options,
     seed: int = 0,
 ) -> SamplingPlan:
     """Return which instances of a bag to label.
@@ -214,7 +215,7 @@ def plan_sample(
     model : FittedModel
     points : array of shape (m, d)
     width : float in (0, 1)
-    options : IntervalOptions
+    options : Options
         Confidence, target and ``simultaneous`` of the limits.
     seed : int
         Seed of the draw.
@@ -311,7 +312,7 @@ def draw_systematically(probabilities: Array, f: Array, seed: int) -> Indices:
 class _Forecast:
     """Widths of limits that can be foreseen from the predictions of a bag."""
 
-    def __init__(self, f: Array, options: IntervalOptions) -> None:
+    def __init__(self, f: Array, options: Options) -> None:
         self.f, self.population = f, options.target == "population"
         self.shares = f.mean(axis=0)
         self.quantile = upper_quantile(options.tail(f.shape[1]), np.inf)

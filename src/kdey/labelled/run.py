@@ -16,18 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey._support.validation import check_choice
 from kdey.bags import Bags
-from kdey.intervals import FittedModel, IntervalOptions
+from kdey.intervals import FittedModel
 from kdey.intervals.estimate import Decisions, Estimate
 from kdey.intervals.merging import Merging
 from kdey.intervals.sampled_bags import sampled_bags
-from kdey.labelled.estimate import (
-    LABEL_SHIFT,
-    LABELS,
-    PREDICTION_POWERED,
-    WAYS,
-    LabelledEstimate,
-    labelled_estimate,
-)
+from kdey.labelled.estimate import LabelledEstimate, labelled_estimate
 from kdey.labelled.label_shift import joint_solution, label_shift_shares, without_labels
 from kdey.labelled.prediction_powered import labels_alone, prediction_powered
 from kdey.labelled.predictions import LabelPredictor, Predictions
@@ -41,6 +34,7 @@ from kdey.labelled.sample import (
 from kdey.labelled.shares import LabelledUncertainty, Shares
 from kdey.labelled.shift_test import LabelShiftTest, label_shift_test
 from kdey.matching.interface import exact_solution
+from kdey.options import LABEL_SHIFT, LABELS, PREDICTION_POWERED, WAYS, Options
 from kdey.rows.interface import Rows
 from kdey.solvers.solution import Solution
 
@@ -77,7 +71,7 @@ class LabelledRequest:
         self,
         model: FittedModel,
         points: NDArray[Any],
-        options: IntervalOptions,
+        options: Options,
         sample_weight: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
     ) -> LabelledEstimate:
@@ -87,7 +81,7 @@ class LabelledRequest:
         ----------
         model : FittedModel
         points : array of shape (m, d)
-        options : IntervalOptions
+        options : Options
         sample_weight, clusters : array-likes of shape (m,), optional
             As for ``estimate``.
 
@@ -119,7 +113,7 @@ def estimate_labelled(
     model: FittedModel,
     points: NDArray[Any],
     sample: LabelledSample,
-    options: IntervalOptions,
+    options: Options,
     *,
     believe: str = PREDICTION_POWERED,
     merging: Merging | None = None,
@@ -132,7 +126,7 @@ def estimate_labelled(
     points : array of shape (size, d)
         Posteriors or features of all instances, as ``model.on_posteriors`` says.
     sample : LabelledSample
-    options : IntervalOptions
+    options : Options
     believe : {"prediction-powered", "label-shift", "labels"}
         The way that is believed.
     merging : Merging, optional
@@ -174,7 +168,7 @@ def estimate_labelled_bags(
     model: FittedModel,
     points: NDArray[Any],
     samples: Sequence[LabelledSample],
-    options: IntervalOptions,
+    options: Options,
     request: BagRequest | None = None,
 ) -> list[LabelledEstimate]:
     """Return the estimates of many bags, in each of which some instances have labels.
@@ -187,7 +181,7 @@ def estimate_labelled_bags(
     points : array of shape (total size of the samples, d)
         Posteriors or features of all instances, bag after bag.
     samples : sequence of LabelledSample
-    options : IntervalOptions
+    options : Options
     request : BagRequest, optional
 
     Returns
@@ -227,7 +221,7 @@ def _solve(
     points: NDArray[Any],
     rows: Rows,
     samples: Sequence[LabelledSample],
-    options: IntervalOptions,
+    options: Options,
 ) -> tuple[list[Estimate | None], list[Solution]]:
     """Return for each sample the estimate without labels, and the joint solution.
 
@@ -259,7 +253,7 @@ class _Bag:
         model: FittedModel,
         points: NDArray[Any],
         sample: LabelledSample,
-        options: IntervalOptions,
+        options: Options,
         groups: Merging,
     ) -> None:
         self.model, self.sample, self.options, self.groups = model, sample, options, groups
@@ -313,7 +307,7 @@ class _Bag:
 
 
 def _test(
-    predictions: Predictions | None, sample: LabelledSample, options: IntervalOptions
+    predictions: Predictions | None, sample: LabelledSample, options: Options
 ) -> LabelShiftTest | None:
     if predictions is None or predictions.moments is None:
         return None

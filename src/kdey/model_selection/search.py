@@ -24,7 +24,7 @@ from kdey._support.frames import make_frame
 from kdey._support.progress import progress
 from kdey._support.validation import check_weights
 from kdey.bags import Array, BagsLike
-from kdey.intervals import Estimates, IntervalOptions
+from kdey.intervals import Estimates
 from kdey.masks import refuse_masked
 from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model_selection.candidates import (
@@ -41,6 +41,7 @@ from kdey.model_selection.candidates import (
 )
 from kdey.model_selection.log import SearchLog
 from kdey.model_selection.scoring import Scoring, StageCache
+from kdey.options import Options
 from kdey.protocols import APP, BagProtocol
 from kdey.protocols.draw import check_protocol
 from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
@@ -433,7 +434,7 @@ class BaseSearch(BaseQuantifier):
         bags: BagsLike | None,
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
-        options: IntervalOptions,
+        options: Options,
         check_fit: bool,
     ) -> Estimates:
         """Return the estimates of the best candidate, with the limits and the fit check it has."""

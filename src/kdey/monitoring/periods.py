@@ -23,7 +23,7 @@ from kdey.fitted import FittedQuantifier, kept_training
 from kdey.groups import GroupRequest, GroupSettings, ScoredTable, estimate_sides
 from kdey.groups.keys import Grouping
 from kdey.groups.predict import score_frame
-from kdey.intervals import Estimate, IntervalOptions
+from kdey.intervals import Estimate
 from kdey.monitoring.alarms import Alarm, find_alarms
 from kdey.monitoring.history import (
     History,
@@ -34,6 +34,7 @@ from kdey.monitoring.history import (
     update_history,
 )
 from kdey.monitoring.settings import MonitorSettings
+from kdey.options import Options
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +198,7 @@ def period_request(
         raise ValueError("give either period, or time: the column that says it")
     if period is not None:
         period_name(period)  # raises, before any work, where it is none
-    limits = IntervalOptions(confidence)
+    limits = Options(confidence)
     judged = GroupSettings(limits, min_size, settings.check_fit, n_null=settings.n_null)
     return GroupRequest(grouping, judged, scores, missing)
 

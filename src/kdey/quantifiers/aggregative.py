@@ -35,10 +35,11 @@ from kdey.bags import Array, Bags, BagsLike
 from kdey.class_columns import in_class_order
 from kdey.decisions import adapt_classifier
 from kdey.gpu import device_solver
-from kdey.intervals import Estimates, FittedModel, IntervalOptions, estimate_points
+from kdey.intervals import Estimates, FittedModel, estimate_points
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
 from kdey.matching.one_bag import OneBag
+from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
     BagSolver,
@@ -124,7 +125,7 @@ class RowQuantifier(BaseQuantifier):
         return self._on_points(self._pool_points(pool), pool.n_threads(self.n_jobs))
 
     def _estimates_on(
-        self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
+        self, pool: PoolWork, bags: Bags, options: Options, clusters: ArrayLike | None
     ) -> Estimates:
         points = self._pool_points(pool)
         device = self._device(points)
@@ -394,7 +395,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self,
         posteriors: NDArray[np.floating],
         bags: Bags,
-        options: IntervalOptions,
+        options: Options,
         clusters: ArrayLike | None,
     ) -> Estimates:
         device = self._device(posteriors)

@@ -32,7 +32,7 @@ from kdey._support.overview import (
 from kdey._support.threads import thread_count
 from kdey._support.warnings import warn
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.intervals import Estimate, Estimates, FittedModel, IntervalOptions, estimate_solver
+from kdey.intervals import Estimate, Estimates, FittedModel, estimate_solver
 from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
 from kdey.labels import (
     FewLabelsWarning,
@@ -43,6 +43,7 @@ from kdey.labels import (
 )
 from kdey.masks import refuse_masked
 from kdey.matching import AnyMatching
+from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
 from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
 from kdey.rows.interface import RowSpec, TuningRecord
@@ -440,7 +441,7 @@ class BaseQuantifier(BaseEstimator):
             Ids of the clusters in which instances were drawn; whole clusters are then the
             sampling units.
         confidence, target, method, **options
-            See :class:`~kdey.intervals.IntervalOptions`.
+            See :class:`~kdey.Options`.
         check_fit : bool
             Whether to check that the bag looks like a mixture of the training classes, at level
             0.01; the verdict is ``diagnostics["fit"]`` and enters ``status``. A method that cannot
@@ -461,7 +462,7 @@ class BaseQuantifier(BaseEstimator):
         -------
         estimate : Estimate
         """
-        interval_options = IntervalOptions.of(
+        interval_options = Options.of(
             confidence=confidence, target=target, method=method, **options
         )
         if labelled is not None:
@@ -479,7 +480,7 @@ class BaseQuantifier(BaseEstimator):
         request: LabelledRequest,
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
-        options: IntervalOptions,
+        options: Options,
         check_fit: bool,
     ) -> LabelledEstimate:
         self._check_fitted()
@@ -523,7 +524,7 @@ class BaseQuantifier(BaseEstimator):
 
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
-        interval_options = IntervalOptions.of(
+        interval_options = Options.of(
             confidence=confidence, target=target, method=method, **options
         )
         estimates = self._estimate(X, bags, None, clusters, interval_options, check_fit)
@@ -546,7 +547,7 @@ class BaseQuantifier(BaseEstimator):
         bags: BagsLike | None,
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
-        options: IntervalOptions,
+        options: Options,
         check_fit: bool,
     ) -> Estimates:
         self._check_fitted()
@@ -570,7 +571,7 @@ class BaseQuantifier(BaseEstimator):
         raise NotImplementedError
 
     def _estimates_on(
-        self, pool: PoolWork, bags: Bags, options: IntervalOptions, clusters: ArrayLike | None
+        self, pool: PoolWork, bags: Bags, options: Options, clusters: ArrayLike | None
     ) -> Estimates:
         solve = self._on_pool(pool)
         return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags, BagsLike
-from kdey.intervals import Estimate, Estimates, IntervalOptions, estimate_solver
+from kdey.intervals import Estimate, Estimates, estimate_solver
 from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
 from kdey.matching.one_bag import OneBag
+from kdey.options import Options
 from kdey.quantifiers.aggregator import Aggregator
 from kdey.quantifiers.base import BaseQuantifier, checked_bags, refuse_selection
 from kdey.simplex import check_posteriors
@@ -106,7 +107,7 @@ class PosteriorsMixin(BaseQuantifier):
         Without ``bags`` all of them are one bag, and one estimate is returned; with ``bags`` as
         :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
         """
-        interval_options = IntervalOptions.of(
+        interval_options = Options.of(
             confidence=confidence, target=target, method=method, **options
         )
         self._check_fitted()
@@ -135,7 +136,7 @@ class PosteriorsMixin(BaseQuantifier):
         request: LabelledRequest,
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
-        options: IntervalOptions,
+        options: Options,
         check_fit: bool,
     ) -> LabelledEstimate:
         model = self._labelled_model()
@@ -152,7 +153,7 @@ class PosteriorsMixin(BaseQuantifier):
         self,
         posteriors: NDArray[np.floating],
         bags: Bags,
-        options: IntervalOptions,
+        options: Options,
         clusters: ArrayLike | None,
     ) -> Estimates:
         solve = partial(self._solve_posteriors, posteriors)

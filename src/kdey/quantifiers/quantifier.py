@@ -24,9 +24,10 @@ from kdey._support.validation import check_choice, check_weights
 from kdey._support.warnings import muted
 from kdey.bags import Bags
 from kdey.calibration import SeparableWarning
-from kdey.intervals import Estimates, IntervalOptions
+from kdey.intervals import Estimates
 from kdey.intervals.estimate import Decisions
 from kdey.matching import AnyMatching, MaximiseLikelihood
+from kdey.options import Options
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier, SettledTable, unfitted_on_failure
@@ -404,7 +405,7 @@ class Quantifier(AggregativeQuantifier):
         self,
         posteriors: NDArray[np.floating],
         bags: Bags,
-        options: IntervalOptions,
+        options: Options,
         clusters: ArrayLike | None,
     ) -> Estimates:
         estimates = super()._estimates_from(posteriors, bags, options, clusters)

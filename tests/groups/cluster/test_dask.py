@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from kdey import EMQ, PACC, PCC, DMx, KDEyCS, KDEyML
-from kdey.intervals import IntervalWarning
+from kdey.options import IntervalWarning
 from tests.groups.cluster.frames import SCORES, K, assert_same, make_frame
 
 dask = pytest.importorskip("dask", reason="the extra 'dask' is not installed")

@@ -10,7 +10,7 @@ from kdey.groups.sums import estimate_sums, key_hashes, poisson_weights
 from kdey.groups.sums.bootstrap import Resampled
 from kdey.groups.sums.group_sums import GroupedRows
 from kdey.groups.sums.solve import Trial
-from kdey.intervals import IntervalOptions
+from kdey.options import Options
 from tests.groups.sums.cases import Case, make_case, methods
 
 
@@ -75,7 +75,7 @@ def test_limits_are_those_of_the_bootstrap_in_memory(name: str, templates: bool)
     q = methods(3)[name].fit_posteriors(case.training, case.labels)
     options = {"method": "bootstrap", "n_replicates": 300, "resample_templates": templates}
     expected = q.estimate_posteriors(case.points, **options)
-    made = estimate_sums(q, case.source(), IntervalOptions(**options), keyed=True)
+    made = estimate_sums(q, case.source(), Options(**options), keyed=True)
     width = expected.high - expected.low
     np.testing.assert_allclose(made.low[0], expected.low, atol=0.25 * width.max())
     np.testing.assert_allclose(made.high[0], expected.high, atol=0.25 * width.max())
@@ -86,7 +86,7 @@ def test_limits_are_those_of_the_bootstrap_in_memory(name: str, templates: bool)
 def test_limits_do_not_depend_on_the_cut(name: str) -> None:
     case = make_case(3, 6, seed=2, largest=300)
     q = methods(3)[name].fit_posteriors(case.training, case.labels)
-    options = IntervalOptions(method="bootstrap", n_replicates=50)
+    options = Options(method="bootstrap", n_replicates=50)
     one, other = (estimate_sums(q, case.source(cuts), options, keyed=True) for cuts in (1, 9))
     np.testing.assert_allclose(one.low, other.low, atol=1e-6)
     np.testing.assert_allclose(one.high, other.high, atol=1e-6)
@@ -95,7 +95,7 @@ def test_limits_do_not_depend_on_the_cut(name: str) -> None:
 def test_passes_are_cut_where_replicates_need_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     case = make_case(3, 6, seed=2, largest=300)
     q = methods(3)["KDEy-ML"].fit_posteriors(case.training, case.labels)
-    options = IntervalOptions(method="bootstrap", n_replicates=50)
+    options = Options(method="bootstrap", n_replicates=50)
     one = estimate_sums(q, case.source(), options, keyed=True)
     monkeypatch.setattr("kdey.groups.sums.bootstrap._BYTES_HELD", 8 * 6 * 4 * 8)
     other = estimate_sums(q, case.source(), options, keyed=True)

@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 
 from kdey import EMQ, PACC, PCC, KDEyHD, KDEyML, OneVsAll
 from kdey.groups.sums import LocalSource, estimate_sums, plan_of
-from kdey.intervals import IntervalOptions, IntervalWarning
+from kdey.options import IntervalWarning, Options
 from kdey.rows.interface import RowMap
 from kdey.rows.references import BandwidthWarning
 from tests.groups.sums.cases import Case, make_case, methods
@@ -28,7 +28,7 @@ def fitted(q, case: Case):
 def by_sums(q, source, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IntervalWarning)
-        return estimate_sums(q, source, IntervalOptions(**options))
+        return estimate_sums(q, source, Options(**options))
 
 
 @pytest.mark.parametrize(("k", "name"), [(k, name) for k in CASES for name in methods(k)])
@@ -202,10 +202,10 @@ def test_refusals_say_what_to_do() -> None:
     with pytest.raises(ValueError, match="only analytic limits"):
         by_sums(q, case.source(), target="bag")
     with pytest.warns(IntervalWarning, match="rows have no key"):
-        estimate_sums(q, case.source(), IntervalOptions())
+        estimate_sums(q, case.source(), Options())
     wide = fitted(KDEyHD(bandwidth=0.1, n_points=5_000, random_state=0), case)
     with pytest.warns(IntervalWarning, match="too wide"):
-        estimate_sums(wide, case.source(), IntervalOptions(), keyed=True)
+        estimate_sums(wide, case.source(), Options(), keyed=True)
     empty = LocalSource(lambda: [(np.empty((0, 4)), np.empty(0, np.int32), None)])
     with pytest.raises(ValueError, match="no row"):
         by_sums(q, empty)

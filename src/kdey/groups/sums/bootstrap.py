@@ -34,11 +34,12 @@ from scipy.special import pdtr
 from kdey.bags import Array, Indices
 from kdey.groups.sums.group_sums import GroupedRows, GroupSums, Hashes, Plan, Source
 from kdey.groups.sums.solve import MeanRows, Trial, solve_means
-from kdey.intervals import FittedModel, IntervalOptions
+from kdey.intervals import FittedModel
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.class_rows import ClassRows
 from kdey.intervals.moments import adapted, smoothed, training_moments
 from kdey.intervals.replicates import TrainingReplicates
+from kdey.options import Options
 from kdey.simplex import project
 from kdey.solvers.quadratic import solve_programs
 
@@ -183,7 +184,7 @@ class Replicates:
 
 
 def draw_replicates(
-    source: Source, n_groups: int, width: int, options: IntervalOptions, trial: Trial | None = None
+    source: Source, n_groups: int, width: int, options: Options, trial: Trial | None = None
 ) -> Replicates:
     """Return the sums of all replicates, in as many passes as their memory requires.
 
@@ -195,7 +196,7 @@ def draw_replicates(
         Groups with instances.
     width : int
         Numbers per row, over all members.
-    options : IntervalOptions
+    options : Options
     trial : Trial, optional
         For likelihoods.
     """
@@ -211,9 +212,7 @@ def draw_replicates(
     return Replicates(joined["mass"], [joined[f"rows{i}"] for i in range(len(members))])
 
 
-def limits_of_draws(
-    estimates: Array, draws: Array, options: IntervalOptions
-) -> tuple[Array, Array]:
+def limits_of_draws(estimates: Array, draws: Array, options: Options) -> tuple[Array, Array]:
     """Return the limits of groups from draws of shape (g, B, k)."""
     tail = options.tail(estimates.shape[1])
     limits = [
@@ -224,7 +223,7 @@ def limits_of_draws(
 
 
 def moment_draws(
-    source: Source, model: FittedModel, plan: Plan, estimates: Array, options: IntervalOptions
+    source: Source, model: FittedModel, plan: Plan, estimates: Array, options: Options
 ) -> Array:
     """Return draws of the prevalences under a moment method, shape (g, B, k)."""
     g, k = estimates.shape
@@ -242,9 +241,7 @@ def moment_draws(
     return np.where((replicates.mass > 0)[:, :, None], draws, estimates[:, None, :])
 
 
-def _replicated_templates(
-    model: FittedModel, options: IntervalOptions, n_replicates: int
-) -> Array | None:
+def _replicated_templates(model: FittedModel, options: Options, n_replicates: int) -> Array | None:
     """Return the templates of training replicates, (n_replicates, r, k); None: as they are."""
     if not (options.resample_templates and model.matching.takes_templates):
         return None
@@ -263,7 +260,7 @@ def likelihood_draws(
     groups: Indices,
     sizes: Array,
     members: Array,
-    options: IntervalOptions,
+    options: Options,
 ) -> Array:
     """Return draws of the prevalences under a likelihood, shape (g, B, k).
 
@@ -276,7 +273,7 @@ def likelihood_draws(
     sizes : array of shape (g,)
     members : array of shape (n_members, g, k)
         Estimates of every member.
-    options : IntervalOptions
+    options : Options
     """
     n_members, g, k = members.shape
     n_groups = int(groups[-1]) + 1
@@ -306,7 +303,7 @@ def likelihood_draws(
 class _TemplateShifts:
     """What training replicates add to estimates, to first order; the same ones for all groups."""
 
-    def __init__(self, training: ClassRows, options: IntervalOptions) -> None:
+    def __init__(self, training: ClassRows, options: Options) -> None:
         rng = np.random.default_rng([options.random_state, 3])
         self._training = training
         self._densities = training.rows.astype(np.float64)

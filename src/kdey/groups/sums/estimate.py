@@ -26,8 +26,9 @@ from kdey.groups.sums.solve import (
     solve_means,
     solve_mixtures,
 )
-from kdey.intervals import FittedModel, IntervalOptions, IntervalWarning
+from kdey.intervals import FittedModel
 from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
+from kdey.options import IntervalWarning, Options
 from kdey.solvers.solution import Solution
 
 #: How the limits of groups are made from sums.
@@ -61,7 +62,7 @@ class SummedEstimates:
 
 
 def estimate_sums(
-    quantifier: FittedQuantifier, source: Source, options: IntervalOptions, *, keyed: bool = False
+    quantifier: FittedQuantifier, source: Source, options: Options, *, keyed: bool = False
 ) -> SummedEstimates:
     """Return the estimates of all groups of a source, with limits.
 
@@ -70,7 +71,7 @@ def estimate_sums(
     quantifier : fitted quantifier
         Given by rows and a matching; on posteriors or on features.
     source : Source
-    options : IntervalOptions
+    options : Options
         ``method="auto"`` is analytic where the method has it, else a bootstrap if ``keyed``.
     keyed : bool
         Whether the source knows the key of every row, which a bootstrap needs.
@@ -103,7 +104,7 @@ class _Task:
     source: Source
     model: FittedModel
     plan: Plan
-    options: IntervalOptions
+    options: Options
     has_keys: bool
 
     def limits_method(self) -> LimitsMethod:

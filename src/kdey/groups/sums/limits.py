@@ -15,7 +15,7 @@ import numpy as np
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.groups.sums.group_sums import GroupedRows, GroupSums, Source
 from kdey.groups.sums.solve import Trial
-from kdey.intervals import FittedModel, IntervalOptions
+from kdey.intervals import FittedModel
 from kdey.intervals.analytic import analytic_limits, linearise_features, linearised
 from kdey.intervals.class_rows import TINY, MembershipWeights
 from kdey.intervals.derivatives import linearise_matching
@@ -28,6 +28,7 @@ from kdey.intervals.moments import (
     training_moments,
 )
 from kdey.intervals.sampled_bags import SampledBags
+from kdey.options import Options
 from kdey.rows.interface import ArrayRows
 
 #: Rows whose products are made at a time.
@@ -99,7 +100,7 @@ def bags_of_sizes(sizes: Array) -> SampledBags:
 
 
 def feature_limits(
-    model: FittedModel, means: Array, sizes: Array, estimates: Array, options: IntervalOptions
+    model: FittedModel, means: Array, sizes: Array, estimates: Array, options: Options
 ) -> tuple[Array, Array]:
     """Return the limits of groups from their mean rows (n_groups, k): ACC, PACC."""
     no_rows = ArrayRows(np.empty((0, means.shape[1])))
@@ -108,7 +109,7 @@ def feature_limits(
 
 
 def derivative_limits(
-    model: FittedModel, means: Array, sizes: Array, estimates: Array, options: IntervalOptions
+    model: FittedModel, means: Array, sizes: Array, estimates: Array, options: Options
 ) -> tuple[Array, Array] | None:
     """Return the limits of groups by numerical derivatives of the matching; None: there are none.
 
@@ -124,7 +125,7 @@ def likelihood_limits(
     groups: Indices,
     sizes: Array,
     estimates: Array,
-    options: IntervalOptions,
+    options: Options,
 ) -> tuple[Array, Array]:
     """Return the limits of groups under a likelihood, by one more pass over the data.
 
@@ -139,7 +140,7 @@ def likelihood_limits(
         Ascending numbers of the groups, all with instances.
     sizes : array of shape (g,)
     estimates : array of shape (g, k)
-    options : IntervalOptions
+    options : Options
     """
     training = model.moment_class_rows
     tilt = adapting_prevalence(estimates, sizes, training)
@@ -163,7 +164,7 @@ def likelihood_limits(
 
 
 def _limits(
-    equations: MomentEquations, model: FittedModel, options: IntervalOptions
+    equations: MomentEquations, model: FittedModel, options: Options
 ) -> tuple[Array, Array]:
     tail, population = options.tail(model.n_classes), options.target == "population"
     limits = analytic_limits(equations, tail, population, model.n_threads)

@@ -1,0 +1,128 @@
+"""Options of an estimate: what is asked for rarely, written down and checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from kdey._support.validation import check_choice, check_count, check_share
+
+TARGETS = ("population", "bag")
+METHODS = ("auto", "analytic", "bootstrap")
+INTERVALS = ("percentile", "bias-corrected", "basic")
+LABEL_SHIFT, LABELS, PREDICTION_POWERED = "label-shift", "labels", "prediction-powered"
+#: The ways to use labels of the bag itself, in the order in which they are shown.
+WAYS = (LABEL_SHIFT, LABELS, PREDICTION_POWERED)
+MISSING = ("auto", "drop", "error")
+
+
+class IntervalWarning(UserWarning):
+    """The data cannot support an informative interval, so a wide one is returned."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How estimates, of single bags and of groups, are computed and judged.
+
+    Attributes
+    ----------
+    confidence : float
+        Nominal coverage, strictly between 0 and 1.
+    target : {"population", "bag"}
+        The prevalence of the population that the bag was drawn from, or the realised class
+        shares of the instances in this bag.
+    method : {"auto", "analytic", "bootstrap"}
+        "auto" is "analytic" wherever the method supports it: for ACC, PACC, EMQ, DIR, KDEy-ML and
+        methods of your own whose matching has derivatives.
+    interval : {"percentile", "bias-corrected", "basic"}
+        How an interval is computed from bootstrap replicates.
+    simultaneous : bool
+        Whether the intervals should cover all classes at once (Bonferroni).
+    n_replicates : int
+        Number of bootstrap replicates, at least 20.
+    resample_templates : bool
+        Whether the bootstrap resamples the training instances too.
+    random_state : int
+        Seed of the bootstrap. The same seed gives every bag the same training replicates, so
+        that differences between bags share them.
+    check_fit : bool
+        Whether to check that a bag looks like a mixture of the training classes.
+    level : float
+        P-values of the fit check up to it make the status "poor fit".
+    believe : {"prediction-powered", "label-shift", "labels"}
+        Which estimate is the one of the result where labels of the bag are known.
+    selection : array-like, or the name of a column
+        The probability with which each labelled instance was chosen, where it was not a random
+        draw.
+    min_size : int
+        Groups with fewer usable instances are estimated too, but their status is "too small".
+    missing : {"auto", "drop", "error"}
+        Rows of a table with a missing score or feature are left out and counted ("drop"), or raise
+        ("error"). With "auto" they are used where the classifier takes missing values and, for a
+        model fitted on a table, has learnt from rows that lack the same value; otherwise they are
+        left out and counted.
+    date_format : str
+        How dates that are written as text are read, in the notation of strftime ("%d.%m.%Y").
+        "auto": ISO 8601, or day, month and year where the column shows which comes first.
+    key_types : mapping from names of key columns to {"integer", "text"}, optional
+        Keys to turn into whole numbers, or into texts.
+    strata : name of a column, optional
+        The strata from which rows were drawn. Each is estimated by itself, and the estimate of a
+        group is their sum weighted by their shares.
+    stratum_shares : mapping from strata to shares or sizes in the population, optional
+        By default the shares of the strata among the (weighted) rows of each group.
+
+    Raises
+    ------
+    ValueError
+        If an option has a value that is not allowed.
+    """
+
+    confidence: float = 0.95
+    target: str = "population"
+    method: str = "auto"
+    interval: str = "percentile"
+    simultaneous: bool = False
+    n_replicates: int = 500
+    resample_templates: bool = True
+    random_state: int = 0
+    check_fit: bool = True
+    level: float = 0.01
+    believe: str = PREDICTION_POWERED
+    selection: Any = None
+    min_size: int = 10
+    missing: str = "auto"
+    date_format: str = "auto"
+    key_types: Mapping[str, str] | None = None
+    strata: str | None = None
+    stratum_shares: Mapping[Any, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_share(self.confidence, "confidence")
+        check_choice(self.target, "target", TARGETS)
+        check_choice(self.method, "method", METHODS)
+        check_choice(self.interval, "interval", INTERVALS)
+        check_count(self.n_replicates, "n_replicates", 20)
+        check_count(self.random_state, "random_state", 0)
+        check_share(self.level, "level")
+        check_choice(self.believe, "believe", WAYS)
+        check_count(self.min_size, "min_size", 1)
+        check_choice(self.missing, "missing", MISSING)
+
+    @classmethod
+    def of(cls, **options: Any) -> Options:
+        """Return the options of these names; raises TypeError, which lists them, for another."""
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                alike = get_close_matches(name, known, 1)
+                hint = f", did you mean {alike[0]}?" if alike else ";"
+                raise TypeError(f"unknown option {name}{hint} the options are {', '.join(known)}")
+        return cls(**options)
+
+    def tail(self, n_classes: int) -> float:
+        """Return the probability outside each end of the interval of a class."""
+        miss = 1.0 - self.confidence
+        return miss / 2.0 / (n_classes if self.simultaneous else 1)
