@@ -11,9 +11,7 @@ per case and metric goes to ``results/automatic.jsonl``.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +29,7 @@ from cases import (
 )
 from kdey.labels import training_labels
 from kdey.metrics import get_metric
+from kdey.paper.published import published_values
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from printing import markdown
 
@@ -41,7 +40,6 @@ FIXED = [
     *(("aitchison", h) for h in (0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)),
 ]
 KEYS = ("set", "seed", "classifier", "metric")
-PUBLISHED = Path(__file__).parents[2] / "shared" / "paper" / "published_results.csv"
 
 
 def main() -> None:
@@ -136,7 +134,7 @@ def print_tables(rows: list[dict[str, Any]], metric: str) -> None:
     rows = [row for row in rows if row["metric"] == metric]
     if not rows:
         return
-    published = read_published("M" + metric.upper())
+    published = read_published(f"m{metric}")
     names = [n for n in PAPER + EXTRA if any(row["set"] == n for row in rows)]
     print(f"\n### M{metric.upper()}\n")
     head = ["set", "published KDEy-ML"]
@@ -189,14 +187,8 @@ def print_sentences(rows: list[dict[str, Any]], published: dict[str, float]) -> 
 
 def read_published(metric: str) -> dict[str, float]:
     """Return the published errors of KDEy-ML by set."""
-    if not PUBLISHED.exists():
-        return {}
-    with PUBLISHED.open() as file:
-        return {
-            row["dataset"]: float(row["value"])
-            for row in csv.DictReader(file)
-            if (row["metric"], row["group"], row["method"]) == (metric, "UCI-multi", "KDEy-ML")
-        }
+    values = published_values("multiclass", "UCI-multi", metric)
+    return {name: value for (name, method), value in values.items() if method == "KDEy-ML"}
 
 
 if __name__ == "__main__":

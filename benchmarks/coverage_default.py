@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -216,10 +217,13 @@ def cells(estimator: str, target: str, level: float) -> Iterator[tuple[Any, ...]
 
 def _line(cell: list[dict[str, str]], level: float) -> list[Any]:
     """Return redraws and measures over the classes of a set with so many labels."""
-    weights = np.array([float(row["redraws"]) for row in cell])
-    redraws = round(weights.sum() / len({row["class"] for row in cell}))
-    columns = np.array([[float(row[name]) for name in MEASURES] for row in cell])
-    covered, corners, width, error = weights @ columns / weights.sum()
+    total = sum(int(row["redraws"]) for row in cell)
+    redraws = round(total / len({row["class"] for row in cell}))
+    # Exact sums: a product of matrices rounds otherwise on another processor, and a share that lies
+    # between two numbers of three decimals would be printed as either.
+    covered, corners, width, error = (
+        fsum(int(row["redraws"]) * float(row[name]) for row in cell) / total for name in MEASURES
+    )
     failing = sum(float(row["bound"]) < level - MARGIN for row in cell if int(row["redraws"]) > 1)
     lowest = min(float(row["covered"]) for row in cell)
     shares = [f"{covered:.3f}", f"{corners:.3f}", f"{lowest:.3f}"]

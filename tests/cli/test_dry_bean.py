@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.documents.pages import ROOT
+from tests.real_data import DATA, needs_data
 
 from .cases import run, write
 
-DATA = Path(os.environ.get("KDEY_DATA") or ROOT.parent / "shared" / "data")
-BEANS = DATA / "uci-multi" / "dry-bean.csv.gz"
+BEANS = "uci-multi/dry-bean.csv.gz"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not BEANS.exists(), reason=f"no {BEANS.name} in the folder of data")
+@needs_data(BEANS)
 def test_shares_by_field_are_found(tmp_path: Path) -> None:
-    with gzip.open(BEANS, "rt", encoding="utf-8", newline="") as stream:
+    with gzip.open(DATA / BEANS, "rt", encoding="utf-8", newline="") as stream:
         beans = list(csv.DictReader(stream))
     known = write(tmp_path / "known.csv", beans[::2])
     rng = np.random.default_rng(0)

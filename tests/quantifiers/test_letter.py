@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -12,15 +9,15 @@ from sklearn.linear_model import LogisticRegression
 import kdey
 from kdey import native
 from kdey.posteriors import predict_posteriors, training_posteriors
+from tests.real_data import DATA, needs_data
 
-DATA = Path(os.environ.get("KDEY_DATA", Path(__file__).parents[3] / "shared" / "data"))
-LETTER = DATA / "uci-multi" / "letter.csv.gz"
+LETTER = "uci-multi/letter.csv.gz"
 
 
-@pytest.mark.skipif(not LETTER.exists(), reason="the data folder has no letter.csv.gz")
+@needs_data(LETTER)
 @pytest.mark.skipif(not native.available(), reason="minutes on the NumPy path")
 def test_kdeyhd_certifies_every_bag_at_a_small_bandwidth() -> None:
-    table = np.genfromtxt(LETTER, delimiter=",", skip_header=1, dtype=str)
+    table = np.genfromtxt(DATA / LETTER, delimiter=",", skip_header=1, dtype=str)
     X, y = table[:, :-1].astype(np.float64), np.unique(table[:, -1], return_inverse=True)[1]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model, classes = LogisticRegression(max_iter=200), np.arange(26)

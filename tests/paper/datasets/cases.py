@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +17,6 @@ from zipfile import ZipFile
 import numpy as np
 
 from kdey.paper.datasets.lequa_tasks import TASKS
-
-SHARED = Path(os.environ.get("KDEY_DATA") or Path(__file__).parents[4] / "shared" / "data")
 
 
 def write_gz(path: Path, text: str) -> Path:

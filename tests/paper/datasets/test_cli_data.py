@@ -12,9 +12,10 @@ from kdey.paper.datasets.checking import check, place
 from kdey.paper.datasets.download import Checksums
 from kdey.paper.datasets.files import cache_dir
 from kdey.paper.datasets.registry import find
+from tests.real_data import DATA, needs_data
 from tests.runner import invoke
 
-from .cases import SHARED, make_lequa, sparse_text, write_gz, write_letter
+from .cases import make_lequa, sparse_text, write_gz, write_letter
 
 
 def run(*arguments: object) -> Result:
@@ -161,7 +162,7 @@ def test_fetch_prints_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "bundled/wine comes with scikit-learn" in result.output
 
 
-@pytest.mark.skipif(not (SHARED / "uci-multi").is_dir(), reason="no data directory")
+@needs_data("uci-multi")
 def test_the_known_copies_pass() -> None:
-    result = run("check", "uci-multi", "uci-binary", "abalone", "nursery", "--data-dir", SHARED)
+    result = run("check", "uci-multi", "uci-binary", "abalone", "nursery", "--data-dir", DATA)
     assert result.exit_code == 0, result.output

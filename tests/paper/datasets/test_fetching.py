@@ -15,8 +15,9 @@ from kdey.paper.datasets.download import Checksums, fetch
 from kdey.paper.datasets.registry import DataFile, Entry, entries, find, home
 from kdey.paper.datasets.tables import read_table
 from kdey.paper.datasets.uci import convert, recipe_for
+from tests.real_data import DATA, needs_data
 
-from .cases import SHARED, make_lequa, sparse_text
+from .cases import make_lequa, sparse_text
 
 
 class Web:
@@ -195,9 +196,9 @@ def test_dry_bean_is_read_from_its_arff(tmp_path: Path) -> None:
     assert not (tmp_path / "none.csv.gz").exists()
 
 
-@pytest.mark.skipif(not (SHARED / "uci-multi").is_dir(), reason="no data directory")
+@needs_data("uci-multi")
 def test_the_real_letters_survive_the_way_through_the_official_format(tmp_path: Path) -> None:
-    table = load_dataset("letter", SHARED)
+    table = load_dataset("letter", DATA)
     rows = zip(table.y, table.X.astype(int), strict=True)
     text = "\n".join(",".join([label, *map(str, row)]) for label, row in rows)
     (url,) = home(find("letter")).urls

@@ -13,8 +13,9 @@ from sklearn.preprocessing import StandardScaler
 
 from kdey.paper.datasets import load_dataset, names
 from kdey.paper.datasets.files import cache_dir
+from tests.real_data import DATA, needs_data
 
-from .cases import SHARED, sparse_text, table_text, write_gz, write_letter
+from .cases import sparse_text, table_text, write_gz, write_letter
 
 
 def test_the_split_is_the_papers(tmp_path: Path) -> None:
@@ -237,12 +238,12 @@ def test_tfidf_is_not_fitted_on_the_test_part(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one.train.X.toarray(), two.train.X.toarray())
 
 
-@pytest.mark.skipif(not (SHARED / "uci-multi").is_dir(), reason="no data directory")
+@needs_data("uci-multi")
 @pytest.mark.parametrize("name", [*names("uci-multi"), "uci-binary/yeast", "nursery", "iris.2"])
 def test_real_copies_have_the_registered_size(name: str) -> None:
-    data = load_dataset(name, SHARED)
+    data = load_dataset(name, DATA)
     assert "(the known copy)" in data.source
-    assert os.fspath(SHARED) not in data.source
+    assert os.fspath(DATA) not in data.source
     if name == "nursery":
         assert data.X.shape == (12958, 19)
     if name == "wine-quality":
