@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import kdey.significance
 from kdey.plots import CriticalDifferenceDisplay
 from kdey.significance import nemenyi
 
@@ -35,8 +34,3 @@ def test_diagram_names_every_method_at_its_rank(axes) -> None:
     bars = [line for line in axes.lines if line.get_linewidth() == 4]
     assert len(bars) == sum(len(group) > 1 for group in results.groups)
     assert display.figure_ is axes.figure
-
-
-def test_the_name_of_0_1_0_warns_and_is_the_same_display() -> None:
-    with pytest.warns(DeprecationWarning, match="is now kdey.plots.CriticalDifferenceDisplay"):
-        assert kdey.significance.CriticalDifferenceDisplay is CriticalDifferenceDisplay

@@ -209,17 +209,3 @@ def test_a_search_over_functions_scores_each_of_them() -> None:
     ).fit(X[keep], y[keep])
     near, far = search.cv_results_["mean_test_score"]
     assert near > far + 0.1
-
-
-def test_a_parameter_that_was_added_later_counts_only_where_it_is_set() -> None:
-    """Search logs of 0.1.0 belong to their searches, although Ensemble has a new parameter."""
-    from kdey import PACC, Ensemble
-    from kdey._support.names import ADDED_PARAMETERS, without_added_defaults
-    from kdey.tuning import TuningPlan
-
-    for value in (Ensemble(PACC()), TuningPlan()):
-        params = dict(vars(value))
-        added = set(params) - set(without_added_defaults(value, params))
-        assert added in [set(names) for names in ADDED_PARAMETERS.values()]
-    assert fingerprint(Ensemble(PACC())) != fingerprint(Ensemble(PACC(), n_selected=3))
-    assert fingerprint(TuningPlan()) != fingerprint(TuningPlan(smoothest=0.5))

@@ -31,8 +31,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kdey._support import moved
-
 if TYPE_CHECKING:
     from kdey.bags import Bags
     from kdey.bayes import PosteriorDraws, sample_posterior
@@ -103,8 +101,6 @@ if TYPE_CHECKING:
 
 #: The one place of the version: the package's metadata are read from here.
 __version__ = "0.2.0.dev0"
-
-moved.install()
 
 #: Where each public name lives; it is imported when first asked for, so that importing kdey is
 #: quick and a tool that needs one part does not pay for the others.

@@ -123,8 +123,6 @@ def texts(path: Path) -> Iterator[str]:
             continue
         if ast.unparse(node.func) not in ("warnings.warn", "warn"):
             continue
-        if "DeprecationWarning" in ast.unparse(node):
-            continue
         message = node.args[0]
         parts = message.values if isinstance(message, ast.JoinedStr) else [message]
         yield "".join(str(p.value) if isinstance(p, ast.Constant) else "0" for p in parts)

@@ -17,7 +17,7 @@ PAGE = Page("docs/warnings.md")
 #: Fields of a message in the source, and what the page writes in their place.
 FIELD, DOTS = "\0", "…"
 #: Roots of all warnings, and those of other libraries that kdey issues.
-OTHERS = {"UserWarning", "DeprecationWarning", "ConvergenceWarning"}
+OTHERS = {"UserWarning", "ConvergenceWarning"}
 
 
 def first_cells() -> list[str]:

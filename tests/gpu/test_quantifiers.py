@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.gpu import has_route, n_pairs, solve
+from kdey.gpu import solve
 from kdey.gpu.layout import DeviceReferences
 from kdey.tuning import search
 from tests.gpu.cases import mean_methods, methods, problem
@@ -89,15 +89,6 @@ def test_equal_posteriors_count_for_the_first_class(place):
     fitted = kdey.CC().fit_posteriors(np.eye(3), np.arange(3))
     assert fitted.row_map_.tensor_rows(rows).argmax(dim=1).tolist() == [0, 1]
     assert float(fitted.row_map_.tensor_rows(rows).sum()) == 2.0
-
-
-def test_names_of_0_1_0_warn_and_answer():
-    P, y, _, _ = problem()
-    fitted = kdey.KDEyML(bandwidth=0.1).fit_posteriors(P, y)
-    with pytest.warns(DeprecationWarning, match="device_problem"):
-        assert has_route(fitted.row_map_, fitted.matching_)
-    with pytest.warns(DeprecationWarning, match=r"row_map.n_pairs"):
-        assert n_pairs(fitted.row_map_, 10) == 10 * len(P)
 
 
 @pytest.mark.parametrize("make", [kdey.KDEyML, kdey.KDEyCS])

@@ -113,17 +113,3 @@ def test_a_stream_takes_batches_of_one_kind() -> None:
     stream.add(rows.posteriors, codes, usable)
     with pytest.raises(ValueError, match="all batches must have fold posteriors, or none"):
         stream.add(rows, codes, usable)
-
-
-def test_both_posteriors_in_one_array_are_deprecated() -> None:
-    fitted, rows, codes = scored(160, 7)
-    settings = GroupSettings(check_fit=True, n_null=30)
-    assert rows.fold_posteriors is not None
-    both = np.hstack([rows.posteriors, rows.fold_posteriors])
-    with pytest.warns(DeprecationWarning, match="ScoredRows"):
-        made = estimate_groups(fitted, both, codes, 4, settings)
-    same_answers(made, estimate_groups(fitted, rows, codes, 4, settings))
-    frame = nw.from_native(data(160, 8)[0], eager_only=True)
-    with pytest.warns(DeprecationWarning, match=r"use Scorer\.score"):
-        points, _ = Scorer.of(fitted, check_fit=True).points(frame)
-    np.testing.assert_array_equal(points, both)

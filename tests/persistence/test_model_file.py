@@ -211,11 +211,16 @@ def test_a_changed_member_is_noticed(model: Path) -> None:
         kdey.load(rewritten(model, change))
 
 
-def test_a_newer_format_is_refused_by_name(model: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(archive, "FORMAT", 99)
+@pytest.mark.parametrize(
+    ("found", "says"), [(99, "update kdey"), (1, "fit the model again and save it")]
+)
+def test_another_format_is_refused_and_told_what_to_do(
+    model: Path, monkeypatch: Any, found: int, says: str
+) -> None:
+    monkeypatch.setattr(archive, "FORMAT", found)
     rewritten(model, lambda members, manifest: manifest.update(kdey="9.9"), honest=True)
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"format 99.*kdey 9\.9; update"):
+    with pytest.raises(ModelFileError, match=rf"format {found}.*kdey 9\.9; {says}"):
         kdey.load(model)
 
 

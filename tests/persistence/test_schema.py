@@ -1,4 +1,4 @@
-"""Schemas of tables in model files, today's and those of 0.1.0."""
+"""Schemas of tables in model files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.diagnostics import hold_fold_models
 from kdey.persistence import archive
 from kdey.tables.features import TableFeatures
 from kdey.tables.schema import Column, TableSchema
@@ -35,43 +34,13 @@ def fitted(table_step: bool = True) -> kdey.PACC:
 FRAME = pd.DataFrame({"c": ["u", "v"] * 10, "x": np.linspace(-1, 2, 20)})
 
 
-def test_the_format_number_rose_once(tmp_path: Path) -> None:
+def test_the_file_has_its_format_and_the_schema(tmp_path: Path) -> None:
     path = kdey.save(fitted(), tmp_path / "m.kdey")
-    assert archive.read_manifest(path)["format"] == 2
+    assert archive.read_manifest(path)["format"] == archive.FORMAT
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again = kdey.load(path)
     assert_array_equal(again.predict(FRAME), fitted().predict(FRAME))
-
-
-def test_the_layout_of_0_1_0_reads_tables_by_every_method(tmp_path: Path) -> None:
-    old = fitted(table_step=False)
-    hold_fold_models(old, *_training())
-    old.table_ = {
-        "label": "kind",
-        "features": ("x", "c"),
-        "texts": {"c": ("u", "v")},
-        "scores": (),
-    }
-    path = kdey.save(old, tmp_path / "m.kdey")
-    with pytest.warns(UserWarning, match="no schema of its table: columns are checked by name"):
-        model = kdey.load(path)
-    X = np.column_stack([FRAME["x"], FRAME["c"] == "v"])
-    expected = old.predict(X)
-    assert_array_equal(model.predict(FRAME), expected)
-    assert_array_equal(model.estimate(FRAME).estimate, expected)
-    assert_array_equal(model.predict_groups(FRAME)["estimate"], expected)
-    assert_array_equal(model.predict(X), expected)
-    assert len(model.fold_classifiers) == 5
-    assert_array_equal(
-        model.fold_classifiers[0].predict_proba(FRAME), old.fold_classifiers[0].predict_proba(X)
-    )
-
-
-def _training() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=90), rng.integers(0, 2, 90)])
-    return X, np.where(X[:, 0] + X[:, 1] + rng.normal(size=90) > 0.5, "good", "bad")
 
 
 @pytest.mark.parametrize(

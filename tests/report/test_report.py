@@ -194,9 +194,3 @@ def test_a_notebook_shows_the_page() -> None:
     shown = full_report(3, "groups")._repr_html_()
     assert shown.startswith('<iframe srcdoc="')
     assert shown.count("<") == 2  # the page inside is escaped: it cannot leave its frame
-
-
-def test_the_name_of_0_1_0_for_the_time_of_a_report_warns() -> None:
-    report = full_report(3, "groups")
-    with pytest.warns(DeprecationWarning, match="now Report.created"):
-        assert report.made == report.created

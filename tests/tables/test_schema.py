@@ -7,12 +7,11 @@ import pickle
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from kdey.tables.schema import Column, TableSchema
+from kdey.tables.schema import TableSchema
 from kdey.tables.survey import learn_schema
 
 N = 60
@@ -274,15 +273,3 @@ def test_a_schema_survives_dicts_and_pickles() -> None:
 def test_damaged_schemas_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"schema|role"):
         TableSchema.from_dict(values)
-
-
-def test_the_layout_of_0_1_0_is_a_schema_of_names() -> None:
-    layout = {"label": "y", "features": ("a", "c"), "texts": {"c": ("u", "v")}, "scores": ()}
-    schema = TableSchema.from_layout(layout)
-    assert schema.names_only
-    assert schema.label == "y"
-    assert schema.feature_columns == (Column("a"), Column("c", "feature", "category", ("u", "v")))
-    new = pd.DataFrame({"c": ["v", "w", None], "a": [5.0, np.nan, 7.0]})
-    assert_array_equal(schema.features(new), [[5, 1], [np.nan, np.nan], [7, np.nan]])
-    scores = {"label": "y", "features": (), "texts": None, "scores": ("p", "q")}
-    assert TableSchema.from_layout(scores).scores == ("p", "q")

@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from kdey._support.dependencies import globals_read, is_library
-from kdey._support.names import stable_name, without_added_defaults
 from kdey.tensors import on_host
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None))
@@ -29,11 +28,10 @@ _PLAIN = (str, bytes, bool, int, float, complex, type(None))
 def fingerprint(*values: Any) -> str:
     """Return a digest of the values, 32 hexadecimal digits.
 
-    Estimators enter by class and parameters (a ``FrozenEstimator`` by its fitted state), without
-    parameters at their default that the class did not have in its first release; arrays, sparse
-    matrices and frames by their contents, functions by name, code, defaults, closure and the
-    globals that they read, classes by name, random states by their state, and other objects by
-    their pickle.
+    Estimators enter by class and parameters (a ``FrozenEstimator`` by its fitted state); arrays,
+    sparse matrices and frames by their contents, functions by name, code, defaults, closure and
+    the globals that they read, classes by name, random states by their state, and other objects
+    by their pickle.
 
     Raises
     ------
@@ -86,10 +84,10 @@ def _feed_object(digest: _Digest, value: Any) -> None:
     elif isinstance(value, FrozenEstimator):
         digest.update(pickle.dumps(value))
     elif isinstance(value, BaseEstimator):
-        _feed(digest, without_added_defaults(value, value.get_params(deep=False)))
+        _feed(digest, value.get_params(deep=False))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        _feed(digest, without_added_defaults(value, fields))
+        _feed(digest, fields)
         _feed_call(digest, value)
     elif isinstance(value, FunctionType):
         _feed_function(digest, value)
@@ -164,11 +162,7 @@ def _feed_call(digest: _Digest, value: Any) -> None:
 def _feed_dependencies(
     digest: _Digest, function: FunctionType, helpers: Iterable[FunctionType]
 ) -> None:
-    """Add what a function reads beside its own code; nothing at all if there is nothing.
-
-    Fingerprints of 0.1.0 had no dependencies, and those of functions without any must not change:
-    they are in the logs of searches.
-    """
+    """Add what a function reads beside its own code; nothing at all if there is nothing."""
     # A function may refer to itself, or be in a global that it reads.
     if id(function) in digest.open_functions:
         return
@@ -220,5 +214,9 @@ def _feed_pickle(digest: _Digest, value: Any) -> None:
 
 
 def _dotted(kind: Any) -> str:
-    """Return the stable name of a type or function, with a dot between module and name."""
-    return stable_name(kind).replace(":", ".")
+    """Return the name of a type or function with its module; those of kdey without their module.
+
+    Names in kdey are unique, and a digest must not change because a file moves.
+    """
+    module = "kdey" if kind.__module__.startswith("kdey.") else kind.__module__
+    return f"{module}.{kind.__qualname__}"

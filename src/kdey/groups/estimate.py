@@ -78,7 +78,7 @@ def estimate_groups(
         How the points were drawn, and which have labels. A group is then held at once, whatever
         its size.
     """
-    rows = as_rows(points, len(quantifier.classes_), on_posteriors)
+    rows = as_rows(points, on_posteriors)
     if design is not None and design.weights is not None and not design.weights.all():
         # An instance of weight zero does not belong to its group.
         inside = np.flatnonzero(design.weights > 0)

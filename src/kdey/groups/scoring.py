@@ -7,7 +7,6 @@ on features it is :class:`Instances`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -161,23 +160,11 @@ class Instances:
 GroupRows: TypeAlias = ScoredRows | Instances
 
 
-def as_rows(points: Any, n_classes: int, on_posteriors: bool = True) -> GroupRows:
-    """Return rows from what 0.1.0 called points: arrays of posteriors, or instances."""
-    if isinstance(points, Instances):
+def as_rows(points: Any, on_posteriors: bool = True) -> GroupRows:
+    """Return rows from rows, or from an array of posteriors or instances."""
+    if isinstance(points, ScoredRows | Instances):
         return points
-    if not isinstance(points, ScoredRows) and not on_posteriors:
-        return Instances(points)
-    rows = points if isinstance(points, ScoredRows) else ScoredRows(points)
-    both = rows.posteriors
-    if rows.fold_posteriors is not None or both.shape[1] != 2 * n_classes:
-        return rows
-    warnings.warn(
-        "one array of posteriors followed by those of fold models goes with kdey 0.4: use "
-        "kdey.groups.ScoredRows(posteriors, fold_posteriors)",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-    return ScoredRows(both[:, :n_classes], both[:, n_classes:])
+    return ScoredRows(points) if on_posteriors else Instances(points)
 
 
 @dataclass(frozen=True)
@@ -283,24 +270,6 @@ class Scorer:
         )
         positions = position + np.flatnonzero(usable)
         return ScoredRows(posteriors, self._fold_posteriors(X, positions), unseen), usable
-
-    def points(
-        self, frame: Frame, keys: tuple[str, ...] = (), first: int = 1
-    ) -> tuple[Any, NDArray[np.bool_]]:
-        """Return what :meth:`score` does as one array, fold posteriors behind the others.
-
-        .. deprecated:: 0.2
-            Use :meth:`score`.
-        """
-        warnings.warn(
-            "Scorer.points goes with kdey 0.4: use Scorer.score", DeprecationWarning, stacklevel=2
-        )
-        rows, usable = self.score(frame, keys, first)
-        if isinstance(rows, Instances):
-            return rows.X, usable
-        if rows.fold_posteriors is None:
-            return rows.posteriors, usable
-        return np.hstack([rows.posteriors, rows.fold_posteriors]), usable
 
     def _fold_posteriors(self, X: Any, positions: NDArray[np.int64]) -> Floats | None:
         if not self.folds:

@@ -54,8 +54,8 @@ from kdey.quantifiers.foreign import (
 )
 from kdey.tables.schema import TableSchema
 
-#: The version in which scores last changed their meaning; logs of older searches are refused.
-_SCORES_SINCE = "0.1.0"
+#: Increases when scores change their meaning; logs of other numbers are refused.
+_LOG_FORMAT = 1
 #: Parameters that decide how the columns of a table are read.
 _READERS = frozenset({"classifier", "quantifier", "schema", "table"})
 
@@ -323,7 +323,7 @@ class BaseSearch(BaseQuantifier):
         return SearchLog(
             self.log,
             fp.fingerprint(
-                _SCORES_SINCE,
+                _LOG_FORMAT,
                 self.quantifier,
                 [candidate.key for candidate in first],
                 [metric.name for metric in scoring.metrics],

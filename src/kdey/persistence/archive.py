@@ -21,9 +21,9 @@ from typing import Any
 from kdey._support.files import open_regular, write_whole
 from kdey.persistence.bounds import MOST_MANIFEST, check_members
 
-#: Version of the format that is written; all earlier ones are read. It increases when files appear
-#: that earlier code cannot read: 2 has the schema of the training table inside its classifier.
-FORMAT = 2
+#: Version of the format that is written, and the only one that is read until the first release
+#: freezes it. It increases with every change of what files contain.
+FORMAT = 3
 _MANIFEST = "manifest.json"
 #: The same time stamp for all members, so that equal models give equal files.
 TIME_STAMP = (1980, 1, 1, 0, 0, 0)
@@ -37,7 +37,7 @@ _UNREADABLE = (
 
 
 class ModelFileError(ValueError):
-    """The file is not a model file, or it is damaged or of a newer version."""
+    """The file is not a model file, or it is damaged or of another format."""
 
 
 def write_archive(path: Path, members: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     Raises
     ------
     ModelFileError
-        If the file is not a model file, damaged, or of a newer version.
+        If the file is not a model file, damaged, or of another format.
     OSError
         If the file cannot be opened.
     """
@@ -130,14 +130,15 @@ def _read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
         with archive.open(_MANIFEST) as stream:
             manifest = json.loads(stream.read(MOST_MANIFEST))
-        version, digest = int(manifest["format"]), manifest.pop("digest")
+        found, digest = int(manifest["format"]), manifest.pop("digest")
         members = manifest["members"]
     except (*_UNREADABLE, AttributeError):
         raise ModelFileError(f"{path} is not a kdey model file: it has no manifest") from None
-    if version > FORMAT:
+    if found != FORMAT:
+        remedy = "update kdey to read it" if found > FORMAT else "fit the model again and save it"
         raise ModelFileError(
-            f"{path} has format {version}, but this kdey reads formats up to {FORMAT}: it was "
-            f"written by kdey {manifest.get('kdey', 'of a later version')}; update kdey to read it"
+            f"{path} has format {found}, but this kdey reads format {FORMAT}: it was written by "
+            f"kdey {manifest.get('kdey', 'of another version')}; {remedy}"
         )
     if digest != _manifest_digest(manifest):
         raise ModelFileError(

@@ -1,10 +1,10 @@
 """Encoding of a fitted quantifier as a tree of JSON values, and decoding.
 
 Numbers, texts, lists and dicts are JSON values themselves; arrays and objects of other libraries
-are stored separately and referred to by a number. Objects of this package are written as a stable
-name and their fields, and decoding creates only objects of data classes (frozen dataclasses and
-quantifiers). Quantifiers, row maps and matchings that users wrote are created only if their type is
-trusted.
+are stored separately and referred to by a number. Objects of this package are written as the name
+of their class and their fields, and decoding creates only objects of data classes (frozen
+dataclasses and quantifiers). Quantifiers, row maps and matchings that users wrote are created only
+if their type is trusted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from kdey._support.names import current_place, find_module, stable_name
 from kdey.matching import Matching
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.rows.interface import RowMap, RowSpec
@@ -112,7 +112,7 @@ def _encode_object(value: Any, parts: Parts, where: str) -> Node:
     if not (_is_inside(kind) or isinstance(value, PART_TYPES)):
         parts.foreign.append(value)
         return {"foreign": len(parts.foreign) - 1}
-    name = stable_name(kind)
+    name = f"{kind.__module__}:{kind.__qualname__}"
     if isinstance(value, BaseEstimator):
         params = value.get_params(deep=False)
         # Private attributes are recomputed when they are needed.
@@ -204,12 +204,12 @@ def types_outside(node: Node) -> set[str]:
 
 def _class_of(name: str, parts: Parts) -> Any:
     """Return a data class by its name; no other attribute of a module can be reached."""
-    module, qualified = current_place(str(name))
+    module, _, qualified = str(name).partition(":")
     inside = f"{module}.".startswith(tuple(f"kdey.{room}." for room in _ROOMS))
     if not (inside or name in parts.trusted) or not qualified.isidentifier():
         raise ValueError(f"a model file must not name {name!r:.80}")
     try:
-        kind = getattr(find_module(name), qualified)
+        kind = getattr(import_module(module), qualified)
     except (ImportError, AttributeError):
         raise ValueError(f"there is no {name!r:.80} in this environment") from None
     is_class = isinstance(kind, type)

@@ -29,7 +29,6 @@ from kdey.persistence.archive import (
     write_archive,
 )
 from kdey.persistence.bounds import check_array_header, check_skops
-from kdey.persistence.earlier import read_tables_by_schema
 from kdey.persistence.encoding import Parts, decode, encode, types_outside
 from kdey.persistence.untrusted import check_answers, check_shapes, check_trees
 from kdey.quantifiers.base import BaseQuantifier
@@ -208,7 +207,6 @@ def load(
             )
         quantifier = decode(tree, parts)
         check_shapes(quantifier)
-        read_tables_by_schema(quantifier, source)
         check_answers(quantifier)
         return quantifier
     except (ModelFileError, ImportError):
@@ -236,7 +234,7 @@ def describe(path: str | PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged, or is of a newer version.
+        If the file is not a model file, is damaged, or is of another format.
     """
     return read_manifest(Path(path))
 

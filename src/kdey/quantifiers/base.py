@@ -245,7 +245,7 @@ class BaseQuantifier(BaseEstimator):
 
         stored = vars(self).get("table_")
         if stored is not None:
-            return TableSchema.from_stored(stored)
+            return stored
         return classifier_schema(self.fitted_classifier)
 
     @property

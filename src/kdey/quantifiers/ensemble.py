@@ -262,7 +262,7 @@ class Ensemble(WrapperQuantifier):
     ) -> Solution:
         votes = np.stack([part.prevalence for part in parts])
         keep = np.zeros(votes.shape[:2], dtype=np.bool_)
-        keep[vars(self).get("selected_", slice(None))] = True  # 0.1.0 stored no selection
+        keep[self.selected_] = True
         if self.selection == "prevalence":
             first = self._reduce(votes, keep)
             keep = self._nearest(np.abs(self.member_prevalence_[:, None, :] - first).sum(axis=2))

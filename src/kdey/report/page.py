@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -93,12 +92,6 @@ class Report:
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     comparisons: ComparisonTable | None = None
     total_groups: GroupTable | None = None
-
-    @property
-    def made(self) -> datetime:
-        """The old name of ``created``."""
-        warnings.warn("Report.made is now Report.created", DeprecationWarning, stacklevel=2)
-        return self.created
 
     @cached_property
     def rows(self) -> tuple[ClassRow, ...] | None:

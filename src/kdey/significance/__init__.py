@@ -7,10 +7,6 @@
 
 from __future__ import annotations
 
-import warnings
-from importlib import import_module
-from typing import Any
-
 from kdey.significance.pairs import (
     LEVELS,
     BestComparison,
@@ -42,15 +38,3 @@ __all__ = [
     "pooled_wilcoxon",
     "wilcoxon",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Return the display under the name it had in 0.1.0."""
-    if name != "CriticalDifferenceDisplay":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        f"{__name__}.{name} is now kdey.plots.{name}; the old name goes with kdey 0.4",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return getattr(import_module("kdey.plots"), name)

@@ -147,8 +147,7 @@ def _check_codes(name: str, values: NDArray[Any], n_categories: int) -> None:
     except (TypeError, ValueError):
         codes = np.array([-2.0])  # which is no position
     known = codes[~np.isnan(codes)]
-    # Models of 0.1.0 wrote -1 for a text that training lacks.
-    if ((known < -1) | (known >= n_categories) | (known != np.floor(known))).any():
+    if ((known < 0) | (known >= n_categories) | (known != np.floor(known))).any():
         raise ValueError(
             f"column {name!r} holds categories, which an array cannot name: give a data frame"
         )

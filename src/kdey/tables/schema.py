@@ -177,14 +177,10 @@ class TableSchema:
         In the order of the training table; features are columns of X in this order.
     decimal : {".", ","}
         Decimal mark of numbers in text columns of the training table.
-    names_only : bool
-        True for models of kdey 0.1.0, which recorded no more than the names of columns and the
-        texts that they hold.
     """
 
     columns: tuple[Column, ...]
     decimal: str = "."
-    names_only: bool = False
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -340,32 +336,12 @@ class TableSchema:
         """Return the schema of plain values; raises ValueError if they are none."""
         try:
             columns = tuple(_column_from(entry) for entry in values["columns"])
-            decimal, names_only = values.get("decimal", "."), values.get("names_only", False)
+            decimal = values.get("decimal", ".")
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not the schema of a table: {error!r:.120}") from error
-        if decimal not in (".", ",") or not isinstance(names_only, bool):
+        if decimal not in (".", ","):
             raise ValueError("not the schema of a table: decimal must be '.' or ','")
-        return cls(columns, decimal, names_only)
-
-    @classmethod
-    def from_layout(cls, layout: Mapping[str, Any]) -> TableSchema:
-        """Return the schema of a model of kdey 0.1.0: names, and the texts of features."""
-        texts = layout.get("texts") or {}
-        features = tuple(
-            Column(name, "feature", "category", tuple(texts[name]))
-            if name in texts
-            else Column(name)
-            for name in layout.get("features", ())
-        )
-        scores = tuple(Column(name, "feature", "score") for name in layout.get("scores", ()))
-        label = Column(layout["label"], "label", "category")
-        others = tuple(c for c in (*features, *scores) if c.name != label.name)
-        return cls((label, *others), names_only=True)
-
-    @classmethod
-    def from_stored(cls, stored: TableSchema | Mapping[str, Any]) -> TableSchema:
-        """Return the schema that a model carries: its own, or the layout of kdey 0.1.0."""
-        return stored if isinstance(stored, TableSchema) else cls.from_layout(stored)
+        return cls(columns, decimal)
 
     # One JSON text in a model file is a hundredth of what its parts would be one by one, and
     # reading it checks the types.
@@ -376,7 +352,7 @@ class TableSchema:
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restore the schema from a JSON text."""
         restored = TableSchema.from_dict(json.loads(state["json"]))
-        for name in ("columns", "decimal", "names_only"):
+        for name in ("columns", "decimal"):
             object.__setattr__(self, name, getattr(restored, name))
 
 

@@ -9,10 +9,6 @@ criterion.
 
 from __future__ import annotations
 
-import warnings
-from importlib import import_module
-from typing import Any
-
 from kdey.tuning.bins import AutomaticBins
 from kdey.tuning.choice import AutomaticChoice
 from kdey.tuning.kernel import AutomaticKernel
@@ -29,15 +25,3 @@ __all__ = [
     "TuningPlan",
     "TuningWarning",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Return the display under the name it had in 0.1.0."""
-    if name != "TuningDisplay":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        f"{__name__}.{name} is now kdey.plots.{name}; the old name goes with kdey 0.4",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return getattr(import_module("kdey.plots"), name)

@@ -1,21 +1,25 @@
 """Names to data: where files are sought, what is done to them, how they are split."""
 
 from __future__ import annotations
-
-import os
+from .cases import SHARED
+from .cases import sparse_text
+from .cases import table_text
+from .cases import write_gz
+from .cases import write_letter
+from kdey.paper.datasets import load_dataset
+from kdey.paper.datasets import names
+from kdey.paper.datasets.files import cache_dir
 from pathlib import Path
-
-import numpy as np
-import pytest
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_digits
+from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
-
-from kdey.paper.datasets import load_dataset, names
-from kdey.paper.datasets.files import cache_dir
-from tests.real_data import DATA, needs_data
-
-from .cases import sparse_text, table_text, write_gz, write_letter
+from tests.real_data import DATA
+from tests.real_data import needs_data
+import numpy as np
+import os
+import pytest
 
 
 def test_the_split_is_the_papers(tmp_path: Path) -> None:
@@ -248,9 +252,3 @@ def test_real_copies_have_the_registered_size(name: str) -> None:
         assert data.X.shape == (12958, 19)
     if name == "wine-quality":
         assert (len(data.y), len(data.classes)) == (4898, 7)
-
-
-def test_the_name_of_0_1_0_for_the_parts_of_a_source_warns() -> None:
-    data = load_dataset("iris")
-    with pytest.warns(DeprecationWarning, match="now Dataset.parts"):
-        assert data.given is data.parts

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -121,12 +120,6 @@ class Dataset:
         X, scaled = scale(self.X, development, self.scaling)
         parts = [Part(X[rows], self.y[rows]) for rows in (train, validation, test)]
         return Split(parts[0], parts[1], parts[2], self.classes, (*self.notes, note, *scaled))
-
-    @property
-    def given(self) -> NDArray[np.str_] | None:
-        """The old name of ``parts``."""
-        warnings.warn("Dataset.given is now Dataset.parts", DeprecationWarning, stacklevel=2)
-        return self.parts
 
     def _split_rows(self, seed: int) -> tuple[Indices, Indices, Indices, str]:
         rows = np.arange(len(self.y))
