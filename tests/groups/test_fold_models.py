@@ -1,26 +1,24 @@
 """Groups checked by the fold models that a quantifier holds."""
 
 from __future__ import annotations
-
+from kdey import Bags
+from kdey import PACC
+from kdey._support.row_hashes import row_hashes
+from kdey.diagnostics import FitChecker
+from kdey.diagnostics import hold_fold_models
+from kdey.groups import GroupSettings
+from kdey.groups import GroupStream
+from kdey.groups import Grouping
+from kdey.groups import ScoredRows
+from kdey.groups import Scorer
+from kdey.groups import estimate_file
+from kdey.groups import estimate_groups
+from kdey.tables.files import TableFile
 from pathlib import Path
-
 import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
-
-from kdey import PACC, Bags
-from kdey.diagnostics import FitChecker, hold_fold_models
-from kdey.groups import (
-    Grouping,
-    GroupSettings,
-    GroupStream,
-    ScoredRows,
-    Scorer,
-    estimate_file,
-    estimate_groups,
-)
-from kdey.tables.files import TableFile
 
 
 def data(n: int, seed: int) -> tuple[pl.DataFrame, np.ndarray]:
@@ -41,9 +39,11 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     assert sharp.select(same).equals(plain.select(same))
     checker = FitChecker.fit(fitted)
     assert checker.models is not None
-    seen = checker.models.posteriors_at(table.drop("site"), np.arange(200))
+    features = table.drop("site")
+    hashes = row_hashes(features)
+    seen = checker.models.posteriors_by(features, hashes)
     for number, site in enumerate(("a", "b")):
-        (expected,) = checker.screen(seen[number::2], Bags.whole(100))
+        (expected,) = checker.screen(seen[number::2][hashes[number::2].argsort()], Bags.whole(100))
         p_values = sharp.filter(pl.col("site") == site)["fit_p_value"]
         assert set(p_values) == {expected.p_value}
     assert set(sharp["fit_p_value"]) != set(plain["fit_p_value"])

@@ -55,18 +55,12 @@ class FoldModels:
         rng = np.random.default_rng(random_state)
         return self._scored_by(X, rng.permutation(np.arange(_num_samples(X)) % len(self.models)))
 
-    def posteriors_at(self, X: Any, positions: NDArray[np.int64]) -> Floats:
-        """As :meth:`posteriors`, where the position of an instance in its table chooses the model.
+    def posteriors_by(self, X: Any, hashes: NDArray[np.uint64]) -> Floats:
+        """As :meth:`posteriors`, where a hash of each instance chooses the model.
 
-        A table thus gives the same posteriors in whatever batches and from whatever file it is
-        read.
+        An instance thus has the same posteriors in whatever table, batch and order it comes.
         """
-        # The finaliser of SplitMix64, which spreads neighbouring positions over all models.
-        mixed = positions.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-        return self._scored_by(X, (mixed % np.uint64(len(self.models))).astype(np.int64))
+        return self._scored_by(X, (hashes % np.uint64(len(self.models))).astype(np.int64))
 
     def _scored_by(self, X: Any, model: NDArray[np.int64]) -> Floats:
         """Return the posteriors of instances, each by the model with the number given."""

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._support.row_hashes import Hashes
 from kdey.bags import Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import GroupAnswers
@@ -130,9 +131,7 @@ class BatchReader:
         named = (name for name in others if name is not None)
         return (*self.grouping.names, *named, *self.design.names)
 
-    def batch(
-        self, frame: Frame, keys: GroupKeys, first: int = 1, position: int = 0
-    ) -> ScoredBatch:
+    def batch(self, frame: Frame, keys: GroupKeys, first: int = 1) -> ScoredBatch:
         """Return a frame as a batch; groups that are new get the next numbers of ``keys``.
 
         Parameters
@@ -141,12 +140,10 @@ class BatchReader:
         keys : GroupKeys
         first : int
             Number of the frame's first row, for messages.
-        position : int
-            Number of rows of the table before the frame.
         """
         key_columns = self.grouping.keys(frame, first)
         codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
-        rows, usable = self.scorer.score(frame, self._no_features, first, position)
+        rows, usable = self.scorer.score(frame, self._no_features, first, self.key)
         labels = None
         if self.label is not None and self.label in frame.columns:
             labels = self._labels(frame, self.label, first)
@@ -243,6 +240,7 @@ class GroupStream:
         self._codes_unseen: list[NDArray[np.int32]] = []
         self._findings: list[Finding] = []
         self._posteriors, self._fold_posteriors = _GrowingArray(), _GrowingArray()
+        self._hashes: list[Hashes] = []
         self._instances: Instances | None = None
         self._designs: list[RowDesign] = []
 
@@ -290,6 +288,7 @@ class GroupStream:
         if len(self) and (rows.fold_posteriors is None) == bool(len(self._fold_posteriors)):
             raise ValueError("all batches must have fold posteriors, or none")
         self._posteriors.append(rows.posteriors)
+        self._hashes.append(rows.row_hashes)
         if rows.fold_posteriors is not None:
             self._fold_posteriors.append(rows.fold_posteriors)
         held = self._posteriors.nbytes + self._fold_posteriors.nbytes
@@ -337,8 +336,11 @@ class GroupStream:
             return self._instances
         if not len(self):
             return ScoredRows(np.empty((0, n_classes)))
-        folds = self._fold_posteriors
-        return ScoredRows(self._posteriors.release(), folds.release() if len(folds) else None)
+        folds, hashes = self._fold_posteriors, np.concatenate(self._hashes)
+        self._hashes.clear()
+        return ScoredRows(
+            self._posteriors.release(), folds.release() if len(folds) else None, hashes=hashes
+        )
 
 
 class _GrowingArray:
@@ -445,7 +447,7 @@ def score_table(
     label_counts: Counter[Any] = Counter()
     designs = reader.design_reader()
     for frame in frames:
-        batch = reader.batch(frame, keys, first_row + position, position)
+        batch = reader.batch(frame, keys, first_row + position)
         label_counts.update(() if batch.labels is None else batch.labels.tolist())
         design = None if designs is None else designs.read(frame, first_row + position)
         stream.add(batch.rows, batch.codes, batch.usable, design)

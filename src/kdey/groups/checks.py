@@ -1,10 +1,9 @@
 """Fit checks of groups: which instances of a group are checked, and the status that follows.
 
-All groups are checked by default. The cost of a check is bounded by the number of instances that
-it looks at: 10,000 of a group, fewer where there are more than a hundred groups, but at least 250
-(:func:`checked_instances`). With more than 500 groups, 400 training posteriors per class serve as
-references (:func:`references_per_class`). Groups in partitions of a cluster are checked on samples
-that the partitions send along with their sums (:class:`GroupSample`).
+All groups are checked by default. The cost of a check is bounded by fixed numbers, so that the
+check of a group does not depend on how many others there are: 2,000 instances of a group, drawn at
+random, and 1,000 training posteriors per class as references. Groups in partitions of a cluster
+are checked on samples that the partitions send along with their sums (:class:`GroupSample`).
 """
 
 from __future__ import annotations
@@ -23,25 +22,12 @@ from kdey.groups.request import GroupSettings
 from kdey.groups.scoring import Floats, ScoredRows
 from kdey.status import TURNED_OFF, not_checked
 
-#: Instances that are checked in all groups together, and in each at least.
-MOST_IN_ALL, FEWEST_IN_EACH = 1_000_000, 250
-#: Groups beyond this number are checked with so many references per class: few instances of each
-#: are looked at, and many references would tell little more about them.
-MANY_GROUPS, FEW_REFERENCES = 500, 400
+#: Instances of a group that are checked, and references per class that they are compared with.
+MOST_CHECKED, REFERENCES = 2_000, 1_000
 #: Numbers of a sample of all groups that partitions send (32 MB).
 _MOST_SENT = 8_000_000
 #: Groups of which fewer instances could be sent are not checked.
 _FEWEST_SENT = 20
-
-
-def checked_instances(n_groups: int) -> int:
-    """Return how many instances of each group are checked at most, by the number of groups."""
-    return max(FEWEST_IN_EACH, MOST_IN_ALL // max(n_groups, 1))
-
-
-def references_per_class(n_groups: int) -> int | None:
-    """Return how many training posteriors per class serve as references; None: all that may."""
-    return None if n_groups <= MANY_GROUPS else FEW_REFERENCES
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +88,9 @@ class GroupChecks:
         from kdey.diagnostics.default_check import default_checker
         from kdey.diagnostics.fit_checker import sample_bags
 
-        per_class = references_per_class(len(self.sheet))
-        references = None if per_class is None else per_class * len(self.quantifier.classes_)
+        references = REFERENCES * len(self.quantifier.classes_)
         checker = default_checker(self.quantifier, self.by_folds, references)
-        most = min(checker.most_instances, checked_instances(len(self.sheet)))
+        most = min(checker.most_instances, MOST_CHECKED)
         settings = self.settings
         verdicts = checker.screen(
             posteriors,
@@ -188,7 +173,7 @@ class GroupSample:
     def _bounded(self, n_groups: int) -> GroupSample:
         """Return the instances of lowest priority, as many of each group as may be sent."""
         sendable = _MOST_SENT // (self.posteriors.shape[1] * max(n_groups, 1))
-        most = min(sendable, checked_instances(n_groups)) if sendable >= _FEWEST_SENT else 0
+        most = min(sendable, MOST_CHECKED) if sendable >= _FEWEST_SENT else 0
         order = np.lexsort((self.priorities, self.groups))
         counts = np.bincount(self.groups, minlength=n_groups)
         rank = np.arange(len(order)) - np.repeat(offsets_of(counts)[:-1], counts)

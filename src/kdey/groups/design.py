@@ -7,16 +7,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdey._support.counts import count_of
+from kdey._support.row_hashes import text_hashes
 from kdey.bags import Array, Indices
-from kdey.groups.keys import GroupKeys
-from kdey.tables.canonical import canonical_text
+from kdey.tables.canonical import canonical_column, canonical_text
 from kdey.tables.columns import category_texts, numbers, require, row_number
 from kdey.tables.labels import LabelType, is_unlabelled, match_labels
 
@@ -108,7 +108,7 @@ class RowDesign:
         The probability with which each labelled row was chosen; NaN elsewhere.
     weights : array of shape (m,) or None
     clusters, strata : int64 arrays of shape (m,) or None
-        Numbers of clusters and strata in the whole table.
+        Numbers that stand for clusters and strata.
     shares : array of shape (m,) or None
         Known share of the stratum of each row.
     """
@@ -153,16 +153,12 @@ class DesignReader:
         What the labels of training were read as.
     decimal : {".", ","}
         Decimal mark of numbers that are written as text.
-    clusters, strata : GroupKeys
-        The values that were met so far, with their numbers.
     """
 
     design: Design
     classes: NDArray[Any]
     label_type: LabelType = "auto"
     decimal: str = "."
-    clusters: GroupKeys = field(default_factory=lambda: GroupKeys(("clusters",)))
-    strata: GroupKeys = field(default_factory=lambda: GroupKeys(("strata",)))
 
     def read(self, frame: Frame, first: int = 1) -> RowDesign:
         """Return what the columns say of the rows of a frame.
@@ -196,8 +192,8 @@ class DesignReader:
             labels,
             selection,
             weights,
-            _encoded(self.clusters, frame, design.clusters, first),
-            _encoded(self.strata, frame, design.strata, first),
+            _encoded(frame, design.clusters, first),
+            _encoded(frame, design.strata, first),
             self._shares(frame, first),
         )
 
@@ -227,13 +223,16 @@ class DesignReader:
         return np.asarray(numbers(frame[name], np.float64, first, self.decimal), dtype=np.float64)
 
 
-def _encoded(keys: GroupKeys, frame: Frame, name: str | None, first: int) -> Indices | None:
-    """Return the numbers of a column's values; None without a column."""
+def _encoded(frame: Frame, name: str | None, first: int) -> Indices | None:
+    """Return a number for each value of a column, the same in every batch; None without a column.
+
+    It is a hash of the canonical text: numbers by order of appearance would depend on other rows.
+    """
     if name is None:
         return None
     missing = is_unlabelled(frame[name])  # empty, as a label may be
     _refuse(missing, frame, name, first, "a value")
-    return keys.encode([frame[name]], len(frame)).astype(np.int64)
+    return text_hashes(canonical_column(frame[name])).view(np.int64)
 
 
 def _refuse(wrong: NDArray[np.bool_], frame: Frame, name: str, first: int, expected: str) -> None:

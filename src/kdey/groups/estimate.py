@@ -49,7 +49,6 @@ def estimate_groups(
     n_groups: int,
     settings: GroupSettings,
     *,
-    on_posteriors: bool = True,
     missing: Indices | None = None,
     unseen: Indices | None = None,
     on_run: OnRows | None = None,
@@ -60,14 +59,12 @@ def estimate_groups(
     Parameters
     ----------
     quantifier : fitted quantifier
-    points : ScoredRows, Instances, array of posteriors of shape (m, k), or m instances
+    points : ScoredRows, Instances, or array of posteriors of shape (m, k)
     codes : int array of shape (m,)
         Number of the group of each point, in any order.
     n_groups : int
         Groups without a point are "empty".
     settings : GroupSettings
-    on_posteriors : bool
-        Whether points that are neither ScoredRows nor Instances are posteriors.
     missing : int64 array of shape (n_groups,), optional
         Instances of each group that were left out before.
     unseen : int64 array of shape (n_groups,), optional
@@ -78,7 +75,7 @@ def estimate_groups(
         How the points were drawn, and which have labels. A group is then held at once, whatever
         its size.
     """
-    rows = as_rows(points, on_posteriors)
+    rows = as_rows(points)
     if design is not None and design.weights is not None and not design.weights.all():
         # An instance of weight zero does not belong to its group.
         inside = np.flatnonzero(design.weights > 0)
@@ -88,7 +85,7 @@ def estimate_groups(
     sheet = AnswerSheet(quantifier, n_groups, settings.merging(quantifier.classes_))
     by_folds = isinstance(rows, ScoredRows) and rows.fold_posteriors is not None
     checks = GroupChecks.start(quantifier, settings, sheet, by_folds)
-    order, ends = np.argsort(codes, kind="stable"), np.cumsum(sizes)
+    order, ends = canonical_order(rows, codes, design), np.cumsum(sizes)
     for groups in _runs(sizes, len(quantifier.classes_)):
         positions = order[ends[groups[0]] - sizes[groups[0]] : ends[groups[-1]]]
         if designed:
@@ -120,6 +117,20 @@ def estimate_groups(
             on_run(len(positions))
     left_out = np.zeros(n_groups, dtype=np.int64) if missing is None else missing
     return sheet.answers(sizes, left_out, settings, unseen)
+
+
+def canonical_order(
+    rows: GroupRows, codes: NDArray[np.integer], design: RowDesign | None = None
+) -> Indices:
+    """Return the positions of rows, group after group, in an order that the rows alone decide.
+
+    Samples and bootstraps go by position. Rows are therefore ordered by their hashes and, where
+    these are equal, by their design, so that the answer of a group depends on nothing but its
+    rows. Rows that are equal in both may stand in any order.
+    """
+    design = RowDesign() if design is None else design
+    ties = [values for values in vars(design).values() if values is not None]
+    return np.lexsort((*ties, rows.row_hashes, codes)).astype(np.int64)
 
 
 def _runs(sizes: Indices, n_classes: int) -> Iterator[Indices]:

@@ -154,8 +154,8 @@ def predict_groups(
         Whether periods (``time``) lean on their neighbours. With ``every``, periods without data
         between others get a row.
     **options
-        See :class:`~kdey.Options`; for data frames of Dask and Spark ``key`` and
-        ``keep`` too.
+        See :class:`~kdey.Options`, and ``key``: the name of a column that tells rows apart, in
+        the place of their features. For data frames of Dask and Spark ``keep`` too.
 
     Returns
     -------
@@ -189,8 +189,8 @@ def predict_groups(
     2  east      2  50       0.3
     """
     source_of = _cluster_source(frame)
-    if source_of is None and not {"key", "keep"}.isdisjoint(options):
-        raise ValueError("key and keep are for data frames of Dask and Spark: leave them out")
+    if source_of is None and "keep" in options:
+        raise ValueError("keep is for data frames of Dask and Spark: leave it out")
     check_is_fitted(quantifier, "classes_")
     request = GroupRequest.of(
         by,
@@ -260,7 +260,8 @@ def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest)
         raise ValueError("frame has no rows")
     check = request.settings.check_fit
     scorer = Scorer.of(quantifier, request.scores, request.missing, check)
-    reader = BatchReader(scorer, request.grouping.settled([table]), design=request.design)
+    grouping = request.grouping.settled([table])
+    reader = BatchReader(scorer, grouping, request.row_key, design=request.design)
     _check_columns(table.columns, reader)
     return score_table(reader, [table], GroupStream(memory=None))
 
@@ -364,8 +365,9 @@ def score_file(
         )
     grouping = request.grouping
     try:
-        _check_columns(file.columns, BatchReader(scorer, grouping, design=request.design))
-        reader = BatchReader(scorer, _settled(grouping, file), label=label, design=request.design)
+        key, design = request.row_key, request.design
+        _check_columns(file.columns, BatchReader(scorer, grouping, key, design=design))
+        reader = BatchReader(scorer, _settled(grouping, file), key, label, design)
         # Only posteriors are collected from several batches; other methods need the whole table.
         frames = (
             file.batches(reader.columns_of_files, grouping.by)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _num_samples
 
 from kdey._support.counts import count_of
 from kdey._support.frames import take_rows
+from kdey._support.row_hashes import Hashes, row_hashes, text_hashes
 from kdey.bags import Array, Bags, Indices
 from kdey.class_columns import match_scores
 from kdey.decisions import one_hot
@@ -27,6 +28,7 @@ from kdey.intervals import Estimates
 from kdey.options import Options
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
+from kdey.tables.canonical import canonical_column
 from kdey.tables.columns import RowNumbers, missing_in, numbers, require, row_number
 from kdey.tables.labels import is_unlabelled, match_labels
 from kdey.tables.schema import UNSEEN, VARYING, Finding, TableSchema
@@ -64,11 +66,14 @@ class ScoredRows:
         Posteriors by the fold models that the quantifier holds, for the fit check.
     unseen : UnseenValues or None
         What the rows hold that training lacks; None: nothing.
+    hashes : uint64 array of shape (m,) or None
+        Of the features of each row, or of what tells rows apart; None: of the posteriors.
     """
 
     posteriors: Floats
     fold_posteriors: Floats | None = None
     unseen: UnseenValues | None = None
+    hashes: Hashes | None = None
 
     def __len__(self) -> int:
         """Return the number of instances m."""
@@ -80,14 +85,23 @@ class ScoredRows:
         return self.posteriors
 
     @property
+    def row_hashes(self) -> Hashes:
+        """A hash of each row, by which the rows of a group are ordered."""
+        return row_hashes(self.posteriors) if self.hashes is None else self.hashes
+
+    @property
     def checked_posteriors(self) -> Floats:
         """The posteriors that the fit check looks at: those of the fold models where they are."""
         return self.posteriors if self.fold_posteriors is None else self.fold_posteriors
 
     def take(self, positions: Indices) -> ScoredRows:
         """Return the instances at some positions."""
-        folds = self.fold_posteriors
-        return ScoredRows(self.posteriors[positions], None if folds is None else folds[positions])
+        folds, hashes = self.fold_posteriors, self.hashes
+        return ScoredRows(
+            self.posteriors[positions],
+            None if folds is None else folds[positions],
+            hashes=None if hashes is None else hashes[positions],
+        )
 
     def estimates(
         self,
@@ -123,14 +137,22 @@ class Instances:
     X : m instances
     unseen : UnseenValues or None
         What the rows hold that training lacks; None: nothing.
+    hashes : uint64 array of shape (m,) or None
+        Of what tells rows apart; None: of the instances.
     """
 
     X: Any
     unseen: UnseenValues | None = None
+    hashes: Hashes | None = None
 
     def __len__(self) -> int:
         """Return the number of instances m."""
         return int(_num_samples(self.X))
+
+    @property
+    def row_hashes(self) -> Hashes:
+        """A hash of each row, by which the rows of a group are ordered."""
+        return row_hashes(self.X) if self.hashes is None else self.hashes
 
     @property
     def points(self) -> NDArray[Any]:
@@ -139,8 +161,11 @@ class Instances:
 
     def take(self, positions: Indices) -> Instances:
         """Return the instances at some positions."""
-        X = self.X
-        return Instances(X[positions] if isinstance(X, np.ndarray) else take_rows(X, positions))
+        X, hashes = self.X, self.hashes
+        return Instances(
+            X[positions] if isinstance(X, np.ndarray) else take_rows(X, positions),
+            hashes=None if hashes is None else hashes[positions],
+        )
 
     def estimates(
         self,
@@ -160,11 +185,9 @@ class Instances:
 GroupRows: TypeAlias = ScoredRows | Instances
 
 
-def as_rows(points: Any, on_posteriors: bool = True) -> GroupRows:
-    """Return rows from rows, or from an array of posteriors or instances."""
-    if isinstance(points, ScoredRows | Instances):
-        return points
-    return ScoredRows(points) if on_posteriors else Instances(points)
+def as_rows(points: Any) -> GroupRows:
+    """Return rows as they are, and an array as posteriors."""
+    return points if isinstance(points, ScoredRows | Instances) else ScoredRows(points)
 
 
 @dataclass(frozen=True)
@@ -239,7 +262,11 @@ class Scorer:
         return self.quantifier.feature_names
 
     def score(
-        self, frame: Frame, keys: tuple[str, ...] = (), first: int = 1, position: int = 0
+        self,
+        frame: Frame,
+        keys: tuple[str, ...] = (),
+        first: int = 1,
+        row_key: str | None = None,
     ) -> tuple[GroupRows, NDArray[np.bool_]]:
         """Return the usable rows, scored, and which rows of the frame are usable, shape (m,).
 
@@ -249,8 +276,8 @@ class Scorer:
         keys : columns that are not features
         first : int
             Number of the frame's first row, for messages.
-        position : int
-            Number of rows of the table before the frame.
+        row_key : name of a column, optional
+            What tells rows apart; by default their features or scores do.
         """
         k = len(self.quantifier.classes_)
         if len(frame) == 0:
@@ -258,26 +285,33 @@ class Scorer:
         if self.scores:
             read = self._read_decisions if len(self.scores) == 1 else self._read_scores
             posteriors, usable = read(frame, first)
-            return ScoredRows(posteriors), usable
+            hashes = _key_hashes(frame, row_key, usable)
+            return ScoredRows(posteriors, hashes=hashes), usable
         X, usable, unseen = self.instances(frame, keys, first)
+        hashes = _key_hashes(frame, row_key, usable)
         if not self.on_posteriors:
-            return Instances(X, unseen), usable
+            return Instances(X, unseen, hashes), usable
         if not usable.any():
             nothing = np.empty((0, k))
-            return ScoredRows(nothing, nothing if self.folds else None), usable
+            return (
+                ScoredRows(
+                    nothing, nothing if self.folds else None, hashes=np.empty(0, dtype=np.uint64)
+                ),
+                usable,
+            )
         posteriors = predict_posteriors(
             self.quantifier.fitted_classifier, X, self.quantifier.classes_
         )
-        positions = position + np.flatnonzero(usable)
-        return ScoredRows(posteriors, self._fold_posteriors(X, positions), unseen), usable
+        hashes = row_hashes(X) if hashes is None else hashes
+        return ScoredRows(posteriors, self._fold_posteriors(X, hashes), unseen, hashes), usable
 
-    def _fold_posteriors(self, X: Any, positions: NDArray[np.int64]) -> Floats | None:
+    def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
         if not self.folds:
             return None
         from kdey.diagnostics.fold_models import held_fold_models  # slow to import
 
         models = held_fold_models(self.quantifier)
-        return None if models is None else models.posteriors_at(X, positions)
+        return None if models is None else models.posteriors_by(X, hashes)
 
     def _read_scores(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
         require(frame, self.scores, "score column")
@@ -387,6 +421,14 @@ class Scorer:
         empty = [name for name in names if missing_in(frame[name][row : row + 1], numeric=True)[0]]
         lacking = empty[0] if empty else names[0]
         raise ValueError(_missing_message(lacking, row_number(first, row), int((~usable).sum())))
+
+
+def _key_hashes(frame: Frame, name: str | None, usable: NDArray[np.bool_]) -> Hashes | None:
+    """Return the hashes of the column that tells rows apart, of usable rows; None without one."""
+    if name is None:
+        return None
+    require(frame, [name])
+    return text_hashes(canonical_column(frame[name]))[usable]
 
 
 def _missing_message(name: str, row: int, count: int) -> str:

@@ -142,8 +142,8 @@ def test_refusals_before_any_work() -> None:
         q.predict_groups(table, "site", scores=SCORES)
     with pytest.raises(ValueError, match="no column 'id'"):
         q.predict_groups(table, "group", scores=SCORES, key="id")
-    with pytest.raises(ValueError, match="key and keep are for"):
-        q.predict_groups(FRAME, "group", scores=SCORES, key="row")
+    with pytest.raises(ValueError, match="keep is for"):
+        q.predict_groups(FRAME, "group", scores=SCORES, keep=True)
 
 
 def test_the_fit_is_checked_on_samples_that_partitions_send(monkeypatch) -> None:
