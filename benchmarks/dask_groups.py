@@ -60,7 +60,7 @@ def run(q: KDEyML, folder: Path, options: dict[str, Any]) -> tuple[pd.DataFrame,
     import dask.dataframe as dd
 
     start = time.perf_counter()
-    made = predict_groups(q, dd.read_parquet(folder), "group", scores=NAMES, **options)
+    made = predict_groups(q, dd.read_parquet(folder), "group", scores=NAMES, **options).to_frame()
     return made, time.perf_counter() - start
 
 
@@ -92,7 +92,7 @@ def in_memory(q: KDEyML, folder: Path, options: dict[str, Any]) -> tuple[pd.Data
     kept = {name: value for name, value in options.items() if name == "confidence"}
     frame = pd.read_parquet(folder)
     start = time.perf_counter()
-    made = predict_groups(q, frame, "group", scores=NAMES, **kept)
+    made = predict_groups(q, frame, "group", scores=NAMES, **kept).to_frame()
     return made, time.perf_counter() - start
 
 

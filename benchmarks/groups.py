@@ -63,7 +63,7 @@ def compare(model: Path, rows: Path, answers: Path, n_groups: int) -> float:
     found = pq.read_table(answers)
     wanted = sorted(set(found["group"].to_pylist()))[:n_groups]
     own = pq.read_table(rows, filters=[("group", "in", wanted)])
-    expected = q.predict_groups(own, "group", scores=NAMES)
+    expected = q.predict_groups(own, "group", scores=NAMES).to_frame()
     part = found.slice(0, expected.num_rows)
     return max(
         float(np.abs(part[name].to_numpy() - expected[name].to_numpy()).max())

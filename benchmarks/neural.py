@@ -254,7 +254,7 @@ def pooled(q: Any, posteriors: np.ndarray, bags: kdey.Bags) -> np.ndarray:
     names = [f"p{i}" for i in range(posteriors.shape[1])]
     table = pd.DataFrame(posteriors[bags.indices], columns=names)
     table["bag"] = np.repeat(np.arange(len(bags)), bags.sizes)
-    answers = q.predict_groups(table, "bag", scores=names, shrink=True)
+    answers = q.predict_groups(table, "bag", scores=names, shrink=True).to_frame()
     return answers.pivot(index="bag", columns="class", values="estimate").to_numpy()
 
 

@@ -63,7 +63,9 @@ def operations() -> dict[str, Callable[[], Any]]:
         "PACC bootstrap, bag of 500": lambda: pacc.estimate_posteriors(
             pool[:500], method="bootstrap"
         ),
-        "KDEyML groups, 100 of 50": lambda: automatic.predict_groups(frame, "group", scores=scores),
+        "KDEyML groups, 100 of 50": lambda: automatic.predict_groups(
+            frame, "group", scores=scores
+        ).to_frame(),
     }
 
 

@@ -84,7 +84,7 @@ quantifier = EMQ(calibration="bcts").fit_posteriors(
     scores("training_posteriors"), stored["training_fields"]
 )
 score_columns = [f"p_{name}" for name in classes]
-plain = predict_groups(quantifier, posts, "forum", scores=score_columns)
+plain = predict_groups(quantifier, posts, "forum", scores=score_columns).to_frame()
 plain = plain[plain["class"] == "science"].set_index("forum")
 print(plain[["classify_and_count", "estimate", "low", "high", "status"]].round(3))
 
@@ -103,7 +103,9 @@ for _, part in posts.groupby("forum"):
     chosen = rng.choice(part.index, 100, replace=False)
     posts.loc[chosen, "sorted"] = fields[positions[chosen]]
 
-table = predict_groups(quantifier, posts, "forum", scores=score_columns, labelled="sorted")
+table = predict_groups(
+    quantifier, posts, "forum", scores=score_columns, labelled="sorted"
+).to_frame()
 table = table[table["class"] == "science"].set_index("forum")
 ways = ["label_shift", "labels", "prediction_powered", "label_shift_p_value"]
 print(table[ways].round(3))

@@ -64,7 +64,7 @@ at_home = pd.concat([at_home, answers(causes)], axis=1)
 encoder = OneHotEncoder(handle_unknown="ignore")
 classifier = make_pipeline(encoder, LogisticRegression(C=0.1, max_iter=1000))
 quantifier = KDEyML(classifier, random_state=0).fit(answers(hospital), hospital)
-by_region = quantifier.predict_groups(at_home, by="region")
+by_region = quantifier.predict_groups(at_home, by="region").to_frame()
 print(by_region[["region", "n", "fit_p_value", "status"]].drop_duplicates().to_string(index=False))
 
 # %%

@@ -65,7 +65,7 @@ posts["day"] += pd.to_timedelta(rng.integers(7, size=len(posts)), unit="D")
 words = make_column_transformer((CountVectorizer(), "text"))
 quantifier = KDEyML(make_pipeline(words, LogisticRegression()), random_state=0)
 quantifier.fit(labelled, labels)
-by_week = quantifier.predict_groups(posts, time="day", every="1w")
+by_week = quantifier.predict_groups(posts, time="day", every="1w").to_frame()
 print(by_week[["day", "class", "n", "estimate", "low", "high"]].head(3).to_string(index=False))
 
 # %%

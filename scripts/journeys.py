@@ -145,7 +145,7 @@ def journeys() -> dict[str, Callable[[], Any]]:
         quantifier = kdey.KDEyML(random_state=0).fit(known, labels)
         groups = quantifier.predict_groups(
             table, "field", time="day", every="1w", check_fit=True, min_size=5
-        )
+        ).to_frame()
         made = kdey.make_report(
             quantifier.estimate(new),
             quantifier=quantifier,
@@ -177,7 +177,9 @@ def journeys() -> dict[str, Callable[[], Any]]:
         "estimate": lambda: fitted.estimate(new),
         "report by group and time": report,
         "grid search": search,
-        "groups on Dask": lambda: fitted.predict_groups(parts, "field", time="day", every="1w"),
+        "groups on Dask": lambda: fitted.predict_groups(
+            parts, "field", time="day", every="1w"
+        ).to_frame(),
     }
 
 

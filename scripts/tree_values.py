@@ -97,6 +97,11 @@ def public(*names: str) -> Any:
     raise ImportError(f"this tree has none of {', '.join(names)}")
 
 
+def framed(made: Any) -> Any:
+    """Return a table of groups as a frame, which older trees return at once."""
+    return made.to_frame() if hasattr(made, "statuses") else made
+
+
 def columns_of(frame: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the columns of a frame of any library as lists; dates become texts."""
     import narwhals as nw
@@ -590,8 +595,8 @@ def groups(record: Record) -> None:
             for how, options in settings.items():
                 record.run(
                     f"{name}, {kind}, {how}",
-                    lambda q=fitted, t=table, o=options: q.predict_groups(
-                        t, scores=columns, n_replicates=60, **o
+                    lambda q=fitted, t=table, o=options: framed(
+                        q.predict_groups(t, scores=columns, n_replicates=60, **o)
                     ),
                 )
     X, y, X_new, _ = iris()
@@ -607,13 +612,13 @@ def groups(record: Record) -> None:
         fitted = template.fit(known, y)
         record.run(
             f"{name}, features",
-            lambda q=fitted: q.predict_groups(new, "field", n_replicates=60),
+            lambda q=fitted: framed(q.predict_groups(new, "field", n_replicates=60)),
         )
     quantifier = kdey.KDEyML(random_state=0).fit(known, y)
     public("kdey.diagnostics.hold_fold_models")(quantifier, known, y)
     record.run(
         "fold models held, fit checked",
-        lambda: quantifier.predict_groups(new, "field", check_fit=True),
+        lambda: framed(quantifier.predict_groups(new, "field", check_fit=True)),
     )
 
 
@@ -680,7 +685,7 @@ def groups_beyond_memory(record: Record) -> None:
                     continue  # rows as wide as its points are not summed for replicates
                 record.run(
                     f"{name}, Dask, {how}",
-                    lambda q=fitted, g=given: q.predict_groups(parts, scores=columns, **g),
+                    lambda q=fitted, g=given: framed(q.predict_groups(parts, scores=columns, **g)),
                 )
 
 
@@ -688,7 +693,7 @@ def _large_group(quantifier: Any, points: Array, columns: list[str]) -> Any:
     import pyarrow as pa
 
     table = pa.table({name: points[:, i] for i, name in enumerate(columns)})
-    return quantifier.predict_groups(table, scores=columns)
+    return framed(quantifier.predict_groups(table, scores=columns))
 
 
 def _summed(quantifier: Any, points: Array, keep: bool, options: Any) -> Any:
@@ -990,12 +995,12 @@ def reports(record: Record) -> None:
                 q.estimate_bags(new, bags_of(len(new)), n_replicates=60), quantifier=q
             ),
             "by group": lambda q=q, e=estimate, o=options: kdey.make_report(
-                e, quantifier=q, groups=q.predict_groups(table, "field", **o), by=["field"]
+                e, quantifier=q, groups=framed(q.predict_groups(table, "field", **o)), by=["field"]
             ),
             "by group and time": lambda q=q, e=estimate, o=options: kdey.make_report(
                 e,
                 quantifier=q,
-                groups=q.predict_groups(table, "field", time="day", every="1w", **o),
+                groups=framed(q.predict_groups(table, "field", time="day", every="1w", **o)),
                 by=["field"],
                 time="day",
             ),

@@ -346,7 +346,7 @@ def _doors(model: Any, case: FeatureCase, folder: Path) -> Doors:
             "estimate": lambda frame: model.estimate(frame).estimate,
             "estimate_bags": lambda frame: model.estimate_bags(frame, bags).estimate[0],
             "check_fit": lambda frame: _checked(model, frame),
-            "groups": lambda frame: np.asarray(model.predict_groups(frame)["estimate"]),
+            "groups": lambda frame: np.asarray(model.predict_groups(frame).to_frame()["estimate"]),
         }.items():
             yield f"{library} {name}", lambda ask=ask, frame=frame: ask(frame)
     (folder / "n.csv").write_text(_csv(case.new), encoding="utf-8")

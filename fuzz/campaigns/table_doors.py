@@ -165,7 +165,7 @@ def by_frame(quantifier: Any, table: RandomTable, frame: Any) -> Rows:
         every=every,
         missing="drop",
         check_fit=False,
-    )
+    ).to_frame()
     rows: Rows = nw.from_native(done, eager_only=True).rows(named=True)
     return rows
 

@@ -28,7 +28,7 @@ def test_texts_become_one_hot_and_are_recorded(model: Path) -> None:
     assert isinstance(q.classifier_.steps[1][1], ColumnTransformer)
     new = pl.DataFrame(without(rows(40, seed=2), "kind"))
     coded = new.select("length", "width", (pl.col("colour") == "red").cast(pl.Float64)).to_numpy()
-    assert_allclose(q.predict_groups(new)["estimate"], q.predict(coded), atol=1e-12)
+    assert_allclose(q.predict_groups(new).to_frame()["estimate"], q.predict(coded), atol=1e-12)
     assert_allclose(q.estimate(new).estimate, q.predict(coded), atol=1e-12)
 
 
@@ -38,7 +38,7 @@ def test_a_text_that_training_lacks_is_no_colour(model: Path) -> None:
     encoded = q.classifier_.steps[1][1].transform([[0.0, 0.0, np.nan]])
     assert encoded[0, :2].tolist() == [0.0, 0.0]
     with pytest.warns(TableWarning, match="'colour': unseen values in 20 of 20 rows"):
-        groups = q.predict_groups(pl.DataFrame([row] * 20))
+        groups = q.predict_groups(pl.DataFrame([row] * 20)).to_frame()
     assert all("unseen values" in status for status in groups["status"].to_list())
 
 

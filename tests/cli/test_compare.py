@@ -27,7 +27,7 @@ def test_the_table_is_the_librarys(model: Path, table: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(result.stdout)))
     expected = kdey.compare_groups(
         kdey.load(model), pl.read_csv(table), "shop", against={"shop": "A"}, check_fit=False
-    )
+    ).to_frame()
     assert list(lines[0]) == expected.columns
     assert [line["shop"] for line in lines] == ["B", "B"]
     for name in ("difference", "low", "high", "p_value", "adjusted_p_value"):

@@ -36,7 +36,7 @@ def test_labelled_is_the_library(model: Path, table: Path) -> None:
     assert result.exit_code == 0, result.stderr
     estimates = parsed(result.stdout)
     frame = pl.read_csv(table, null_values=["NA"])
-    expected = kdey.load(model).predict_groups(frame, labelled="seen")
+    expected = kdey.load(model).predict_groups(frame, labelled="seen").to_frame()
     for name in ("estimate", "label_shift_low", "labels", "prediction_powered_high"):
         assert_allclose([float(row[name]) for row in estimates], expected[name].to_numpy())
     assert {row["verdict"] for row in estimates} == set(expected["verdict"])
@@ -57,7 +57,11 @@ def test_weights_and_clusters_are_the_library(model: Path, table: Path) -> None:
     )
     assert result.exit_code == 0, result.stderr
     frame = pl.read_csv(table, null_values=["NA"])
-    expected = kdey.load(model).predict_groups(frame, "shop", weights="weight", clusters="house")
+    expected = (
+        kdey.load(model)
+        .predict_groups(frame, "shop", weights="weight", clusters="house")
+        .to_frame()
+    )
     for name in ("estimate", "low", "high"):
         values = [float(row[name]) for row in parsed(result.stdout)]
         assert_allclose(values, expected[name].to_numpy(), atol=1e-9)

@@ -31,7 +31,7 @@ def test_by_group_is_the_library(model: Path, tmp_path: Path) -> None:
     result = run("estimate", model, table, "--by", "shop")
     assert result.exit_code == 0
     estimates = parsed(result.stdout)
-    expected = kdey.load(model).predict_groups(pl.read_csv(table), "shop")
+    expected = kdey.load(model).predict_groups(pl.read_csv(table), "shop").to_frame()
     assert [row["shop"] for row in estimates] == expected["shop"].to_list()
     assert [row["class"] for row in estimates] == ["bad", "good"] * 2
     for name in ("estimate", "low", "high", "classify_and_count", "training_prevalence"):
@@ -100,7 +100,7 @@ def test_parquet_in_batches_is_the_whole(tmp_path: Path, monkeypatch: pytest.Mon
     )
     assert result.exit_code == 0, result.output
     q = kdey.load(tmp_path / "m.kdey")
-    expected = q.predict_groups(table, "g", scores=["s0", "s1", "s2"])
+    expected = q.predict_groups(table, "g", scores=["s0", "s1", "s2"]).to_frame()
     estimates = pq.read_table(out)
     assert estimates["g"].to_pylist() == expected["g"].to_pylist()
     for name in ("estimate", "low", "high"):

@@ -94,7 +94,7 @@ def test_every_door_gives_the_same_answer(messy_model: Path, tmp_path: Path) -> 
         assert_allclose(q.predict(table), expected, atol=1e-12)
         assert_allclose(q.estimate(table).estimate, expected, atol=1e-12)
         assert_allclose(q.estimate_bags(table, whole).estimate[0], expected, atol=1e-12)
-        groups = q.predict_groups(table)
+        groups = q.predict_groups(table).to_frame()
         assert_allclose(np.asarray(groups["estimate"]), expected, atol=1e-12)
         check = kdey.check_fit(q, table, random_state=0)
         assert check.p_value == kdey.check_fit(q, frame, random_state=0).p_value
@@ -110,8 +110,8 @@ def test_dask_gives_the_same_answer(messy_model: Path) -> None:
     frame = pd.DataFrame(without(messy(150, seed=3, gaps=False), "kind"))
     frame["colour"] = ["mauve" if i < 20 else c for i, c in enumerate(frame["colour"])]
     with pytest.warns(UserWarning, match="'colour': unseen values in 20 of 150 rows"):
-        expected = q.predict_groups(frame, "shop")
-    found = q.predict_groups(dd.from_pandas(frame, npartitions=3), "shop")
+        expected = q.predict_groups(frame, "shop").to_frame()
+    found = q.predict_groups(dd.from_pandas(frame, npartitions=3), "shop").to_frame()
     assert_allclose(found["estimate"], expected["estimate"], atol=1e-6)
     assert found["status"].tolist() == expected["status"].tolist() == ["unseen values"] * 4
 

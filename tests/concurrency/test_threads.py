@@ -89,7 +89,7 @@ def test_searches_and_groups_at_once() -> None:
         search = kdey.GridSearchQ(inner, grid, protocol=protocol, verbose=False).fit(
             pd.DataFrame(X, columns=list("abcd")), y
         )
-        table = search.predict_groups(frame, by="shop")
+        table = search.predict_groups(frame, by="shop").to_frame()
         scores = search.to_frame("pandas").filter(like="mean_test").to_numpy()
         return [scores, table[["estimate", "low", "high"]].to_numpy()]
 

@@ -57,8 +57,8 @@ KEYS = {"by": "shop", "scores": SCORES, "check_fit": False}
 WEEKS = {"time": "day", "every": "1w", "scores": SCORES, "check_fit": False}
 
 
-def answer(frame: Any = FRAME, **options: Any) -> Any:
-    return QUANTIFIER.predict_groups(frame, **options)
+def answer(frame: Any = FRAME, wide: bool = False, **options: Any) -> Any:
+    return QUANTIFIER.predict_groups(frame, **options).to_frame(wide=wide)
 
 
 @pytest.mark.smoke
@@ -241,7 +241,7 @@ def test_methods_on_features_are_refused() -> None:
     q = HDx().fit(X, y)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(shop=y)
     with pytest.raises(ValueError, match=r"groups cannot be pooled .*HDx"):
-        q.predict_groups(frame, "shop", shrink=True)
+        q.predict_groups(frame, "shop", shrink=True).to_frame()
 
 
 @pytest.mark.parametrize("memory", [None, 0], ids=["memory", "disk"])
@@ -292,5 +292,5 @@ def test_rows_of_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_kernel_methods_are_pooled_too() -> None:
-    table = fitted(KDEyML).predict_groups(FRAME, **KEYS, shrink=True)
+    table = fitted(KDEyML).predict_groups(FRAME, **KEYS, shrink=True).to_frame()
     assert np.isfinite(table["estimate"]).all()

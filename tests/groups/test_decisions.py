@@ -39,7 +39,7 @@ def table() -> pd.DataFrame:
 def test_a_column_of_decisions_is_estimated_by_group(
     adjusted: kdey.ACC, table: pd.DataFrame
 ) -> None:
-    groups = kdey.predict_groups(adjusted, table, "week", scores=["llm"])
+    groups = kdey.predict_groups(adjusted, table, "week", scores=["llm"]).to_frame()
     for week, rows in groups.groupby("week"):
         estimate = adjusted.estimate_decisions(table.llm[table.week == week])
         assert isinstance(estimate, kdey.Estimate)
@@ -53,17 +53,17 @@ def test_items_without_a_decision_are_counted_as_missing(
     adjusted: kdey.ACC, table: pd.DataFrame
 ) -> None:
     holes = table.assign(llm=table.llm.where(np.arange(len(table)) % 10 != 0))
-    groups = kdey.predict_groups(adjusted, holes, scores=["llm"])
+    groups = kdey.predict_groups(adjusted, holes, scores=["llm"]).to_frame()
     assert groups.n.tolist() == [180] * 3
     assert groups.n_missing.tolist() == [20] * 3
     with pytest.raises(ValueError, match="column 'llm' has no value in row 1"):
-        kdey.predict_groups(adjusted, holes, scores=["llm"], missing="error")
+        kdey.predict_groups(adjusted, holes, scores=["llm"], missing="error").to_frame()
 
 
 def test_a_decision_for_no_class_names_its_row(adjusted: kdey.ACC, table: pd.DataFrame) -> None:
     unsure = table.assign(llm=table.llm.where(table.index != 7, "unsure"))
     with pytest.raises(ValueError, match="column 'llm' has the class 'unsure' in row 8"):
-        kdey.predict_groups(adjusted, unsure, scores=["llm"])
+        kdey.predict_groups(adjusted, unsure, scores=["llm"]).to_frame()
 
 
 def test_every_method_that_counts_takes_decisions_and_no_other(table: pd.DataFrame) -> None:
@@ -73,11 +73,11 @@ def test_every_method_that_counts_takes_decisions_and_no_other(table: pd.DataFra
     for method in (kdey.CC(), kdey.Ordered(kdey.ACC(), strength=0.1), composed):
         groups = kdey.predict_groups(
             method.fit_posteriors(one_hot, y), table, "week", scores=["llm"], check_fit=False
-        )
+        ).to_frame()
         assert_allclose(groups.groupby("week").estimate.sum(), 1.0)
     pacc = kdey.PACC().fit_posteriors(one_hot, y)
     with pytest.raises(ValueError, match=r"decided labels is for methods that count them \(ACC"):
-        kdey.predict_groups(pacc, table, "week", scores=["llm"])
+        kdey.predict_groups(pacc, table, "week", scores=["llm"]).to_frame()
 
 
 def test_numbers_as_classes_keep_their_type() -> None:
@@ -85,7 +85,7 @@ def test_numbers_as_classes_keep_their_type() -> None:
     y = np.arange(60) % 2
     q = kdey.ACC().fit_decisions(np.where(np.arange(60) < 6, 1 - y, y), y)
     frame = pd.DataFrame({"decided": [1.0, 0.0, np.nan, 1.0] * 10})
-    groups = kdey.predict_groups(q, frame, scores=["decided"])
+    groups = kdey.predict_groups(q, frame, scores=["decided"]).to_frame()
     assert groups.n.tolist() == [30, 30]
     expected = q.estimate_decisions(frame.decided.dropna().astype(int))
     assert isinstance(expected, kdey.Estimate)

@@ -37,8 +37,9 @@ def frame() -> pd.DataFrame:
     return data
 
 
-def ask(q: Any, frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
-    return predict_groups(q, frame, "region", scores=SCORES, check_fit=False, **options)
+def ask(q: Any, frame: pd.DataFrame, wide: bool = False, **options: Any) -> pd.DataFrame:
+    made = predict_groups(q, frame, "region", scores=SCORES, check_fit=False, **options)
+    return made.to_frame(wide=wide)
 
 
 def of(table: pd.DataFrame, region: str) -> pd.DataFrame:
@@ -215,7 +216,7 @@ def test_a_column_is_a_key_or_part_of_the_design(q: Any, frame: pd.DataFrame) ->
         ask(q, frame, weights="wt_column")
     renamed = frame.rename(columns={"region": "verdict"})
     with pytest.raises(ValueError, match="'verdict' has the name of a column of the result"):
-        predict_groups(q, renamed, "verdict", scores=SCORES, labelled="label")
+        predict_groups(q, renamed, "verdict", scores=SCORES, labelled="label").to_frame()
 
 
 def test_design_columns_are_no_features() -> None:
@@ -224,7 +225,7 @@ def test_design_columns_are_no_features() -> None:
     X[:, 0] += y
     q = kdey.PACC().fit(X, y)  # features without names
     new = pd.DataFrame(X, columns=["a", "b"]).assign(weight=1.0, label=np.where(y == 1, y, np.nan))
-    table = predict_groups(q, new, weights="weight", labelled="label", check_fit=False)
+    table = predict_groups(q, new, weights="weight", labelled="label", check_fit=False).to_frame()
     assert set(table["n_labels"]) == {30}
 
 

@@ -1,24 +1,27 @@
 """Groups checked by the fold models that a quantifier holds."""
 
 from __future__ import annotations
-from kdey import Bags
-from kdey import PACC
-from kdey._support.row_hashes import row_hashes
-from kdey.diagnostics import FitChecker
-from kdey.diagnostics import hold_fold_models
-from kdey.groups import GroupSettings
-from kdey.groups import GroupStream
-from kdey.groups import Grouping
-from kdey.groups import ScoredRows
-from kdey.groups import Scorer
-from kdey.groups import estimate_file
-from kdey.groups import estimate_groups
-from kdey.tables.files import TableFile
+
 from pathlib import Path
+
 import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
+
+from kdey import PACC, Bags
+from kdey._support.row_hashes import row_hashes
+from kdey.diagnostics import FitChecker, hold_fold_models
+from kdey.groups import (
+    Grouping,
+    GroupSettings,
+    GroupStream,
+    ScoredRows,
+    Scorer,
+    estimate_file,
+    estimate_groups,
+)
+from kdey.tables.files import TableFile
 
 
 def data(n: int, seed: int) -> tuple[pl.DataFrame, np.ndarray]:
@@ -32,9 +35,9 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     X, y = data(300, 0)
     fitted = PACC(random_state=0).fit(X, y, keep_fold_models=False)
     table = data(200, 1)[0].with_columns(site=pl.Series(["a", "b"] * 100))
-    plain = fitted.predict_groups(table, "site", check_fit=True)
+    plain = fitted.predict_groups(table, "site", check_fit=True).to_frame()
     hold_fold_models(fitted, X, y)
-    sharp = fitted.predict_groups(table, "site", check_fit=True)
+    sharp = fitted.predict_groups(table, "site", check_fit=True).to_frame()
     same = ["class", "n", "estimate", "low", "high", "classify_and_count"]
     assert sharp.select(same).equals(plain.select(same))
     checker = FitChecker.fit(fitted)
@@ -59,7 +62,7 @@ def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:
     file = TableFile.open(str(tmp_path / "t.parquet"))
     settings = GroupSettings(check_fit=True)
     made = estimate_file(fitted, file, Grouping(("site",)), settings).table()
-    expected = fitted.predict_groups(table, "site", check_fit=True)
+    expected = fitted.predict_groups(table, "site", check_fit=True).to_frame()
     np.testing.assert_array_equal(made["fit_p_value"].to_numpy(), expected["fit_p_value"])
     np.testing.assert_allclose(made["estimate"].to_numpy(), expected["estimate"], atol=1e-12)
 

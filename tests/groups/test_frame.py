@@ -34,7 +34,7 @@ def read(frame: Any) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("wide", [False, True])
 def test_gives_back_the_users_frame_type(library: str, wide: bool) -> None:
     frame = MAKERS[library](columns())
-    made = fitted().predict_groups(frame, ["region", "shop"], scores=SCORES, wide=wide)
+    made = fitted().predict_groups(frame, ["region", "shop"], scores=SCORES).to_frame(wide=wide)
     assert type(made) is type(frame)
     result = read(made)
     keys = sorted({*zip(result["region"], result["shop"], strict=True)})
@@ -49,7 +49,9 @@ def test_gives_back_the_users_frame_type(library: str, wide: bool) -> None:
 def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
     q, data = fitted(cls, **({"bandwidth": 0.2} if cls is KDEyCS else {})), columns()
     options = {"n_replicates": 30} if cls is KDEyCS else {}
-    result = read(q.predict_groups(pl.DataFrame(data), "region", scores=SCORES, **options))
+    result = read(
+        q.predict_groups(pl.DataFrame(data), "region", scores=SCORES, **options).to_frame()
+    )
     p = np.column_stack([data[name] for name in SCORES])
     for i, region in enumerate(["east", "north", "south"]):
         members = p[np.array(data["region"]) == region]
@@ -68,8 +70,8 @@ def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
 
 def test_columns_and_wide_hold_the_same() -> None:
     q, frame = fitted(), pd.DataFrame(columns())
-    tall = q.predict_groups(frame, "region", scores=SCORES)
-    wide = q.predict_groups(frame, "region", scores=SCORES, wide=True)
+    tall = q.predict_groups(frame, "region", scores=SCORES).to_frame()
+    wide = q.predict_groups(frame, "region", scores=SCORES).to_frame(wide=True)
     assert list(tall.columns) == ["region", *COLUMNS]
     for name in ("estimate", "low", "high", "classify_and_count"):
         for label in CLASSES:
@@ -79,7 +81,7 @@ def test_columns_and_wide_hold_the_same() -> None:
 
 def test_without_keys_all_rows_are_one_group() -> None:
     q, data = fitted(), columns()
-    made = q.predict_groups(pl.DataFrame(data), scores=SCORES)
+    made = q.predict_groups(pl.DataFrame(data), scores=SCORES).to_frame()
     assert made.columns == list(COLUMNS)
     p = np.column_stack([data[name] for name in SCORES])
     assert_allclose(made["estimate"], q.aggregate(p), atol=1e-12)
@@ -87,8 +89,8 @@ def test_without_keys_all_rows_are_one_group() -> None:
 
 def test_row_order_does_not_matter() -> None:
     q, frame = fitted(), pl.DataFrame(columns())
-    first = q.predict_groups(frame, "region", scores=SCORES)
-    again = q.predict_groups(frame[::-1], "region", scores=SCORES)
+    first = q.predict_groups(frame, "region", scores=SCORES).to_frame()
+    again = q.predict_groups(frame[::-1], "region", scores=SCORES).to_frame()
     assert_allclose(first["estimate"], again["estimate"], atol=1e-6)
     assert first["region"].to_list() == again["region"].to_list()
 
@@ -97,7 +99,9 @@ def test_row_order_does_not_matter() -> None:
 def test_weeks_are_groups_in_order(library: str) -> None:
     q, data = fitted(), columns()
     frame = MAKERS[library](data)
-    result = read(q.predict_groups(frame, scores=SCORES, time="day", every="1w", wide=True))
+    result = read(
+        q.predict_groups(frame, scores=SCORES, time="day", every="1w").to_frame(wide=True)
+    )
     weeks = [day - dt.timedelta(days=day.weekday()) for day in data["day"]]
     assert result["day"] == sorted(set(weeks))
     assert result["n"] == [weeks.count(week) for week in result["day"]]
@@ -106,8 +110,8 @@ def test_weeks_are_groups_in_order(library: str) -> None:
 def test_time_comes_after_the_other_keys() -> None:
     q, frame = fitted(), pl.DataFrame(columns())
     made = q.predict_groups(
-        frame, "region", scores=SCORES, time="day", every="1mo", wide=True, min_size=1
-    )
+        frame, "region", scores=SCORES, time="day", every="1mo", min_size=1
+    ).to_frame(wide=True)
     assert made.columns[:2] == ["region", "day"]
     keys = [row[:2] for row in made.rows()]
     assert keys == sorted(keys)
@@ -123,7 +127,7 @@ def test_time_zones_count_by_the_local_clock() -> None:
         "Asia/Tokyo"
     )
     frame = pd.DataFrame({**data, "day": zone})
-    made = fitted().predict_groups(frame, scores=SCORES, time="day", every="1d", wide=True)
+    made = fitted().predict_groups(frame, scores=SCORES, time="day", every="1d").to_frame(wide=True)
     assert made["day"].tolist() == [pd.Timestamp("2024-03-05")]
 
 
@@ -134,7 +138,7 @@ def test_missing_scores_are_counted_and_told(library: str) -> None:
         if region == "east" or row == data["region"].index("north"):
             data["p_dog"][row] = float("nan") if row % 2 else None
     result = read(
-        fitted().predict_groups(MAKERS[library](data), "region", scores=SCORES, wide=True)
+        fitted().predict_groups(MAKERS[library](data), "region", scores=SCORES).to_frame(wide=True)
     )
     east, north, south = result["status"]
     assert (east, north, south) == ("empty; missing values", "missing values", "ok")
@@ -147,13 +151,13 @@ def test_missing_error_names_row_and_column() -> None:
     data = columns()
     data["p_dog"][6] = None
     with pytest.raises(ValueError, match=r"'p_dog' has no value in row 7 \(1 row lacks one"):
-        fitted().predict_groups(pl.DataFrame(data), scores=SCORES, missing="error")
+        fitted().predict_groups(pl.DataFrame(data), scores=SCORES, missing="error").to_frame()
 
 
 def test_small_groups_and_groups_of_one_have_a_status() -> None:
     data = columns(30)
     data["region"][0] = "island"
-    made = fitted().predict_groups(pl.DataFrame(data), "region", scores=SCORES, wide=True)
+    made = fitted().predict_groups(pl.DataFrame(data), "region", scores=SCORES).to_frame(wide=True)
     island = made.filter(pl.col("region") == "island").to_dicts()[0]
     assert (island["status"], island["n"]) == ("too small", 1)
     assert (island["low[cat]"], island["high[cat]"]) == (0.0, 1.0)
@@ -163,7 +167,9 @@ def test_missing_keys_are_a_group_of_their_own_and_last() -> None:
     data = columns(60)
     data["region"][:20] = [None] * 20
     for make in MAKERS.values():
-        result = read(fitted().predict_groups(make(data), "region", scores=SCORES, wide=True))
+        result = read(
+            fitted().predict_groups(make(data), "region", scores=SCORES).to_frame(wide=True)
+        )
         assert result["region"][-1] is None or result["region"][-1] != result["region"][-1]
         assert result["n"][-1] == 20
         assert len(result["region"]) == 4
@@ -174,8 +180,10 @@ def test_poor_fit_is_a_status() -> None:
     north = np.array(data["region"]) == "north"
     for name in SCORES:  # all in the middle, where training has nearly nothing
         data[name] = np.where(north, 1 / 3, data[name]).tolist()
-    made = fitted().predict_groups(
-        pl.DataFrame(data), "region", scores=SCORES, wide=True, check_fit=True
+    made = (
+        fitted()
+        .predict_groups(pl.DataFrame(data), "region", scores=SCORES, check_fit=True)
+        .to_frame(wide=True)
     )
     assert made["status"].to_list() == ["ok", "poor fit", "ok"]
     assert (made["fit_p_value"] > 0.01).to_list() == [True, False, True]
@@ -187,13 +195,13 @@ def test_features_are_found_by_name() -> None:
     X = pd.DataFrame(rng.normal(size=(160, 2)) + y[:, None], columns=["a", "b"])
     q = KDEyML(LogisticRegression(), bandwidth=0.2).fit(X, y)
     frame = X[["b", "a"]].assign(g=np.tile(["u", "v"], 80))
-    made = q.predict_groups(frame, "g", wide=True)
+    made = q.predict_groups(frame, "g").to_frame(wide=True)
     for row, key in enumerate("uv"):
         expected = q.predict(X[frame["g"] == key])
         got = [made[f"estimate[{c}]"][row] for c in (0, 1)]
         assert_allclose(got, expected, atol=1e-12)
     with pytest.raises(ValueError, match=r"no column 'a'; the table has b, g"):
-        q.predict_groups(frame[["b", "g"]], "g")
+        q.predict_groups(frame[["b", "g"]], "g").to_frame()
 
 
 @pytest.mark.parametrize("library", MAKERS)
@@ -205,7 +213,7 @@ def test_pipelines_on_named_columns(library: str) -> None:
     encode = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
     q = kdey.PACC(make_pipeline(encode, LogisticRegression())).fit(X, y)
     frame = MAKERS[library]({"colour": colour.tolist(), "a": X["a"].tolist()})
-    assert_allclose(read(q.predict_groups(frame))["estimate"], q.predict(X), atol=1e-12)
+    assert_allclose(read(q.predict_groups(frame).to_frame())["estimate"], q.predict(X), atol=1e-12)
 
 
 def test_features_without_names_and_methods_without_posteriors() -> None:
@@ -215,10 +223,10 @@ def test_features_without_names_and_methods_without_posteriors() -> None:
     frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "g": ["u", "v"] * 80})
     for q in (kdey.PACC(), kdey.HDx(), kdey.OneVsAll(kdey.PACC())):
         q.fit(X, y)
-        made = q.predict_groups(frame, "g", wide=True, n_replicates=20)
+        made = q.predict_groups(frame, "g", n_replicates=20).to_frame(wide=True)
         assert_allclose(made["estimate[1]"][0], q.predict(X[::2])[1], atol=1e-9)
     with pytest.raises(ValueError, match="fitted on 2 features without names"):
-        q.predict_groups(frame)
+        q.predict_groups(frame).to_frame()
 
 
 def test_missing_features_are_left_out() -> None:
@@ -227,7 +235,7 @@ def test_missing_features_are_left_out() -> None:
     X = pd.DataFrame(rng.normal(size=(160, 2)) + y[:, None], columns=["a", "b"])
     q = kdey.PACC().fit(X, y)
     X.loc[3, "a"] = np.nan
-    made = q.predict_groups(X, wide=True)
+    made = q.predict_groups(X).to_frame(wide=True)
     assert made["n_missing"].tolist() == [1]
     assert_allclose(made["estimate[1]"], q.predict(X.dropna())[1])
 
@@ -250,20 +258,22 @@ def test_missing_features_are_left_out() -> None:
 )
 def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        fitted().predict_groups(pl.DataFrame(columns(30)), **{"scores": SCORES, **arguments})
+        fitted().predict_groups(
+            pl.DataFrame(columns(30)), **{"scores": SCORES, **arguments}
+        ).to_frame()
 
 
 def test_hostile_frames() -> None:
     q, data = fitted(), columns(30)
     with pytest.raises(ValueError, match="no rows"):
-        q.predict_groups(pl.DataFrame(data)[:0], scores=SCORES)
+        q.predict_groups(pl.DataFrame(data)[:0], scores=SCORES).to_frame()
     with pytest.raises(ValueError, match="name of a column of the result"):
-        predict_groups(q, pl.DataFrame({**data, "n": data["shop"]}), "n", scores=SCORES)
+        predict_groups(q, pl.DataFrame({**data, "n": data["shop"]}), "n", scores=SCORES).to_frame()
     doubled = {**data, "p_cat": [v + (i == 4) for i, v in enumerate(data["p_cat"])]}
     with pytest.raises(ValueError, match="row 5 has scores that sum to 2"):
-        q.predict_groups(pl.DataFrame(doubled), scores=SCORES)
+        q.predict_groups(pl.DataFrame(doubled), scores=SCORES).to_frame()
     with pytest.raises(ValueError, match="'p_cat' must hold numbers, but row 1 has 'high'"):
-        q.predict_groups(pl.DataFrame({**data, "p_cat": ["high"] * 30}), scores=SCORES)
+        q.predict_groups(pl.DataFrame({**data, "p_cat": ["high"] * 30}), scores=SCORES).to_frame()
 
 
 def test_search_uses_its_best() -> None:
@@ -272,5 +282,5 @@ def test_search_uses_its_best() -> None:
     X = pd.DataFrame(rng.normal(size=(160, 2)) + y[:, None], columns=["a", "b"])
     protocol = kdey.APP(n_bags=5, bag_size=20)
     search = kdey.GridSearchQ(kdey.PACC(), {"cv": [3]}, protocol=protocol).fit(X, y)
-    made = search.predict_groups(X, wide=True)
+    made = search.predict_groups(X).to_frame(wide=True)
     assert_allclose(made["estimate[1]"], search.best_estimator_.predict(X)[1])

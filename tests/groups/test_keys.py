@@ -32,7 +32,9 @@ def table_of(keys: list[Any], name: str = "k") -> dict[str, Any]:
 
 def groups(frame: Any, by: Any = "k", **options: Any) -> list[tuple[str, int, float]]:
     """Return the key as text, size and first estimate of each group, in the order of the table."""
-    table = nw.from_native(predict_groups(Q, frame, by, scores=SCORES, **options), eager_only=True)
+    table = nw.from_native(
+        predict_groups(Q, frame, by, scores=SCORES, **options).to_frame(), eager_only=True
+    )
     first = table.filter(nw.col("class") == "cat")
     key = by if isinstance(by, str) else by[0]
     rows = zip(first[key].to_list(), first["n"].to_list(), first["estimate"].to_list(), strict=True)
@@ -180,7 +182,7 @@ def test_a_wide_table_overwrites_no_key(name: str, tmp_path: Path) -> None:
     frame = pd.DataFrame(table_of(["a"] * 20, name))
     for data in (frame, pl.from_pandas(frame), dd.from_pandas(frame, npartitions=1)):
         with pytest.raises(ValueError, match="has the name of a column of the result"):
-            predict_groups(Q, data, name, scores=SCORES, wide=True)
+            predict_groups(Q, data, name, scores=SCORES).to_frame(wide=True)
     assert groups(frame, name)[0][0] == "a"
     frame.to_csv(tmp_path / "t.csv", index=False)
     file = TableFile.open(str(tmp_path / "t.csv"))
@@ -192,7 +194,7 @@ def test_a_wide_table_overwrites_no_key(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("days", [[None, "2024-01-31"], ["2024-01-31", None]])
 def test_missing_times_of_pandas(days: list[Any]) -> None:
     frame = pd.DataFrame(table_of(pd.to_datetime(pd.Series(days * 15)), "day"))
-    done = predict_groups(Q, frame, scores=SCORES, time="day", every="1mo")
+    done = predict_groups(Q, frame, scores=SCORES, time="day", every="1mo").to_frame()
     assert [str(day) for day in done["day"].unique()] == ["2024-01-01 00:00:00", "NaT"]
 
 
@@ -294,7 +296,7 @@ def test_without_periods_times_may_be_anything(tmp_path: Path) -> None:
 def test_frames_with_dates_as_text(make: Any) -> None:
     frame = make(table_of(["31.01.2024", "02.03.2024"] * 15, "day"))
     done = nw.from_native(
-        predict_groups(Q, frame, scores=SCORES, time="day", every="1mo"), eager_only=True
+        predict_groups(Q, frame, scores=SCORES, time="day", every="1mo").to_frame(), eager_only=True
     )
     assert [str(day)[:10] for day in done["day"].unique().sort().to_list()] == [
         "2024-01-01",
@@ -310,6 +312,6 @@ def test_partitions_see_only_a_part_of_the_dates() -> None:
     )
     rest: dict[str, Any] = {"scores": SCORES, "time": "day", "every": "1mo"}
     with pytest.raises(ValueError, match=r"partition \d: time column 'day' .*--date-format"):
-        predict_groups(Q, frame, **rest)
-    done = predict_groups(Q, frame, **rest, date_format="%d.%m.%Y")
+        predict_groups(Q, frame, **rest).to_frame()
+    done = predict_groups(Q, frame, **rest, date_format="%d.%m.%Y").to_frame()
     assert done["day"].nunique() == 2

@@ -54,26 +54,29 @@ def same(made: Any, expected: Any) -> None:
 )
 def test_neither_the_order_of_rows_nor_other_groups_matter(cls: Any, options: Any) -> None:
     q, frame = fitted(cls), table()
-    expected = q.predict_groups(frame, "site", **options)
+    expected = q.predict_groups(frame, "site", **options).to_frame()
     shuffled = frame.sample(frac=1.0, random_state=3)
-    same(q.predict_groups(shuffled, "site", **options), expected)
-    alone = q.predict_groups(frame[frame["site"] == "y"], "site", **options)
+    same(q.predict_groups(shuffled, "site", **options).to_frame(), expected)
+    alone = q.predict_groups(frame[frame["site"] == "y"], "site", **options).to_frame()
     same(alone, expected[expected["site"] == "y"])
 
 
 def test_many_groups_are_checked_as_few_are() -> None:
     q, frame = fitted(), table(n=400)
-    few = q.predict_groups(frame, "site")
+    few = q.predict_groups(frame, "site").to_frame()
     others = pd.concat([table(seed, 30).assign(site=f"s{seed}") for seed in range(5, 125)])
-    many = q.predict_groups(pd.concat([others, frame]), "site")
+    many = q.predict_groups(pd.concat([others, frame]), "site").to_frame()
     same(many[many["site"].isin(["x", "y", "z"])], few)
 
 
 def test_a_column_may_tell_rows_apart() -> None:
     q, frame = fitted(), table(n=200)
     frame["id"] = [f"row {i}" for i in range(len(frame))]
-    plain, keyed = q.predict_groups(frame, "site"), q.predict_groups(frame, "site", key="id")
+    plain, keyed = (
+        q.predict_groups(frame, "site").to_frame(),
+        q.predict_groups(frame, "site", key="id").to_frame(),
+    )
     assert_array_equal(plain["estimate"].round(9), keyed["estimate"].round(9))
     assert (plain["fit_p_value"] != keyed["fit_p_value"]).any()
     shuffled = frame.sample(frac=1.0, random_state=3)
-    same(q.predict_groups(shuffled, "site", key="id"), keyed)
+    same(q.predict_groups(shuffled, "site", key="id").to_frame(), keyed)

@@ -109,7 +109,7 @@ def test_groups_in_memory(fitted: Quantifier) -> None:
     pd = pytest.importorskip("pandas")
     X, _ = data(400, seed=2)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group=np.arange(400) % 4)
-    answers = fitted.predict_groups(frame, "group")
+    answers = fitted.predict_groups(frame, "group").to_frame()
     alone = np.array([fitted.predict(X[frame.group == g]) for g in range(4)])
     assert answers["estimate"].to_numpy().reshape(4, 3) == pytest.approx(alone, abs=1e-6)
 
@@ -126,7 +126,7 @@ def test_groups_from_sums(fitted: Quantifier) -> None:
     other.__dict__.pop("_interval_model", None)
     lazy = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
     for q in (fitted, other):
-        answers = q.predict_groups(lazy, "group").sort_values(["group", "class"])
+        answers = q.predict_groups(lazy, "group").to_frame().sort_values(["group", "class"])
         found = answers["estimate"].to_numpy().reshape(4, 3)
         expected = np.array([q.predict(X[frame.group == g]) for g in range(4)])
         assert found == pytest.approx(expected, abs=1e-4)
@@ -158,7 +158,7 @@ def test_reports(fitted: Quantifier, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     X, _ = data(300, seed=4)
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group=np.arange(300) % 2)
-    groups = fitted.predict_groups(frame, "group")
+    groups = fitted.predict_groups(frame, "group").to_frame()
     path = kdey.write_report(
         tmp_path / "report.html", fitted.estimate(X), quantifier=fitted, groups=groups, by=["group"]
     )

@@ -137,7 +137,7 @@ def of_groups(n_jobs: int | None) -> Numbers:
     q.fit(pd.DataFrame(X, columns=names), y)
     frame = pd.DataFrame(blobs(200, seed=1)[0], columns=names)
     frame["shop"] = np.array(["N", "E", "S", "W"])[np.arange(200) % 4]
-    table = q.predict_groups(frame, by="shop")
+    table = q.predict_groups(frame, by="shop").to_frame()
     pool = frame[names]
     draws = kdey.sample_posterior(q, pool, min_ess=50, random_state=0, n_jobs=n_jobs)
     check = kdey.check_fit(q, pool, n_null=30, random_state=0, n_jobs=n_jobs)

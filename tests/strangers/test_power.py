@@ -164,12 +164,12 @@ SCORES = ["p_0", "p_1", "p_2"]
 
 def test_groups_in_memory_and_beyond(fitted: PowerPACC, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = table(900, 6)
-    memory = predict_groups(fitted, frame, "field", scores=SCORES)
+    memory = predict_groups(fitted, frame, "field", scores=SCORES).to_frame()
     assert (memory["low"] < memory["estimate"]).all()
     dd = pytest.importorskip("dask.dataframe")
     partitioned = predict_groups(
         fitted, dd.from_pandas(frame, npartitions=3), "field", scores=SCORES
-    )
+    ).to_frame()
     columns = ["estimate", "low", "high"]
     np.testing.assert_allclose(partitioned[columns], memory[columns], atol=1e-8)
 

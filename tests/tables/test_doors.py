@@ -62,7 +62,7 @@ def test_a_pool_answers_alike_at_every_door(pool: Any, tmp_path: Path) -> None:
             assert estimate.diagnostics["fit"] == first.diagnostics["fit"]
         check = kdey.check_fit(model, new, random_state=0)
         assert check.p_value == kdey.check_fit(pool, new.to_pandas(), random_state=0).p_value
-        groups = pl.DataFrame(model.predict_groups(new))
+        groups = pl.DataFrame(model.predict_groups(new).to_frame())
         assert_allclose(groups["estimate"], expected, atol=1e-12)
     result = invoke("estimate", path, tmp_path / "new.csv", "--format", "csv")
     assert result.exit_code == 0, result.output
@@ -107,7 +107,9 @@ def test_wrappers_and_searches_read_by_name(name: str) -> None:
     other = new.select("colour", pl.lit(3).alias("more"), "z", "x")
     assert_array_equal(fitted.predict(other), expected)
     assert_array_equal(fitted.predict(other.to_pandas()), expected)
-    assert_allclose(fitted.predict_groups(other)["estimate"].to_numpy(), expected, atol=1e-12)
+    assert_allclose(
+        fitted.predict_groups(other).to_frame()["estimate"].to_numpy(), expected, atol=1e-12
+    )
     estimate = fitted.estimate(other, n_replicates=20)
     assert_allclose(estimate.estimate, expected, atol=1e-12)
     with pytest.raises(ValueError, match="no column 'x'"):

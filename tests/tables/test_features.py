@@ -59,7 +59,7 @@ def test_every_door_gives_the_same_answer(fitted: Any, library: str) -> None:
     assert_array_equal(fitted.predict_bags(frame, whole)[0], expected)
     assert_array_equal(fitted.estimate(frame).estimate, expected)
     assert_array_equal(fitted.estimate_bags(frame, whole).estimate[0], expected)
-    groups = fitted.predict_groups(frame)
+    groups = fitted.predict_groups(frame).to_frame()
     assert_allclose(np.asarray(groups["estimate"]), expected, atol=1e-12)
     assert kdey.check_fit(fitted, frame, random_state=0).p_value == pytest.approx(
         kdey.check_fit(fitted, new, random_state=0).p_value
@@ -97,7 +97,7 @@ def test_unseen_values_are_warned_about_once_with_counts(fitted: Any) -> None:
             ask(shouted)
         assert len(caught) == 1
     with pytest.warns(TableWarning, match="'colour': unseen values in 60 of 60"):
-        groups = fitted.predict_groups(shouted)
+        groups = fitted.predict_groups(shouted).to_frame()
     (status,) = groups["status"].unique().to_list()
     assert "unseen values" in status_parts(status)
 
@@ -106,11 +106,15 @@ def test_a_few_unseen_values_leave_the_status_alone(fitted: Any) -> None:
     frame = table(60, seed=1)
     changed = ["mauve" if i < 3 else c for i, c in enumerate(frame["colour"])]
     with pytest.warns(TableWarning, match="in 3 of 60 rows"):
-        status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed)))["status"]
+        status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed))).to_frame()[
+            "status"
+        ]
     assert not status.str.contains("unseen values").any()
     changed[3] = "mauve"
     with pytest.warns(TableWarning, match="in 4 of 60 rows"):
-        status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed)))["status"]
+        status = fitted.predict_groups(frame.with_columns(colour=pl.Series(changed))).to_frame()[
+            "status"
+        ]
     assert status.str.contains("unseen values").all()
 
 
@@ -120,7 +124,7 @@ def test_the_status_is_that_of_the_group(fitted: Any) -> None:
         colour=pl.Series(["pink" if i % 2 else "red" for i in range(80)]),
     )
     with pytest.warns(TableWarning):
-        groups = fitted.predict_groups(frame, "shop", wide=True)
+        groups = fitted.predict_groups(frame, "shop").to_frame(wide=True)
     assert groups["status"].to_list() == ["ok", "unseen values"]
 
 
@@ -130,21 +134,21 @@ def test_values_missing_where_training_lacks_none(fitted: Any) -> None:
     )
     with pytest.raises(ValueError, match=r"'x': missing values in 1 of 60 rows \(row 8; training"):
         fitted.estimate(frame)
-    groups = fitted.predict_groups(frame)
+    groups = fitted.predict_groups(frame).to_frame()
     assert groups["n_missing"].to_list() == [1, 1]
     assert_array_equal(groups["estimate"].to_numpy(), fitted.estimate(frame.drop_nulls()).estimate)
     with pytest.raises(ValueError, match="'x' has no value in row 8"):
-        fitted.predict_groups(frame, missing="error")
+        fitted.predict_groups(frame, missing="error").to_frame()
 
 
 def test_values_missing_where_training_lacks_some_are_used() -> None:
     gaps = pl.when(pl.int_range(pl.len()) % 10 == 3).then(None).otherwise(pl.col("x"))
     training, new = (table(seed=s).with_columns(x=gaps) for s in (0, 1))
     q = quantifier(training).fit(training, training["kind"].to_numpy())
-    groups = q.predict_groups(new)
+    groups = q.predict_groups(new).to_frame()
     assert groups["n_missing"].to_list() == [0, 0]
     assert_allclose(groups["estimate"].to_numpy(), q.predict(new), atol=1e-12)
-    assert q.predict_groups(new, missing="drop")["n_missing"].to_list() == [15, 15]
+    assert q.predict_groups(new, missing="drop").to_frame()["n_missing"].to_list() == [15, 15]
 
 
 def test_arrays_must_be_features(fitted: Any) -> None:

@@ -30,10 +30,10 @@ def row_hashes(X: Any) -> Hashes:
     uint64 array of shape (m,)
     """
     import narwhals as nw
-    from scipy.sparse import issparse
+    from scipy.sparse import csr_array, issparse
 
     if issparse(X):
-        return _of_sparse(X.tocsr())
+        return _of_sparse(csr_array(X))
     if nw.dependencies.is_into_dataframe(X):
         frame = nw.from_native(X, eager_only=True)
         columns = [_of_column(frame[name]) for name in frame.columns]
@@ -90,7 +90,7 @@ def _of_numbers(rows: NDArray[Any]) -> Hashes:
 
 def _of_sparse(matrix: Any) -> Hashes:
     """Return the hashes of the rows of a CSR matrix; entries that are zero do not count."""
-    matrix = matrix.copy()
+    matrix = matrix.copy()  # the caller's stays as it is
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     cells = mix(_bits(matrix.data) + matrix.indices.astype(np.uint64) * _STEP)

@@ -61,7 +61,7 @@ def _compare(
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     correction = None if options["correction"] == "none" else options["correction"]
     file = open_table(table, options)
-    return compare_file(quantifier, file, request_of(options), against, correction)
+    return compare_file(quantifier, file, request_of(options), against, correction).to_frame()
 
 
 def _say_findings(table: pa.Table, correction: str) -> None:

@@ -246,7 +246,6 @@ def _comparisons(
     from dataclasses import replace
 
     from kdey.groups import compare_collected, find_pairs
-    from kdey.groups.answers import key_types
 
     against = comparison_side(options["against"])
     if against is None:
@@ -258,7 +257,8 @@ def _comparisons(
     comparisons = compare_collected(
         quantifier, collected, scored.keys, pairs, unchecked, correction=correction
     )
-    rows: list[dict[str, Any]] = comparisons.table(key_types(scored.first_keys)).to_pylist()
+    made = replace(comparisons, key_rows=scored.key_rows)
+    rows: list[dict[str, Any]] = made.to_frame().to_pylist()
     return rows
 
 

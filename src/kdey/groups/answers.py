@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._support.frames import as_column
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.keys import GroupKeys
 from kdey.groups.labelled_answers import LABELLED_COLUMNS, PER_CLASS, LabelledAnswers
-from kdey.intervals import Estimate
+from kdey.intervals import Estimate, Estimates
 from kdey.intervals.merging import Merging
+from kdey.intervals.region import UnknownUncertainty
+from kdey.options import Options
 from kdey.status import (
     EMPTY,
     FEW_LABELS,
@@ -361,29 +362,50 @@ def _wide_name(name: str, label: Any) -> str:
     return f"{name}[{label}]"
 
 
-def answer_table(keys: Frame, order: Indices, answers: GroupAnswers, wide: bool) -> Any:
-    """Return the answers beside the keys, as a data frame of the keys' library.
+def as_estimates(answers: GroupAnswers, keys: Frame, order: Indices, options: Options) -> Estimates:
+    """Return the answers beside their keys.
 
     Parameters
     ----------
-    keys : frame with one row for every group, in the order of their numbers
-        The columns keep their types.
-    order : int array of shape (G,)
-        The order of the groups in the table.
     answers : GroupAnswers
-    wide : bool
-        See :meth:`GroupAnswers.columns`.
+    keys : narwhals frame with one row for every group, in the order of their numbers
+    order : int array of shape (G,)
+        The order of the groups in the result.
+    options : Options
     """
     import narwhals as nw
 
-    columns = {name: as_column(v) for name, v in answers.columns(order, wide=wide).items()}
-    numbers = nw.from_dict(columns, backend=keys.implementation)
-    if not keys.columns:
-        return numbers.to_native()
-    check_key_names(keys.columns, answers.classes, wide, answers.labelled is not None)
-    rows = np.repeat(order, 1 if wide else len(answers.classes))
-    repeated = nw.maybe_reset_index(keys[rows.tolist()])
-    return nw.concat([repeated, numbers], how="horizontal").to_native()
+    n, k = answers.estimate.shape
+    made = Estimates(
+        classes=answers.classes,
+        estimate=answers.estimate,
+        low=answers.low,
+        high=answers.high,
+        options=options,
+        training_prevalence=answers.training_prevalence,
+        size=answers.sizes,
+        effective_size=answers.sizes.astype(np.float64),
+        gap=np.full(n, np.nan),
+        converged=np.ones(n, dtype=np.bool_),
+        notes=[[] for _ in range(n)],
+        uncertainty_of=lambda _: UnknownUncertainty(k),
+        decisions=None,
+        positions=np.arange(n),
+        keys=nw.maybe_reset_index(keys),
+        n_missing=answers.missing,
+        statuses=answers.status,
+        fit_p_value=answers.fit_p_value,
+        counted=answers.classify_and_count,
+        labelled=answers.labelled,
+        shrinkage=answers.shrinkage,
+    )
+    if answers.separate is not None:
+        alone = answers.separate
+        separate = replace(
+            made, estimate=alone.estimate, low=alone.low, high=alone.high, shrinkage=None
+        )
+        made = replace(made, separate=separate)
+    return made.take(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,6 +422,22 @@ class FileGroups:
     keys: GroupKeys
     answers: GroupAnswers
     types: dict[str, Any] = field(default_factory=dict)
+
+    def key_frame(self) -> Frame:
+        """Return the keys as a frame over pyarrow, in the order of their numbers."""
+        import narwhals as nw
+        import pyarrow as pa
+
+        values = self.keys.values
+        return nw.from_native(
+            pa.table(
+                {
+                    name: pa.array([value[i] for value in values], self.types[name])
+                    for i, name in enumerate(self.keys.names)
+                }
+            ),
+            eager_only=True,
+        )
 
     def table(self, wide: bool = False) -> Any:
         """Return a pyarrow table, ordered by the keys; columns as ``predict_groups`` has them."""

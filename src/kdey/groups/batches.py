@@ -421,6 +421,30 @@ class ScoredTable:
     first_keys: Frame
     label_counts: Mapping[Any, int] = field(default_factory=dict)
 
+    @property
+    def key_rows(self) -> Frame:
+        """The keys of all groups, in the order of their numbers and the types of the table."""
+        import narwhals as nw
+
+        if len(self.first_keys) == len(self.keys) or not self.keys.names:
+            return self.first_keys
+        import pyarrow as pa  # batches of files are tables of pyarrow
+
+        values = self.keys.values
+        columns = {
+            name: pa.array([value[i] for value in values], _plain_type(kind))
+            for i, (name, kind) in enumerate(
+                zip(self.keys.names, self.first_keys.to_native().schema.types, strict=True)
+            )
+        }
+        return nw.from_native(pa.table(columns), eager_only=True)
+
+
+def _plain_type(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
 
 def score_table(
     reader: BatchReader,

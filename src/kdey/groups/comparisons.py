@@ -11,7 +11,8 @@ test, because their shares add up to one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._support.frames import as_column
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
-from kdey.groups.answers import GroupAnswers, key_types
+from kdey.groups.answers import GroupAnswers
 from kdey.groups.batches import CollectedRows, ScoredTable
 from kdey.groups.keys import GroupKeys
 from kdey.groups.pairs import Pair, find_pairs
@@ -29,6 +30,7 @@ from kdey.groups.predict import score_file, score_frame
 from kdey.groups.request import GroupRequest
 from kdey.groups.sides import estimate_sides
 from kdey.intervals import Difference, difference
+from kdey.intervals.display import in_library
 from kdey.significance import holm
 from kdey.status import not_checked
 from kdey.tables.files import TableFile
@@ -66,6 +68,12 @@ class Comparisons:
     adjusted : array of shape (C, k)
         P-values adjusted for all tests of the table; NaN where there is no difference.
     correction : {"holm", "fdr"} or None
+    key_rows : narwhals frame
+        The keys of all groups, in the order of their numbers.
+
+    See Also
+    --------
+    kdey.compare_groups : Compare the groups of a table.
     """
 
     classes: NDArray[Any]
@@ -77,6 +85,7 @@ class Comparisons:
     differences: Sequence[Difference | None]
     adjusted: Array
     correction: str | None
+    key_rows: Any = None
 
     def __len__(self) -> int:
         """Return the number of comparisons."""
@@ -114,22 +123,31 @@ class Comparisons:
         status = self.answers.status
         return [status[p.others[0]] if len(p.others) == 1 else _SEVERAL for p in self.pairs]
 
-    def table(self, types: Mapping[str, Any]) -> Any:
-        """Return a pyarrow table of the keys and :meth:`columns`.
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with one row per comparison and class.
 
         Parameters
         ----------
-        types : mapping from key columns to pyarrow types
-        """
-        import pyarrow as pa
+        backend : str, optional
+            The data frame library, such as "pandas"; by default that of the table.
 
-        rows = np.repeat(self.groups, len(self.classes))
-        values = self.keys.values
-        keys = {
-            name: pa.array([values[g][i] for g in rows], types[name])
-            for i, name in enumerate(self.keys.names)
-        }
-        return pa.table(keys | {name: pa.array(v) for name, v in self.columns().items()})
+        Returns
+        -------
+        data frame
+            The keys of the group, ``against`` (the other side in words), ``class``, ``n`` and
+            ``n_against``, ``estimate`` and ``estimate_against``, ``difference`` with ``low`` and
+            ``high``, ``ratio`` with ``ratio_low`` and ``ratio_high``, ``p_value``,
+            ``adjusted_p_value``, ``status`` and ``status_against`` (:mod:`kdey.status`).
+        """
+        import narwhals as nw
+
+        numbers = nw.from_dict(
+            {name: as_column(values) for name, values in self.columns().items()},
+            backend=self.key_rows.implementation,
+        )
+        rows = np.repeat(self.groups, len(self.classes)).tolist()
+        keys = nw.maybe_reset_index(self.key_rows[rows])
+        return in_library(nw.concat([keys, numbers], how="horizontal"), backend)
 
 
 def compare_groups(
@@ -141,13 +159,13 @@ def compare_groups(
     correction: str | None = "holm",
     time: str | None = None,
     **options: Any,
-) -> Any:
+) -> Comparisons:
     """Return how the prevalences of groups differ, with limits and p-values.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    frame : data frame of pandas, polars or pyarrow
+    frame : data frame of pandas, polars or pyarrow, or path of a CSV, Parquet or Excel file
     by : name or names of the key columns
     against : "previous", "rest" or mapping from key columns to values
         "previous": each group with the one before it among those that share all keys but the last,
@@ -163,16 +181,14 @@ def compare_groups(
     time : name of a column of dates or times, optional
         One more key, the last.
     **options
-        As for :func:`kdey.predict_groups`, without ``wide``. The limits belong to each difference
+        As for :func:`kdey.predict_groups`. The limits belong to each difference
         by itself.
 
     Returns
     -------
-    table : data frame of the type of ``frame``
-        One row per comparison and class: the keys of the group, ``against`` (the other side in
-        words), ``class``, ``n`` and ``n_against``, ``estimate`` and ``estimate_against``,
-        ``difference`` with ``low`` and ``high``, ``ratio`` with ``ratio_low`` and ``ratio_high``,
-        ``p_value``, ``adjusted_p_value``, ``status`` and ``status_against`` (:mod:`kdey.status`).
+    Comparisons
+        :meth:`~kdey.groups.Comparisons.to_frame` makes a table of the type of ``frame`` (a pyarrow
+        table for a path), with one row per comparison and class.
 
     Raises
     ------
@@ -191,28 +207,20 @@ def compare_groups(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
     >>> new = X[1::2].assign(field=(y[1::2] == 0).map({True: "east", False: "west"}))
-    >>> table = kdey.compare_groups(q, new, "field", against={"field": "east"})
+    >>> table = kdey.compare_groups(q, new, "field", against={"field": "east"}).to_frame()
     >>> table[["field", "against", "class", "difference"]].round(1)
       field     against  class  difference
     0  west  field=east      0        -1.0
     1  west  field=east      1         0.5
     2  west  field=east      2         0.5
     """
-    import narwhals as nw
-
-    if "wide" in options:
-        raise ValueError("a table of comparisons has one row per class: leave wide out")
     check_is_fitted(quantifier, "classes_")
     request = GroupRequest.of(by, time=time, **options)
+    if isinstance(frame, str | PathLike):
+        file = TableFile.open(str(frame))
+        return compare_file(quantifier.answering, file, request, against, correction)
     scored = score_frame(quantifier.answering, frame, request)
-    comparisons = compare_scored(quantifier.answering, scored, request, against, correction)
-    numbers = nw.from_dict(
-        {name: as_column(values) for name, values in comparisons.columns().items()},
-        backend=scored.first_keys.implementation,
-    )
-    rows = np.repeat(comparisons.groups, len(comparisons.classes)).tolist()
-    keys = nw.maybe_reset_index(scored.first_keys[rows])
-    return nw.concat([keys, numbers], how="horizontal").to_native()
+    return compare_scored(quantifier.answering, scored, request, against, correction)
 
 
 def compare_file(
@@ -221,8 +229,8 @@ def compare_file(
     request: GroupRequest,
     against: str | Mapping[str, Any] = "previous",
     correction: str | None = "holm",
-) -> Any:
-    """Return the table of :func:`compare_groups` for a file, as a pyarrow table.
+) -> Comparisons:
+    """Return the comparisons of :func:`compare_groups` for a file.
 
     Parameters
     ----------
@@ -235,8 +243,7 @@ def compare_file(
     schema = quantifier.table_schema
     label = None if schema is None else schema.label
     scored = score_file(quantifier, file, request, label=label)
-    comparisons = compare_scored(quantifier, scored, request, against, correction)
-    return comparisons.table(key_types(scored.first_keys))
+    return compare_scored(quantifier, scored, request, against, correction)
 
 
 def compare_scored(
@@ -261,9 +268,10 @@ def compare_scored(
     _check_key_names(scored.keys.names)
     pairs = find_pairs(scored.keys, request.grouping, against)
     with scored.stream.collected(quantifier, len(scored.keys)) as collected:
-        return compare_collected(
+        made = compare_collected(
             quantifier, collected, scored.keys, pairs, request, correction=correction
         )
+    return replace(made, key_rows=scored.key_rows)
 
 
 def compare_collected(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices
 from kdey.intervals import Estimate
+from kdey.intervals.estimate import LabelledShares
 from kdey.labelled import LabelledEstimate
 from kdey.options import LABEL_SHIFT, WAYS
 
@@ -27,7 +28,7 @@ WITHOUT_LABELS = (
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledAnswers:
+class LabelledAnswers(LabelledShares):
     """What labels say about G groups.
 
     Attributes

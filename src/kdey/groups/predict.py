@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from kdey.groups.answers import (
     AnswerSheet,
     FileGroups,
     GroupAnswers,
-    answer_table,
+    as_estimates,
     check_key_names,
     key_types,
 )
@@ -41,6 +42,7 @@ from kdey.groups.partitions import PartitionedSource, PartitionReader, Partition
 from kdey.groups.request import Borrowing, GroupRequest, GroupSettings
 from kdey.groups.scoring import ScoredRows, Scorer
 from kdey.groups.sums import estimate_sums
+from kdey.intervals import Estimates
 from kdey.status import not_checked
 from kdey.tables.columns import require_names
 from kdey.tables.files import TableError, TableFile
@@ -59,7 +61,6 @@ def predict_groups(
     every: str | None = None,
     date_format: str = "auto",
     key_types: Mapping[str, str] | None = None,
-    wide: bool = False,
     missing: str = "auto",
     labelled: str | None = None,
     selection: str | None = None,
@@ -78,7 +79,7 @@ def predict_groups(
     shrink: bool | str = False,
     smooth: bool = False,
     **options: Any,
-) -> Any:
+) -> Estimates:
     """Return the prevalences of every group of a data frame, with their limits.
 
     The work per instance is done once. A group that cannot be answered well has a ``status``
@@ -87,9 +88,10 @@ def predict_groups(
     Parameters
     ----------
     quantifier : fitted quantifier
-    frame : data frame of pandas, polars, pyarrow, Dask or Spark
-        Features are found by name where the quantifier was fitted on a frame; else all columns
-        that are no keys are taken. For Dask and Spark see :func:`predict_partitioned`.
+    frame : data frame of pandas, polars, pyarrow, Dask or Spark, or path
+        A path leads to a CSV, Parquet or Excel file, which is read in batches. Features are found
+        by name where the quantifier was fitted on a frame; else all columns that are no keys are
+        taken.
     by : name or names of the key columns
         Groups are ordered by their keys, the first slowest; a missing key is a group of its own.
     scores : names of k columns, optional
@@ -105,8 +107,6 @@ def predict_groups(
         "auto": ISO 8601, or day, month and year where the column shows which comes first.
     key_types : mapping from names of key columns to {"integer", "text"}, optional
         Keys to turn into whole numbers, or into texts.
-    wide : bool
-        One row per group, with columns ``estimate[c]``, ``low[c]``, ... for every class c.
     missing : {"auto", "drop", "error"}
         Rows with a missing score or feature are left out and counted in ``n_missing`` ("drop"), or
         raise ("error"). With "auto" they are used where the classifier takes missing values and,
@@ -159,13 +159,10 @@ def predict_groups(
 
     Returns
     -------
-    table : data frame of the type of ``frame``
-        One row per group and class: the keys, ``class``, ``n``, ``n_missing``, ``estimate``,
-        ``low``, ``high``, ``classify_and_count`` (the naive answer), ``training_prevalence``,
-        ``fit_p_value`` (NaN where the fit was not checked) and ``status`` (:mod:`kdey.status`).
-        With ``shrink`` or ``smooth`` also ``separate_estimate``, ``separate_low`` and
-        ``separate_high``, which are those without it, and with ``shrink`` the column ``shrinkage``,
-        from 0 (a group stands alone) to 1 (it says nothing of its own).
+    Estimates
+        One per group, in the order of their keys, with ``keys`` and ``status``;
+        :meth:`~kdey.Estimates.to_frame` makes a table of the type of ``frame`` (a pyarrow table
+        for a path), with one row per group and class.
 
     See Also
     --------
@@ -181,7 +178,7 @@ def predict_groups(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
     >>> new = X[1::2].assign(field=["east" if i % 3 else "west" for i in range(75)])
-    >>> table = kdey.predict_groups(q, new, "field")
+    >>> table = kdey.predict_groups(q, new, "field").to_frame()
     >>> table[["field", "class", "n", "estimate"]].round(1).head(3)
       field  class   n  estimate
     0  east      0  50       0.3
@@ -199,7 +196,6 @@ def predict_groups(
         every=every,
         date_format=date_format,
         key_types=key_types,
-        wide=wide,
         missing=missing,
         design=Design(labelled, selection, weights, clusters, strata, stratum_shares),
         merge=merge,
@@ -215,6 +211,8 @@ def predict_groups(
         **options,
     )
     check_borrowing(quantifier.answering, request)
+    if isinstance(frame, str | PathLike):
+        return _predict_path(quantifier.answering, str(frame), request)
     if source_of is None:
         return _predict_frame(quantifier.answering, frame, request)
     return _predict_partitions(quantifier.answering, frame, source_of, request)
@@ -240,7 +238,23 @@ def _predict_frame(quantifier: FittedQuantifier, frame: Any, request: GroupReque
     check_key_names(request.grouping.names, shown, request.wide, labelled)
     scored = score_frame(quantifier, frame, request)
     answers, key_rows = _answer_scored(quantifier, scored, request)
-    return answer_table(key_rows, scored.keys.order(), answers, request.wide)
+    return as_estimates(answers, key_rows, scored.keys.order(), request.settings.options)
+
+
+def _predict_path(quantifier: FittedQuantifier, path: str, request: GroupRequest) -> Estimates:
+    """Return the answers of a file."""
+    groups = estimate_file(
+        quantifier,
+        TableFile.open(path),
+        request.grouping,
+        request.settings,
+        scores=request.scores,
+        missing=request.missing,
+        borrowing=request.borrowing,
+        design=request.design,
+    )
+    options = request.settings.options
+    return as_estimates(groups.answers, groups.key_frame(), groups.keys.order(), options)
 
 
 def score_frame(quantifier: FittedQuantifier, frame: Any, request: GroupRequest) -> ScoredTable:
@@ -452,7 +466,7 @@ def _predict_partitions(
         rows, codes = ScoredRows(head.gathered.posteriors), head.gathered.groups
         table = AnsweredTable(answers, rows, codes, keys, key_rows)
         answers, key_rows = borrow_strength(quantifier, table, request)
-    return answer_table(key_rows, keys.order(), answers, request.wide)
+    return as_estimates(answers, key_rows, keys.order(), request.settings.options)
 
 
 def _refuse_design(request: GroupRequest) -> None:

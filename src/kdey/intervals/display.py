@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kdey._support.frames import BACKENDS, as_column
 from kdey._support.overview import (
     LINE_WIDTH,
     MOST_ROWS,
@@ -18,6 +21,8 @@ from kdey._support.overview import (
     text_column,
 )
 from kdey.bags import Array
+from kdey.options import WAYS
+from kdey.tables.canonical import canonical_text
 
 if TYPE_CHECKING:
     from kdey.intervals.estimate import Estimate, Estimates
@@ -102,6 +107,7 @@ def _sentence(estimate: Estimate, decimals: int) -> str:
 def estimates_overview(estimates: Estimates) -> Overview:
     """Return the number of bags in a sentence, and a table with one row per bag."""
     n, shown = len(estimates), estimates[:MOST_ROWS]
+    kind_of_bag = "bag" if estimates.keys is None else "group"
     sizes = ""
     if n:
         least, most = int(estimates.size.min()), int(estimates.size.max())
@@ -118,14 +124,170 @@ def estimates_overview(estimates: Estimates) -> Overview:
         )
     ]
     sizes_column = text_column("size", [f"{size:,}" for size in shown.size.tolist()], importance=8)
-    more = [f"and {n - len(shown):,} more bags"] if n > len(shown) else []
-    bags = "bag" if n == 1 else "bags"
+    bags = kind_of_bag if n == 1 else f"{kind_of_bag}s"
+    more = [f"and {n - len(shown):,} more {bags}"] if n > len(shown) else []
     return Overview(
         f"Estimated shares of {n:,} {bags}{sizes}; to_frame() has the {kind}.",
-        row_names("bag", range(len(shown))),
+        row_names(kind_of_bag, _bag_names(shown)),
         (sizes_column, *columns),
         tuple(more),
     )
+
+
+def _bag_names(estimates: Estimates) -> list[str]:
+    """Return the keys of groups, or the numbers of bags."""
+    if estimates.keys is None or not estimates.keys.columns:
+        return [str(number) for number in range(len(estimates))]
+    rows = estimates.keys.rows()
+    return [", ".join(canonical_text(value) for value in row) for row in rows]
+
+
+#: Names of the columns beside the keys of groups; a key must have another name.
+GROUP_COLUMNS = (
+    *("class", "n", "n_missing", "estimate", "low", "high", "classify_and_count"),
+    *("training_prevalence", "fit_p_value", "status"),
+)
+_PER_CLASS = ("estimate", "low", "high", "classify_and_count")
+#: Columns that tables of pooled groups have in addition.
+POOLED_COLUMNS = ("separate_estimate", "separate_low", "separate_high", "shrinkage")
+#: Columns with one number per class: ``label_shift``, ``label_shift_low``, ... of the three ways.
+LABELLED_SHARES = tuple(
+    f"{way.replace('-', '_')}{end}" for way in WAYS for end in ("", "_low", "_high")
+)
+#: Columns that a table with labels has beside the others.
+LABELLED_COLUMNS = ("n_labels", *LABELLED_SHARES, "label_shift_p_value", "verdict")
+
+
+def check_key_names(
+    names: Sequence[str],
+    classes: NDArray[Any],
+    *,
+    wide: bool = True,
+    labelled: bool = False,
+    pooled: bool = False,
+) -> None:
+    """Raise where a key has the name of a column of the result.
+
+    Parameters
+    ----------
+    names : names of the key columns
+    classes : array of shape (k,)
+    wide : bool
+        Whether the table has one row per group, with ``estimate[c]`` and others for every class c.
+    labelled, pooled : bool
+        Whether the table has the columns of labels, and of pooled groups.
+    """
+    taken = {
+        *GROUP_COLUMNS,
+        *(LABELLED_COLUMNS if labelled else ()),
+        *(POOLED_COLUMNS if pooled else ()),
+    }
+    if wide:
+        per_class = (*_PER_CLASS, "training_prevalence", *(LABELLED_SHARES if labelled else ()))
+        taken |= {_wide_name(name, c) for name in per_class for c in np.asarray(classes).tolist()}
+    for name in names:
+        if name in taken:
+            raise ValueError(
+                f"key column {name!r} has the name of a column of the result: rename it"
+            )
+
+
+def group_frame(estimates: Estimates, backend: str | None, wide: bool) -> Any:
+    """Return the table of groups, as :meth:`Estimates.to_frame` does."""
+    import narwhals as nw
+
+    keys = estimates.keys
+    columns = _wide_columns(estimates) if wide else _long_columns(estimates)
+    numbers = nw.from_dict(
+        {name: as_column(values) for name, values in columns.items()}, backend=keys.implementation
+    )
+    frame = numbers
+    if keys.columns:
+        check_key_names(
+            keys.columns, estimates.classes, wide=wide, labelled=estimates.labelled is not None
+        )
+        rows = np.repeat(np.arange(len(estimates)), 1 if wide else len(estimates.classes))
+        repeated = nw.maybe_reset_index(keys[rows.tolist()])
+        frame = nw.concat([repeated, numbers], how="horizontal")
+    return in_library(frame, backend)
+
+
+def in_library(frame: Any, backend: str | None) -> Any:
+    """Return a narwhals frame as a frame of a library; None: of its own."""
+    if backend is None or frame.implementation.value == backend:
+        return frame.to_native()
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}")
+    convert = {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}
+    return convert[backend]()
+
+
+def _long_columns(estimates: Estimates) -> dict[str, Any]:
+    k, n = len(estimates.classes), len(estimates)
+    columns: dict[str, Any] = {"class": np.tile(_one_type(estimates.classes), n)}
+    columns |= {"n": np.repeat(estimates.size, k), "n_missing": np.repeat(estimates.n_missing, k)}
+    columns |= {name: values.ravel() for name, values in _per_class(estimates).items()}
+    columns["training_prevalence"] = np.tile(estimates.training_prevalence, n)
+    columns |= {name: np.repeat(values, k) for name, values in _per_group(estimates).items()}
+    labelled = estimates.labelled
+    if labelled is not None:
+        columns["n_labels"] = np.repeat(labelled.n_labels, k)
+        columns |= {name: values.ravel() for name, values in labelled.shares.items()}
+        columns["label_shift_p_value"] = np.repeat(labelled.p_value, k)
+        columns["verdict"] = np.repeat(labelled.verdict, k)
+    return columns
+
+
+def _wide_columns(estimates: Estimates) -> dict[str, Any]:
+    columns: dict[str, Any] = {"n": estimates.size, "n_missing": estimates.n_missing}
+    training = np.tile(estimates.training_prevalence, (len(estimates), 1))
+    shares = {**_per_class(estimates), "training_prevalence": training}
+    columns |= _by_class(estimates, shares) | _per_group(estimates)
+    labelled = estimates.labelled
+    if labelled is not None:
+        columns["n_labels"] = labelled.n_labels
+        columns |= _by_class(estimates, labelled.shares)
+        columns |= {"label_shift_p_value": labelled.p_value, "verdict": labelled.verdict}
+    return columns
+
+
+def _by_class(estimates: Estimates, shares: Mapping[str, Array]) -> dict[str, Array]:
+    """Return one column per share and class."""
+    return {
+        _wide_name(name, label): values[:, i]
+        for name, values in shares.items()
+        for i, label in enumerate(estimates.classes.tolist())
+    }
+
+
+def _per_class(estimates: Estimates) -> dict[str, Array]:
+    arrays = (estimates.estimate, estimates.low, estimates.high, estimates.classify_and_count)
+    unknown = np.full(estimates.estimate.shape, np.nan)
+    columns = {
+        name: unknown if values is None else values
+        for name, values in zip(_PER_CLASS, arrays, strict=True)
+    }
+    if estimates.separate is None:
+        return columns
+    beside = (estimates.separate.estimate, estimates.separate.low, estimates.separate.high)
+    return columns | dict(zip(POOLED_COLUMNS[:3], beside, strict=True))
+
+
+def _per_group(estimates: Estimates) -> dict[str, Any]:
+    shrinkage = {} if estimates.shrinkage is None else {"shrinkage": estimates.shrinkage}
+    status = np.array(estimates.statuses, dtype=object)
+    return {"fit_p_value": estimates.fit_p_value, **shrinkage, "status": status}
+
+
+def _one_type(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels of several types, as merged classes may have, as texts: a column has one."""
+    if len({type(label) for label in classes.tolist()}) == 1:
+        return classes
+    return np.array([canonical_text(label) for label in classes.tolist()])
+
+
+def _wide_name(name: str, label: Any) -> str:
+    return f"{name}[{label}]"
 
 
 def _known(estimate: Estimate, name: str) -> Array:

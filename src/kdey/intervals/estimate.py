@@ -23,7 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._support.frames import make_frame
 from kdey._support.overview import Overview
 from kdey.bags import Array, Bags
-from kdey.intervals.display import estimate_overview, estimate_text, estimates_overview, heading
+from kdey.intervals.display import (
+    estimate_overview,
+    estimate_text,
+    estimates_overview,
+    group_frame,
+    heading,
+)
 from kdey.intervals.region import Region, Uncertainty
 from kdey.options import Options
 from kdey.rows.posterior import one_hot_argmax
@@ -162,6 +168,8 @@ class Estimate:
     @property
     def status(self) -> str:
         """What is the matter, if anything, and how far the fit was checked (:mod:`kdey.status`)."""
+        if "status" in self.diagnostics:  # that of a group of a table
+            return str(self.diagnostics["status"])
         fit = self.diagnostics.get("fit")
         checked = not_checked(TURNED_OFF) if fit is None else fit["status"]
         return join_status([*self.problems, checked])
@@ -338,9 +346,40 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
+@dataclass(frozen=True, eq=False)
+class LabelledShares:
+    """What labels say about G groups of a table.
+
+    Attributes
+    ----------
+    n_labels : int64 array of shape (G,)
+    shares : dict of arrays of shape (G, k)
+        By the names in :data:`~kdey.intervals.display.LABELLED_SHARES`; NaN where a group has no
+        label, but for label shift, which needs none.
+    p_value : array of shape (G,)
+        Of the test of label shift; NaN if it was not made.
+    verdict : object array of shape (G,)
+        Which estimate is believed, and why.
+    """
+
+    n_labels: NDArray[np.int64]
+    shares: dict[str, Array]
+    p_value: Array
+    verdict: NDArray[Any]
+
+    def take(self, rows: Any) -> LabelledShares:
+        """Return what labels say about some groups."""
+        return LabelledShares(
+            self.n_labels[rows],
+            {name: values[rows] for name, values in self.shares.items()},
+            self.p_value[rows],
+            self.verdict[rows],
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Sequence[Estimate]):
-    """Estimates of many bags, in the order of the bags.
+    """Estimates of many bags, in the order of the bags; or of the groups of a table, by their keys.
 
     Attributes
     ----------
@@ -362,6 +401,23 @@ class Estimates(Sequence[Estimate]):
         Diagnostics that checks add.
     marks : sequence of n_bags tuples of str, optional
         Words of a status that training or the instances give, such as "few labels".
+    keys : narwhals frame of n_bags rows, or None
+        The keys of the groups of a table, in the frame library of the table. None: bags without
+        keys, and without what follows.
+    n_missing : int64 array of shape (n_bags,)
+        Rows of each group left out because a score or feature was missing.
+    statuses : sequence of n_bags texts
+        What is the matter with each group; see :attr:`status`.
+    fit_p_value : array of shape (n_bags,)
+        NaN where the fit was not checked.
+    counted : array of shape (n_bags, k)
+        Shares of the classifier's decisions; NaN where there is no classifier.
+    labelled : LabelledShares or None
+        What labels say, in a table that has some.
+    separate : Estimates or None
+        Where groups are pooled, what each gives by itself.
+    shrinkage : array of shape (n_bags,) or None
+        How far each group leans on the others, from 0 to 1; None unless groups are shrunk.
 
     See Also
     --------
@@ -399,6 +455,14 @@ class Estimates(Sequence[Estimate]):
     positions: NDArray[np.int64]
     details: Sequence[dict[str, Any]] | None = None
     marks: Sequence[tuple[str, ...]] | None = None
+    keys: Any = None
+    n_missing: NDArray[np.int64] | None = None
+    statuses: Sequence[str] | None = None
+    fit_p_value: Array | None = None
+    counted: Array | None = None
+    labelled: LabelledShares | None = None
+    separate: Estimates | None = None
+    shrinkage: Array | None = None
 
     @cached_property
     def items(self) -> tuple[Estimate, ...]:
@@ -427,6 +491,7 @@ class Estimates(Sequence[Estimate]):
                 "notes": list(self.notes[b]),
                 "marks": [] if self.marks is None else list(self.marks[b]),
                 **({} if self.details is None else self.details[b]),
+                **({} if self.statuses is None else {"status": self.statuses[b]}),
             },
         )
 
@@ -456,11 +521,36 @@ class Estimates(Sequence[Estimate]):
         """Return the estimate of one bag, or the estimates of a slice of bags."""
         if not isinstance(index, slice):
             return self.items[index]
-        columns = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
-        sliced = {name: getattr(self, name)[index] for name in (*columns, "notes", "positions")}
-        details = None if self.details is None else self.details[index]
-        marks = None if self.marks is None else self.marks[index]
-        return replace(self, **sliced, details=details, marks=marks)
+        return self.take(np.arange(len(self))[index])
+
+    def take(self, bags: NDArray[np.int64]) -> Estimates:
+        """Return the estimates of some bags, in the order given."""
+        arrays = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
+        arrays += ("positions", "n_missing", "fit_p_value", "counted", "shrinkage")
+        lists = ("notes", "details", "marks", "statuses")
+        taken: dict[str, Any] = {}
+        for name in (*arrays, *lists):
+            values = getattr(self, name)
+            if values is not None:
+                taken[name] = values[bags] if name in arrays else [values[b] for b in bags]
+        if self.keys is not None:
+            taken["keys"] = self.keys[bags.tolist()] if self.keys.columns else self.keys
+        for name in ("labelled", "separate"):
+            if getattr(self, name) is not None:
+                taken[name] = getattr(self, name).take(bags)
+        return replace(self, **taken)
+
+    @property
+    def status(self) -> list[str]:
+        """What is the matter with each bag, and how far its fit was checked; see ``kdey.status``.
+
+        "ok", or parts separated by "; ": "empty", "too small" (and therefore not checked), "poor
+        fit", "missing values", "unseen values" (in more than one of twenty instances), "not
+        converged", "few labels" (of a class in training), "checked one-sided", "not checked (why)".
+        """
+        if self.statuses is not None:
+            return list(self.statuses)
+        return [estimate.status for estimate in self.items]
 
     def __len__(self) -> int:
         """Return the number of bags."""
@@ -475,10 +565,12 @@ class Estimates(Sequence[Estimate]):
     @property
     def classify_and_count(self) -> Array | None:
         """Share of the classifier's decisions for each class, shape (n_bags, k)."""
+        if self.counted is not None:
+            return self.counted
         return None if self.decisions is None else self.decisions.shares[self.positions]
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of the frame by name, each of length n_bags * k."""
+        """Return the columns of the frame of bags by name, each of length n_bags * k."""
         n, k = self.estimate.shape
         counted = self.classify_and_count
         return {
@@ -492,20 +584,33 @@ class Estimates(Sequence[Estimate]):
             "training_prevalence": np.tile(self.training_prevalence, n),
         }
 
-    def to_frame(self, backend: str | None = None) -> Any:
+    def to_frame(self, backend: str | None = None, *, wide: bool = False) -> Any:
         """Return a data frame with one row per bag and class.
 
         Parameters
         ----------
         backend : str, optional
-            The data frame library, such as "pandas"; by default one that is installed.
+            The data frame library, such as "pandas"; by default that of the table for groups, and
+            one that is installed otherwise.
+        wide : bool
+            For groups: one row per group, with columns ``estimate[c]``, ``low[c]``, ... for every
+            class c.
 
         Returns
         -------
         data frame
-            Its column ``bag`` numbers the bags from 0.
+            Bags without keys have a column ``bag`` that numbers them from 0. Groups have their
+            keys, ``class``, ``n``, ``n_missing``, ``estimate``, ``low``, ``high``,
+            ``classify_and_count`` (the naive answer), ``training_prevalence``, ``fit_p_value``
+            (NaN where the fit was not checked) and ``status`` (:mod:`kdey.status`).
+            With pooling also ``separate_estimate``, ``separate_low`` and ``separate_high``, which
+            are those without it, and, where groups are shrunk, ``shrinkage``, from 0 (a group
+            stands alone) to 1 (it says nothing of its own). With labels also ``n_labels``, the
+            three estimates side by side, ``label_shift_p_value`` and ``verdict``.
         """
-        return make_frame(self.columns(), backend)
+        if self.keys is None:
+            return make_frame(self.columns(), backend)
+        return group_frame(self, backend, wide)
 
     def to_json(self) -> str:
         """Return a JSON list with :meth:`Estimate.to_dict` of every bag."""

@@ -530,16 +530,16 @@ class BaseQuantifier(BaseEstimator):
         estimates = self._estimate(X, bags, None, clusters, interval_options, check_fit)
         return estimates if merge is None else estimates.merge(merge)
 
-    def predict_groups(self, frame: Any, by: str | Sequence[str] = (), **options: Any) -> Any:
-        """Return the prevalences of every group of a data frame, with limits and a status.
+    def predict_groups(
+        self, source: Any, by: str | Sequence[str] = (), **options: Any
+    ) -> Estimates:
+        """Return the prevalences of every group of a table, with limits and a status.
 
-        See :func:`kdey.groups.predict_groups` for the options (``scores``, ``time``, ``every``,
-        ``wide``, ``check_fit``, ``confidence``, ...) and for the columns; for data frames of Dask
-        and Spark :func:`kdey.groups.predict_partitioned`.
+        See :func:`kdey.predict_groups`.
         """
         from kdey.groups import predict_groups  # slow to import
 
-        return predict_groups(self, frame, by, **options)
+        return predict_groups(self, source, by, **options)
 
     def _estimate(
         self,

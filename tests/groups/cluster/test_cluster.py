@@ -74,9 +74,9 @@ def slowly(frame: pd.DataFrame) -> pd.DataFrame:
 def test_groups_with_a_worker_killed(client: Any) -> None:
     q = KDEyML(bandwidth=0.1).fit_posteriors(CASE.training, CASE.labels)
     table = dd.from_pandas(FRAME, npartitions=10).map_partitions(slowly, meta=FRAME.iloc[:0])
-    whole = q.predict_groups(table, "group", scores=SCORES)
-    assert_same(whole, q.predict_groups(FRAME, "group", scores=SCORES))
-    again = killed(client, lambda: q.predict_groups(table, "group", scores=SCORES))
+    whole = q.predict_groups(table, "group", scores=SCORES).to_frame()
+    assert_same(whole, q.predict_groups(FRAME, "group", scores=SCORES).to_frame())
+    again = killed(client, lambda: q.predict_groups(table, "group", scores=SCORES).to_frame())
     pd.testing.assert_frame_equal(whole, again)
 
 

@@ -36,25 +36,29 @@ def fitted(q):
 def test_the_table_of_memory(q, partitions: int) -> None:
     q = fitted(q)
     given = {"scores": SCORES, "time": "day", "every": "1w"}
-    made = q.predict_groups(dd.from_pandas(FRAME, npartitions=partitions), "group", **given)
-    assert_same(made, q.predict_groups(FRAME, "group", **given))
+    made = q.predict_groups(
+        dd.from_pandas(FRAME, npartitions=partitions), "group", **given
+    ).to_frame()
+    assert_same(made, q.predict_groups(FRAME, "group", **given).to_frame())
     assert made["n_missing"].sum() == 3 * K
     assert made["status"].str.contains("missing values").any()
 
 
 def test_wide_tables_and_no_keys() -> None:
     q, table = fitted(KDEyML(bandwidth=0.1)), dd.from_pandas(FRAME, npartitions=4)
-    one = q.predict_groups(table, scores=SCORES)
-    assert_same(one, q.predict_groups(FRAME, scores=SCORES))
-    wide = q.predict_groups(table, "group", scores=SCORES, wide=True)
-    expected = q.predict_groups(FRAME, "group", scores=SCORES, wide=True)
+    one = q.predict_groups(table, scores=SCORES).to_frame()
+    assert_same(one, q.predict_groups(FRAME, scores=SCORES).to_frame())
+    wide = q.predict_groups(table, "group", scores=SCORES).to_frame(wide=True)
+    expected = q.predict_groups(FRAME, "group", scores=SCORES).to_frame(wide=True)
     assert list(wide.columns) == list(expected.columns)
     np.testing.assert_allclose(wide["low[1]"], expected["low[1]"], atol=1e-6)
 
 
 def test_rows_made_again_in_every_pass() -> None:
     q, table = fitted(KDEyML(bandwidth=0.1)), dd.from_pandas(FRAME, npartitions=4)
-    kept, again = (q.predict_groups(table, "group", scores=SCORES, keep=k) for k in (True, False))
+    kept, again = (
+        q.predict_groups(table, "group", scores=SCORES, keep=k).to_frame() for k in (True, False)
+    )
     pd.testing.assert_frame_equal(kept, again)
 
 
@@ -68,9 +72,9 @@ def test_features_by_name_and_a_classifier() -> None:
         q.fit(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IntervalWarning)
-            made = q.predict_groups(dd.from_pandas(table, npartitions=3), "site")
+            made = q.predict_groups(dd.from_pandas(table, npartitions=3), "site").to_frame()
         analytic = isinstance(q, KDEyML)
-        expected = q.predict_groups(table, "site")
+        expected = q.predict_groups(table, "site").to_frame()
         # Which fold model scores a row depends on the partitions, and with it the p-values.
         assert (made["fit_p_value"].isna() == expected["fit_p_value"].isna()).all()
         others = [name for name in expected.columns if name != "fit_p_value"]
@@ -81,13 +85,16 @@ def test_bootstrap_limits_do_not_depend_on_the_partitions() -> None:
     q = fitted(KDEyCS(bandwidth=0.1))
     given = {"scores": SCORES, "key": "row", "n_replicates": 40}
     few, many = (
-        q.predict_groups(dd.from_pandas(FRAME, npartitions=n), "group", **given) for n in (2, 11)
+        q.predict_groups(dd.from_pandas(FRAME, npartitions=n), "group", **given).to_frame()
+        for n in (2, 11)
     )
     assert_same(many, few)
     shuffled = FRAME.sample(frac=1.0, random_state=0).reset_index(drop=True)
-    assert_same(q.predict_groups(dd.from_pandas(shuffled, npartitions=4), "group", **given), few)
+    assert_same(
+        q.predict_groups(dd.from_pandas(shuffled, npartitions=4), "group", **given).to_frame(), few
+    )
     with pytest.warns(IntervalWarning, match="no key"):
-        q.predict_groups(dd.from_pandas(FRAME, npartitions=2), "group", scores=SCORES)
+        q.predict_groups(dd.from_pandas(FRAME, npartitions=2), "group", scores=SCORES).to_frame()
 
 
 def from_parts(*parts: pd.DataFrame):
@@ -99,18 +106,18 @@ def test_empty_partitions() -> None:
     q = fitted(KDEyML(bandwidth=0.1))
     half = len(FRAME) // 2
     table = from_parts(FRAME.iloc[:0], FRAME[:half], FRAME.iloc[:0], FRAME[half:], FRAME.iloc[:0])
-    made = q.predict_groups(table, "group", scores=SCORES)
-    assert_same(made, q.predict_groups(FRAME, "group", scores=SCORES))
+    made = q.predict_groups(table, "group", scores=SCORES).to_frame()
+    assert_same(made, q.predict_groups(FRAME, "group", scores=SCORES).to_frame())
     with pytest.raises(ValueError, match="no row"):
-        q.predict_groups(from_parts(FRAME.iloc[:0]), "group", scores=SCORES)
+        q.predict_groups(from_parts(FRAME.iloc[:0]), "group", scores=SCORES).to_frame()
 
 
 def test_a_group_without_a_usable_row_is_empty() -> None:
     q = fitted(KDEyML(bandwidth=0.1))
     lost = FRAME.iloc[:4].assign(group="z", p_0=np.nan)
     table = pd.concat([FRAME, lost], ignore_index=True)
-    made = q.predict_groups(from_parts(FRAME, lost), "group", scores=SCORES)
-    assert_same(made, q.predict_groups(table, "group", scores=SCORES))
+    made = q.predict_groups(from_parts(FRAME, lost), "group", scores=SCORES).to_frame()
+    assert_same(made, q.predict_groups(table, "group", scores=SCORES).to_frame())
     last = made[made["group"] == "z"]
     assert set(last["status"]) == {"empty; missing values"}
     assert last["n_missing"].tolist() == [4] * K
@@ -120,10 +127,12 @@ def test_a_partition_with_other_columns() -> None:
     q = fitted(PACC())
     other = FRAME.drop(columns="p_2").rename(columns={"row": "p2"})
     with pytest.raises(ValueError, match=r"(?s)partition.*p_2"):
-        q.predict_groups(from_parts(FRAME, other), "group", scores=SCORES)
+        q.predict_groups(from_parts(FRAME, other), "group", scores=SCORES).to_frame()
     whole = FRAME[[*SCORES, "group"]]  # as they are needed: nothing is picked before
     with pytest.raises(ValueError, match=r"partition 1: .*'p_2'"):
-        q.predict_groups(from_parts(whole, whole.drop(columns="p_2")), "group", scores=SCORES)
+        q.predict_groups(
+            from_parts(whole, whole.drop(columns="p_2")), "group", scores=SCORES
+        ).to_frame()
 
 
 def test_scores_that_are_none() -> None:
@@ -131,19 +140,19 @@ def test_scores_that_are_none() -> None:
     bad = FRAME.copy()
     bad.loc[bad.index[60], "p_0"] = 2.0
     with pytest.raises(ValueError, match=r"partition 1: row \d+ has scores that sum to"):
-        q.predict_groups(from_parts(FRAME, bad), "group", scores=SCORES)
+        q.predict_groups(from_parts(FRAME, bad), "group", scores=SCORES).to_frame()
     with pytest.raises(ValueError, match=r"partition 0: .*p_1"):
-        q.predict_groups(from_parts(FRAME), "group", scores=SCORES, missing="error")
+        q.predict_groups(from_parts(FRAME), "group", scores=SCORES, missing="error").to_frame()
 
 
 def test_refusals_before_any_work() -> None:
     q, table = fitted(PCC()), dd.from_pandas(FRAME, npartitions=2)
     with pytest.raises(ValueError, match="no key column 'site'"):
-        q.predict_groups(table, "site", scores=SCORES)
+        q.predict_groups(table, "site", scores=SCORES).to_frame()
     with pytest.raises(ValueError, match="no column 'id'"):
-        q.predict_groups(table, "group", scores=SCORES, key="id")
+        q.predict_groups(table, "group", scores=SCORES, key="id").to_frame()
     with pytest.raises(ValueError, match="keep is for"):
-        q.predict_groups(FRAME, "group", scores=SCORES, keep=True)
+        q.predict_groups(FRAME, "group", scores=SCORES, keep=True).to_frame()
 
 
 def test_the_fit_is_checked_on_samples_that_partitions_send(monkeypatch) -> None:
@@ -151,17 +160,17 @@ def test_the_fit_is_checked_on_samples_that_partitions_send(monkeypatch) -> None
     far = odd["group"] == "g"
     odd.loc[far, SCORES] = np.random.default_rng(0).dirichlet([60, 60, 60], int(far.sum()))
     table = dd.from_pandas(odd, npartitions=5)
-    made = q.predict_groups(table, "group", scores=SCORES)
-    assert_same(made, q.predict_groups(odd, "group", scores=SCORES))
+    made = q.predict_groups(table, "group", scores=SCORES).to_frame()
+    assert_same(made, q.predict_groups(odd, "group", scores=SCORES).to_frame())
     assert (made["status"].str.contains("poor fit") == (made["group"] == "g")).all()
     monkeypatch.setattr("kdey.groups.checks._MOST_SENT", 8 * 3 * 60)
-    small = q.predict_groups(table, "group", scores=SCORES)
+    small = q.predict_groups(table, "group", scores=SCORES).to_frame()
     assert (small["status"] == made["status"]).all()
     assert (small["fit_p_value"] != made["fit_p_value"]).any()  # from at most 60 instances
     monkeypatch.setattr("kdey.groups.checks._MOST_SENT", 8 * 3 * 10)
-    none = q.predict_groups(table, "group", scores=SCORES)
+    none = q.predict_groups(table, "group", scores=SCORES).to_frame()
     unchecked = none["status"].str.contains(r"not checked \(too many groups\)")
     assert (unchecked | none["status"].str.contains("too small")).all()
     assert unchecked.any()
-    off = q.predict_groups(table, "group", scores=SCORES, check_fit=False)
+    off = q.predict_groups(table, "group", scores=SCORES, check_fit=False).to_frame()
     assert off["status"].str.contains("turned off|too small").all()

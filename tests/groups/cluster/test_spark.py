@@ -77,7 +77,7 @@ def fake(frame: pd.DataFrame, sizes: tuple[int, ...] = (150, 200)) -> FakeFrame:
 def test_iterators_of_frames_give_the_table_of_memory(q, keep: bool) -> None:
     q.fit_posteriors(CASE.training, CASE.labels)
     made = predict_partitioned(q, fake(FRAME), SparkSource, "group", scores=SCORES, keep=keep)
-    assert_same(made, q.predict_groups(FRAME, "group", scores=SCORES))
+    assert_same(made, q.predict_groups(FRAME, "group", scores=SCORES).to_frame())
 
 
 def test_bootstrap_by_row_keys() -> None:
@@ -115,7 +115,7 @@ def test_spark_itself(monkeypatch: pytest.MonkeyPatch) -> None:
             table = spark.createDataFrame(FRAME[[*SCORES, "group", "row"]]).repartition(2)
             for q in (KDEyML(bandwidth=0.1), PACC()):
                 q.fit_posteriors(CASE.training, CASE.labels)
-                made = q.predict_groups(table, "group", scores=SCORES)
-                assert_same(made, q.predict_groups(FRAME, "group", scores=SCORES))
+                made = q.predict_groups(table, "group", scores=SCORES).to_frame()
+                assert_same(made, q.predict_groups(FRAME, "group", scores=SCORES).to_frame())
         finally:
             spark.stop()

@@ -1,25 +1,21 @@
 """Names to data: where files are sought, what is done to them, how they are split."""
 
 from __future__ import annotations
-from .cases import SHARED
-from .cases import sparse_text
-from .cases import table_text
-from .cases import write_gz
-from .cases import write_letter
-from kdey.paper.datasets import load_dataset
-from kdey.paper.datasets import names
-from kdey.paper.datasets.files import cache_dir
+
+import os
 from pathlib import Path
-from sklearn.datasets import load_breast_cancer
-from sklearn.datasets import load_digits
-from sklearn.datasets import load_wine
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
-from tests.real_data import DATA
-from tests.real_data import needs_data
-import numpy as np
-import os
-import pytest
+
+from kdey.paper.datasets import load_dataset, names
+from kdey.paper.datasets.files import cache_dir
+from tests.real_data import DATA, needs_data
+
+from .cases import sparse_text, table_text, write_gz, write_letter
 
 
 def test_the_split_is_the_papers(tmp_path: Path) -> None:
