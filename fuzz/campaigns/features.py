@@ -30,7 +30,6 @@ from sklearn.linear_model import LogisticRegression
 import kdey
 from fuzz.campaigns.arrays import Array
 from fuzz.campaigns.tally import Tally
-from kdey.groups import Grouping, GroupSettings, estimate_file
 from kdey.tables.features import reading_tables
 from kdey.tables.files import TableFile
 from kdey.tables.preparation import prepare
@@ -362,8 +361,8 @@ def _checked(model: Any, frame: Any) -> Array:
 
 
 def _by_file(model: Any, path: Path) -> Array:
-    file = TableFile.open(str(path))
-    return estimate_file(model, file, Grouping(), GroupSettings()).answers.estimate[0]
+    answer: Array = kdey.predict_groups(model, path).estimate[0]
+    return answer
 
 
 def _try(

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.campaigns.table_rows import SCORES, RandomTable
-from kdey.groups import Grouping, GroupSettings, estimate_file, predict_groups
+from kdey import Options
+from kdey.groups import Grouping, Request, estimate_table, predict_groups
 from kdey.tables.dialect import ReadOptions
 from kdey.tables.files import TableFile
 
@@ -144,9 +145,8 @@ def by_file(
     every = None if table.time is None else "1mo"
     grouping = Grouping(by, table.time, every, options.date_format)
     file = TableFile.open(str(path), options)
-    settings = GroupSettings(check_fit=False)
-    done = estimate_file(quantifier, file, grouping, settings, scores=SCORES, missing="drop")
-    rows: Rows = done.table().to_pylist()
+    asked = Request(grouping, SCORES, options=Options(missing="drop", check_fit=False))
+    rows: Rows = estimate_table(quantifier, file, asked).to_frame().to_pylist()
     return rows
 
 
@@ -163,8 +163,7 @@ def by_frame(quantifier: Any, table: RandomTable, frame: Any) -> Rows:
         scores=SCORES,
         time=table.time,
         every=every,
-        missing="drop",
-        check_fit=False,
+        options=Options(missing="drop", check_fit=False),
     ).to_frame()
     rows: Rows = nw.from_native(done, eager_only=True).rows(named=True)
     return rows

@@ -56,6 +56,8 @@ class Options:
     selection : array-like, or the name of a column
         The probability with which each labelled instance was chosen, where it was not a random
         draw.
+    n_null : int
+        Null bags of the fit check of groups, at least 19.
     min_size : int
         Groups with fewer usable instances are estimated too, but their status is "too small".
     missing : {"auto", "drop", "error"}
@@ -73,6 +75,10 @@ class Options:
         group is their sum weighted by their shares.
     stratum_shares : mapping from strata to shares or sizes in the population, optional
         By default the shares of the strata among the (weighted) rows of each group.
+    key : name of a column, optional
+        What tells the rows of a table apart: it chooses the fold model that scores a row for the
+        fit check, and the order in which bootstraps resample. By default the features do, so that
+        rows with equal features share a fold model.
 
     Raises
     ------
@@ -92,12 +98,14 @@ class Options:
     level: float = 0.01
     believe: str = PREDICTION_POWERED
     selection: Any = None
+    n_null: int = 300
     min_size: int = 10
     missing: str = "auto"
     date_format: str = "auto"
     key_types: Mapping[str, str] | None = None
     strata: str | None = None
     stratum_shares: Mapping[Any, float] | None = None
+    key: str | None = None
 
     def __post_init__(self) -> None:
         check_share(self.confidence, "confidence")
@@ -108,6 +116,7 @@ class Options:
         check_count(self.random_state, "random_state", 0)
         check_share(self.level, "level")
         check_choice(self.believe, "believe", WAYS)
+        check_count(self.n_null, "n_null", 19)
         check_count(self.min_size, "min_size", 1)
         check_choice(self.missing, "missing", MISSING)
 

@@ -29,6 +29,8 @@ FEW_LABELS = "few labels"
 NO_LABELS = "no labels"
 #: A group lacks a stratum whose share is known: the shares of the others were scaled up.
 MISSING_STRATA = "missing strata"
+#: A group so large that a random part of its rows stands for all.
+THINNED = "a sample of its rows"
 #: No misfit was found by a check that sees only some kinds of misfit; see ``docs/trust.md``.
 ONE_SIDED = "checked one-sided"
 NOT_CHECKED = "not checked"

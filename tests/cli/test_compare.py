@@ -26,7 +26,11 @@ def test_the_table_is_the_librarys(model: Path, table: Path) -> None:
     assert result.exit_code == 0, result.output
     lines = list(csv.DictReader(io.StringIO(result.stdout)))
     expected = kdey.compare_groups(
-        kdey.load(model), pl.read_csv(table), "shop", against={"shop": "A"}, check_fit=False
+        kdey.load(model),
+        pl.read_csv(table),
+        "shop",
+        against={"shop": "A"},
+        options=kdey.Options(check_fit=False),
     ).to_frame()
     assert list(lines[0]) == expected.columns
     assert [line["shop"] for line in lines] == ["B", "B"]

@@ -14,7 +14,14 @@ from tests.documents.pages import ROOT
 API = ROOT / "docs" / "api"
 #: Packages whose public names are all listed, under their own name or that of ``kdey``.
 PACKAGES = (
-    *("bayes", "datasets", "diagnostics", "evaluation", "gpu", "groups", "groups.sums"),
+    *(
+        "bayes",
+        "datasets",
+        "diagnostics",
+        "evaluation",
+        "gpu",
+        "groups",
+    ),
     *(
         "interop",
         "intervals",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,3 +41,32 @@ def columns(n: int = 240, seed: int = 1) -> dict[str, Any]:
         "p_cat": p[:, 0].tolist(),
         "p_dog": p[:, 1].tolist(),
     }
+
+
+@dataclass(frozen=True)
+class Case:
+    """Training posteriors with labels, and posteriors of instances in groups of unequal size."""
+
+    training: np.ndarray
+    labels: np.ndarray
+    points: np.ndarray
+    codes: np.ndarray
+
+
+def make_case(k: int = 4, n_groups: int = 12, seed: int = 0, largest: int = 1500) -> Case:
+    rng = np.random.default_rng(seed)
+
+    def scored(labels: np.ndarray) -> np.ndarray:
+        z = rng.normal(size=(len(labels), k))
+        z[np.arange(len(labels)), labels] += 1.8
+        p = np.exp(z)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    labels = np.arange(400) % k
+    sizes = np.maximum(2, np.geomspace(2, largest, n_groups)).astype(int)
+    codes = np.repeat(np.arange(n_groups), sizes)
+    mixes = rng.dirichlet(np.full(k, 0.5), n_groups)
+    drawn = np.array([rng.choice(k, p=mixes[g]) for g in codes])
+    order = rng.permutation(len(codes))
+    points = scored(drawn)
+    return Case(scored(labels), labels, points[order], codes[order])

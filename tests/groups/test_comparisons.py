@@ -12,8 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kdey
-from kdey.groups import GroupRequest, adjust_p_values, compare_file, compare_groups
-from kdey.tables.files import TableFile
+from kdey.groups import adjust_p_values, compare_groups
 
 from .cases import CLASSES, SCORES, columns, fitted
 
@@ -30,7 +29,7 @@ def frame() -> pd.DataFrame:
 
 def compared(quantifier: Any, frame: Any, by: Any = (), **options: Any) -> pd.DataFrame:
     return compare_groups(
-        quantifier, frame, by, scores=SCORES, check_fit=False, **options
+        quantifier, frame, by, scores=SCORES, **options, options=kdey.Options(check_fit=False)
     ).to_frame()
 
 
@@ -84,9 +83,15 @@ def test_frames_of_all_libraries_and_files_agree(
     assert isinstance(other, pl.DataFrame)
     assert other.columns == list(expected.columns)
     frame.to_parquet(tmp_path / "a.parquet")
-    file = TableFile.open(str(tmp_path / "a.parquet"))
-    request = GroupRequest.of("region", scores=SCORES, check_fit=False)
-    read = compare_file(quantifier, file, request, "rest").to_frame("pandas")
+    unchecked = kdey.Options(check_fit=False)
+    read = compare_groups(
+        quantifier,
+        tmp_path / "a.parquet",
+        "region",
+        against="rest",
+        scores=SCORES,
+        options=unchecked,
+    ).to_frame("pandas")
     for name in expected.columns:
         if expected[name].dtype.kind == "f":
             assert_allclose(other[name].to_numpy(), expected[name])
@@ -128,7 +133,7 @@ def test_two_classes_are_one_test() -> None:
 def test_a_group_without_usable_rows_is_not_tested(quantifier: Any, frame: pd.DataFrame) -> None:
     holes = frame.copy()
     holes.loc[holes.region == "north", "p_cat"] = np.nan
-    table = compared(quantifier, holes, "region", against={"region": "east"}, missing="drop")
+    table = compared(quantifier, holes, "region", against={"region": "east"})
     north, south = table[table.region == "north"], table[table.region == "south"]
     assert north.difference.isna().all()
     assert north.status.str.startswith("empty").all()

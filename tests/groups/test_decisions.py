@@ -57,7 +57,9 @@ def test_items_without_a_decision_are_counted_as_missing(
     assert groups.n.tolist() == [180] * 3
     assert groups.n_missing.tolist() == [20] * 3
     with pytest.raises(ValueError, match="column 'llm' has no value in row 1"):
-        kdey.predict_groups(adjusted, holes, scores=["llm"], missing="error").to_frame()
+        kdey.predict_groups(
+            adjusted, holes, scores=["llm"], options=kdey.Options(missing="error")
+        ).to_frame()
 
 
 def test_a_decision_for_no_class_names_its_row(adjusted: kdey.ACC, table: pd.DataFrame) -> None:
@@ -72,7 +74,11 @@ def test_every_method_that_counts_takes_decisions_and_no_other(table: pd.DataFra
     composed = kdey.compose(PosteriorRows(crisp=True, adjusted=True), MatchMeans())
     for method in (kdey.CC(), kdey.Ordered(kdey.ACC(), strength=0.1), composed):
         groups = kdey.predict_groups(
-            method.fit_posteriors(one_hot, y), table, "week", scores=["llm"], check_fit=False
+            method.fit_posteriors(one_hot, y),
+            table,
+            "week",
+            scores=["llm"],
+            options=kdey.Options(check_fit=False),
         ).to_frame()
         assert_allclose(groups.groupby("week").estimate.sum(), 1.0)
     pacc = kdey.PACC().fit_posteriors(one_hot, y)

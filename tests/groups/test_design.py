@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import kdey
 from kdey import EMQ, predict_groups
 from kdey._support.row_hashes import row_hashes
-from kdey.groups import Design
 
 from .cases import CLASSES, SCORES, columns, fitted, posteriors
 
@@ -38,7 +37,7 @@ def frame() -> pd.DataFrame:
 
 
 def ask(q: Any, frame: pd.DataFrame, wide: bool = False, **options: Any) -> pd.DataFrame:
-    made = predict_groups(q, frame, "region", scores=SCORES, check_fit=False, **options)
+    made = q.predict_groups(frame, "region", scores=SCORES, check_fit=False, **options)
     return made.to_frame(wide=wide)
 
 
@@ -204,9 +203,11 @@ def test_a_group_without_a_stratum_says_so(q: Any, frame: pd.DataFrame) -> None:
         ({"strata": "a", "stratum_shares": {"b": 0.0}}, "must be positive"),
     ],
 )
-def test_designs_that_cannot_be(options: dict[str, Any], message: str) -> None:
+def test_designs_that_cannot_be(
+    q: Any, frame: pd.DataFrame, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
-        Design(**options)
+        ask(q, frame, **options)
 
 
 def test_a_column_is_a_key_or_part_of_the_design(q: Any, frame: pd.DataFrame) -> None:
@@ -225,16 +226,10 @@ def test_design_columns_are_no_features() -> None:
     X[:, 0] += y
     q = kdey.PACC().fit(X, y)  # features without names
     new = pd.DataFrame(X, columns=["a", "b"]).assign(weight=1.0, label=np.where(y == 1, y, np.nan))
-    table = predict_groups(q, new, weights="weight", labelled="label", check_fit=False).to_frame()
+    table = predict_groups(
+        q, new, weights="weight", labelled="label", options=kdey.Options(check_fit=False)
+    ).to_frame()
     assert set(table["n_labels"]) == {30}
-
-
-def test_dask_refuses_designs(q: Any, frame: pd.DataFrame) -> None:
-    dd = pytest.importorskip("dask.dataframe")
-    parts = dd.from_pandas(frame.drop(columns=["day"]), npartitions=2)
-    for options in ({"labelled": "label"}, {"weights": "weight"}, {"merge": {"x": ["cat", "dog"]}}):
-        with pytest.raises(ValueError, match="not available for data frames of Dask and Spark"):
-            ask(q, parts, **options)
 
 
 def test_methods_that_combine_quantifiers_refuse_labels(frame: pd.DataFrame) -> None:

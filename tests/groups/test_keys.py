@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import kdey
 from kdey import predict_groups
-from kdey.groups import Grouping, GroupKeys, GroupSettings, estimate_file
+from kdey.groups import Grouping, GroupKeys, Request, estimate_table
 from kdey.tables.dialect import ReadOptions
 from kdey.tables.files import TableError, TableFile
 
@@ -33,7 +34,7 @@ def table_of(keys: list[Any], name: str = "k") -> dict[str, Any]:
 def groups(frame: Any, by: Any = "k", **options: Any) -> list[tuple[str, int, float]]:
     """Return the key as text, size and first estimate of each group, in the order of the table."""
     table = nw.from_native(
-        predict_groups(Q, frame, by, scores=SCORES, **options).to_frame(), eager_only=True
+        Q.predict_groups(frame, by, scores=SCORES, **options).to_frame(), eager_only=True
     )
     first = table.filter(nw.col("class") == "cat")
     key = by if isinstance(by, str) else by[0]
@@ -43,8 +44,8 @@ def groups(frame: Any, by: Any = "k", **options: Any) -> list[tuple[str, int, fl
 
 def of_file(path: Path, grouping: Grouping, **options: Any) -> pa.Table:
     file = TableFile.open(str(path), ReadOptions(**options))
-    done = estimate_file(Q, file, grouping, GroupSettings(), scores=SCORES, missing="drop")
-    return done.table()
+    request = Request(grouping, SCORES, options=kdey.Options(missing="drop"))
+    return estimate_table(Q, file, request).to_frame()
 
 
 def csv_groups(tmp_path: Path, table: dict[str, Any], **types: str) -> list[tuple[str, int, float]]:
@@ -185,10 +186,9 @@ def test_a_wide_table_overwrites_no_key(name: str, tmp_path: Path) -> None:
             predict_groups(Q, data, name, scores=SCORES).to_frame(wide=True)
     assert groups(frame, name)[0][0] == "a"
     frame.to_csv(tmp_path / "t.csv", index=False)
-    file = TableFile.open(str(tmp_path / "t.csv"))
-    done = estimate_file(Q, file, Grouping((name,)), GroupSettings(), scores=SCORES)
+    done = predict_groups(Q, tmp_path / "t.csv", name, scores=SCORES)
     with pytest.raises(ValueError, match="has the name of a column of the result"):
-        done.table(wide=True)
+        done.to_frame(wide=True)
 
 
 @pytest.mark.parametrize("days", [[None, "2024-01-31"], ["2024-01-31", None]])
@@ -304,14 +304,12 @@ def test_frames_with_dates_as_text(make: Any) -> None:
     ]
 
 
-def test_partitions_see_only_a_part_of_the_dates() -> None:
+def test_partitions_show_together_how_dates_are_written() -> None:
     import dask.dataframe as dd
 
-    frame = dd.from_pandas(
-        pd.DataFrame(table_of(["31.01.2024", "02.03.2024"] * 15, "day")), npartitions=2
-    )
+    frame = pd.DataFrame(table_of(["31.01.2024", "02.03.2024"] * 15, "day"))
     rest: dict[str, Any] = {"scores": SCORES, "time": "day", "every": "1mo"}
-    with pytest.raises(ValueError, match=r"partition \d: time column 'day' .*--date-format"):
-        predict_groups(Q, frame, **rest).to_frame()
-    done = predict_groups(Q, frame, **rest, date_format="%d.%m.%Y").to_frame()
+    done = predict_groups(Q, dd.from_pandas(frame, npartitions=2), **rest).to_frame()
     assert done["day"].nunique() == 2
+    expected = predict_groups(Q, frame, **rest).to_frame()
+    np.testing.assert_allclose(done["estimate"], expected["estimate"])

@@ -1,26 +1,21 @@
-"""Keys, periods, score columns and the stream, each against the obvious way."""
+"""Keys, periods, score columns, batches and runs, each against the obvious way."""
 
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
-from kdey.groups import (
-    GroupKeys,
-    GroupSettings,
-    GroupStream,
-    Instances,
-    estimate_groups,
-    match_scores,
-    truncate,
-)
-from kdey.groups import estimate as solving
+from kdey.groups import GroupKeys, match_scores, truncate
+from kdey.groups.answers import answer, thinning_ranks
+from kdey.groups.design import RowDesign
 
-from .cases import CLASSES, fitted, posteriors
+from .cases import CLASSES, SCORES, fitted, posteriors
 
 
 def test_keys_number_combinations_across_batches() -> None:
@@ -76,52 +71,86 @@ def test_scores_with_letters_in_common() -> None:
     assert match_scores(["q10", "q1"], np.array([1, 10])) == ["q1", "q10"]
 
 
+def table(n: int = 500, n_groups: int = 40) -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, n_groups, n)
+    made = pl.DataFrame(posteriors(rng.integers(0, 3, n), rng), schema=SCORES)
+    return made.with_columns(group=pl.Series(codes))
+
+
+def same(made: Any, expected: Any) -> None:
+    for name in ("estimate", "low", "high", "classify_and_count", "fit_p_value", "n_missing"):
+        np.testing.assert_allclose(getattr(made, name), getattr(expected, name), atol=1e-12)
+    assert made.status == expected.status
+
+
 def test_runs_do_not_change_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    q, rng = fitted(), np.random.default_rng(3)
-    labels = rng.integers(0, 3, 500)
-    p, codes = posteriors(labels, rng), rng.integers(0, 40, 500)
-    codes[codes == 7] = 8  # an empty group
-    whole = estimate_groups(q, p, codes, 41, GroupSettings())
-    monkeypatch.setattr(solving, "RUN", 60)
-    parts = estimate_groups(q, p, codes, 41, GroupSettings())
-    for name in ("estimate", "low", "high", "classify_and_count"):
-        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-12)
-    assert parts.status == whole.status
-    assert (whole.status[7], whole.status[40]) == ("empty", "empty")
+    q, frame = fitted(), table()
+    whole = q.predict_groups(frame, "group", scores=SCORES)
+    monkeypatch.setattr("kdey.groups.answers.RUN", 60)
+    same(q.predict_groups(frame, "group", scores=SCORES), whole)
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 1_000, 0])
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_stream_is_the_whole(memory: int, kind: type) -> None:
-    q, rng = fitted(), np.random.default_rng(3)
-    p, codes = posteriors(rng.integers(0, 3, 300), rng).astype(kind), rng.integers(0, 9, 300)
-    usable = rng.random(300) < 0.9
-    stream = GroupStream(memory)
-    for cut in np.array_split(np.arange(300), 7):
-        stream.add(p[cut][usable[cut]], codes[cut].astype(np.int32), usable[cut])
-    made = stream.answers(q, 9, GroupSettings())
-    left_out = np.bincount(codes[~usable], minlength=9)
-    whole = estimate_groups(q, p[usable], codes[usable], 9, GroupSettings(), missing=left_out)
-    for name in ("estimate", "low", "high", "missing", "sizes"):
-        assert_array_equal(getattr(made, name), getattr(whole, name))
+@pytest.mark.parametrize("kind", [pl.Float64, pl.Float32])
+def test_batches_are_the_whole(
+    memory: int, kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q, frame = fitted(), table(300, 9)
+    frame = frame.with_columns(pl.col(SCORES).cast(kind))
+    frame = frame.with_columns(p_cat=pl.when(pl.int_range(300) % 11 > 0).then(pl.col("p_cat")))
+    frame.write_parquet(tmp_path / "t.parquet", row_group_size=50)
+    monkeypatch.setattr("kdey.tables.files.BATCH", 45)
+    monkeypatch.setattr("kdey.groups.predict.MEMORY", memory)
+    made = q.predict_groups(tmp_path / "t.parquet", "group", scores=SCORES)
+    same(made, q.predict_groups(frame, "group", scores=SCORES))
 
 
-def test_stream_without_a_usable_row() -> None:
-    stream = GroupStream()
-    stream.add(np.empty((0, 3)), np.zeros(2, np.int32), np.zeros(2, np.bool_))
-    made = stream.answers(fitted(), 1, GroupSettings())
+def test_a_table_without_a_usable_row() -> None:
+    frame = pl.DataFrame(
+        {name: [None, None] for name in SCORES}, schema=dict.fromkeys(SCORES, pl.Float64)
+    )
+    made = fitted().predict_groups(frame, scores=SCORES)
     assert made.status == ["empty; missing values"]
     assert np.isnan(made.estimate).all()
 
 
-def test_a_stream_takes_instances_as_its_only_batch() -> None:
-    usable, codes = np.ones(4, np.bool_), np.zeros(4, np.int32)
-    stream = GroupStream()
-    stream.add(Instances(np.zeros((4, 2))), codes, usable)
-    assert len(stream) == 4
-    with pytest.raises(ValueError, match="cannot be collected from several batches"):
-        stream.add(Instances(np.zeros((4, 2))), codes, usable)
-    other = GroupStream()
-    other.add(np.full((4, 3), 1 / 3), codes, usable)
-    with pytest.raises(ValueError, match="cannot be collected from several batches"):
-        other.add(Instances(np.zeros((4, 2))), codes, usable)
+def test_uncertainty_is_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, frame = fitted(), table(300, 5)
+    made = q.predict_groups(frame, "group", scores=SCORES)
+    assert np.isfinite(made[2].covariance).all()
+    monkeypatch.setattr(
+        "kdey.groups.answers.answer.__kwdefaults__", {**answer.__kwdefaults__, "kept": 0}
+    )
+    less = q.predict_groups(frame, "group", scores=SCORES)
+    same(less, made)
+    assert "not kept" in less[2].notes[-1]
+
+
+@pytest.mark.parametrize("design", [{}, {"clusters": "house"}, {"labelled": "label"}])
+def test_large_groups_are_thinned(design: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    q, frame = fitted(), table(4_000, 1)
+    rng = np.random.default_rng(1)
+    truth = CLASSES[frame.select(SCORES).to_numpy().argmax(axis=1)]
+    label = np.where(rng.random(4_000) < 0.02, truth, "")
+    frame = frame.with_columns(house=pl.Series(np.arange(4_000) // 4), label=pl.Series(label))
+    whole = q.predict_groups(frame, "group", scores=SCORES, **design)
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 1_500 * 24)
+    made = q.predict_groups(frame, "group", scores=SCORES, **design)
+    assert made.size.tolist() == [4_000]
+    assert made.status[0].startswith("a sample of its rows")
+    assert "sample" not in whole.status[0]
+    np.testing.assert_allclose(made.estimate, whole.estimate, atol=0.05)
+    assert ((made.high - made.low) > (whole.high - whole.low)).all()
+    if made.labelled is not None:
+        assert made.labelled.n_labels[0] == whole.labelled.n_labels[0]
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    np.testing.assert_allclose(
+        q.predict_groups(shuffled, "group", scores=SCORES, **design).estimate, made.estimate
+    )
+
+
+def test_equal_rows_are_thinned_one_by_one() -> None:
+    hashes = np.repeat(np.array([5, 7], dtype=np.uint64), 5_000)
+    kept = thinning_ranks(hashes, RowDesign()) < 0.3
+    np.testing.assert_allclose([kept[:5_000].mean(), kept[5_000:].mean()], 0.3, atol=0.03)

@@ -71,7 +71,7 @@ def test_groups_and_model_files(name: str, tmp_path: Path) -> None:
     loaded = kdey.load(kdey.save(fitted, tmp_path / "model.kdey"))
     np.testing.assert_array_equal(loaded.predict(X[:50]), fitted.predict(X[:50]))
     named = clone(quantifier).fit(frame[["a", "b", "c"]], y)
-    table = predict_groups(named, frame, "field", n_replicates=20).to_frame()
+    table = predict_groups(named, frame, "field", options=kdey.Options(n_replicates=20)).to_frame()
     assert len(table) == 2 * k
     east = frame.loc[frame["field"] == "east", ["a", "b", "c"]]
     expected = named.predict(east)

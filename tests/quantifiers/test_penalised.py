@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.groups.sums.group_sums import plan_of
 from kdey.matching import MatchMeans, Penalised
 from kdey.problems import CauchySchwarz, LeastSquares, MixtureLikelihood, PenalisedProblem
 from kdey.simplex import sample_smooth, sample_uniform
@@ -133,9 +132,6 @@ def test_limits_and_groups() -> None:
     estimate = q.estimate_posteriors(bag, random_state=0)
     assert estimate.method == "bootstrap"
     assert (estimate.low < estimate.high).all()
-    assert plan_of(q).kind == "mean"
-    with pytest.raises(ValueError, match="needs all instances of a group at once"):
-        plan_of(kdey.Ordered(kdey.EMQ(), strength=0.1).fit_posteriors(p, y))
 
 
 @pytest.mark.parametrize("crisp", [False, True])

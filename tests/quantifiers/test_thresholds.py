@@ -10,7 +10,6 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import wasserstein_distance
 
 import kdey
-from kdey.groups.sums.group_sums import plan_of
 
 
 def draw(n: int, seed: int, share: float = 0.4, digits: int = 2) -> Any:
@@ -108,11 +107,6 @@ def test_sord_in_runs_of_bags_is_sord_of_each_bag(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(q.aggregate_bags(p, bags), expected, atol=1e-12)
     monkeypatch.setattr("kdey.rows.scores._CHUNK", 400)
     np.testing.assert_allclose(q.aggregate_bags(p, bags), expected, atol=1e-12)
-
-
-def test_sord_is_refused_where_only_sums_of_a_group_are_kept() -> None:
-    with pytest.raises(ValueError, match="needs all instances of a group at once"):
-        plan_of(kdey.SORD().fit_posteriors(*draw(80, 0)))
 
 
 def test_limits_of_medians_are_bootstrapped() -> None:

@@ -16,10 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.groups import Grouping, GroupSettings, estimate_file
 from kdey.status import status_parts
 from kdey.tables.features import TableFeatures, TableWarning, reading_tables
-from kdey.tables.files import TableFile
 from kdey.tables.preparation import prepare
 from kdey.tables.survey import learn_schema
 
@@ -208,6 +206,5 @@ def test_a_column_that_was_constant_and_varies_is_named(
             with pytest.warns(TableWarning, match=message) as caught:
                 ask(varied)
             assert len([w for w in caught if w.category is TableWarning]) == 1
-    file = TableFile.open(tmp_path / "new.csv")
     with pytest.warns(TableWarning, match=message):
-        estimate_file(fitted, file, Grouping(), GroupSettings())
+        kdey.predict_groups(fitted, tmp_path / "new.csv")

@@ -30,10 +30,10 @@ def row_hashes(X: Any) -> Hashes:
     uint64 array of shape (m,)
     """
     import narwhals as nw
-    from scipy.sparse import csr_array, issparse
+    from scipy.sparse import issparse
 
     if issparse(X):
-        return _of_sparse(csr_array(X))
+        return _of_sparse(X)
     if nw.dependencies.is_into_dataframe(X):
         frame = nw.from_native(X, eager_only=True)
         columns = [_of_column(frame[name]) for name in frame.columns]
@@ -42,7 +42,7 @@ def row_hashes(X: Any) -> Hashes:
     rows = array if array.ndim == 2 else array.reshape(len(array), -1 if len(array) else 1)
     if rows.dtype.kind in "biuf":
         return _of_numbers(rows)
-    return combine([text_hashes(rows[:, j]) for j in range(rows.shape[1])], len(rows))
+    return combine([_of_cells(rows[:, j]) for j in range(rows.shape[1])], len(rows))
 
 
 def combine(columns: Iterable[Hashes], n_rows: int) -> Hashes:
@@ -61,13 +61,29 @@ def mix(values: Hashes) -> Hashes:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
-def text_hashes(values: Iterable[Any]) -> Hashes:
-    """Return the hashes of values by their texts; computed once for each distinct text."""
-    texts = ["" if value is None else str(value) for value in values]
-    known = {
-        text: int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
-        for text in dict.fromkeys(texts)
-    }
+def text_hashes(texts: Iterable[str]) -> Hashes:
+    """Return the hashes of texts; computed once for each distinct one."""
+    listed = list(texts)
+    known = {text: _text_hash(text) for text in dict.fromkeys(listed)}
+    return np.fromiter((known[text] for text in listed), np.uint64, count=len(listed))
+
+
+def _text_hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _of_cells(values: Iterable[Any]) -> Hashes:
+    """Return hashes of cells of any type; a text that spells a number is that number.
+
+    The cells of text files are texts, and those of other tables numbers.
+    """
+    texts = ["nan" if value is None else str(value) for value in values]
+    known: dict[str, int] = {}
+    for text in dict.fromkeys(texts):
+        try:
+            known[text] = int(_bits(np.array([float(text or "nan")]))[0])
+        except ValueError:
+            known[text] = _text_hash(text)
     return np.fromiter((known[text] for text in texts), np.uint64, count=len(texts))
 
 
@@ -89,8 +105,8 @@ def _of_numbers(rows: NDArray[Any]) -> Hashes:
 
 
 def _of_sparse(matrix: Any) -> Hashes:
-    """Return the hashes of the rows of a CSR matrix; entries that are zero do not count."""
-    matrix = matrix.copy()  # the caller's stays as it is
+    """Return the hashes of the rows of a sparse matrix; entries that are zero do not count."""
+    matrix = matrix.tocsr().copy()  # the caller's stays as it is
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     cells = mix(_bits(matrix.data) + matrix.indices.astype(np.uint64) * _STEP)
@@ -103,4 +119,4 @@ def _of_column(column: Any) -> Hashes:
 
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return _bits(np.asarray(column.to_numpy(), dtype=np.float64))
-    return text_hashes(column.to_list())
+    return _of_cells(column.to_list())

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
-from kdey.cli.options import comparison_options, comparison_side, group_options, grouping_of
+from kdey.cli.common import check_table_output, deliver, guarded, output_options, say
+from kdey.cli.design import request_of
+from kdey.cli.options import comparison_options, comparison_side, group_options
 from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kdey.groups import GroupRequest
 
 #: Findings that are named on standard error; the table has all of them.
 _MOST_NAMED = 5
@@ -41,27 +41,17 @@ def compare(model: str, table: str, **options: Any) -> None:
     _say_findings(compared, options["correction"])
 
 
-def request_of(options: Mapping[str, Any]) -> GroupRequest:
-    """Return what the options of groups ask for."""
-    from kdey.groups import GroupRequest, GroupSettings
-    from kdey.options import Options
-
-    limits = Options(options["confidence"])
-    settings = GroupSettings(limits, options["min_size"], options["check_fit"])
-    scores = names(options["scores"]) or None
-    return GroupRequest(grouping_of(dict(options)), settings, scores, options["missing"])
-
-
 def _compare(
     model: str, table: str, against: str | dict[str, str], options: Mapping[str, Any]
 ) -> pa.Table:
     from kdey import load
-    from kdey.groups import compare_file
+    from kdey.groups import compare_scored, score
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     correction = None if options["correction"] == "none" else options["correction"]
-    file = open_table(table, options)
-    return compare_file(quantifier, file, request_of(options), against, correction).to_frame()
+    request = request_of(options, quantifier.classes_)
+    scored = score(quantifier, open_table(table, options), request)
+    return compare_scored(quantifier, scored, request, against, correction).to_frame("pyarrow")
 
 
 def _say_findings(table: pa.Table, correction: str) -> None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.common import Command
+from kdey.cli.common import Command, names
+from kdey.cli.options import key_types
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kdey.groups import Design
+    from kdey.groups import Request
 
 
 def survey_options(command: Command) -> Command:
@@ -73,17 +74,46 @@ def labelled_options(command: Command) -> Command:
     return command
 
 
-def design_of(options: Mapping[str, Any]) -> Design:
-    """Return the columns of a design that the options name."""
-    from kdey.groups import Design
+def request_of(
+    options: Mapping[str, Any], classes: NDArray[Any], scores: list[str] | None = None
+) -> Request:
+    """Return what the options of a command ask for.
 
-    return Design(
-        options.get("labelled"),
-        options.get("selection"),
-        options["weights"],
-        options["clusters"],
-        options["strata"],
-        _stratum_shares(options["stratum_shares"]),
+    Parameters
+    ----------
+    options : mapping
+    classes : array of shape (k,)
+    scores : list of str, optional
+        Score columns where the options name none.
+    """
+    from kdey.groups import Request
+    from kdey.options import Options
+
+    known = {
+        name: options[name]
+        for name in ("target", "min_size", "check_fit", "level", "believe", "selection")
+        if name in options
+    }
+    return Request.of(
+        names(options["by"]),
+        time=options["time"],
+        every=options["every"],
+        scores=names(options["scores"]) or scores,
+        weights=options.get("weights"),
+        clusters=options.get("clusters"),
+        labelled=options.get("labelled"),
+        merge=merge_of(options, classes) if "merge" in options else None,
+        shrink=options.get("shrink_within") or options.get("shrink", False),
+        smooth=options.get("smooth", False),
+        options=Options(
+            **known,
+            confidence=options["confidence"],
+            missing=options["missing"],
+            date_format=options["date_format"],
+            key_types=key_types(options["key_types"]),
+            strata=options.get("strata"),
+            stratum_shares=_stratum_shares(options.get("stratum_shares", ())),
+        ),
     )
 
 

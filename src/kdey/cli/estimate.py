@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey.cli.common import check_table_output, deliver, guarded, names, output_options, say
-from kdey.cli.design import design_of, labelled_options, merge_of, survey_options
+from kdey.cli.common import check_table_output, deliver, guarded, output_options, say
+from kdey.cli.design import labelled_options, request_of, survey_options
 from kdey.cli.exit_codes import PROBLEMS
-from kdey.cli.options import group_options, grouping_of
+from kdey.cli.options import group_options
 from kdey.cli.reading import open_table
+from kdey.status import FEW_LABELS, OK, POOR_FIT, status_parts
 
 if TYPE_CHECKING:
-    from kdey.groups import FileGroups
+    from kdey.intervals import Estimates
     from kdey.quantifiers.aggregative import AggregativeQuantifier
 
 #: Groups that are named on standard error for each problem; the table has all of them.
@@ -57,77 +58,61 @@ def estimate(model: str, table: str, **options: Any) -> None:
     if options["fail_on_misfit"] and not options["check_fit"]:
         raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
     quantifier, groups = _estimate_groups(model, table, options)
-    deliver(groups.table(options["wide"]), options["format"], options["output"])
-    answers = groups.answers
+    made = groups.to_frame("pyarrow", wide=options["wide"])
+    deliver(made, options["format"], options["output"])
     _report_problems(groups, quantifier)
     _report_verdicts(groups)
-    if options["fail_on_misfit"] and answers.misfits:
-        say(f"{answers.misfits} of {len(answers)} groups do not fit the training classes")
+    misfits = sum(POOR_FIT in status_parts(status) for status in groups.status)
+    if options["fail_on_misfit"] and misfits:
+        say(f"{misfits} of {len(groups)} groups do not fit the training classes")
         raise click.exceptions.Exit(PROBLEMS)
 
 
 def _estimate_groups(
     model: str, table: str, options: dict[str, Any]
-) -> tuple[AggregativeQuantifier, FileGroups]:
+) -> tuple[AggregativeQuantifier, Estimates]:
     """Return the model and its answers."""
     from kdey import load
     from kdey._support.progress import progress
-    from kdey.groups import Borrowing, GroupSettings, estimate_file
-    from kdey.groups.answers import check_key_names
-    from kdey.options import Options
+    from kdey.groups import estimate_table
+    from kdey.intervals.display import check_key_names
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
-    grouping = grouping_of(options)
-    design = design_of(options)
-    limits = Options(options["confidence"], options["target"])
-    settings = GroupSettings(
-        limits,
-        options["min_size"],
-        options["check_fit"],
-        options["level"],
-        merge=merge_of(options, quantifier.classes_),
-        believe=options["believe"],
+    request = request_of(options, quantifier.classes_)
+    check_key_names(
+        request.grouping.names,
+        request.merging(quantifier.classes_).names,
+        wide=options["wide"],
+        labelled=request.labelled is not None,
     )
-    shown_classes = settings.merging(quantifier.classes_).names
-    check_key_names(grouping.names, shown_classes, options["wide"], design.labelled is not None)
     file = open_table(table, options)
     # Reading and solving each count a row once.
     with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
-        groups = estimate_file(
-            quantifier,
-            file,
-            grouping,
-            settings,
-            scores=names(options["scores"]) or None,
-            missing=options["missing"],
-            borrowing=Borrowing(options["shrink_within"] or options["shrink"], options["smooth"]),
-            on_batch=shown.advance,
-            on_run=shown.advance,
-            design=design,
+        groups = estimate_table(
+            quantifier, file, request, on_batch=shown.advance, on_rows=shown.advance
         )
     return quantifier, groups
 
 
-def _report_problems(groups: FileGroups, quantifier: AggregativeQuantifier) -> None:
+def _report_problems(groups: Estimates, quantifier: AggregativeQuantifier) -> None:
     """Say for every problem how many groups have it, and which; and of few labels, of what class.
 
     The status of a group has no room for the class.
     """
-    from kdey.status import FEW_LABELS, OK, status_parts
-
     affected: dict[str, list[int]] = {}
-    for number in groups.keys.order().tolist():
-        for part in status_parts(groups.answers.status[number]):
+    for number, status in enumerate(groups.status):
+        for part in status_parts(status):
             affected.setdefault(part, []).append(number)
     affected.pop(OK, None)
-    values = groups.keys.values if affected else []
+    keys = groups.keys.columns
+    values = groups.keys.rows() if affected else []
     for problem, numbers in affected.items():
-        if not groups.keys.names:
+        if not keys:
             say(f"{problem}: the whole table")
             continue
-        shown = [_group_name(groups.keys.names, values[n]) for n in numbers[:_MOST_NAMED]]
+        shown = [_group_name(keys, values[n]) for n in numbers[:_MOST_NAMED]]
         more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
-        of_all = f"{len(numbers)} of {len(groups.answers)} groups"
+        of_all = f"{len(numbers)} of {len(groups)} groups"
         say(f"{problem}: {of_all} ({'; '.join(shown)}{more})")
     training = quantifier.interval_model()
     if FEW_LABELS in affected and training is not None:
@@ -135,17 +120,18 @@ def _report_problems(groups: FileGroups, quantifier: AggregativeQuantifier) -> N
             say(note)
 
 
-def _report_verdicts(groups: FileGroups) -> None:
+def _report_verdicts(groups: Estimates) -> None:
     """Say which estimate to believe, of the whole table or of the first groups."""
-    labelled = groups.answers.labelled
-    if labelled is None:
+    if groups.labelled is None:
         return
-    order = groups.keys.order().tolist()
-    for number in order[:_MOST_NAMED]:
-        name = _group_name(groups.keys.names, groups.keys.values[number])
-        say(f"{name}: {labelled.verdict[number]}" if name else labelled.verdict[number])
-    if len(order) > _MOST_NAMED:
-        say(f"and {len(order) - _MOST_NAMED} more groups: see the column 'verdict'")
+    shown = groups[:_MOST_NAMED]
+    keys = groups.keys.columns
+    values = shown.keys.rows() if keys else [()]
+    for value, verdict in zip(values, shown.labelled.verdict, strict=True):
+        name = _group_name(keys, value)
+        say(f"{name}: {verdict}" if name else verdict)
+    if len(groups) > _MOST_NAMED:
+        say(f"and {len(groups) - _MOST_NAMED} more groups: see the column 'verdict'")
 
 
 def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:

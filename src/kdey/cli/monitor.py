@@ -99,8 +99,7 @@ def monitor(model: str | None, table: str | None, **options: Any) -> None:
 def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
     """Add the periods of a table; return the alarms that ring at them."""
     from kdey import load
-    from kdey.groups import Grouping
-    from kdey.groups.predict import score_file
+    from kdey.groups import Grouping, score
     from kdey.monitoring import add_periods, estimate_periods, period_request, settings_for
 
     if (options["period"] is None) == (options["time"] is None):
@@ -116,10 +115,7 @@ def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
         confidence=options["confidence"],
         min_size=options["min_size"],
     )
-    file = open_table(table, options)
-    schema = quantifier.table_schema
-    label = None if schema is None else schema.label
-    scored = score_file(quantifier, file, request, label=label)
+    scored = score(quantifier, open_table(table, options), request)
     periods = estimate_periods(quantifier, scored, request, options["period"])
     update = add_periods(
         options["history"],

@@ -18,7 +18,6 @@ from kdey.cli.reading import open_table, reading_options
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from kdey.groups import Grouping
     from kdey.protocols import BagProtocol
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.tables.files import TableFile
@@ -226,19 +225,6 @@ def group_options(command: Command) -> Command:
     )
 
 
-def grouping_of(options: dict[str, Any]) -> Grouping:
-    """Return the grouping that the options ask for."""
-    from kdey.groups import Grouping
-
-    return Grouping(
-        tuple(names(options["by"])),
-        options["time"],
-        options["every"],
-        options["date_format"],
-        _key_types(options["key_types"]),
-    )
-
-
 def comparison_options(command: Command) -> Command:
     """Give a command the options that say what groups are compared with."""
     return _with_options(
@@ -274,7 +260,7 @@ def comparison_side(texts: tuple[str, ...]) -> str | dict[str, str] | None:
     return reference
 
 
-def _key_types(texts: tuple[str, ...]) -> dict[str, str]:
+def key_types(texts: tuple[str, ...]) -> dict[str, str]:
     """Return the types of keys in ``NAME=TYPE`` options; a name may contain "="."""
     types = {}
     for text in texts:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdey._support.counts import count_of
-from kdey.cli.common import check_output, guarded, names, say
-from kdey.cli.design import design_of, merge_of, survey_options
-from kdey.cli.options import comparison_options, comparison_side, group_options, grouping_of
+from kdey.cli.common import check_output, guarded, say
+from kdey.cli.design import request_of, survey_options
+from kdey.cli.options import comparison_options, comparison_side, group_options
 from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     from kdey.diagnostics import FitCheck, NotChecked
-    from kdey.groups import GroupRequest, GroupSettings
-    from kdey.groups.batches import CollectedRows, ScoredTable
+    from kdey.groups import GroupKeys, Request, ScoredTable
     from kdey.groups.scoring import GroupRows
     from kdey.intervals import Estimate
     from kdey.quantifiers.aggregative import AggregativeQuantifier
@@ -78,42 +77,38 @@ def _check_outputs(options: dict[str, Any]) -> None:
 
 def _make(model: str, table: str, options: dict[str, Any]) -> Report:
     """Return the report."""
+    from dataclasses import replace
+
     from kdey import load
-    from kdey.groups import GroupRequest, GroupSettings
-    from kdey.groups.predict import score_file
-    from kdey.options import Options
+    from kdey.groups import score
     from kdey.report import make_report
     from kdey.tables.files import TableError
 
     quantifier = load(model).set_params(n_jobs=options["jobs"])
     file = open_table(table, options)
-    grouping, limits = grouping_of(options), Options(options["confidence"])
-    scores = names(options["scores"]) or _named_after_classes(quantifier, file)
-    merge = merge_of(options, quantifier.classes_)
-    settings = GroupSettings(limits, options["min_size"], options["check_fit"], merge=merge)
-    design = design_of(options)
-    request = GroupRequest(grouping, settings, scores, options["missing"], design=design)
+    scores = _named_after_classes(quantifier, file)
+    request = replace(request_of(options, quantifier.classes_, scores), label=options["label"])
     if options["label"] is not None and options["label"] not in file.columns:
         raise TableError(f"{file.name}: no label column {options['label']!r}")
-    scored = score_file(quantifier, file, request, label=options["label"])
-    with scored.stream.collected(quantifier, len(scored.keys)) as collected:
-        if not len(collected.rows):
-            raise TableError(f"{file.name}: no row without a missing value")
-        return make_report(
-            _whole_estimate(quantifier, collected, settings),
-            quantifier=quantifier,
-            check=_check(quantifier, collected.rows, options["check_fit"]),
-            groups=_groups(quantifier, scored, collected, settings),
-            totals=_totals(quantifier, scored, collected, request),
-            comparisons=_comparisons(quantifier, scored, collected, request, options),
-            by=grouping.by,
-            time=grouping.time,
-            every=grouping.every,
-            truth=_truth(quantifier, scored, options["label"], settings),
-            title=options["title"] or f"Shares of classes in {Path(table).name}",
-            settings=_settings(model, table, collected),
-            keep_order=True if options["order"] is not None else None,
-        )
+    scored = score(quantifier, file, request)
+    if not len(scored.rows):
+        raise TableError(f"{file.name}: no row without a missing value")
+    grouping = request.grouping
+    return make_report(
+        _whole_estimate(quantifier, scored, request),
+        quantifier=quantifier,
+        check=_check(quantifier, scored.rows, options["check_fit"]),
+        groups=_groups(quantifier, scored, request),
+        totals=_totals(quantifier, scored, request),
+        comparisons=_comparisons(quantifier, scored, request, options),
+        by=grouping.by,
+        time=grouping.time,
+        every=grouping.every,
+        truth=_truth(quantifier, scored, options["label"], request),
+        title=options["title"] or f"Shares of classes in {Path(table).name}",
+        settings=_settings(model, table, scored),
+        keep_order=True if options["order"] is not None else None,
+    )
 
 
 def _named_after_classes(quantifier: AggregativeQuantifier, file: TableFile) -> list[str] | None:
@@ -124,32 +119,37 @@ def _named_after_classes(quantifier: AggregativeQuantifier, file: TableFile) -> 
 
 
 def _whole_estimate(
-    quantifier: AggregativeQuantifier, collected: CollectedRows, settings: GroupSettings
+    quantifier: AggregativeQuantifier, scored: ScoredTable, request: Request
 ) -> Estimate:
     """Return the estimate of the whole table, with a note on values that training lacks."""
+    import sys
     from dataclasses import replace
 
-    import numpy as np
-
-    from kdey.bags import as_bags
-    from kdey.groups.run import whole_estimate
+    from kdey.groups import Grouping, GroupKeys, answer
     from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
     from kdey.tables.features import unseen_values_note
 
-    n_rows = len(collected.rows)
-    if collected.design is not None or settings.merge is not None:
-        estimate = whole_estimate(quantifier, collected.rows, collected.design, settings)
-    else:
-        whole = as_bags([np.arange(n_rows)], n_rows)
-        estimate = collected.rows.estimates(quantifier, whole, settings.options)[0]
-    note = unseen_values_note(collected.findings)
+    whole = _regrouped(scored, GroupKeys(()), [()] * len(scored))
+    plain = replace(request, grouping=Grouping(), options=replace(request.options, check_fit=False))
+    estimates = answer(quantifier, whole, plain, kept=sys.maxsize)
+    estimate = replace(estimates, statuses=None)[0]
+    note = unseen_values_note(scored.findings)
     if note is None:
         return estimate
     details = dict(estimate.diagnostics)
     details["notes"] = [*estimate.notes, note]
-    if collected.unseen.sum() > MOST_UNSEEN * n_rows:
+    if scored.unseen.sum() > MOST_UNSEEN * len(scored.rows):
         details["marks"] = (*details.get("marks", ()), UNSEEN_VALUES)
     return replace(estimate, diagnostics=details)
+
+
+def _regrouped(scored: ScoredTable, keys: GroupKeys, values: list[tuple[Any, ...]]) -> ScoredTable:
+    """Return a table by coarser keys, of which each group has the given values."""
+    import numpy as np
+
+    numbers = keys.encode_values(values).astype(np.int64)
+    first = np.unique(numbers, return_index=True)[1].tolist()
+    return scored.regrouped(keys, scored.key_rows[first].select(keys.names), numbers)
 
 
 def _check(
@@ -168,10 +168,7 @@ def _check(
 
 
 def _truth(
-    quantifier: AggregativeQuantifier,
-    scored: ScoredTable,
-    label: str | None,
-    settings: GroupSettings,
+    quantifier: AggregativeQuantifier, scored: ScoredTable, label: str | None, request: Request
 ) -> list[float] | None:
     """Return the share of each class that is shown among known labels."""
     if label is None:
@@ -181,88 +178,64 @@ def _truth(
     if total == 0:
         raise ValueError(f"label column {label!r} holds no labels")
     shares = [counts.get(name, 0) / total for name in quantifier.classes_.tolist()]
-    shown: list[float] = (settings.merging(quantifier.classes_).matrix @ shares).tolist()
+    shown: list[float] = (request.merging(quantifier.classes_).matrix @ shares).tolist()
     return shown
 
 
 def _groups(
-    quantifier: AggregativeQuantifier,
-    scored: ScoredTable,
-    collected: CollectedRows,
-    settings: GroupSettings,
+    quantifier: AggregativeQuantifier, scored: ScoredTable, request: Request
 ) -> list[dict[str, Any]] | None:
     """Return the table of groups as the report takes it; None without keys."""
-    from kdey.groups import FileGroups
-    from kdey.groups.answers import key_types
+    from kdey.groups import estimate_scored
 
-    n_groups = len(scored.keys)
     if not scored.keys.names:
         return None
-    answers = collected.answers(quantifier, n_groups, settings)
-    groups = FileGroups(scored.keys, answers, key_types(scored.first_keys)).table()
+    groups = estimate_scored(quantifier, scored, request).to_frame("pyarrow")
     return [row for row in groups.to_pylist() if row["n"]]
 
 
 def _totals(
-    quantifier: AggregativeQuantifier,
-    scored: ScoredTable,
-    collected: CollectedRows,
-    request: GroupRequest,
+    quantifier: AggregativeQuantifier, scored: ScoredTable, request: Request
 ) -> list[dict[str, Any]] | None:
     """Return the groups over all times together; None where there are no times or no other keys."""
     from dataclasses import replace
 
-    import numpy as np
+    from kdey.groups import Grouping, GroupKeys
 
-    from kdey.groups import FileGroups
-    from kdey.groups.answers import key_types
-    from kdey.groups.keys import GroupKeys
-
-    names = request.grouping.by
-    if request.grouping.time is None or not names:
+    by = request.grouping.by
+    if request.grouping.time is None or not by:
         return None
-    keys = GroupKeys(names)
-    series = keys.encode_values([values[: len(names)] for values in scored.keys.values])
-    missing, unseen = (
-        np.bincount(series, weights=counts, minlength=len(keys)).astype(np.int64)
-        for counts in (collected.missing, collected.unseen)
-    )
-    joined = replace(collected, codes=series[collected.codes], missing=missing, unseen=unseen)
+    values = [key[: len(by)] for key in scored.keys.values]
     # The groups themselves are checked, and the page says what came out.
-    unchecked = replace(request.settings, check_fit=False)
-    answers = joined.answers(quantifier, len(keys), unchecked)
-    table = FileGroups(keys, answers, key_types(scored.first_keys)).table()
-    return [row for row in table.to_pylist() if row["n"]]
+    unchecked = replace(
+        request, grouping=Grouping(by), options=replace(request.options, check_fit=False)
+    )
+    return _groups(quantifier, _regrouped(scored, GroupKeys(by), values), unchecked)
 
 
 def _comparisons(
     quantifier: AggregativeQuantifier,
     scored: ScoredTable,
-    collected: CollectedRows,
-    request: GroupRequest,
+    request: Request,
     options: dict[str, Any],
 ) -> list[dict[str, Any]] | None:
     """Return the table of comparisons as the report takes it; None where none was asked for."""
     from dataclasses import replace
 
-    from kdey.groups import compare_collected, find_pairs
+    from kdey.groups import compare_scored
 
     against = comparison_side(options["against"])
     if against is None:
         return None
-    pairs = find_pairs(scored.keys, request.grouping, against)
     # The section on groups shows whether they fit.
-    unchecked = replace(request, settings=replace(request.settings, check_fit=False))
+    unchecked = replace(request, options=replace(request.options, check_fit=False))
     correction = None if options["correction"] == "none" else options["correction"]
-    comparisons = compare_collected(
-        quantifier, collected, scored.keys, pairs, unchecked, correction=correction
-    )
-    made = replace(comparisons, key_rows=scored.key_rows)
-    rows: list[dict[str, Any]] = made.to_frame().to_pylist()
+    made = compare_scored(quantifier, scored, unchecked, against, correction)
+    rows: list[dict[str, Any]] = made.to_frame("pyarrow").to_pylist()
     return rows
 
 
-def _settings(model: str, table: str, collected: CollectedRows) -> dict[str, Any]:
+def _settings(model: str, table: str, collected: ScoredTable) -> dict[str, Any]:
     """Return what a reader needs to make the page again."""
     import shlex
     import sys

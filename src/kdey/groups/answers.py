@@ -1,466 +1,482 @@
-"""The answers for groups: numbers and a status for each, and the table that shows them."""
+"""From scored rows with group numbers to estimates, by the one function that answers groups.
+
+:func:`answer` is what runs in memory, on batches of files that were collected, and on the workers
+of a cluster, which hold whole groups. The separate answer of a group depends on nothing but its
+rows: they are put into an order that they decide themselves, since bootstraps and samples go by
+position, and every bound is fixed.
+
+Groups are estimated in runs, so that memory stays bounded whatever their number. A group whose
+scores take more than ``WHOLE`` bytes is thinned: rows (or clusters) with the smallest hashes stand
+for all of them, labelled rows all stay, and its status says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
-from kdey.bags import Array, Indices
+from kdey._support.row_hashes import mix
+from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
-from kdey.groups.keys import GroupKeys
-from kdey.groups.labelled_answers import LABELLED_COLUMNS, PER_CLASS, LabelledAnswers
+from kdey.groups.design import UNLABELLED, RowDesign
+from kdey.groups.request import Request
+from kdey.groups.run import GroupRun, RunEstimates
+from kdey.groups.scoring import ScoredRows
+from kdey.groups.table import ScoredTable
 from kdey.intervals import Estimate, Estimates
-from kdey.intervals.merging import Merging
-from kdey.intervals.region import UnknownUncertainty
-from kdey.options import Options
+from kdey.intervals.display import LABELLED_SHARES
+from kdey.intervals.estimate import LabelledShares, no_uncertainty
+from kdey.intervals.region import Uncertainty
+from kdey.labelled import LabelledEstimate
+from kdey.options import LABEL_SHIFT, IntervalWarning
 from kdey.status import (
     EMPTY,
     FEW_LABELS,
+    MISSING_STRATA,
     MISSING_VALUES,
     MOST_UNSEEN,
     NO_LABELS,
     NOT_CONVERGED,
-    POOR_FIT,
+    THINNED,
     TOO_SMALL,
     TURNED_OFF,
     UNSEEN_VALUES,
     join_status,
     not_checked,
-    status_parts,
 )
-from kdey.tables.canonical import canonical_text
 
-if TYPE_CHECKING:
-    from kdey.groups.request import GroupSettings
-    from kdey.groups.sums import SummedEstimates
-    from kdey.tables.columns import Frame
+#: Called with a number of rows each time that so many more are done.
+OnRows: TypeAlias = Callable[[int], object]
 
-#: Names of the columns beside the keys; a key must have another name.
-COLUMNS = (
-    *("class", "n", "n_missing", "estimate", "low", "high", "classify_and_count"),
-    *("training_prevalence", "fit_p_value", "status"),
+#: Rows per run of groups: bounds memory, not the result.
+RUN = 1 << 19
+#: Bytes of per-group matrices that a run may hold.
+_HELD = 1 << 26
+#: Bytes of scores up to which a group is answered whole; larger ones are thinned.
+WHOLE = 1 << 28
+#: Bytes of runs whose uncertainties are kept with the estimates.
+KEPT = 1 << 27
+#: Instances of a group that are checked, and references per class that they are compared with.
+MOST_CHECKED, REFERENCES = 2_000, 1_000
+#: The note of groups whose uncertainty was not kept.
+NOT_KEPT = (
+    "covariance, region and draws of so large a table are not kept: estimate this group by itself"
 )
-_PER_CLASS = ("estimate", "low", "high", "classify_and_count")
-#: Columns that tables of pooled groups have in addition.
-_SEPARATE = ("separate_estimate", "separate_low", "separate_high")
-BORROWING_COLUMNS = (*_SEPARATE, "shrinkage")
+#: The sentence about a group without a label.
+WITHOUT_LABELS = (
+    "no row of this group has a label: the estimate holds only if nothing but the prevalences has "
+    "changed since training, which is not tested"
+)
 
 
-@dataclass(frozen=True, eq=False)
-class SeparateAnswers:
-    """Estimates of groups that do not borrow strength, beside those that do.
-
-    Attributes
-    ----------
-    estimate, low, high : arrays of shape (G, k)
-    """
-
-    estimate: Array
-    low: Array
-    high: Array
-
-
-@dataclass(frozen=True, eq=False)
-class GroupAnswers:
-    """Estimates of G groups.
-
-    Attributes
-    ----------
-    classes : array of shape (k,)
-    sizes : int64 array of shape (G,)
-        Usable instances of each group.
-    missing : int64 array of shape (G,)
-        Instances left out because a score or feature was missing.
-    estimate, low, high : arrays of shape (G, k)
-        NaN where a group has no usable instance.
-    classify_and_count : array of shape (G, k)
-        Share of the classifier's decisions, the naive answer; NaN where there is no classifier.
-    training_prevalence : array of shape (k,)
-    fit_p_value : array of shape (G,)
-        NaN where the fit was not checked.
-    status : list of G texts
-        "ok", or parts separated by "; ", in the words of :mod:`kdey.status`: "empty", "too small"
-        (and therefore not checked), "poor fit", "missing values", "unseen values" (in more than
-        one of twenty instances), "not converged", "few labels" (of a class in training), "checked
-        one-sided", "not checked (why)". "ok" is said only of groups that were checked in full.
-    labelled : LabelledAnswers or None
-        What labels say, in a table that has some.
-    separate : SeparateAnswers or None
-        Where groups are pooled, what each gives by itself; ``estimate``, ``low`` and ``high`` are
-        then the pooled ones.
-    shrinkage : array of shape (G,) or None
-        How far each group leans on the others, from 0 to 1; None unless groups are shrunk.
-    """
-
-    classes: NDArray[Any]
-    sizes: Indices
-    missing: Indices
-    estimate: Array
-    low: Array
-    high: Array
-    classify_and_count: Array
-    training_prevalence: Array
-    fit_p_value: Array
-    status: list[str]
-    labelled: LabelledAnswers | None = None
-    separate: SeparateAnswers | None = None
-    shrinkage: Array | None = None
-
-    def __len__(self) -> int:
-        """Return the number of groups."""
-        return len(self.sizes)
-
-    def with_empty(self, n: int) -> GroupAnswers:
-        """Return the answers with n more groups behind the others, which are empty."""
-        nothing = np.full((n, len(self.classes)), np.nan)
-        zeros = np.zeros(n, dtype=np.int64)
-        return replace(
-            self,
-            estimate=np.vstack([self.estimate, nothing]),
-            low=np.vstack([self.low, nothing]),
-            high=np.vstack([self.high, nothing]),
-            classify_and_count=np.vstack([self.classify_and_count, nothing]),
-            sizes=np.concatenate([self.sizes, zeros]),
-            missing=np.concatenate([self.missing, zeros]),
-            fit_p_value=np.concatenate([self.fit_p_value, np.full(n, np.nan)]),
-            status=[*self.status, *[EMPTY] * n],
-        )
-
-    @property
-    def misfits(self) -> int:
-        """Number of groups that the training classes do not fit."""
-        return sum(POOR_FIT in status_parts(status) for status in self.status)
-
-    def columns(self, order: Indices | None = None, *, wide: bool = False) -> dict[str, Any]:
-        """Return named columns: one row per group and class, or per group where ``wide``.
-
-        Parameters
-        ----------
-        order : int array, optional
-            The order of the groups; by default that of their numbers.
-        wide : bool
-            One row per group, with ``estimate[c]``, ``low[c]``, ... for every class c.
-        """
-        rows = np.arange(len(self)) if order is None else order
-        return self._wide(rows) if wide else self._long(rows)
-
-    def _long(self, rows: Indices) -> dict[str, Any]:
-        k, n = len(self.classes), len(rows)
-        columns: dict[str, Any] = {"class": np.tile(_one_type(self.classes), n)}
-        columns |= {name: np.repeat(values, k) for name, values in self._sizes(rows).items()}
-        columns |= {name: values[rows].ravel() for name, values in self._per_class().items()}
-        columns["training_prevalence"] = np.tile(self.training_prevalence, n)
-        columns["fit_p_value"] = np.repeat(self.fit_p_value[rows], k)
-        if self.shrinkage is not None:
-            columns["shrinkage"] = np.repeat(self.shrinkage[rows], k)
-        columns["status"] = np.repeat(self._status(rows), k)
-        return columns if self.labelled is None else columns | self.labelled.long(rows, k)
-
-    def _wide(self, rows: Indices) -> dict[str, Any]:
-        labels = self.classes.tolist()
-        columns: dict[str, Any] = self._sizes(rows)
-        for name, values in self._per_class().items():
-            columns |= {_wide_name(name, c): values[rows][:, i] for i, c in enumerate(labels)}
-        for i, c in enumerate(labels):
-            columns[_wide_name("training_prevalence", c)] = np.full(
-                len(rows), self.training_prevalence[i]
-            )
-        columns["fit_p_value"] = self.fit_p_value[rows]
-        if self.shrinkage is not None:
-            columns["shrinkage"] = self.shrinkage[rows]
-        columns["status"] = self._status(rows)
-        return columns if self.labelled is None else columns | self._wide_labelled(rows)
-
-    def _wide_labelled(self, rows: Indices) -> dict[str, Any]:
-        labelled, labels = self.labelled, self.classes.tolist()
-        assert labelled is not None, "the table has labels"
-        columns: dict[str, Any] = {"n_labels": labelled.n_labels[rows]}
-        for name, values in labelled.shares.items():
-            columns |= {_wide_name(name, c): values[rows][:, i] for i, c in enumerate(labels)}
-        columns["label_shift_p_value"] = labelled.p_value[rows]
-        return columns | {"verdict": labelled.verdict[rows]}
-
-    def _per_class(self) -> dict[str, Array]:
-        arrays = (self.estimate, self.low, self.high, self.classify_and_count)
-        columns = dict(zip(_PER_CLASS, arrays, strict=True))
-        if self.separate is None:
-            return columns
-        beside = (self.separate.estimate, self.separate.low, self.separate.high)
-        return columns | dict(zip(_SEPARATE, beside, strict=True))
-
-    def _sizes(self, rows: Indices) -> dict[str, Any]:
-        return {"n": self.sizes[rows], "n_missing": self.missing[rows]}
-
-    def _status(self, rows: Indices) -> NDArray[Any]:
-        return np.array(self.status, dtype=object)[rows]
-
-
-class AnswerSheet:
-    """The answers of all groups as they come in, some groups at a time; NaN until they do.
+def answer(
+    quantifier: FittedQuantifier,
+    table: ScoredTable,
+    request: Request,
+    *,
+    unions: Sequence[tuple[int, ...]] = (),
+    kept: int = KEPT,
+    on_rows: OnRows | None = None,
+) -> Estimates:
+    """Return the separate estimates of whole groups.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    n_groups : int
-    merging : Merging, optional
-        The groups of classes that are shown; by default every class by itself.
+    table : ScoredTable
+        All rows of its groups.
+    request : Request
+    unions : sequence of tuples of group numbers
+        Further groups, which consist of several; they are not checked.
+    kept : int
+        Bytes of runs whose uncertainties are kept.
+    on_rows : callable, optional
+        Called after each run of groups with the number of its rows.
+
+    Returns
+    -------
+    Estimates
+        Of all groups in the order of their numbers, then of the unions, without keys.
     """
-
-    def __init__(
-        self, quantifier: FittedQuantifier, n_groups: int, merging: Merging | None = None
-    ) -> None:
-        self.merging = Merging.identity(quantifier.classes_) if merging is None else merging
-        shape = (n_groups, len(self.merging.names))
-        self.quantifier = quantifier
-        self._labelled: LabelledAnswers | None = None
-        self._marks: dict[str, NDArray[np.bool_]] = {}
-        self._shares = {name: np.full(shape, np.nan) for name in _PER_CLASS}
-        self._converged = np.ones(n_groups, dtype=np.bool_)
-        #: P-values of the fit check, shape (n_groups,), and what it says in the words of a status.
-        self.fit_p_values = np.full(n_groups, np.nan)
-        self.fit_status = np.full(n_groups, not_checked(TURNED_OFF), dtype=object)
-
-    def __len__(self) -> int:
-        """Return the number of groups."""
-        return len(self._converged)
-
-    def fill(
-        self, groups: Indices, *, converged: NDArray[np.bool_], **shares: Array | float
-    ) -> None:
-        """Enter the answers of some groups.
-
-        Parameters
-        ----------
-        groups : int array of shape (g,)
-        converged : bool array of shape (g,)
-        **shares : arrays of shape (g, k)
-            ``estimate``, ``low``, ``high`` and ``classify_and_count``.
-        """
-        for name in _PER_CLASS:
-            self._shares[name][groups] = shares[name]
-        self._converged[groups] = converged
-
-    def fill_from_sums(self, groups: Indices, summed: SummedEstimates) -> None:
-        """Enter what sums gave for ``groups``, as many as the sums have."""
-        self.fill(
-            groups,
-            converged=summed.solution.converged,
-            estimate=summed.solution.prevalence,
-            low=summed.low,
-            high=summed.high,
-            classify_and_count=summed.decisions,
+    members = _Members.of(table, unions)
+    sheet = _Sheet.of(quantifier, request, len(members))
+    check = _Check.of(quantifier, request, table)
+    for groups in _runs(members.sizes, members.rates, len(quantifier.classes_)):
+        positions, sizes = members.positions(groups), members.sizes[groups]
+        options = request.options
+        if members.rates[groups[0]] < 1.0:
+            # A sample says no more of the rows that it stands for than of their population.
+            options = replace(options, target="population")
+        design = None if members.design is None else members.design.take(positions)
+        run = GroupRun(
+            quantifier,
+            table.rows.take(positions),
+            sizes,
+            RowDesign() if design is None else design,
+            replace(request, options=options),
+            sheet.merging,
         )
-
-    def fill_labelled(self, groups: Indices, estimates: Sequence[Estimate]) -> None:
-        """Enter what labels say about ``groups``."""
-        if self._labelled is None:
-            self._labelled = LabelledAnswers.empty(len(self), len(self.merging.names))
-        self._labelled.fill(groups, estimates)
-        self.mark(NO_LABELS, groups[self._labelled.n_labels[groups] == 0])
-
-    def mark(self, word: str, groups: Indices) -> None:
-        """Add a word to the status of some groups."""
-        if len(groups):
-            marked = self._marks.setdefault(word, np.zeros(len(self), dtype=np.bool_))
-            marked[groups] = True
-
-    def answers(
-        self,
-        sizes: Indices,
-        missing: Indices,
-        settings: GroupSettings,
-        unseen: Indices | None = None,
-    ) -> GroupAnswers:
-        """Return the answers, with the status of every group.
-
-        Parameters
-        ----------
-        sizes, missing : int64 arrays of shape (n_groups,)
-            Instances of each group that were used, and that were left out.
-        settings : GroupSettings
-        unseen : int64 array of shape (n_groups,), optional
-            Instances of each group with a value that training lacks.
-        """
-        strange = np.zeros_like(sizes) if unseen is None else unseen
-        return GroupAnswers(
-            classes=self.merging.names,
-            sizes=sizes,
-            missing=missing,
-            estimate=self._shares["estimate"],
-            low=self._shares["low"],
-            high=self._shares["high"],
-            classify_and_count=self._shares["classify_and_count"],
-            training_prevalence=self.merging.matrix @ np.asarray(self.quantifier.prevalence_),
-            fit_p_value=self.fit_p_values,
-            status=self._status(sizes, missing, strange, settings),
-            labelled=self._labelled,
-        )
-
-    def _status(
-        self, sizes: Indices, missing: Indices, unseen: Indices, settings: GroupSettings
-    ) -> list[str]:
-        model = self.quantifier.interval_model()
-        has_few_labels = model is not None and bool(model.training_notes)
-        applies = {
-            EMPTY: sizes == 0,
-            TOO_SMALL: (sizes > 0) & (sizes < settings.min_size),
-            MISSING_VALUES: missing > 0,
-            UNSEEN_VALUES: unseen > MOST_UNSEEN * sizes,
-            NOT_CONVERGED: ~self._converged,
-            FEW_LABELS: (sizes > 0) & has_few_labels,
-            **self._marks,
-        }
-        return [
-            join_status(
-                [
-                    *(name for name, where in applies.items() if where[g]),
-                    # A group that is empty or too small is not checked, as these words say.
-                    *([self.fit_status[g]] if sizes[g] >= settings.min_size else []),
-                ]
-            )
-            for g in range(len(sizes))
-        ]
+        with warnings.catch_warnings():
+            # The status and the interval say it, and say of which group.
+            warnings.simplefilter("ignore", IntervalWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            made = run.estimates()
+        cost = 3 * 8 * len(positions) * len(quantifier.classes_)
+        sheet.enter(groups, made, keep=cost <= kept, labelled=run.design.labels is not None)
+        kept -= cost
+        own = groups[groups < len(table)]
+        check.run(own, Bags(positions, offsets_of(sizes), len(table.rows)), members.totals)
+        if on_rows is not None:
+            on_rows(len(positions))
+    return sheet.estimates(table, members, check)
 
 
-def check_key_names(
-    names: Sequence[str], classes: NDArray[Any], wide: bool, labelled: bool = False
-) -> None:
-    """Raise where a key has the name of a column of the result.
+def canonical_order(table: ScoredTable) -> Indices:
+    """Return the positions of rows, group after group, in an order that the rows alone decide.
 
-    Parameters
-    ----------
-    names : names of the key columns
-    classes : array of shape (k,)
-    wide : bool
-        Whether the table has one row per group, with ``estimate[c]`` and others for every class c.
-    labelled : bool
-        Whether the table has the columns of labels.
+    Rows are ordered by their hashes and, where these are equal, by their design. Rows that are
+    equal in both may stand in any order.
     """
-    taken = {*COLUMNS, *(LABELLED_COLUMNS if labelled else ())}
-    if wide:
-        per_class = (*_PER_CLASS, "training_prevalence", *(PER_CLASS if labelled else ()))
-        taken |= {_wide_name(name, c) for name in per_class for c in np.asarray(classes).tolist()}
-    for name in names:
-        if name in taken:
-            raise ValueError(
-                f"key column {name!r} has the name of a column of the result: rename it"
-            )
-
-
-def _one_type(classes: NDArray[Any]) -> NDArray[Any]:
-    """Return labels of several types, as merged classes may have, as texts: a column has one."""
-    if len({type(label) for label in classes.tolist()}) == 1:
-        return classes
-    return np.array([canonical_text(label) for label in classes.tolist()])
-
-
-def _wide_name(name: str, label: Any) -> str:
-    return f"{name}[{label}]"
-
-
-def as_estimates(answers: GroupAnswers, keys: Frame, order: Indices, options: Options) -> Estimates:
-    """Return the answers beside their keys.
-
-    Parameters
-    ----------
-    answers : GroupAnswers
-    keys : narwhals frame with one row for every group, in the order of their numbers
-    order : int array of shape (G,)
-        The order of the groups in the result.
-    options : Options
-    """
-    import narwhals as nw
-
-    n, k = answers.estimate.shape
-    made = Estimates(
-        classes=answers.classes,
-        estimate=answers.estimate,
-        low=answers.low,
-        high=answers.high,
-        options=options,
-        training_prevalence=answers.training_prevalence,
-        size=answers.sizes,
-        effective_size=answers.sizes.astype(np.float64),
-        gap=np.full(n, np.nan),
-        converged=np.ones(n, dtype=np.bool_),
-        notes=[[] for _ in range(n)],
-        uncertainty_of=lambda _: UnknownUncertainty(k),
-        decisions=None,
-        positions=np.arange(n),
-        keys=nw.maybe_reset_index(keys),
-        n_missing=answers.missing,
-        statuses=answers.status,
-        fit_p_value=answers.fit_p_value,
-        counted=answers.classify_and_count,
-        labelled=answers.labelled,
-        shrinkage=answers.shrinkage,
-    )
-    if answers.separate is not None:
-        alone = answers.separate
-        separate = replace(
-            made, estimate=alone.estimate, low=alone.low, high=alone.high, shrinkage=None
-        )
-        made = replace(made, separate=separate)
-    return made.take(order)
+    design = RowDesign() if table.design is None else table.design
+    ties = [values for values in vars(design).values() if values is not None]
+    return np.lexsort((*ties, table.rows.row_hashes, table.codes)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class FileGroups:
-    """The answers for the groups of a file.
+class _Members:
+    """Which rows belong to which group, in canonical order, after thinning.
 
     Attributes
     ----------
-    keys : GroupKeys
-    types : pyarrow types of the key columns, by name
-    answers : GroupAnswers
+    order : int64 array
+        Positions of rows, group after group.
+    offsets : int64 array of shape (n_groups + 1,)
+    unions : sequence of tuples of group numbers
+    sizes, totals : int64 arrays of shape (n_groups + n_unions,)
+        Rows of each bag that are used, and that it has.
+    rates : array of the same shape
+        Share of rows that were kept; 1 where a group is answered whole.
+    hashes : uint64 array of shape (m,)
+    design : RowDesign or None
+        With weights that stand for the rows left out.
     """
 
-    keys: GroupKeys
-    answers: GroupAnswers
-    types: dict[str, Any] = field(default_factory=dict)
+    order: Indices
+    offsets: Indices
+    unions: Sequence[tuple[int, ...]]
+    sizes: Indices
+    totals: Indices
+    rates: Array
+    hashes: NDArray[np.uint64]
+    design: RowDesign | None
 
-    def key_frame(self) -> Frame:
-        """Return the keys as a frame over pyarrow, in the order of their numbers."""
-        import narwhals as nw
-        import pyarrow as pa
-
-        values = self.keys.values
-        return nw.from_native(
-            pa.table(
-                {
-                    name: pa.array([value[i] for value in values], self.types[name])
-                    for i, name in enumerate(self.keys.names)
-                }
-            ),
-            eager_only=True,
+    @classmethod
+    def of(cls, table: ScoredTable, unions: Sequence[tuple[int, ...]]) -> _Members:
+        order, sizes = canonical_order(table), table.counts
+        rates, design = table.rates.copy(), table.design
+        most = max(WHOLE // max(table.rows.row_bytes, 1), 1)
+        large = np.flatnonzero(sizes > most)
+        if len(large):
+            parts = np.split(order, np.cumsum(sizes)[:-1])
+            for group in large.tolist():
+                parts[group], rate, design = thin(table, parts[group], most, design)
+                rates[group] *= rate
+            order = np.concatenate(parts)
+            sizes = np.array([len(part) for part in parts], dtype=np.int64)
+        joined = [sum(int(sizes[g]) for g in union) for union in unions]
+        totals = [sum(int(table.sizes[g]) for g in union) for union in unions]
+        least = [min(float(rates[g]) for g in union) for union in unions]
+        return cls(
+            order,
+            offsets_of(sizes),
+            unions,
+            np.concatenate([sizes, np.array(joined, dtype=np.int64)]),
+            np.concatenate([table.sizes, np.array(totals, dtype=np.int64)]),
+            np.concatenate([rates, np.array(least, dtype=np.float64)]),
+            table.rows.row_hashes if unions else np.empty(0, dtype=np.uint64),
+            design,
         )
 
-    def table(self, wide: bool = False) -> Any:
-        """Return a pyarrow table, ordered by the keys; columns as ``predict_groups`` has them."""
-        import pyarrow as pa
+    def __len__(self) -> int:
+        """Return the number of groups and unions."""
+        return len(self.sizes)
 
-        labelled = self.answers.labelled is not None
-        check_key_names(self.keys.names, self.answers.classes, wide, labelled)
-        order = self.keys.order()
-        values = self.keys.values
-        rows = np.repeat(order, 1 if wide else len(self.answers.classes))
-        keys = {
-            name: pa.array([values[g][i] for g in rows], self.types[name])
-            for i, name in enumerate(self.keys.names)
+    def positions(self, groups: Indices) -> Indices:
+        """Return the positions of the rows of some bags, one after another."""
+        n = len(self.offsets) - 1
+        own, others = groups[groups < n], groups[groups >= n]
+        # Groups without a row lie between the others and add nothing.
+        parts = [self.order[self.offsets[own[0]] : self.offsets[own[-1] + 1]]] if len(own) else []
+        for number in others.tolist():
+            spans = [
+                self.order[self.offsets[g] : self.offsets[g + 1]] for g in self.unions[number - n]
+            ]
+            rows = np.concatenate(spans)
+            parts.append(rows[np.argsort(self.hashes[rows], kind="stable")])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def thin(
+    table: ScoredTable, positions: Indices, most: int, design: RowDesign | None
+) -> tuple[Indices, float, RowDesign]:
+    """Return about ``most`` rows of a group, which stand for all of them, in canonical order.
+
+    Whole clusters are kept where there are clusters. Labelled rows all stay, and stand for
+    themselves; the others weigh one over the share that is kept.
+
+    Returns
+    -------
+    positions : int64 array
+    rate : float
+        Share of rows or clusters that is kept.
+    design : RowDesign
+        That of the table, with weights.
+    """
+    known = RowDesign() if design is None else design
+    ranks = thinning_ranks(table.rows.row_hashes[positions], known.take(positions))
+    rate = most / len(positions)
+    labelled = np.zeros(len(positions), dtype=np.bool_)
+    if known.labels is not None:
+        labelled = known.labels[positions] != UNLABELLED
+    stay = labelled | (ranks < rate)
+    weights = np.ones(len(table.rows)) if known.weights is None else known.weights.copy()
+    weights[positions[~labelled]] /= rate
+    return positions[stay], rate, replace(known, weights=weights)
+
+
+def thinning_ranks(hashes: NDArray[np.uint64], design: RowDesign) -> Array:
+    """Return a number from 0 to 1 for each row (or cluster): rows with the smallest are kept.
+
+    Rows that are equal have equal hashes, but must not stay or go together: their number among
+    the equal ones counts, too.
+    """
+    if design.clusters is not None:
+        mixed = mix(design.clusters.view(np.uint64))
+    else:
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        first = np.searchsorted(ordered, ordered)
+        copies = np.empty(len(hashes), dtype=np.uint64)
+        copies[order] = (np.arange(len(hashes)) - first).astype(np.uint64)
+        mixed = mix(hashes + mix(copies))
+    return np.asarray(mixed / 2.0**64)
+
+
+def _runs(sizes: Indices, rates: Array, n_classes: int) -> Iterator[Indices]:
+    """Cut the bags that have rows into runs of about ``RUN`` rows; thinned ones stand alone."""
+    # Intervals hold four matrices for every group of a run.
+    most = max(8, _HELD // (32 * n_classes**2))
+    start, total = 0, np.concatenate([[0], np.cumsum(sizes)])
+    while start < len(sizes):
+        stop = int(np.searchsorted(total, total[start] + RUN, side="right")) - 1
+        stop = min(max(stop, start + 1), start + most, len(sizes))
+        thinned = np.flatnonzero(rates[start:stop] < 1.0)
+        if len(thinned):
+            stop = start + max(int(thinned[0]), 1)
+        groups = np.arange(start, stop, dtype=np.int64)
+        if (sizes[groups] > 0).any():
+            yield groups[sizes[groups] > 0]
+        start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class _Check:
+    """The fit checks of groups; their cost is bounded by fixed numbers.
+
+    Attributes
+    ----------
+    quantifier : fitted quantifier
+    request : Request
+    rows : ScoredRows or None
+    reason : str or None
+        Why no group is checked; None if they are.
+    p_values, words : arrays of shape (n_groups,)
+        P-values, and what they say in the words of a status.
+    """
+
+    quantifier: FittedQuantifier
+    request: Request
+    rows: ScoredRows | None
+    reason: str | None
+    p_values: Array
+    words: NDArray[Any]
+
+    @classmethod
+    def of(cls, quantifier: FittedQuantifier, request: Request, table: ScoredTable) -> _Check:
+        reason = None if request.options.check_fit else TURNED_OFF
+        if reason is None:
+            from kdey.diagnostics import unchecked_reason  # slow to import
+
+            reason = unchecked_reason(quantifier)
+        rows = table.rows if isinstance(table.rows, ScoredRows) else None
+        words = np.full(len(table), not_checked(reason or TURNED_OFF), dtype=object)
+        return cls(quantifier, request, rows, reason, np.full(len(table), np.nan), words)
+
+    def run(self, groups: Indices, bags: Bags, totals: Indices) -> None:
+        """Check the groups of a run: the first bags of ``bags``, as positions of rows."""
+        options = self.request.options
+        large = np.flatnonzero(totals[groups] >= options.min_size)
+        if self.reason is not None or self.rows is None or not len(large):
+            return
+        from kdey.diagnostics.default_check import default_checker
+        from kdey.diagnostics.fit_checker import sample_bags
+
+        by_folds = self.rows.fold_posteriors is not None
+        references = REFERENCES * len(self.quantifier.classes_)
+        checker = default_checker(self.quantifier, by_folds, references)
+        verdicts = checker.screen(
+            self.rows.checked_posteriors,
+            sample_bags(_select(bags, large), min(checker.most_instances, MOST_CHECKED), 0),
+            sizes=totals[groups[large]],
+            seed=0,  # the same for all groups, so that none depends on the others
+            n_null=options.n_null,
+            level=options.level,
+        )
+        for group, verdict in zip(groups[large], verdicts, strict=True):
+            self.p_values[group] = verdict.p_value
+            self.words[group] = verdict.status
+
+
+def _select(bags: Bags, numbers: Indices) -> Bags:
+    """Return the unweighted bags with some numbers, ascending."""
+    if len(numbers) == len(bags):
+        return bags
+    parts = [bags.indices[bags.offsets[b] : bags.offsets[b + 1]] for b in numbers]
+    return Bags(np.concatenate(parts), offsets_of(bags.sizes[numbers]), bags.pool_size)
+
+
+class _Sheet:
+    """The estimates of all bags as they come in, some at a time; NaN until they do."""
+
+    def __init__(self, quantifier: FittedQuantifier, request: Request, n_bags: int) -> None:
+        self.quantifier, self.request = quantifier, request
+        self.merging = request.merging(quantifier.classes_)
+        shape = (n_bags, len(self.merging.names))
+        self.shares = {
+            name: np.full(shape, np.nan) for name in ("estimate", "low", "high", "counted")
         }
-        columns = self.answers.columns(order, wide=wide)
-        return pa.table(keys | {name: pa.array(column) for name, column in columns.items()})
+        self.gap, self.effective_size = np.full(n_bags, np.nan), np.zeros(n_bags)
+        self.converged = np.ones(n_bags, dtype=np.bool_)
+        self.incomplete = np.zeros(n_bags, dtype=np.bool_)
+        self.notes: list[list[str]] = [[] for _ in range(n_bags)]
+        self.sources: list[tuple[Callable[[int], Uncertainty], int] | None] = [None] * n_bags
+        self.decisions: Any = None
+        self.labelled: LabelledShares | None = None
 
+    @classmethod
+    def of(cls, quantifier: FittedQuantifier, request: Request, n_bags: int) -> _Sheet:
+        return cls(quantifier, request, n_bags)
 
-def key_types(keys: Frame) -> dict[str, Any]:
-    """Return the pyarrow types of key columns, by name, from a frame over pyarrow."""
-    import pyarrow as pa
+    def enter(self, bags: Indices, made: RunEstimates, *, keep: bool, labelled: bool) -> None:
+        """Enter the estimates of a run."""
+        part = made.estimates
+        for name in ("estimate", "low", "high"):
+            self.shares[name][bags] = getattr(part, name)
+        self.shares["counted"][bags] = made.counted
+        self.gap[bags], self.converged[bags] = part.gap, part.converged
+        self.effective_size[bags] = part.effective_size
+        self.incomplete[bags] = made.incomplete
+        for number, bag in enumerate(bags.tolist()):
+            self.notes[bag] = list(part.notes[number])
+            if keep:
+                self.sources[bag] = (part.uncertainty_of, int(part.positions[number]))
+            else:
+                self.notes[bag].append(NOT_KEPT)
+        if keep and len(bags) == len(self.gap):
+            self.decisions = part.decisions  # of a single run, whose rows are at hand
+        if labelled:
+            self._enter_labels(bags, made.items)
 
-    return {
-        column.name: column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        for column in keys.to_native().schema
-    }
+    def _enter_labels(self, bags: Indices, items: Sequence[Estimate]) -> None:
+        n_bags, k = self.shares["estimate"].shape
+        if self.labelled is None:
+            self.labelled = LabelledShares(
+                np.zeros(n_bags, dtype=np.int64),
+                {name: np.full((n_bags, k), np.nan) for name in LABELLED_SHARES},
+                np.full(n_bags, np.nan),
+                np.full(n_bags, "", dtype=object),
+            )
+        for bag, item in zip(bags.tolist(), items, strict=True):
+            if not isinstance(item, LabelledEstimate):
+                self._enter_shares(bag, LABEL_SHIFT, item)
+                self.labelled.verdict[bag] = WITHOUT_LABELS
+                continue
+            self.labelled.n_labels[bag] = item.n_labels
+            for way, estimate in item.alternatives.items():
+                self._enter_shares(bag, way, estimate)
+            if item.shift_test is not None:
+                self.labelled.p_value[bag] = item.shift_test.p_value
+            self.labelled.verdict[bag] = item.verdict
+
+    def _enter_shares(self, bag: int, way: str, estimate: Estimate) -> None:
+        assert self.labelled is not None, "entered with labels"
+        name = way.replace("-", "_")
+        for end, attribute in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+            self.labelled.shares[name + end][bag] = getattr(estimate, attribute)
+
+    def estimates(self, table: ScoredTable, members: _Members, check: _Check) -> Estimates:
+        """Return the estimates of all bags, with their statuses."""
+        n_bags, sources, k = len(members), self.sources, len(self.merging.names)
+        further = np.zeros(len(members.unions), dtype=np.int64)
+
+        def uncertainty_of(bag: int) -> Uncertainty:
+            source = sources[bag]
+            return no_uncertainty(k)(bag) if source is None else source[0](source[1])
+
+        return Estimates(
+            classes=self.merging.names,
+            estimate=self.shares["estimate"],
+            low=self.shares["low"],
+            high=self.shares["high"],
+            options=self.request.options,
+            training_prevalence=self.merging.matrix @ np.asarray(self.quantifier.prevalence_),
+            size=members.totals,
+            effective_size=self.effective_size,
+            gap=self.gap,
+            converged=self.converged,
+            notes=self.notes,
+            uncertainty_of=uncertainty_of,
+            decisions=self.decisions,
+            positions=np.arange(n_bags),
+            n_missing=np.concatenate([table.missing, further]),
+            statuses=self._statuses(table, members, check),
+            fit_p_value=np.concatenate([check.p_values, np.full(len(further), np.nan)]),
+            counted=self.shares["counted"],
+            labelled=self.labelled,
+        )
+
+    def _statuses(self, table: ScoredTable, members: _Members, check: _Check) -> list[str]:
+        model = self.quantifier.interval_model()
+        few_labels = model is not None and bool(model.training_notes)
+        sizes, least = members.totals, self.request.options.min_size
+        n, used = len(table), members.sizes > 0
+        own = np.arange(len(sizes)) < n
+        applies = {
+            EMPTY: sizes == 0,
+            TOO_SMALL: (sizes > 0) & (sizes < least),
+            THINNED: members.rates < 1.0,
+            MISSING_VALUES: own & (np.resize(table.missing, len(sizes)) > 0),
+            UNSEEN_VALUES: own & (np.resize(table.unseen, len(sizes)) > MOST_UNSEEN * sizes),
+            NOT_CONVERGED: ~self.converged,
+            FEW_LABELS: (sizes > 0) & few_labels,
+            MISSING_STRATA: self.incomplete,
+            NO_LABELS: used & (self.labelled is not None and self.labelled.n_labels == 0),
+        }
+        together = not_checked("several groups together")
+        words = [*check.words, *[together] * (len(sizes) - n)]
+        return [
+            join_status(
+                [
+                    *(word for word, where in applies.items() if where[bag]),
+                    # A group that is empty or too small is not checked, as these words say.
+                    *([words[bag]] if sizes[bag] >= least else []),
+                ]
+            )
+            for bag in range(len(sizes))
+        ]

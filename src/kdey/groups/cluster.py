@@ -1,134 +1,558 @@
-"""Data frames of Dask and Spark as sources of sums over their partitions.
+"""Data frames of Dask and Spark: rows are scored where they lie, whole groups answered in buckets.
 
-Every partition is read where it lies (``partitions.py``) and contributes sums per group; sums are
-combined and the groups solved from them. No instance moves and no group is gathered.
+A first pass over the keys alone settles types, dates that are written as text, sizes of groups and
+how far large ones are thinned. Rows are then scored in their partitions and keep a number of their
+group, scores, a hash and the columns of the design. The engine's own shuffle brings groups
+together, and buckets of whole groups are answered by the very function that answers them in memory
+(``answers.py``). Answers alone come back.
 
-:func:`first_pass` and :func:`next_pass` make the functions that Spark runs, from an iterator of
-pandas frames to another. They know nothing of Spark: any engine with such a hook can run them.
+A group is known by a hash of the canonical texts of its keys, of which a missing one is the empty
+text: engines differ in what they make of missing keys and of types.
 """
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kdey.groups.partitions import (
-    GroupNumbers,
-    Partition,
-    PartitionedSource,
-    PartitionReader,
-    PartitionSums,
-    merge_partitions,
-)
-from kdey.groups.sums import Contribution, GroupSums, Plan, merge
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey._support.row_hashes import text_hashes
+from kdey.bags import Indices
+from kdey.fitted import FittedQuantifier
+from kdey.groups.answers import WHOLE, answer, thinning_ranks
+from kdey.groups.design import UNLABELLED, RowDesign
+from kdey.groups.keys import GroupKeys, key_texts
+from kdey.groups.pooling import check_size
+from kdey.groups.request import Request
+from kdey.groups.scoring import Instances, ScoredRows
+from kdey.groups.table import ScoredTable, TableReader
+from kdey.intervals import Estimates
+from kdey.intervals.estimate import join_estimates, no_uncertainty
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Makes the source of a data frame from the frame, a reader, and whether rows are kept.
-SourceFactory: TypeAlias = Callable[[Any, PartitionReader, bool], PartitionedSource]
-
-#: Sums that one task of Dask puts together.
-_FAN_IN = 8
+#: Bytes of scores of a bucket of groups that is answered at once.
+BUCKET = 1 << 26
+_COUNTS = ("sizes", "missing", "unseen")
 
 
-class DaskSource:
-    """The partitions of a Dask data frame as a source of sums, combined by trees.
+class Cluster(Protocol):
+    """A data frame in partitions. What its functions take and return are pandas frames."""
 
-    Rows that are visited again stay where they were made, as float32, and Dask spills them or makes
-    them again; the rows of a worker that dies are made again from the table. Everything else that
-    moves is sums.
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the frame."""
+
+    def collect(self, task: Any, columns: Sequence[str] | None) -> list[Any]:
+        """Return what ``task.run`` makes of each partition, in this process."""
+
+    def shuffle(self, scoring: Scoring, answering: Answering, n_buckets: int) -> list[Any]:
+        """Score partitions, bring groups together and return what answering makes of them."""
+
+
+def cluster_of(source: Any) -> ClusterTable | None:
+    """Return a data frame of Dask or Spark as a table; None for other sources."""
+    if _is_frame_of(source, "dask.dataframe"):
+        return ClusterTable(Dask(source))
+    return ClusterTable(Spark(source)) if _is_frame_of(source, "pyspark.sql") else None
+
+
+def _is_frame_of(frame: Any, library: str) -> bool:
+    """Return whether this is a data frame of ``library``, which is not imported for it."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(frame, module.DataFrame)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterTable:
+    """The groups of a data frame of Dask or Spark.
+
+    Attributes
+    ----------
+    cluster : Cluster
+    """
+
+    cluster: Cluster
+
+    def estimate(self, quantifier: FittedQuantifier, request: Request) -> Estimates:
+        """Return the estimates of all groups, in the order of their keys."""
+        reader, found = self._prepare(quantifier, request)
+        row_bytes = 8 * len(quantifier.classes_)
+        large = found.counts * row_bytes > WHOLE
+        rates = {
+            int(group): WHOLE / (row_bytes * int(count))
+            for group, count in zip(found.ids[large], found.counts[large], strict=True)
+        }
+        n_buckets = max(1, math.ceil(int(found.counts.sum()) * row_bytes / BUCKET))
+        scoring, answering = Scoring(reader, rates), Answering(quantifier, request, rates)
+        answers = self.cluster.shuffle(scoring, answering, n_buckets)
+        numbers = np.concatenate([ids for ids, _ in answers])
+        joined = join_estimates([estimates for _, estimates in answers])
+        place = np.argsort(numbers)[np.searchsorted(np.sort(numbers), found.ids)]
+        estimates = replace(joined.take(place), keys=found.key_rows)
+        return estimates.take(found.keys.order())
+
+    def gather(self, quantifier: FittedQuantifier, request: Request) -> ScoredTable:
+        """Return all rows, scored, in this process: what pooling needs."""
+        reader, found = self._prepare(quantifier, request)
+        check_size(float(found.counts.sum()) * 8 * len(quantifier.classes_))
+        parts = self.cluster.collect(Scoring(reader, {}), reader.columns)
+        ids, table = table_of(_concat(parts), {}, request)
+        place = np.argsort(found.ids)[np.searchsorted(np.sort(found.ids), ids)]
+        counts = {name: np.zeros(len(found.ids), dtype=np.int64) for name in _COUNTS}
+        for name in _COUNTS:
+            counts[name][place] = getattr(table, name)
+        return replace(
+            table,
+            keys=found.keys,
+            key_rows=found.key_rows,
+            codes=place[table.codes].astype(np.int32),
+            rates=np.ones(len(found.ids)),
+            **counts,
+        )
+
+    def _prepare(
+        self, quantifier: FittedQuantifier, request: Request
+    ) -> tuple[TableReader, FoundGroups]:
+        """Return the reader of partitions, and the groups that are there."""
+        import narwhals as nw
+
+        reader = TableReader.of(quantifier, request)
+        reader.check_columns(self.cluster.columns)
+        grouping = reader.grouping
+        if grouping.time is not None and grouping.date_format == "auto":
+            times = self.cluster.collect(DistinctTimes(grouping.time), [grouping.time])
+            frame = nw.from_native(_concat(times), eager_only=True)
+            reader = replace(reader, grouping=grouping.settled([frame]))
+        names = list(grouping.names) or self.cluster.columns[:1]
+        parts = self.cluster.collect(CountGroups(reader), names)
+        return reader, FoundGroups.of(parts, request)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundGroups:
+    """The groups of a table, numbered in this process.
+
+    Attributes
+    ----------
+    keys : GroupKeys
+    key_rows : narwhals frame
+    ids : int64 array of shape (n_groups,)
+        By which workers know the groups.
+    counts : int64 array of shape (n_groups,)
+        Rows of each group.
+    """
+
+    keys: GroupKeys
+    key_rows: Any
+    ids: Indices
+    counts: Indices
+
+    @classmethod
+    def of(cls, parts: Sequence[Any], request: Request) -> FoundGroups:
+        """Return the groups that partitions have, from what :class:`CountGroups` made of them."""
+        import narwhals as nw
+
+        names = request.grouping.names
+        keys = GroupKeys(names)
+        frames = [part for part in parts if len(part)]
+        if not frames:
+            raise ValueError("frame has no rows")
+        rows, counts = [], np.zeros(0, dtype=np.int64)
+        for frame in frames:
+            table = nw.from_native(frame, eager_only=True)
+            known = len(keys)
+            numbers = keys.encode([table[name] for name in names], len(table))
+            rows.append(frame[list(names)][numbers >= known])
+            counts = np.concatenate([counts, np.zeros(len(keys) - known, dtype=np.int64)])
+            np.add.at(counts, numbers, frame[_COUNT].to_numpy())
+        ids = group_ids([key_texts(value) for value in keys.values])
+        if len(np.unique(ids)) < len(ids):
+            raise ValueError("two groups have the same hash: rename the value of a key")
+        key_rows = nw.from_native(_concat(rows), eager_only=True)
+        return cls(keys, key_rows, ids, counts)
+
+
+_COUNT = "kdey rows"
+
+
+def group_ids(texts: Iterable[tuple[str, ...]]) -> Indices:
+    """Return by which number a group is known on all workers, from the texts of its keys."""
+    return text_hashes("\x1f".join(key) for key in texts).view(np.int64)
+
+
+def _concat(frames: Sequence[Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    whole: pd.DataFrame = pd.concat(list(frames), ignore_index=True)
+    return whole
+
+
+def _table(frame: pd.DataFrame) -> Any:
+    import narwhals as nw
+
+    return nw.from_native(frame.reset_index(drop=True), eager_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctTimes:
+    """The texts of the column of times in a partition, each once; other types say all at once."""
+
+    time: str
+
+    def run(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame with the column of times."""
+        times: pd.DataFrame = frame[[self.time]].drop_duplicates()
+        return times
+
+
+@dataclass(frozen=True, eq=False)
+class CountGroups:
+    """The groups of a partition, with numbers of rows."""
+
+    reader: TableReader
+
+    def run(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a frame with one row per group: its keys and its number of rows."""
+        import pandas as pd
+
+        table = _table(frame)
+        keys = self.reader.grouping.keys(table)
+        groups = GroupKeys(self.reader.grouping.names)
+        codes = groups.encode([keys[name] for name in groups.names], len(table))
+        if not groups.names:
+            return pd.DataFrame({_COUNT: [len(table)] if len(table) else []})
+        found, first, counts = np.unique(codes, return_index=True, return_counts=True)
+        made: pd.DataFrame = keys.to_native().iloc[first].reset_index(drop=True)
+        return made.assign(**{_COUNT: counts}) if len(found) else made.assign(**{_COUNT: []})
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """Scores the rows of a partition, and thins groups that are too large to be answered whole.
+
+    Attributes
+    ----------
+    reader : TableReader
+    rates : dict from ids of groups to shares of rows that are kept
+    """
+
+    reader: TableReader
+    rates: dict[int, float]
+
+    def run(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return one row per scored row, and one per group with its counts."""
+        keys = GroupKeys(self.reader.grouping.names)
+        table = self.reader.read(_table(frame), keys)
+        ids = group_ids([key_texts(value) for value in keys.values])
+        return self._rows(self._thinned(table, ids), ids)
+
+    def _thinned(self, table: ScoredTable, ids: Indices) -> ScoredTable:
+        if not self.rates:  # otherwise all partitions have weights
+            return table
+        known = RowDesign() if table.design is None else table.design
+        rates = np.array([self.rates.get(int(group), 1.0) for group in ids])[table.codes]
+        ranks = np.empty(len(table.rows))
+        for group in np.unique(table.codes):
+            own = np.flatnonzero(table.codes == group)
+            ranks[own] = thinning_ranks(table.rows.row_hashes[own], known.take(own))
+        stays_anyway = np.zeros(len(table.rows), dtype=np.bool_)
+        if known.labels is not None:
+            stays_anyway = known.labels != UNLABELLED
+        kept = np.flatnonzero(stays_anyway | (ranks < rates))
+        weights = np.ones(len(table.rows)) if known.weights is None else known.weights
+        weights = np.where(stays_anyway, weights, weights / rates)
+        design = replace(known, weights=weights).take(kept)
+        return replace(table, rows=table.rows.take(kept), codes=table.codes[kept], design=design)
+
+    def _rows(self, table: ScoredTable, ids: Indices) -> pd.DataFrame:
+        import pandas as pd
+
+        m, n, rows = len(table.rows), len(table), table.rows
+        columns: dict[str, Any] = {"group": np.concatenate([ids[table.codes], ids])}
+        columns["is row"] = np.arange(m + n) < m
+        for name in _COUNTS:
+            columns[name] = _followed(np.zeros(m, dtype=np.int64), getattr(table, name))
+        columns["hash"] = _followed(rows.row_hashes.view(np.int64), np.zeros(n, dtype=np.int64))
+        if isinstance(rows, Instances):
+            X = _feature_columns(rows.X)
+            columns |= {f"x{i}": _followed(values, None, n) for i, values in enumerate(X)}
+        else:
+            columns |= _matrix("p", rows.posteriors, n)
+            if rows.fold_posteriors is not None:
+                columns |= _matrix("f", rows.fold_posteriors, n)
+        if table.design is not None:
+            for name, values in vars(table.design).items():
+                if values is not None:
+                    columns[name] = _followed(values, None, n)
+        return pd.DataFrame(columns)
+
+
+def _followed(values: NDArray[Any], counts: NDArray[Any] | None, n: int = 0) -> NDArray[Any]:
+    """Return values of rows followed by those of groups; zeros, or NaN, if there are none."""
+    if counts is None:
+        counts = np.zeros(n, dtype=values.dtype) if values.dtype.kind != "O" else np.full(n, "")
+    return np.concatenate([values, counts.astype(values.dtype)])
+
+
+def _matrix(letter: str, values: NDArray[Any], n: int) -> dict[str, NDArray[Any]]:
+    return {f"{letter}{i}": _followed(values[:, i], None, n) for i in range(values.shape[1])}
+
+
+def _feature_columns(X: Any) -> list[NDArray[Any]]:
+    import narwhals as nw
+
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        return [frame[name].to_numpy() for name in frame.columns]
+    array = np.asarray(X)
+    return [array[:, i] for i in range(array.shape[1])]
+
+
+def table_of(
+    frame: pd.DataFrame,
+    rates: dict[int, float],
+    request: Request,
+    names: Sequence[str] | None = None,
+) -> tuple[Indices, ScoredTable]:
+    """Return the ids of the groups in scored rows, and the rows as a table without keys.
+
+    Parameters
+    ----------
+    frame : pandas frame
+        As :class:`Scoring` makes it.
+    rates : dict from ids of groups to shares of rows that were kept
+    request : Request
+    names : names of the features, where the quantifier was fitted on named ones
+    """
+    import pandas as pd
+
+    ids, codes = np.unique(frame["group"].to_numpy(), return_inverse=True)
+    is_row = frame["is row"].to_numpy(dtype=bool)
+    totals = {name: np.bincount(codes, frame[name], len(ids)).astype(np.int64) for name in _COUNTS}
+    own = frame[is_row]
+
+    def matrix(letter: str) -> NDArray[Any] | None:
+        found = [name for name in own.columns if name[0] == letter and name[1:].isdigit()]
+        found.sort(key=lambda name: int(name[1:]))
+        return own[found].to_numpy() if found else None
+
+    hashes = own["hash"].to_numpy().view(np.uint64)
+    posteriors, X = matrix("p"), matrix("x")
+    rows: ScoredRows | Instances
+    if posteriors is not None:
+        rows = ScoredRows(np.ascontiguousarray(posteriors), matrix("f"), hashes=hashes)
+    else:
+        assert X is not None, "rows are scores or features"
+        rows = Instances(
+            X if names is None else pd.DataFrame(X, columns=list(names)), hashes=hashes
+        )
+    known = {name: own[name].to_numpy() for name in vars(RowDesign()) if name in own.columns}
+    return ids, ScoredTable(
+        GroupKeys(()),
+        None,  # type: ignore[arg-type]  # the keys stay with the driver
+        rows,
+        codes[is_row].astype(np.int32),
+        RowDesign(**known) if known else None,
+        **totals,
+        rates=np.array([rates.get(int(group), 1.0) for group in ids]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """Answers the whole groups of a bucket.
+
+    Attributes
+    ----------
+    quantifier : fitted quantifier
+    request : Request
+    rates : dict from ids of groups to shares of rows that were kept
+    """
+
+    quantifier: FittedQuantifier
+    request: Request
+    rates: dict[int, float]
+
+    def run(self, frame: pd.DataFrame) -> tuple[Indices, Estimates] | None:
+        """Return the ids of the groups and their estimates; None if there are none."""
+        if not len(frame):
+            return None
+        names = None
+        if self.quantifier.table_schema is None:
+            names = self.quantifier.feature_names
+        ids, table = table_of(frame, self.rates, self.request, names)
+        estimates = answer(self.quantifier, table, self.request, kept=0)
+        unknown = no_uncertainty(len(estimates.classes))
+        return ids, replace(estimates, uncertainty_of=unknown, decisions=None)
+
+
+class Dask:
+    """A data frame of Dask.
 
     Parameters
     ----------
     frame : Dask data frame
-    reader : PartitionReader
-    keep : bool
-        Whether rows stay with the workers between passes; else every pass makes them again.
     """
 
-    def __init__(self, frame: Any, reader: PartitionReader, keep: bool = True) -> None:
-        self._frame, self._reader, self._keep = frame, reader, keep
-        self._parts: list[Any] = []
-        self._numbers: Any = None
-        self.head: PartitionSums | None = None
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
 
-    def first(self, plan: Plan, hold: bool) -> GroupSums:
-        """Go through the table once."""
-        from dask.base import persist
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the frame."""
+        return list(self._frame.columns)
+
+    def collect(self, task: Any, columns: Sequence[str] | None) -> list[Any]:
+        """Return what ``task.run`` makes of each partition, in this process."""
+        from dask.base import compute
         from dask.delayed import delayed
 
-        columns = self._reader.columns
-        frame = self._frame
-        if columns is not None and list(frame.columns) != columns:
-            frame = frame[columns]
-        reader, shared_plan = delayed(self._reader, traverse=False), delayed(plan, traverse=False)
-        read = delayed(_read, pure=False, traverse=False)
-        self._parts = [
-            read(part, reader, shared_plan, hold, number)
-            for number, part in enumerate(frame.to_delayed())
-        ]
-        if hold and self._keep:
-            self._parts = list(persist(*self._parts))  # type: ignore[no-untyped-call]
-        heads = [delayed(_head, pure=False, traverse=False)(part) for part in self._parts]
-        head: PartitionSums = _compute(_tree(heads, merge_partitions))
-        self.head = head
-        self._numbers = delayed(head.numbers, traverse=False)
-        if not hold:
-            self._parts = []  # one pass was enough
-        return head.sums
+        shared = delayed(task, traverse=False)
+        run = delayed(_run_numbered, pure=False, traverse=False)
+        parts = self._picked(columns).to_delayed()
+        return _computed(lambda: list(compute(*(run(p, shared, i) for i, p in enumerate(parts)))))
 
-    def total(self, contribution: Contribution) -> GroupSums:
-        """Go through the rows again."""
+    def shuffle(self, scoring: Scoring, answering: Answering, n_buckets: int) -> list[Any]:
+        """Score partitions, bring groups together and return what answering makes of them."""
+        from dask.base import compute
+        from dask.dataframe import from_delayed
         from dask.delayed import delayed
 
-        shared = delayed(contribution, traverse=False)
-        contribute = delayed(_contribute, pure=False, traverse=False)
-        sums = [contribute(part, self._numbers, shared) for part in self._parts]
-        total: GroupSums = _compute(_tree(sums, merge))
-        return total
+        score = delayed(scoring, traverse=False)
+        run = delayed(_run_numbered, pure=False, traverse=False)
+        parts = self._picked(scoring.reader.columns).to_delayed()
+        meta = scoring.run(self._frame_of_one(scoring))[:0]
+        scored = from_delayed([run(part, score, i) for i, part in enumerate(parts)], meta=meta)
+        n_buckets = max(n_buckets, len(parts))
+        buckets = scored.shuffle(on="group", npartitions=n_buckets).to_delayed()
+        last = delayed(answering, traverse=False)
+        finish = delayed(_run, pure=False, traverse=False)
+        made = _computed(lambda: compute(*(finish(bucket, last) for bucket in buckets)))
+        return [part for part in made if part is not None]
 
-    def close(self) -> None:
-        """Let go of the rows that workers hold."""
-        self._parts, self._numbers = [], None
+    def _frame_of_one(self, scoring: Scoring) -> pd.DataFrame:
+        """Return one row, which shows the types of scored rows."""
+        columns = scoring.reader.columns
+        frame = self._picked(columns)
+        for number in range(frame.npartitions):
+            head = _computed(
+                lambda number=number: frame.get_partition(number).head(1, npartitions=1)
+            )
+            if len(head):
+                return head
+        raise ValueError("frame has no rows")
 
-
-def _read(
-    frame: pd.DataFrame, reader: PartitionReader, plan: Plan, hold: bool, number: int
-) -> Partition:
-    return reader.read(frame, plan, hold, number)
-
-
-def _head(partition: Partition) -> PartitionSums:
-    return partition.head
-
-
-def _contribute(
-    partition: Partition, numbers: GroupNumbers, contribution: Contribution
-) -> GroupSums:
-    return contribution(partition.rows_in(numbers))
-
-
-def _tree(parts: list[Any], combine: Callable[[Sequence[Any]], Any]) -> Any:
-    """Return one delayed value that combines all parts, a few at a time."""
-    from dask.delayed import delayed
-
-    join = delayed(combine, pure=False)
-    while len(parts) > 1:
-        parts = [join(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-    return parts[0]
+    def _picked(self, columns: Sequence[str] | None) -> Any:
+        if columns is None:
+            return self._frame
+        present = set(self._frame.columns)
+        return self._frame[[name for name in columns if name in present]]
 
 
-def _compute(value: Any) -> Any:
+def _run(frame: pd.DataFrame, task: Any) -> Any:
+    return task.run(frame)
+
+
+def _run_numbered(frame: pd.DataFrame, task: Any, number: int) -> Any:
     try:
-        return value.compute()
+        return task.run(frame)
+    except ValueError as error:
+        raise ValueError(f"partition {number}: {error}") from error
+
+
+def _computed(compute: Any) -> Any:
+    try:
+        return compute()
     except KeyError as error:  # raised by Dask itself, where it picks columns
         raise ValueError(
             f"a partition lacks a column that the others have ({error}): all partitions must "
             "have the same columns"
         ) from error
+
+
+class Spark:
+    """A data frame of Spark.
+
+    Parameters
+    ----------
+    frame : Spark data frame
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the frame."""
+        return list(self._frame.columns)
+
+    def collect(self, task: Any, columns: Sequence[str] | None) -> list[Any]:
+        """Return what ``task.run`` makes of each batch of a partition, in this process."""
+        made = self._picked(columns).mapInPandas(_pickled(task), "made binary").collect()
+        return [pickle.loads(row["made"]) for row in made]
+
+    def shuffle(self, scoring: Scoring, answering: Answering, n_buckets: int) -> list[Any]:
+        """Score partitions, bring groups together and return what answering makes of them."""
+        from pyspark.sql import functions
+
+        picked = self._picked(scoring.reader.columns)
+        head = picked.limit(1).toPandas()
+        scored = picked.mapInPandas(_each(scoring), _spark_schema(scoring.run(head)))
+        n_buckets = max(n_buckets, picked.rdd.getNumPartitions())
+        bucket = functions.pmod(functions.col("group"), functions.lit(n_buckets))
+        grouped = scored.withColumn("bucket", bucket).groupBy("bucket")
+        made = grouped.applyInPandas(_answered(answering), "made binary").collect()
+        return [pickle.loads(row["made"]) for row in made]
+
+    def _picked(self, columns: Sequence[str] | None) -> Any:
+        if columns is None:
+            return self._frame
+        present = set(self._frame.columns)
+        return self._frame.select(*[name for name in columns if name in present])
+
+
+def _spark_schema(frame: pd.DataFrame) -> str:
+    kinds = {"b": "boolean", "i": "bigint", "u": "bigint", "f": "double", "O": "string"}
+    return ", ".join(f"`{name}` {kinds[dtype.kind]}" for name, dtype in frame.dtypes.items())
+
+
+def _pickled(task: Any) -> Any:
+    """Return the function that Spark runs: batches of a partition in, one pickled result each."""
+
+    def run(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        import pandas as pd
+
+        for frame in frames:
+            yield pd.DataFrame({"made": [pickle.dumps(task.run(frame))]})
+
+    return run
+
+
+def _each(task: Any) -> Any:
+    def run(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for frame in frames:
+            if len(frame):
+                yield task.run(frame)
+
+    return run
+
+
+def _answered(task: Answering) -> Any:
+    def run(frame: pd.DataFrame) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame({"made": [pickle.dumps(task.run(frame))]})
+
+    return run
 
 
 @contextmanager
@@ -165,85 +589,3 @@ def fits_on_cluster(client: Any = None) -> Iterator[None]:
     register_parallel_backend("kdey-dask", Carrying)
     with parallel_config("kdey-dask", client=client):
         yield
-
-
-#: Columns that the functions of :func:`first_pass` and :func:`next_pass` return.
-FIRST_SCHEMA = "head binary, part binary"
-NEXT_SCHEMA = "sums binary"
-#: Batches of a Spark partition: pandas frames.
-Frames: TypeAlias = "Iterator[pd.DataFrame]"
-
-
-def first_pass(reader: PartitionReader, plan: Plan, hold: bool) -> Callable[[Frames], Frames]:
-    """Return the function of the first pass: score rows in, one row per batch out.
-
-    ``head`` holds the first sums, ``part`` the rows that later passes visit.
-    """
-
-    def run(frames: Frames) -> Frames:
-        import pandas as pd
-
-        for number, frame in enumerate(frames):
-            partition = reader.read(frame, plan, hold, number)
-            head = pickle.dumps(partition.head)
-            yield pd.DataFrame({"head": [head], "part": [pickle.dumps(partition) if hold else b""]})
-
-    return run
-
-
-def next_pass(contribution: Contribution, numbers: GroupNumbers) -> Callable[[Frames], Frames]:
-    """Return the function of a later pass: ``part`` in, the sums of a Spark partition out."""
-
-    def run(frames: Frames) -> Frames:
-        import pandas as pd
-
-        sums: list[GroupSums] = []
-        for frame in frames:
-            for packed in frame["part"]:
-                partition: Partition = pickle.loads(packed)
-                sums.append(contribution(partition.rows_in(numbers)))
-        if sums:
-            yield pd.DataFrame({"sums": [pickle.dumps(merge(sums))]})
-
-    return run
-
-
-class SparkSource:
-    """The partitions of a Spark data frame as a source of sums, by ``mapInPandas``.
-
-    Parameters
-    ----------
-    frame : Spark data frame
-    reader : PartitionReader
-    keep : bool
-        Whether rows are persisted between passes; else every pass makes them again.
-    """
-
-    def __init__(self, frame: Any, reader: PartitionReader, keep: bool = True) -> None:
-        columns = reader.columns
-        self._frame = frame if columns is None else frame.select(*columns)
-        self._reader, self._keep = reader, keep
-        self._parts: Any = None
-        self.head: PartitionSums | None = None
-
-    def first(self, plan: Plan, hold: bool) -> GroupSums:
-        """Go through the table once."""
-        parts = self._frame.mapInPandas(first_pass(self._reader, plan, hold), FIRST_SCHEMA)
-        self._parts = parts.persist() if hold and self._keep else parts
-        heads = [pickle.loads(row["head"]) for row in self._parts.select("head").collect()]
-        if not heads:
-            raise ValueError("frame has no rows")
-        self.head = merge_partitions(heads)
-        return self.head.sums
-
-    def total(self, contribution: Contribution) -> GroupSums:
-        """Go through the rows again."""
-        assert self.head is not None, "first() comes first"
-        run = next_pass(contribution, self.head.numbers)
-        rows = self._parts.select("part").mapInPandas(run, NEXT_SCHEMA).collect()
-        return merge([pickle.loads(row["sums"]) for row in rows])
-
-    def close(self) -> None:
-        """Let go of what is persisted."""
-        if self._keep and self._parts is not None:
-            self._parts.unpersist()

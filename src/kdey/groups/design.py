@@ -1,12 +1,12 @@
-"""How the rows of a table were drawn, and which of them have labels: columns, and what they say.
+"""How the rows of a table were drawn, and which of them have labels.
 
-:class:`Design` names the columns, :class:`DesignReader` reads them batch by batch, and
-:class:`RowDesign` is what they say of the usable rows. A few bytes per row are kept in memory.
+:class:`DesignReader` reads the columns that say it, batch by batch, and :class:`RowDesign` is what
+they say of the usable rows. A few bytes per row are kept in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,79 +21,11 @@ from kdey.tables.columns import category_texts, numbers, require, row_number
 from kdey.tables.labels import LabelType, is_unlabelled, match_labels
 
 if TYPE_CHECKING:
+    from kdey.groups.request import Request
     from kdey.tables.columns import Frame
 
 #: The class number of a row without a label.
 UNLABELLED = -1
-
-
-@dataclass(frozen=True)
-class Design:
-    """The columns that say how rows were drawn, and which have labels; None: no such column.
-
-    Attributes
-    ----------
-    labelled : str or None
-        Labels of some rows of each group; the cells of other rows are empty.
-    selection : str or None
-        The probability with which each labelled row was chosen for labelling.
-    weights : str or None
-        Sampling weights.
-    clusters : str or None
-        Ids of the clusters in which rows were drawn.
-    strata : str or None
-        The strata from which rows were drawn; see :mod:`kdey.intervals.strata`.
-    stratum_shares : mapping from strata to positive numbers, or None
-        Shares or sizes of the strata in the population of every group. None: their shares among
-        the (weighted) rows of the group.
-    """
-
-    labelled: str | None = None
-    selection: str | None = None
-    weights: str | None = None
-    clusters: str | None = None
-    strata: str | None = None
-    stratum_shares: Mapping[Any, float] | None = None
-
-    def __post_init__(self) -> None:
-        if self.stratum_shares is not None:
-            if self.strata is None:
-                raise ValueError(
-                    "shares of strata need the column of the strata (strata=, --strata)"
-                )
-            for name, share in self.stratum_shares.items():
-                if not 0.0 < float(share) < np.inf:
-                    raise ValueError(f"the share of stratum {name!r} must be positive, got {share}")
-        if self.selection is not None and self.labelled is None:
-            raise ValueError(
-                "selection says how labelled rows were chosen: name the column of labels "
-                "(labelled=, --labelled)"
-            )
-        if self.labelled is not None and self.strata is not None:
-            raise ValueError(
-                "labelled and strata cannot be used together: make the strata groups of their own "
-                "(by=, --by), or leave one of the two out"
-            )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that are named."""
-        columns = (self.labelled, self.selection, self.weights, self.clusters, self.strata)
-        return tuple(dict.fromkeys(name for name in columns if name is not None))
-
-    @property
-    def known_shares(self) -> dict[str, float] | None:
-        """The shares of strata, summing to one, by canonical text; None if they are unknown."""
-        if self.stratum_shares is None:
-            return None
-        total = float(sum(self.stratum_shares.values()))
-        return {canonical_text(name): s / total for name, s in self.stratum_shares.items()}
-
-    def check(self, keys: Sequence[str]) -> None:
-        """Raise ValueError if a column is also a key of the groups."""
-        for name in self.names:
-            if name in keys:
-                raise ValueError(f"column {name!r} is a key of the groups: it cannot be both")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +79,7 @@ class DesignReader:
 
     Attributes
     ----------
-    design : Design
+    request : Request
     classes : array of shape (k,)
     label_type : {"auto", "text", "integer"}
         What the labels of training were read as.
@@ -155,7 +87,7 @@ class DesignReader:
         Decimal mark of numbers that are written as text.
     """
 
-    design: Design
+    request: Request
     classes: NDArray[Any]
     label_type: LabelType = "auto"
     decimal: str = "."
@@ -175,25 +107,26 @@ class DesignReader:
             If a column is not there, a label is no class of the model, or a weight, probability,
             cluster or stratum is missing or not allowed. The message names the row.
         """
-        design = self.design
-        require(frame, design.names)
+        request = self.request
+        require(frame, request.design_columns)
         labels = None
-        if design.labelled is not None:
-            labels = self._labels(frame, design.labelled, first)
+        if request.labelled is not None:
+            labels = self._labels(frame, request.labelled, first)
         selection = weights = None
-        if design.weights is not None:
-            weights = self._numbers(frame, design.weights, first)
-            _refuse(~(weights >= 0), frame, design.weights, first, "a weight of at least zero")
-        if design.selection is not None and labels is not None:
-            selection = self._numbers(frame, design.selection, first)
+        if request.weights is not None:
+            weights = self._numbers(frame, request.weights, first)
+            _refuse(~(weights >= 0), frame, request.weights, first, "a weight of at least zero")
+        chosen = request.options.selection
+        if chosen is not None and labels is not None:
+            selection = self._numbers(frame, chosen, first)
             wrong = (labels != UNLABELLED) & ~((selection > 0) & (selection <= 1))
-            _refuse(wrong, frame, design.selection, first, "a probability above 0 and at most 1")
+            _refuse(wrong, frame, chosen, first, "a probability above 0 and at most 1")
         return RowDesign(
             labels,
             selection,
             weights,
-            _encoded(frame, design.clusters, first),
-            _encoded(frame, design.strata, first),
+            _encoded(frame, request.clusters, first),
+            _encoded(frame, request.options.strata, first),
             self._shares(frame, first),
         )
 
@@ -210,13 +143,13 @@ class DesignReader:
 
     def _shares(self, frame: Frame, first: int) -> Array | None:
         """Return the known share of each row's stratum; None if shares are not known."""
-        known = self.design.known_shares
-        if known is None or self.design.strata is None:
+        known, strata = self.request.stratum_shares, self.request.options.strata
+        if known is None or strata is None:
             return None
-        texts = category_texts(frame[self.design.strata])
+        texts = category_texts(frame[strata])
         shares = np.array([known.get(text, np.nan) for text in texts])
         expected = f"one of the strata whose shares are known ({', '.join(list(known)[:6])})"
-        _refuse(np.isnan(shares), frame, self.design.strata, first, expected)
+        _refuse(np.isnan(shares), frame, strata, first, expected)
         return shares
 
     def _numbers(self, frame: Frame, name: str, first: int) -> Array:

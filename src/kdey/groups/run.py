@@ -1,8 +1,8 @@
-"""The estimates of a run of groups whose rows have a design: labels, weights, clusters, strata."""
+"""The estimates of a run of groups; their rows may have labels, weights, clusters or strata."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
 from kdey.groups.design import UNLABELLED, RowDesign
-from kdey.groups.request import GroupSettings
+from kdey.groups.request import Request
 from kdey.groups.scoring import GroupRows
-from kdey.intervals import Estimate
+from kdey.intervals import Estimate, Estimates
+from kdey.intervals.estimate import collect_estimates
 from kdey.intervals.merging import Merging
 from kdey.intervals.strata import combine_strata, share_covariance
 from kdey.labelled import BagRequest, LabelledEstimate, LabelledSample, estimate_labelled_bags
-from kdey.options import Options
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,21 +27,32 @@ class RunEstimates:
 
     Attributes
     ----------
-    estimates : list of g Estimate
-        In a table with labels, those of groups with a label are LabelledEstimate.
-    classify_and_count : array of shape (g, k)
-        NaN if there is no classifier.
+    estimates : Estimates
+    counted : array of shape (g, k)
+        Shares of the classifier's decisions; NaN if there is no classifier.
     incomplete : bool array of shape (g,)
         Groups that lack a stratum whose share is known.
+    items : sequence of g Estimate
+        In a table with labels, those of groups with a label are LabelledEstimate.
     """
 
-    estimates: list[Estimate]
-    classify_and_count: Array
+    estimates: Estimates
+    counted: Array
     incomplete: NDArray[np.bool_]
+    items: Sequence[Estimate]
+
+    @classmethod
+    def plain(cls, estimates: Estimates, items: Sequence[Estimate] | None = None) -> RunEstimates:
+        """Return estimates of bags as they are."""
+        counted = estimates.classify_and_count
+        if counted is None:
+            counted = np.full(estimates.estimate.shape, np.nan)
+        complete = np.zeros(len(estimates), dtype=np.bool_)
+        return cls(estimates, counted, complete, estimates if items is None else items)
 
 
 @dataclass(frozen=True, eq=False)
-class DesignedRun:
+class GroupRun:
     """The rows of a run of groups, with their design.
 
     Attributes
@@ -52,19 +63,16 @@ class DesignedRun:
     sizes : int64 array of shape (g,)
         Number of rows of each group, all positive.
     design : RowDesign
-    options : Options
+    request : Request
     merging : Merging
-    believe : {"prediction-powered", "label-shift", "labels"}
-        The estimate with labels that is believed.
     """
 
     quantifier: FittedQuantifier
     rows: GroupRows
     sizes: Indices
     design: RowDesign
-    options: Options
+    request: Request
     merging: Merging
-    believe: str
 
     def estimates(self) -> RunEstimates:
         """Return the estimates of all groups."""
@@ -72,8 +80,9 @@ class DesignedRun:
             return self._by_strata()
         if self.design.labels is not None:
             return self._with_labels()
-        estimates = self._without_labels(np.arange(len(self.sizes)))
-        return self._complete(estimates)
+        offsets = offsets_of(self.sizes)
+        positions = np.arange(offsets[-1], dtype=np.int64)
+        return RunEstimates.plain(self.merging.apply_all(self._estimate(positions, offsets)))
 
     @property
     def weights(self) -> Array:
@@ -81,48 +90,41 @@ class DesignedRun:
         known = self.design.weights
         return np.ones(len(self.rows)) if known is None else known
 
-    def _runs(self) -> Iterator[slice]:
-        for start, stop in pairwise(offsets_of(self.sizes).tolist()):
-            yield slice(start, stop)
+    def _spans(self) -> list[slice]:
+        return [slice(start, stop) for start, stop in pairwise(offsets_of(self.sizes).tolist())]
 
-    def _without_labels(self, groups: Indices) -> list[Estimate]:
-        """Return the plain estimates of some groups."""
-        if len(groups) == 0:
-            return []
-        offsets = offsets_of(self.sizes)
-        positions = [np.arange(offsets[g], offsets[g + 1]) for g in groups]
-        return [self.merging.apply(part) for part in self._estimate_bags(positions)]
+    def _estimate(self, positions: Indices, offsets: Indices) -> Estimates:
+        """Return the estimates of bags of rows, before classes are merged."""
+        known = self.design.weights
+        weights = None if known is None else known[positions]
+        bags = Bags(positions, offsets, len(self.rows), weights)
+        clusters = self.design.clusters
+        return self.rows.estimates(self.quantifier, bags, self.request.options, clusters)
 
     def _estimate_bags(self, positions: list[Indices]) -> list[Estimate]:
-        """Return the estimates of bags of rows, before classes are merged."""
-        indices = np.concatenate(positions)
-        offsets = offsets_of(np.array([len(p) for p in positions], dtype=np.int64))
-        bags = Bags(indices, offsets, len(self.rows), self.weights[indices])
-        clusters = self.design.clusters
-        return list(self.rows.estimates(self.quantifier, bags, self.options, clusters))
-
-    def _complete(self, estimates: list[Estimate]) -> RunEstimates:
-        """Return estimates of bags as they are."""
-        unknown = np.full(len(self.merging.names), np.nan)
-        counts = [e.classify_and_count for e in estimates]
-        counted = np.array([unknown if count is None else count for count in counts])
-        return RunEstimates(estimates, counted, np.zeros(len(estimates), dtype=np.bool_))
+        sizes = np.array([len(p) for p in positions], dtype=np.int64)
+        return list(self._estimate(np.concatenate(positions), offsets_of(sizes)))
 
     def _with_labels(self) -> RunEstimates:
         """Return estimates with labels, and plain ones of groups without a label."""
         labels = self.design.labels
         assert labels is not None, "the design has labels"
-        has_labels = np.array([(labels[run] != UNLABELLED).any() for run in self._runs()])
-        runs = list(self._runs())
-        labelled, others = np.flatnonzero(has_labels), np.flatnonzero(~has_labels)
-        estimates: dict[int, Estimate] = {}
-        estimates |= zip(others.tolist(), self._without_labels(others), strict=True)
-        estimates |= zip(
-            labelled.tolist(), self._labelled([runs[g] for g in labelled]), strict=True
+        spans = self._spans()
+        has_labels = [bool((labels[span] != UNLABELLED).any()) for span in spans]
+        labelled = self._labelled(
+            [span for span, has in zip(spans, has_labels, strict=True) if has]
         )
-        return self._complete([estimates[g] for g in range(len(runs))])
+        others = [
+            np.arange(span.start, span.stop)
+            for span, has in zip(spans, has_labels, strict=True)
+            if not has
+        ]
+        plain = [self.merging.apply(e) for e in self._estimate_bags(others)] if others else []
+        sources = iter(labelled), iter(plain)
+        items: list[Estimate] = [next(sources[0] if has else sources[1]) for has in has_labels]
+        return RunEstimates.plain(collect_estimates(items, self.request.options), items)
 
-    def _labelled(self, runs: list[slice]) -> list[LabelledEstimate]:
+    def _labelled(self, spans: list[slice]) -> list[LabelledEstimate]:
         """Return the estimates of groups that have labels."""
         model = self.quantifier.interval_model()
         if model is None:
@@ -130,17 +132,18 @@ class DesignedRun:
                 "labels of groups need a method with rows and a matching (KDEyML, EMQ, PACC, ...), "
                 f"and {type(self.quantifier).__name__} combines several quantifiers"
             )
-        if not runs:
+        if not spans:
             return []
         points = self.rows.points
-        points = np.concatenate([points[run] for run in runs])
-        samples = [self._sample(run) for run in runs]
-        request = BagRequest(self.believe, self.merging)
-        return estimate_labelled_bags(model, points, samples, self.options, request)
+        points = np.concatenate([points[span] for span in spans])
+        samples = [self._sample(span) for span in spans]
+        options = self.request.options
+        asked = BagRequest(options.believe, self.merging)
+        return estimate_labelled_bags(model, points, samples, options, asked)
 
-    def _sample(self, run: slice) -> LabelledSample:
+    def _sample(self, span: slice) -> LabelledSample:
         """Return the labelled sample of one group."""
-        design = self.design.take(run)
+        design = self.design.take(span)
         assert design.labels is not None, "the design has labels"
         positions = np.flatnonzero(design.labels != UNLABELLED)
         clusters = design.clusters
@@ -149,7 +152,7 @@ class DesignedRun:
             positions=positions,
             codes=design.labels[positions],
             n_classes=len(self.quantifier.classes_),
-            weights=self.weights[run],
+            weights=self.weights[span],
             selection=None if design.selection is None else design.selection[positions],
             clusters=None if clusters is None else _consecutive(clusters),
         )
@@ -160,35 +163,36 @@ class DesignedRun:
         assert strata is not None, "the design has strata"
         positions: list[Indices] = []
         owners: list[int] = []
-        for group, run in enumerate(self._runs()):
-            codes = strata[run]
+        for group, span in enumerate(self._spans()):
+            codes = strata[span]
             for code in np.unique(codes).tolist():
-                positions.append(run.start + np.flatnonzero(codes == code))
+                positions.append(span.start + np.flatnonzero(codes == code))
                 owners.append(group)
         parts, owner = self._estimate_bags(positions), np.array(owners)
-        results, counted, incomplete = [], [], []
+        items, counted, incomplete = [], [], []
         for group in range(len(self.sizes)):
             chosen = np.flatnonzero(owner == group)
             total, counts, known = self._combine(
                 [parts[i] for i in chosen], [positions[i] for i in chosen]
             )
-            results.append(self.merging.apply(total))
+            items.append(self.merging.apply(total))
             counted.append(self.merging.matrix @ counts)
             incomplete.append(known < 1.0 - 1e-9)
-        return RunEstimates(results, np.array(counted), np.array(incomplete))
+        estimates = collect_estimates(items, self.request.options)
+        return RunEstimates(estimates, np.array(counted), np.array(incomplete), items)
 
     def _combine(
         self, parts: list[Estimate], positions: list[Indices]
     ) -> tuple[Estimate, Array, float]:
         """Return the estimate of a group, its shares of decisions, and the known share present."""
-        weights, known = self.weights, self.design.shares
+        weights, known, options = self.weights, self.design.shares, self.request.options
         between, present = None, 1.0
         if known is not None:
             shares = np.array([known[p[0]] for p in positions])
             present = float(shares.sum())
         else:
             shares = np.array([weights[p].sum() for p in positions])
-            if self.options.target == "population":
+            if options.target == "population":
                 rows = np.concatenate(positions)
                 clusters = self.design.clusters
                 between = share_covariance(
@@ -197,40 +201,11 @@ class DesignedRun:
                     weights[rows],
                     None if clusters is None else clusters[rows],
                 )
-        total = combine_strata(parts, shares, between, self.options.random_state)
+        total = combine_strata(parts, shares, between, options.random_state)
         counts = [part.classify_and_count for part in parts]
         unknown = np.full(len(total.estimate), np.nan)
         counted = np.array([unknown if count is None else count for count in counts])
         return total, np.asarray(shares / shares.sum() @ counted), present
-
-
-def whole_estimate(
-    quantifier: FittedQuantifier,
-    rows: GroupRows,
-    design: RowDesign | None,
-    settings: GroupSettings,
-) -> Estimate:
-    """Return the estimate of all rows of a table as one group.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier
-    rows : ScoredRows or Instances
-    design : RowDesign or None
-    settings : GroupSettings
-
-    Returns
-    -------
-    Estimate
-    """
-    known = RowDesign() if design is None else design
-    if known.weights is not None:
-        inside = np.flatnonzero(known.weights > 0)
-        rows, known = rows.take(inside), known.take(inside)
-    merging = settings.merging(quantifier.classes_)
-    sizes = np.array([len(rows)], dtype=np.int64)
-    run = DesignedRun(quantifier, rows, sizes, known, settings.options, merging, settings.believe)
-    return run.estimates().estimates[0]
 
 
 def _consecutive(codes: Indices) -> Indices:

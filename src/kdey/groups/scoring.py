@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples
 from kdey._support.counts import count_of
 from kdey._support.frames import take_rows
 from kdey._support.row_hashes import Hashes, row_hashes, text_hashes
-from kdey.bags import Array, Bags, Indices
+from kdey.bags import Bags, Indices
 from kdey.class_columns import match_scores
 from kdey.decisions import one_hot
 from kdey.fitted import FittedQuantifier
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
 Floats = NDArray[np.floating]
+
+#: Options that groups see to themselves: fits are checked later, and columns are read by then.
+_OF_TABLES: dict[str, Any] = {"check_fit": False, "selection": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,11 @@ class ScoredRows:
         return row_hashes(self.posteriors) if self.hashes is None else self.hashes
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return int(self.posteriors.shape[1] * self.posteriors.itemsize)
+
+    @property
     def checked_posteriors(self) -> Floats:
         """The posteriors that the fit check looks at: those of the fold models where they are."""
         return self.posteriors if self.fold_posteriors is None else self.fold_posteriors
@@ -115,17 +123,9 @@ class ScoredRows:
         return cast(
             Estimates,
             quantifier.estimate_posteriors(
-                self.posteriors, bags, **drawn, **vars(options) | {"check_fit": False}
+                self.posteriors, bags, **drawn, **vars(options) | _OF_TABLES
             ),
         )
-
-    def decision_shares(self, bags: Bags) -> Array:
-        """Return the share of decisions for each class in each bag, shape (n_bags, k)."""
-        k = self.posteriors.shape[1]
-        owners = np.repeat(np.arange(len(bags)), bags.sizes)
-        cells = owners * k + self.posteriors.argmax(axis=1)
-        counts = np.bincount(cells, minlength=len(bags) * k)
-        return np.asarray(counts.reshape(-1, k) / bags.sizes[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +155,11 @@ class Instances:
         return row_hashes(self.X) if self.hashes is None else self.hashes
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return int(8 * (self.X.shape[1] if getattr(self.X, "ndim", 1) == 2 else 1))
+
+    @property
     def points(self) -> NDArray[Any]:
         """What row maps take."""
         return np.asarray(self.X)
@@ -176,18 +181,11 @@ class Instances:
     ) -> Estimates:
         """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
         drawn = {} if clusters is None else {"clusters": clusters}
-        return quantifier.estimate_bags(
-            self.X, bags, **drawn, **vars(options) | {"check_fit": False}
-        )
+        return quantifier.estimate_bags(self.X, bags, **drawn, **vars(options) | _OF_TABLES)
 
 
 #: What is known of the rows of a table once they are scored.
 GroupRows: TypeAlias = ScoredRows | Instances
-
-
-def as_rows(points: Any) -> GroupRows:
-    """Return rows as they are, and an array as posteriors."""
-    return points if isinstance(points, ScoredRows | Instances) else ScoredRows(points)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
@@ -30,7 +30,7 @@ from kdey.intervals.display import (
     group_frame,
     heading,
 )
-from kdey.intervals.region import Region, Uncertainty
+from kdey.intervals.region import Region, Uncertainty, UnknownUncertainty
 from kdey.options import Options
 from kdey.rows.posterior import one_hot_argmax
 from kdey.status import (
@@ -653,3 +653,78 @@ class Estimates(Sequence[Estimate]):
 
     def _repr_html_(self) -> str:
         return self.overview().html()
+
+
+def no_uncertainty(n_classes: int) -> Callable[[int], Uncertainty]:
+    """Return the uncertainty of bags of which it was not kept."""
+    return partial(_unknown, n_classes)
+
+
+def _unknown(n_classes: int, number: int) -> Uncertainty:
+    return UnknownUncertainty(n_classes)
+
+
+def collect_estimates(items: Sequence[Estimate], options: Options) -> Estimates:
+    """Return single estimates, of which there is at least one, as one table.
+
+    Parameters
+    ----------
+    items : sequence of Estimate
+        Of the same classes and training data.
+    options : Options
+    """
+    counts = [item.classify_and_count for item in items]
+    unknown = np.full(len(items[0].classes), np.nan)
+    return Estimates(
+        classes=items[0].classes,
+        estimate=np.array([item.estimate for item in items]),
+        low=np.array([item.low for item in items]),
+        high=np.array([item.high for item in items]),
+        options=options,
+        training_prevalence=items[0].training_prevalence,
+        size=np.array([item.size for item in items], dtype=np.int64),
+        effective_size=np.array(
+            [item.diagnostics.get("effective_size", item.size) for item in items]
+        ),
+        gap=np.array([item.gap for item in items]),
+        converged=np.array([item.converged for item in items]),
+        notes=[list(item.notes) for item in items],
+        uncertainty_of=lambda number: items[number].uncertainty,
+        decisions=None,
+        positions=np.arange(len(items)),
+        counted=np.array([unknown if count is None else count for count in counts]),
+    )
+
+
+def join_estimates(parts: Sequence[Estimates]) -> Estimates:
+    """Return estimates of groups, made apart and without keys, as one; uncertainties go."""
+    first = parts[0]
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        return None if values[0] is None else np.concatenate(values)
+
+    arrays = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
+    arrays += ("n_missing", "fit_p_value", "counted")
+    labelled = None
+    if first.labelled is not None:
+        known = [part.labelled for part in parts if part.labelled is not None]
+        labelled = LabelledShares(
+            np.concatenate([part.n_labels for part in known]),
+            {
+                name: np.concatenate([part.shares[name] for part in known])
+                for name in known[0].shares
+            },
+            np.concatenate([part.p_value for part in known]),
+            np.concatenate([part.verdict for part in known]),
+        )
+    return replace(
+        first,
+        **{name: joined(name) for name in arrays},
+        notes=[note for part in parts for note in part.notes],
+        statuses=[status for part in parts for status in part.status],
+        uncertainty_of=no_uncertainty(len(first.classes)),
+        decisions=None,
+        positions=np.arange(sum(map(len, parts))),
+        labelled=labelled,
+    )

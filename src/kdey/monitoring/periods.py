@@ -7,6 +7,7 @@ mistakes add per instance, and the variance of the template error, which all per
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,9 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._support.fingerprint import fingerprint
 from kdey.bags import Array
 from kdey.fitted import FittedQuantifier, kept_training
-from kdey.groups import GroupRequest, GroupSettings, ScoredTable, estimate_sides
-from kdey.groups.keys import Grouping
-from kdey.groups.predict import score_frame
+from kdey.groups import Grouping, Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
 from kdey.monitoring.alarms import Alarm, find_alarms
 from kdey.monitoring.history import (
@@ -137,7 +136,7 @@ def monitor(
         confidence=confidence,
         min_size=min_size,
     )
-    periods = estimate_periods(answering, score_frame(answering, frame, request), request, period)
+    periods = estimate_periods(answering, score(answering, frame, request), request, period)
     return add_periods(
         history, answering, periods, chosen, overwrite=overwrite, new_model=new_model
     )
@@ -177,7 +176,7 @@ def period_request(
     missing: str = "auto",
     confidence: float = 0.95,
     min_size: int = 10,
-) -> GroupRequest:
+) -> Request:
     """Return how the rows of new data are estimated.
 
     Parameters
@@ -198,13 +197,18 @@ def period_request(
         raise ValueError("give either period, or time: the column that says it")
     if period is not None:
         period_name(period)  # raises, before any work, where it is none
-    limits = Options(confidence)
-    judged = GroupSettings(limits, min_size, settings.check_fit, n_null=settings.n_null)
-    return GroupRequest(grouping, judged, scores, missing)
+    options = Options(
+        confidence,
+        check_fit=settings.check_fit,
+        n_null=settings.n_null,
+        min_size=min_size,
+        missing=missing,
+    )
+    return Request(grouping, scores, options=options)
 
 
 def estimate_periods(
-    quantifier: FittedQuantifier, scored: ScoredTable, request: GroupRequest, period: Any
+    quantifier: FittedQuantifier, scored: ScoredTable, request: Request, period: Any
 ) -> list[Period]:
     """Return the periods of a table whose rows are scored.
 
@@ -212,43 +216,38 @@ def estimate_periods(
     ----------
     quantifier : fitted quantifier
     scored : ScoredTable
-    request : GroupRequest
+    request : Request
         By :func:`period_request`.
     period : period of all rows, or None
         None: the only key of the table.
     """
-    n_groups = len(scored.keys)
     values = [period] if period is not None else [key[0] for key in scored.keys.values]
     if any(value is None for value in values):
         raise ValueError(f"column {scored.keys.names[0]!r} lacks the time of some rows")
     names = [period_name(value) for value in values]
     model, now = model_fingerprint(quantifier), datetime.now(UTC).isoformat(timespec="seconds")
-    with scored.stream.collected(quantifier, n_groups) as collected:
-        answers = collected.answers(quantifier, n_groups, request.settings)
-        sides = [(group,) for group in range(n_groups)]
-        options = request.settings.options
-        estimates = estimate_sides(quantifier, collected, sides, n_groups, options)
+    estimates = answer(quantifier, scored, request, kept=sys.maxsize)
     periods = []
     for group, name in enumerate(names):
-        if (group,) not in estimates:
+        if not estimates.size[group]:
             raise ValueError(f"period {name} has no row without a missing value")
-        estimate = estimates[group,]
+        estimate = estimates[group]
         share, noise, template = error_parts(estimate)
         periods.append(
             Period(
                 name=name,
-                n=int(answers.sizes[group]),
-                n_missing=int(answers.missing[group]),
+                n=estimate.size,
+                n_missing=int(estimates.n_missing[group]),
                 effective_size=float(estimate.diagnostics["effective_size"]),
-                estimate=answers.estimate[group],
-                low=answers.low[group],
-                high=answers.high[group],
-                classify_and_count=answers.classify_and_count[group],
+                estimate=estimate.estimate,
+                low=estimate.low,
+                high=estimate.high,
+                classify_and_count=estimates.counted[group],
                 share=share,
                 noise=noise,
                 template_variance=template,
-                fit_p_value=float(answers.fit_p_value[group]),
-                status=answers.status[group],
+                fit_p_value=float(estimates.fit_p_value[group]),
+                status=estimate.status,
                 model=model,
                 added=now,
             )

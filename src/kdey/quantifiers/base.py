@@ -144,6 +144,13 @@ def unfitted_on_failure(fit: Fit) -> Fit:
     return cast(Fit, run)
 
 
+#: The keywords of ``predict_groups``; others are fields of Options.
+GROUP_KEYWORDS = (
+    *("time", "every", "scores", "weights", "clusters", "labelled", "merge", "confidence"),
+    *("shrink", "smooth", "options"),
+)
+
+
 class BaseQuantifier(BaseEstimator):
     """Base of all quantifiers: ``fit(X, y)``, then prevalences of bags.
 
@@ -535,10 +542,14 @@ class BaseQuantifier(BaseEstimator):
     ) -> Estimates:
         """Return the prevalences of every group of a table, with limits and a status.
 
-        See :func:`kdey.predict_groups`.
+        See :func:`kdey.predict_groups`, whose keywords it takes, and :class:`kdey.Options`, whose
+        fields may be given as keywords too.
         """
         from kdey.groups import predict_groups  # slow to import
 
+        rare = {name: options.pop(name) for name in list(options) if name not in GROUP_KEYWORDS}
+        if rare:
+            options["options"] = Options.of(**rare)
         return predict_groups(self, source, by, **options)
 
     def _estimate(

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tests.groups.sums.cases import Case, make_case
+from tests.groups.cases import make_case
 
 K = 3
 SCORES = [f"p_{c}" for c in range(K)]
 NUMBERS = ["estimate", "low", "high", "classify_and_count"]
 
 
-def make_frame(seed: int = 0) -> tuple[Case, pd.DataFrame]:
+def make_frame(seed: int = 0) -> tuple[Any, pd.DataFrame]:
     case = make_case(K, 8, seed, largest=400)
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(case.points, columns=SCORES)

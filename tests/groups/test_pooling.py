@@ -17,10 +17,9 @@ import pytest
 from kdey import EMQ, HDx, KDEyML
 from kdey.bayes import shrinkage
 from kdey.bayes.random_walk import smooth_periods
-from kdey.groups import Borrowing, Grouping, GroupSettings, GroupStream, estimate_file, predict
-from kdey.groups.borrowing import GatheredRows, series_and_times
+from kdey.groups import Grouping
 from kdey.groups.keys import GroupKeys, period_numbers, period_starts, truncate
-from kdey.tables.files import TableFile
+from kdey.groups.pooling import series_and_times
 from tests.groups.cases import SCORES, fitted, posteriors
 
 QUANTIFIER = fitted(EMQ, calibration="bcts")
@@ -35,7 +34,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shrinkage, "ChainEffort", lambda: effort)
     monkeypatch.setattr(shrinkage, "drifts", lambda traces: False)
     few = partial(smooth_periods, n_templates=2, n_draws=20)
-    monkeypatch.setattr("kdey.groups.borrowing.smooth_periods", few)
+    monkeypatch.setattr("kdey.groups.pooling.smooth_periods", few)
 
 
 def make_frame(kappa: float = 10.0) -> pd.DataFrame:
@@ -244,30 +243,18 @@ def test_methods_on_features_are_refused() -> None:
         q.predict_groups(frame, "shop", shrink=True).to_frame()
 
 
-@pytest.mark.parametrize("memory", [None, 0], ids=["memory", "disk"])
+@pytest.mark.parametrize("memory", [1 << 30, 0], ids=["memory", "disk"])
 def test_files_give_the_same_numbers(
-    tmp_path: Path, memory: int | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq.write_table(pa.Table.from_pandas(FRAME, preserve_index=False), tmp_path / "t.parquet")
-    monkeypatch.setattr(predict, "GroupStream", lambda memory=memory: GroupStream(memory))
-    found = {}
-    for borrowing, grouping in (
-        (Borrowing(shrink=True), Grouping(("shop",))),
-        (Borrowing(smooth=True), Grouping((), "day", "1w")),
-    ):
-        groups = estimate_file(
-            QUANTIFIER,
-            TableFile.open(str(tmp_path / "t.parquet")),
-            grouping,
-            GroupSettings(check_fit=False),
-            scores=SCORES,
-            borrowing=borrowing,
-        )
-        found[borrowing.smooth] = groups.table()
+    monkeypatch.setattr("kdey.groups.predict.MEMORY", memory)
+    path = tmp_path / "t.parquet"
     shrunk, smooth = answer(**KEYS, shrink=True), answer(**WEEKS, smooth=True)
-    np.testing.assert_array_equal(found[False]["estimate"], shrunk["estimate"])
-    np.testing.assert_array_equal(found[True]["low"], smooth["low"])
-    assert found[True]["day"].to_pylist() == smooth["day"].dt.to_pydatetime().tolist()
+    np.testing.assert_array_equal(answer(path, **KEYS, shrink=True)["estimate"], shrunk["estimate"])
+    found = answer(path, **WEEKS, smooth=True)
+    np.testing.assert_array_equal(found["low"], smooth["low"])
+    assert found["day"].to_pylist() == smooth["day"].dt.to_pydatetime().tolist()
 
 
 def test_partitions_of_dask_give_the_same_numbers() -> None:
@@ -284,11 +271,10 @@ def test_partitions_of_dask_give_the_same_numbers() -> None:
 
 
 def test_rows_of_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = GatheredRows(np.zeros(5, dtype=np.int64), np.ones((5, 2)))
-    assert len(GatheredRows.merge([part, part]).posteriors) == 10
-    monkeypatch.setattr("kdey.groups.borrowing.MOST_BYTES", 100)
+    dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
+    monkeypatch.setattr("kdey.groups.pooling.MOST_BYTES", 100)
     with pytest.raises(ValueError, match="posteriors of all rows in one process"):
-        GatheredRows.merge([part, part])
+        answer(dd.from_pandas(FRAME, npartitions=2), **KEYS, shrink=True)
 
 
 def test_kernel_methods_are_pooled_too() -> None:

@@ -25,11 +25,14 @@ from kdey.bayes.random_walk import PeriodTree, smooth_periods
 from kdey.bayes.shrinkage import shrink_groups
 from kdey.bayes.template_draws import TemplateDraws
 from kdey.fitted import FittedQuantifier
-from kdey.groups.answers import GroupAnswers, SeparateAnswers
+from kdey.groups.answers import canonical_order
 from kdey.groups.keys import Grouping, GroupKeys, key_texts, period_numbers, period_starts
-from kdey.groups.request import GroupRequest
-from kdey.groups.scoring import Floats, GroupRows, ScoredRows
-from kdey.status import ALIKE, NOT_CONVERGED, join_status, status_parts
+from kdey.groups.request import Request
+from kdey.groups.scoring import ScoredRows
+from kdey.groups.table import ScoredTable
+from kdey.intervals import Estimates
+from kdey.intervals.estimate import no_uncertainty
+from kdey.status import ALIKE, EMPTY, NOT_CONVERGED, join_status, status_parts
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
@@ -38,10 +41,9 @@ if TYPE_CHECKING:
 MOST_ADDED = 10_000
 
 
-def check_borrowing(quantifier: FittedQuantifier, request: GroupRequest) -> None:
+def check_pooling(quantifier: FittedQuantifier, request: Request) -> None:
     """Raise ValueError if the groups of a quantifier cannot be pooled as the request asks for."""
-    borrowing = request.borrowing
-    if not borrowing.is_asked:
+    if not request.is_pooled:
         return
     try:
         TemplateDraws.of(quantifier)
@@ -49,177 +51,141 @@ def check_borrowing(quantifier: FittedQuantifier, request: GroupRequest) -> None
         raise ValueError(f"groups cannot be pooled (shrink, smooth): {error}") from error
 
 
-@dataclass(frozen=True, eq=False)
-class GatheredRows:
-    """Posteriors of rows with the numbers of their groups, brought together from partitions.
-
-    Attributes
-    ----------
-    groups : int64 array of shape (m,)
-    posteriors : array of shape (m, d)
-    """
-
-    groups: Indices
-    posteriors: Floats
-
-    def renumbered(self, numbers: Indices) -> GatheredRows:
-        """Return the rows with other numbers for the groups: group g becomes ``numbers[g]``."""
-        return GatheredRows(numbers[self.groups], self.posteriors)
-
-    @staticmethod
-    def merge(parts: Sequence[GatheredRows]) -> GatheredRows:
-        """Return the rows of several parts, in which groups have the same numbers.
-
-        Raises ValueError if they take more memory than pooling may.
-        """
-        size = sum(part.posteriors.nbytes for part in parts)
-        if size > MOST_BYTES:
-            raise ValueError(
-                f"pooling needs the posteriors of all rows in one process, more than the "
-                f"{MOST_BYTES / 2**30:.0f} GiB that are allowed: pool fewer groups at a time"
-            )
-        return GatheredRows(
-            np.concatenate([part.groups for part in parts]),
-            np.concatenate([part.posteriors for part in parts]),
+def check_size(n_bytes: float) -> None:
+    """Raise ValueError if the scores of all rows take more memory than pooling may."""
+    if n_bytes > MOST_BYTES:
+        raise ValueError(
+            f"pooling needs the posteriors of all rows in one process, more than the "
+            f"{MOST_BYTES / 2**30:.0f} GiB that are allowed: pool fewer groups at a time"
         )
 
 
-@dataclass(frozen=True, eq=False)
-class AnsweredTable:
-    """What a table has before it is pooled.
-
-    Attributes
-    ----------
-    answers : GroupAnswers
-        Separate answers of all groups.
-    rows : ScoredRows or Instances
-        The usable rows of the table.
-    codes : int array of shape (m,)
-        Number of the group of each.
-    keys : GroupKeys
-        Gets the periods without data that are added.
-    key_rows : narwhals frame
-        Keys of the groups, one row each; not used where the frame has other rows (files).
-    """
-
-    answers: GroupAnswers
-    rows: GroupRows
-    codes: NDArray[np.integer]
-    keys: GroupKeys
-    key_rows: Frame
-
-
-def borrow_strength(
-    quantifier: FittedQuantifier, table: AnsweredTable, request: GroupRequest
-) -> tuple[GroupAnswers, Frame]:
-    """Return the pooled answers and the keys of the groups; as they are if nothing is asked for.
+def pool(
+    quantifier: FittedQuantifier, table: ScoredTable, request: Request, separate: Estimates
+) -> Estimates:
+    """Return the pooled estimates of groups; as they are if nothing is asked for.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    table : AnsweredTable
-    request : GroupRequest
+    table : ScoredTable
+        Its keys get the periods without data that are added.
+    request : Request
+    separate : Estimates
+        Of all groups by their numbers, with keys.
     """
-    if not request.borrowing.is_asked:
-        return table.answers, table.key_rows
-    check_borrowing(quantifier, request)
+    if not request.is_pooled:
+        return separate
     assert isinstance(table.rows, ScoredRows), "methods on features are refused"
-    answers, key_rows = table.answers, table.key_rows
-    if request.borrowing.smooth and request.grouping.every is not None:
-        key_rows = add_missing_periods(table.keys, key_rows, request.grouping)
-        answers = answers.with_empty(len(table.keys) - len(answers))
-    pool = _Borrower(quantifier, table.rows.posteriors, table.codes, table.keys, request)
-    return (pool.smoothed(answers) if request.borrowing.smooth else pool.shrunk(answers)), key_rows
+    if request.smooth and request.grouping.every is not None:
+        key_rows = add_missing_periods(table.keys, table.key_rows, request.grouping)
+        separate = with_empty(separate, len(table.keys) - len(separate), key_rows)
+    pooling = _Pooling(quantifier, table, request)
+    return pooling.smoothed(separate) if request.smooth else pooling.shrunk(separate)
+
+
+def with_empty(estimates: Estimates, n: int, key_rows: Frame) -> Estimates:
+    """Return estimates of groups with n more behind the others, which are empty."""
+    made = estimates.take(np.concatenate([np.arange(len(estimates)), np.zeros(n, dtype=np.int64)]))
+    empty = np.arange(len(estimates), len(made))
+    for name in ("estimate", "low", "high", "counted", "gap", "fit_p_value"):
+        values: Array = getattr(made, name)
+        values[empty] = np.nan
+    for name in ("size", "n_missing", "effective_size"):
+        getattr(made, name)[empty] = 0
+    return replace(
+        made,
+        keys=key_rows,
+        statuses=[*estimates.status, *[EMPTY] * n],
+        notes=[*estimates.notes, *([] for _ in range(n))],
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Borrower:
+class _Pooling:
     """The rows of a table, and how they are to be pooled."""
 
     quantifier: FittedQuantifier
-    posteriors: Floats
-    codes: NDArray[np.integer]
-    keys: GroupKeys
-    request: GroupRequest
+    table: ScoredTable
+    request: Request
 
-    def shrunk(self, answers: GroupAnswers) -> GroupAnswers:
-        """Return answers that lean on the other groups."""
-        sizes = answers.sizes
+    def shrunk(self, separate: Estimates) -> Estimates:
+        """Return estimates that lean on the other groups."""
+        sizes, keys = separate.size, self.table.keys
         # In the order of the keys, so that draws do not depend on that of the rows.
-        groups = np.array([g for g in self.keys.order() if sizes[g] > 0], dtype=np.int64)
+        groups = np.array([g for g in keys.order() if sizes[g] > 0], dtype=np.int64)
         if not len(groups):
-            return answers
+            return separate
         templates = TemplateDraws.of(self.quantifier)
         drawn = shrink_groups(
             templates,
-            self.posteriors,
+            self.table.rows.points,
             GroupTree.of(sizes[groups], self._parents(groups)),
             positions=self._positions(groups, sizes),
-            random_state=self.request.settings.options.random_state,
+            random_state=self.request.options.random_state,
             n_threads=templates.model.n_threads,
         )
-        shrinkage = np.full(len(answers), np.nan)
+        shrinkage = np.full(len(separate), np.nan)
         shrinkage[groups] = drawn.shrinkage
         words = () if drawn.told_apart else (ALIKE,)
-        return replace(self._filled(answers, groups, drawn, words), shrinkage=shrinkage)
+        return replace(self._filled(separate, groups, drawn, words), shrinkage=shrinkage)
 
-    def smoothed(self, answers: GroupAnswers) -> GroupAnswers:
-        """Return answers that lean on neighbouring periods."""
-        groups = self.keys.order()
-        if not (answers.sizes > 0).any():
-            return answers
-        series, times = series_and_times(self.keys, self.request.grouping)
+    def smoothed(self, separate: Estimates) -> Estimates:
+        """Return estimates that lean on neighbouring periods."""
+        sizes, keys = separate.size, self.table.keys
+        groups = keys.order()
+        if not (sizes > 0).any():
+            return separate
+        series, times = series_and_times(keys, self.request.grouping)
         templates = TemplateDraws.of(self.quantifier)
         drawn = smooth_periods(
             templates,
-            self.posteriors,
-            PeriodTree(offsets_of(answers.sizes[groups]), series[groups], times[groups]),
-            positions=self._positions(groups, answers.sizes),
-            random_state=self.request.settings.options.random_state,
+            self.table.rows.points,
+            PeriodTree(offsets_of(sizes[groups]), series[groups], times[groups]),
+            positions=self._positions(groups, sizes),
+            random_state=self.request.options.random_state,
             n_threads=templates.model.n_threads,
         )
-        return self._filled(answers, groups, drawn, ())
+        return self._filled(separate, groups, drawn, ())
 
     def _positions(self, groups: Indices, sizes: Indices) -> Indices:
         """Return the positions of the rows, group after group."""
-        order = np.argsort(self.codes, kind="stable")
-        ends = np.cumsum(sizes)
-        parts = [order[ends[g] - sizes[g] : ends[g]] for g in groups]
-        return np.concatenate(parts).astype(np.int64)
+        order, ends = canonical_order(self.table), np.cumsum(sizes)
+        return np.concatenate([order[ends[g] - sizes[g] : ends[g]] for g in groups])
 
     def _parents(self, groups: Indices) -> Indices | None:
-        column = self.request.borrowing.shrink
+        column, keys = self.request.shrink, self.table.keys
         if not isinstance(column, str):
             return None
-        at = self.keys.names.index(column)
-        values = self.keys.values
+        at = keys.names.index(column)
+        values = keys.values
         texts = [key_texts((values[g][at],)) for g in groups]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return np.array([numbers[text] for text in texts], dtype=np.int64)
 
     def _filled(
-        self, answers: GroupAnswers, groups: Indices, drawn: GroupDraws, words: tuple[str, ...]
-    ) -> GroupAnswers:
-        """Return the answers with pooled numbers, and the separate ones beside them."""
-        options = self.request.settings.options
-        low, high = drawn.limits(options.tail(len(answers.classes)), options.target)
+        self, separate: Estimates, groups: Indices, drawn: GroupDraws, words: tuple[str, ...]
+    ) -> Estimates:
+        """Return pooled numbers, and the separate ones beside them."""
+        options = self.request.options
+        low, high = drawn.limits(options.tail(len(separate.classes)), options.target)
 
         def spread(numbers: Array) -> Array:
-            out = np.full(answers.estimate.shape, np.nan)
+            out = np.full(separate.estimate.shape, np.nan)
             out[groups] = numbers
             return out
 
         words = words if drawn.converged else (*words, NOT_CONVERGED)
         status = [
-            join_status(dict.fromkeys([*status_parts(text), *words])) for text in answers.status
+            join_status(dict.fromkeys([*status_parts(text), *words])) for text in separate.status
         ]
-        separate = SeparateAnswers(answers.estimate, answers.low, answers.high)
         return replace(
-            answers,
+            separate,
             estimate=spread(drawn.estimate(options.target)),
             low=spread(low),
             high=spread(high),
-            status=status,
+            statuses=status,
+            uncertainty_of=no_uncertainty(len(separate.classes)),
             separate=separate,
         )
 

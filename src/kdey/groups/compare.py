@@ -10,30 +10,27 @@ test, because their shares add up to one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._support.frames import as_column
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
-from kdey.groups.answers import GroupAnswers
-from kdey.groups.batches import CollectedRows, ScoredTable
-from kdey.groups.keys import GroupKeys
+from kdey.groups.answers import answer
 from kdey.groups.pairs import Pair, find_pairs
-from kdey.groups.predict import score_file, score_frame
-from kdey.groups.request import GroupRequest
-from kdey.groups.sides import estimate_sides
-from kdey.intervals import Difference, difference
+from kdey.groups.predict import score
+from kdey.groups.request import Request
+from kdey.groups.table import ScoredTable
+from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.display import in_library
+from kdey.options import Options
 from kdey.significance import holm
 from kdey.status import not_checked
-from kdey.tables.files import TableFile
 
 #: Corrections for several tests.
 HOLM, FALSE_DISCOVERY = "holm", "fdr"
@@ -53,39 +50,29 @@ class Comparisons:
 
     Attributes
     ----------
-    classes : array of shape (k,)
-    keys : GroupKeys
+    estimates : Estimates
+        Of all groups, by their numbers, and then of the other sides that are several groups.
     pairs : sequence of Pair
         C comparisons.
-    answers : GroupAnswers
-        Of all groups.
-    sizes : int64 array of shape (C,)
-        Usable instances of the other side.
-    others : array of shape (C, k)
-        Estimates of the other side; NaN where a side has no usable instance.
+    sides : int64 array of shape (C,)
+        Number of the other side of each among the estimates.
     differences : sequence of C times Difference or None
         None where a side has no usable instance.
     adjusted : array of shape (C, k)
         P-values adjusted for all tests of the table; NaN where there is no difference.
     correction : {"holm", "fdr"} or None
-    key_rows : narwhals frame
-        The keys of all groups, in the order of their numbers.
 
     See Also
     --------
     kdey.compare_groups : Compare the groups of a table.
     """
 
-    classes: NDArray[Any]
-    keys: GroupKeys
+    estimates: Estimates
     pairs: Sequence[Pair]
-    answers: GroupAnswers
-    sizes: Indices
-    others: Array
+    sides: Indices
     differences: Sequence[Difference | None]
     adjusted: Array
     correction: str | None
-    key_rows: Any = None
 
     def __len__(self) -> int:
         """Return the number of comparisons."""
@@ -98,30 +85,29 @@ class Comparisons:
 
     def columns(self) -> dict[str, Any]:
         """Return the columns beside the keys by name, one row per comparison and class."""
-        k, n = len(self.classes), len(self)
-        groups, answers = self.groups, self.answers
+        estimates, groups, others = self.estimates, self.groups, self.sides
+        k, n = len(estimates.classes), len(self)
+        status = np.array(estimates.status, dtype=object)
         numbers = {name: self._numbers(name) for name in COMPARISON_COLUMNS[6:13]}
         return {
             "against": np.repeat(np.array([p.name for p in self.pairs], dtype=object), k),
-            "class": np.tile(self.classes, n),
-            "n": np.repeat(answers.sizes[groups], k),
-            "n_against": np.repeat(self.sizes, k),
-            "estimate": answers.estimate[groups].ravel(),
-            "estimate_against": self.others.ravel(),
+            "class": np.tile(estimates.classes, n),
+            "n": np.repeat(estimates.size[groups], k),
+            "n_against": np.repeat(estimates.size[others], k),
+            "estimate": estimates.estimate[groups].ravel(),
+            "estimate_against": estimates.estimate[others].ravel(),
             **{name: values.ravel() for name, values in numbers.items()},
             "adjusted_p_value": self.adjusted.ravel(),
-            "status": np.repeat(np.array(answers.status, dtype=object)[groups], k),
-            "status_against": np.repeat(np.array(self._status(), dtype=object), k),
+            "status": np.repeat(status[groups], k),
+            "status_against": np.repeat(
+                np.where(others < len(estimates.keys), status[others], _SEVERAL), k
+            ),
         }
 
     def _numbers(self, name: str) -> Array:
         """Return an attribute of the differences, shape (C, k); NaN where there is none."""
-        unknown = np.full(len(self.classes), np.nan)
+        unknown = np.full(len(self.estimates.classes), np.nan)
         return np.stack([unknown if d is None else getattr(d, name) for d in self.differences])
-
-    def _status(self) -> list[str]:
-        status = self.answers.status
-        return [status[p.others[0]] if len(p.others) == 1 else _SEVERAL for p in self.pairs]
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a data frame with one row per comparison and class.
@@ -141,31 +127,38 @@ class Comparisons:
         """
         import narwhals as nw
 
+        keys = self.estimates.keys
         numbers = nw.from_dict(
             {name: as_column(values) for name, values in self.columns().items()},
-            backend=self.key_rows.implementation,
+            backend=keys.implementation,
         )
-        rows = np.repeat(self.groups, len(self.classes)).tolist()
-        keys = nw.maybe_reset_index(self.key_rows[rows])
-        return in_library(nw.concat([keys, numbers], how="horizontal"), backend)
+        rows = np.repeat(self.groups, len(self.estimates.classes)).tolist()
+        repeated = nw.maybe_reset_index(keys[rows])
+        return in_library(nw.concat([repeated, numbers], how="horizontal"), backend)
 
 
 def compare_groups(
     quantifier: FittedQuantifier,
-    frame: Any,
+    source: Any,
     by: str | Sequence[str] = (),
     *,
     against: str | Mapping[str, Any] = "previous",
     correction: str | None = "holm",
     time: str | None = None,
-    **options: Any,
+    every: str | None = None,
+    scores: Sequence[str] | None = None,
+    weights: str | None = None,
+    clusters: str | None = None,
+    merge: Mapping[Any, Any] | None = None,
+    confidence: float = 0.95,
+    options: Options | None = None,
 ) -> Comparisons:
     """Return how the prevalences of groups differ, with limits and p-values.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    frame : data frame of pandas, polars or pyarrow, or path of a CSV, Parquet or Excel file
+    source : data frame of pandas, polars or pyarrow, or path of a CSV, Parquet or Excel file
     by : name or names of the key columns
     against : "previous", "rest" or mapping from key columns to values
         "previous": each group with the one before it among those that share all keys but the last,
@@ -178,16 +171,15 @@ def compare_groups(
         ``adjusted_p_value <= 0.05`` have a chance of at most 5 % that any of them is false.
         "fdr" (Benjamini and Hochberg): at most 5 % of them are false on average. None: no
         adjustment.
-    time : name of a column of dates or times, optional
-        One more key, the last.
-    **options
-        As for :func:`kdey.predict_groups`. The limits belong to each difference
-        by itself.
+    time, every, scores, weights, clusters, merge, options
+        As for :func:`kdey.predict_groups`.
+    confidence : float in (0, 1)
+        Nominal coverage of the interval of each difference by itself.
 
     Returns
     -------
     Comparisons
-        :meth:`~kdey.groups.Comparisons.to_frame` makes a table of the type of ``frame`` (a pyarrow
+        :meth:`~kdey.groups.Comparisons.to_frame` makes a table of the type of ``source`` (a pyarrow
         table for a path), with one row per comparison and class.
 
     Raises
@@ -215,113 +207,60 @@ def compare_groups(
     2  west  field=east      2         0.5
     """
     check_is_fitted(quantifier, "classes_")
-    request = GroupRequest.of(by, time=time, **options)
-    if isinstance(frame, str | PathLike):
-        file = TableFile.open(str(frame))
-        return compare_file(quantifier.answering, file, request, against, correction)
-    scored = score_frame(quantifier.answering, frame, request)
-    return compare_scored(quantifier.answering, scored, request, against, correction)
-
-
-def compare_file(
-    quantifier: FittedQuantifier,
-    file: TableFile,
-    request: GroupRequest,
-    against: str | Mapping[str, Any] = "previous",
-    correction: str | None = "holm",
-) -> Comparisons:
-    """Return the comparisons of :func:`compare_groups` for a file.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier
-    file : TableFile
-    request : GroupRequest
-    against, correction
-        As for :func:`compare_groups`.
-    """
-    schema = quantifier.table_schema
-    label = None if schema is None else schema.label
-    scored = score_file(quantifier, file, request, label=label)
-    return compare_scored(quantifier, scored, request, against, correction)
+    request = Request.of(
+        by,
+        time=time,
+        every=every,
+        scores=scores,
+        weights=weights,
+        clusters=clusters,
+        merge=merge,
+        confidence=confidence,
+        options=options,
+    )
+    table = score(quantifier.answering, source, request)
+    return compare_scored(quantifier.answering, table, request, against, correction)
 
 
 def compare_scored(
     quantifier: FittedQuantifier,
-    scored: ScoredTable,
-    request: GroupRequest,
-    against: str | Mapping[str, Any],
-    correction: str | None,
+    table: ScoredTable,
+    request: Request,
+    against: str | Mapping[str, Any] = "previous",
+    correction: str | None = HOLM,
 ) -> Comparisons:
     """Return the comparisons of the groups of a table whose rows are scored.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    scored : ScoredTable
-    request : GroupRequest
+    table : ScoredTable
+    request : Request
     against, correction
         As for :func:`compare_groups`.
     """
     if not isinstance(correction, str | None) or correction not in CORRECTIONS:
         raise ValueError(f"correction must be 'holm', 'fdr' or None, got {correction!r}")
-    _check_key_names(scored.keys.names)
-    pairs = find_pairs(scored.keys, request.grouping, against)
-    with scored.stream.collected(quantifier, len(scored.keys)) as collected:
-        made = compare_collected(
-            quantifier, collected, scored.keys, pairs, request, correction=correction
-        )
-    return replace(made, key_rows=scored.key_rows)
-
-
-def compare_collected(
-    quantifier: FittedQuantifier,
-    collected: CollectedRows,
-    keys: GroupKeys,
-    pairs: Sequence[Pair],
-    request: GroupRequest,
-    *,
-    correction: str | None = HOLM,
-    answers: GroupAnswers | None = None,
-) -> Comparisons:
-    """Return the comparisons of pairs of groups.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier
-    collected : CollectedRows
-    keys : GroupKeys
-    pairs : sequence of Pair
-    request : GroupRequest
-    correction : {"holm", "fdr"} or None
-    answers : GroupAnswers, optional
-        Of all groups, where they are known already.
-    """
-    if answers is None:
-        answers = collected.answers(quantifier, len(keys), request.settings)
-    sides = [side for pair in pairs for side in ((pair.group,), pair.others)]
-    options = request.settings.options
-    estimates = estimate_sides(quantifier, collected, sides, len(keys), options)
-    k = len(quantifier.classes_)
-    sizes = np.array([answers.sizes[list(p.others)].sum() for p in pairs], dtype=np.int64)
-    others = np.full((len(pairs), k), np.nan)
-    differences: list[Difference | None] = []
-    for number, pair in enumerate(pairs):
-        first, second = estimates.get((pair.group,)), estimates.get(pair.others)
-        if second is not None:
-            others[number] = second.estimate
-        if first is None or second is None:
-            differences.append(None)
-        else:
-            differences.append(difference(first, second))
-    raw = np.stack([np.full(k, np.nan) if d is None else d.p_value for d in differences])
+    _check_key_names(table.keys.names)
+    pairs = find_pairs(table.keys, request.grouping, against)
+    unions = list(dict.fromkeys(pair.others for pair in pairs if len(pair.others) > 1))
+    number = {union: len(table) + i for i, union in enumerate(unions)}
+    # The other side may be many groups together: it is a further group of the same request.
+    answered = answer(quantifier, table, request, unions=unions, kept=sys.maxsize)
+    estimates = replace(answered, keys=table.key_rows)
+    sides = [number.get(pair.others, pair.others[0]) for pair in pairs]
+    differences = [
+        difference(estimates[pair.group], estimates[side])
+        if estimates.size[pair.group] and estimates.size[side]
+        else None
+        for pair, side in zip(pairs, sides, strict=True)
+    ]
+    unknown = np.full(len(estimates.classes), np.nan)
+    raw = np.stack([unknown if d is None else d.p_value for d in differences])
     return Comparisons(
-        np.asarray(quantifier.classes_),
-        keys,
+        estimates,
         pairs,
-        answers,
-        sizes,
-        others,
+        np.array(sides, dtype=np.int64),
         differences,
         adjust_p_values(raw, correction),
         correction,
