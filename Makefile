@@ -10,7 +10,7 @@ NATIVE := pyproject.toml CMakeLists.txt $(wildcard src/native/*.*) $(wildcard sr
 CXX_FILES := $(wildcard src/native/*.[ch]* src/native/isa/*.[ch]* fuzz/native/*.[ch]pp tests/abi/*.[ch])
 
 .PHONY: demo docs test smoke format test-slow test-numpy test-machines test-quapy test-oldest test-newest torch lint \
-	coverage mutation fuzz sanitize soak bench numbers prose native wheel wheels wheels-twice test-wheels release-check lock audit \
+	coverage mutation fuzz sanitize soak bench reproduce numbers prose native wheel wheels wheels-twice test-wheels release-check lock audit \
 	clean
 
 # The environment is remade when the build recipe or the native sources change: with what the
@@ -46,7 +46,7 @@ test-numpy: $(SETUP)
 
 # The numerical core as on an old processor: neither OpenBLAS nor our kernels use AVX. No test may
 # depend on an instruction set, nor on the digits at which a classifier's fit ends.
-CORE := kernels problems solvers rows quantifiers strangers intervals tuning
+CORE := kernels rows matching quantifiers strangers intervals tuning
 
 test-machines: $(SETUP)
 	OPENBLAS_CORETYPE=Nehalem KDEY_ISA=baseline \
@@ -80,7 +80,7 @@ coverage: $(SETUP)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/python scripts/uncovered.py
 
-# Change problems, solvers and metrics in one place at a time; a test must fail.
+# Change matchings and metrics in one place at a time; a test must fail.
 mutation: $(SETUP)
 	$(BIN)/python scripts/mutate.py
 
@@ -113,6 +113,12 @@ docs: $(DOCS)
 bench: $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/python benchmarks/run.py
+
+# The paper's experiments from the stored results: tables and figures of docs/reproduction.md. The runs
+# themselves take hours: `python -m experiments --help`.
+reproduce: $(SETUP)
+	$(BIN)/python -m experiments tables --document docs/reproduction.md --quiet
+	$(BIN)/python -m experiments figures --out docs/figures
 
 # The measured numbers of all pages, rewritten from the stored results.
 numbers: $(SETUP)

@@ -75,7 +75,7 @@ class Case:
 def load_case(name: str, seed: int) -> Case:
     """Return one split (70/30, stratified) of a set named ``group/name``."""
     try:
-        from kdey.paper.datasets import load_dataset
+        from kdey.datasets import load_dataset
     except ImportError:
         return _local_case(name, seed)
     split = load_dataset(name, DATA).split(seed)

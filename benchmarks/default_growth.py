@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from kdey.groups.sums import LocalSource, estimate_sums, plan_of
 from scipy.optimize import nnls
 
 import kdey
 from cases import RESULTS
 from growth import best, posteriors
-from kdey.groups.sums import LocalSource, estimate_sums, plan_of
-from kdey.groups.sums.solve import Trial
 from kdey.options import Options
+from kdey.tuning.trials import Trial
 from printing import markdown
 
 ROWS = 8_000

@@ -24,17 +24,22 @@ import numpy as np
 
 import kdey
 from cases import EXTRA, PAPER, Records, geometric_mean, quiet
+from kdey.evaluation import APP
 from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors
-from kdey.protocols import APP
-from kdey.rows.composite import CommitteeMap, CommitteeSpec
-from kdey.rows.density import DensityRows
-from kdey.rows.references import KernelSpec
-from kdey.stacking.members import FittedMember, MemberMethod, fit_member
+from kdey.rows.base import CommitteeMap, CommitteeSpec
+from kdey.rows.kernel import DensityRows, KernelSpec
+from kdey.stacking.pooled_classifier import (
+    FittedMember,
+    HeldOut,
+    MemberMethod,
+    enough_for_kernels,
+    fit_member,
+    held_out,
+    select_members,
+)
 from kdey.stacking.portfolio import CLASSIFIERS
-from kdey.stacking.selection import HeldOut, enough_for_kernels, held_out, select_members
-from kdey.tuning.hold_outs import make_hold_outs
-from kdey.tuning.result import Trial, committee_weights
+from kdey.tuning.trials import Trial, committee_weights, make_hold_outs
 from printing import markdown
 from stacking import FLOOR, METRICS, Contest, file_of, load, methods, scores_of
 

@@ -20,11 +20,10 @@ from scipy.stats import beta, norm
 
 from kdey import KDEyML
 from kdey.bags import Bags
-from kdey.bayes import gibbs_sweeps, sample_posterior, sample_rows
-from kdey.bayes.gibbs import Chains
+from kdey.bayes import sample_posterior
+from kdey.bayes.sampling import Chains, gibbs_sweeps, sample_rows
+from kdey.matching import MixtureLikelihood, solve_mixture
 from kdey.posteriors import training_posteriors
-from kdey.problems import MixtureLikelihood
-from kdey.solvers import solve_mixture
 from populations import classifier, gaussian
 from printing import markdown
 

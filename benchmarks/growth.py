@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kdey.groups.sums import LocalSource, estimate_sums, plan_of
 
 from kdey import KDEyML
-from kdey.groups.sums import LocalSource, estimate_sums, plan_of
-from kdey.groups.sums.solve import Trial
 from kdey.options import Options
+from kdey.tuning.trials import Trial
 from printing import markdown
 from run import machine, today
 

@@ -26,11 +26,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdey import KDEyML, native
-from kdey.bayes import gibbs_sweeps
-from kdey.bayes.gibbs import Chains
-from kdey.kernels.packed import PackedReferences
-from kdey.problems import Divergence, LeastSquares, QuadraticMatch
-from kdey.solvers import solve_divergence, solve_least_squares, solve_mixture, solve_quadratic
+from kdey.bayes.sampling import Chains, gibbs_sweeps
+from kdey.kernels.sums import PackedReferences
+from kdey.matching import (
+    Divergence,
+    LeastSquares,
+    QuadraticMatch,
+    solve_divergence,
+    solve_least_squares,
+    solve_mixture,
+    solve_quadratic,
+)
 from kernel import BANDWIDTH, N_CLASSES, N_QUERIES, N_REFERENCES
 from printing import markdown, significant
 from run import processor

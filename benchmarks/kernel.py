@@ -22,8 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdey.kernels import class_log_sums
-from kdey.kernels.numpy_sums import class_log_sums_numpy
-from kdey.kernels.sums import class_log_sums_native
+from kdey.kernels.sums import class_log_sums_native, class_log_sums_numpy
 from printing import markdown, significant
 
 N_QUERIES, N_REFERENCES, N_CLASSES, BANDWIDTH = 1_000, 20_000, 28, 0.1

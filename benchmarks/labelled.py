@@ -47,7 +47,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cases import DATA, _read, quiet
 from kdey import EMQ, KDEyML
-from kdey.labelled import BagRequest, estimate_labelled_bags, labelled_sample
+from kdey.labelled import estimate_labelled_bags, labelled_sample
 from kdey.options import Options
 from kdey.simplex import sample_uniform
 from summaries import RAW, RESULTS, read_raw, read_summary
@@ -180,7 +180,7 @@ def _count(
         chosen = np.flatnonzero(tested == test)
         part = points.reshape(len(samples), SIZE, -1)[chosen].reshape(len(chosen) * SIZE, -1)
         answers = estimate_labelled_bags(
-            model, part, [samples[i] for i in chosen], Options(), BagRequest(test=test)
+            model, part, [samples[i] for i in chosen], Options(), test=test
         )
         results |= dict(zip(chosen.tolist(), answers, strict=True))
     for number, (_, _, truth) in enumerate(drawn):

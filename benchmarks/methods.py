@@ -24,11 +24,11 @@ from threadpoolctl import threadpool_limits
 
 import kdey
 from cases import EXTRA, PAPER, Records, geometric_mean, load_case, quiet
-from kdey.labels import training_labels
+from kdey.datasets import names
+from kdey.evaluation import APP
 from kdey.metrics import get_metric
-from kdey.paper.datasets import names
 from kdey.posteriors import FittedStage
-from kdey.protocols import APP
+from kdey.validation import training_labels
 from printing import markdown
 from stacking import FLOOR, Scored, file_of, load
 

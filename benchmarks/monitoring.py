@@ -31,7 +31,7 @@ import numpy as np
 
 from kdey import EMQ
 from kdey.bags import Bags
-from kdey.diagnostics.default_check import default_checker
+from kdey.diagnostics.fit_checker import default_checker
 from kdey.groups import adjust_p_values
 from kdey.intervals import Estimates, difference
 from kdey.monitoring import Bound, History, MonitorSettings, Period, find_alarms

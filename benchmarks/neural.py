@@ -48,11 +48,12 @@ from threadpoolctl import threadpool_limits
 import kdey
 import ordinal
 from cases import DATA, Records, _read, quiet
+from kdey.evaluation import APP, BagProtocol, DirichletProtocol
 from kdey.metrics import get_metric
 from kdey.neural import HistNetQ
 from kdey.posteriors import FittedStage, TrainingPosteriors, predict_posteriors, training_posteriors
-from kdey.protocols import APP, BagProtocol, DirichletProtocol, MixedShift, SmoothAPP
 from printing import markdown
+from shifted_bags import MixedShift, SmoothAPP
 
 #: Unordered sets: their files.
 SETS = {

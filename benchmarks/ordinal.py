@@ -34,8 +34,8 @@ from kdey.posteriors import (
     predict_posteriors,
     training_posteriors,
 )
-from kdey.protocols import SmoothAPP
 from printing import markdown
+from shifted_bags import SmoothAPP
 
 MOVES = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),

@@ -22,12 +22,11 @@ import numpy as np
 import kdey
 from cases import EXTRA, PAPER, Records, geometric_mean, quiet
 from kdey.bags import Bags
+from kdey.evaluation import APP
 from kdey.matching import MatchDivergence
 from kdey.posteriors import FittedStage
-from kdey.protocols import APP
-from kdey.rows.monte_carlo import MonteCarloSpec
-from kdey.rows.point_draws import resolve_n_points
-from kdey.rows.references import KernelSpec
+from kdey.rows.kernel import KernelSpec
+from kdey.rows.monte_carlo import MonteCarloSpec, resolve_n_points
 from printing import markdown
 from stacking import file_of, load
 

@@ -25,10 +25,10 @@ import numpy as np
 
 import kdey
 from cases import EXTRA, PAPER, Records, load_case, quiet
-from kdey.labels import training_labels
+from kdey.classifiers import make_splits
 from kdey.posteriors import CrossFit, FittedStage, cross_fit
-from kdey.splits import make_splits
 from kdey.stacking.portfolio import EFFORTS, portfolio
+from kdey.validation import training_labels
 from printing import markdown
 
 BAG = 1000

@@ -1,22 +1,24 @@
 """Average ranks of the paper's methods, here and as published: ``python benchmarks/ranks.py``.
 
-No measurement: from the committed results of ``kdey reproduce`` and the published values. Ranks are
-among the methods that the paper has, over the data sets on which all of them have results.
+No measurement: from the committed results of ``python -m experiments`` and the published values.
+Ranks are among the methods that the paper has, over the data sets on which all of them have
+results.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 
-from kdey.paper.methods import METHODS
-from kdey.paper.published import published_values
-from kdey.paper.results import read_results
-from kdey.paper.scores import gather
-from kdey.paper.settings import METRICS, SETTINGS
-from kdey.significance import average_ranks
+from kdey.evaluation.significance import average_ranks
 from printing import markdown
+
+sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
+from experiments.results import read_results
+from experiments.scores import gather, published_values
+from experiments.settings import METHODS, METRICS, SETTINGS
 
 RESULTS = Path(__file__).parents[1] / "results"
 #: Experiments with several data sets.

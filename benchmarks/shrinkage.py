@@ -29,11 +29,9 @@ from typing import Any
 import numpy as np
 
 from cases import quiet
-from kdey._support.threads import thread_count
+from kdey._parallel import thread_count
 from kdey.bags import Bags
-from kdey.bayes.hierarchy import GroupTree
-from kdey.bayes.shrinkage import ShrunkGroups, shrink_groups
-from kdey.bayes.template_draws import TemplateDraws
+from kdey.bayes.pooling import GroupTree, ShrunkGroups, TemplateDraws, shrink_groups
 from labelled import make_quantifier, split
 from summaries import RAW, RESULTS, read_raw, read_summary
 

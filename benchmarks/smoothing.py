@@ -24,8 +24,8 @@ from scipy.special import softmax
 
 from cases import quiet
 from kdey.bags import Bags, offsets_of
+from kdey.bayes.pooling import TemplateDraws
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
-from kdey.bayes.template_draws import TemplateDraws
 from shrinkage import FIRST_SPLIT, scored
 from summaries import RAW, RESULTS, read_raw, read_summary
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.problems import (
+from kdey.matching import (
     CauchySchwarz,
     Divergence,
     HistogramCauchySchwarz,
@@ -22,8 +22,6 @@ from kdey.problems import (
     MeanHellinger,
     MixtureLikelihood,
     QuadraticMatch,
-)
-from kdey.solvers import (
     Solution,
     solve_cauchy_schwarz,
     solve_divergence,

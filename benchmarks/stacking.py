@@ -14,6 +14,7 @@ sets of the paper: ``--group binary``, bags of 100, ``results/stacking_binary.js
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,30 +27,33 @@ from scipy.special import log_softmax
 
 import kdey
 from cases import EXTRA, PAPER, Records, geometric_mean, load_case, quiet
+from experiments.scores import published_values
 from kdey.bags import Bags
 from kdey.calibration import BCTS
-from kdey.labels import training_labels
+from kdey.classifiers import make_splits
+from kdey.datasets import names
+from kdey.evaluation import APP
+from kdey.matching import MixtureLikelihood, solve_mixture
 from kdey.metrics import get_metric
-from kdey.paper.datasets import names
-from kdey.paper.published import published_values
 from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_posteriors
-from kdey.problems import MixtureLikelihood
-from kdey.protocols import APP
 from kdey.rows.posterior import RatioRows
-from kdey.solvers import solve_mixture
-from kdey.splits import make_splits
-from kdey.stacking.members import FittedMember, MemberMethod, fit_member
-from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, portfolio
-from kdey.stacking.rows import SmoothedRatioRows
-from kdey.stacking.selection import (
+from kdey.stacking.pooled_classifier import (
+    FittedMember,
     HeldOut,
+    MemberMethod,
     enough_for_kernels,
+    fit_member,
     held_out,
     limit_kernels,
     select_members,
 )
-from kdey.tuning.search import TuningPlan
+from kdey.stacking.pooled_rows import SmoothedRatioRows
+from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, portfolio
+from kdey.tuning import TuningPlan
+from kdey.validation import training_labels
 from printing import markdown
+
+sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
 
 METRICS = ("ae", "rae")
 #: Group of sets -> size of bags, and the file of results.

@@ -92,7 +92,7 @@ def draw_bags(codes: np.ndarray, k: int, rng: np.random.Generator) -> tuple[list
 
 def member_scores(q: Any, X: np.ndarray, codes: np.ndarray) -> dict[str, list[float]]:
     """Return the log-loss and calibration error of each member on new instances."""
-    from kdey.stacking.pool import mean_posteriors
+    from kdey.stacking.pooled_classifier import mean_posteriors
 
     scores = {}
     for member in q.classifier_.members:

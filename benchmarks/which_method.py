@@ -7,15 +7,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kdey.paper.methods import AUTOMATIC_METHODS
-from kdey.paper.results import read_results
-from kdey.paper.scores import gather
 from kdey.plots.style import COLOURS, new_figure, remove_clutter
+
+sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
+from experiments.results import read_results
+from experiments.scores import gather
+from experiments.settings import AUTOMATIC_METHODS
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"

@@ -18,8 +18,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
 from kdey import ACC, APP, CC, DM, EMQ, PACC, PCC, KDEyML, evaluate, fit_many
+from kdey.evaluation.significance import friedman, nemenyi
 from kdey.plots import CriticalDifferenceDisplay
-from kdey.significance import friedman, nemenyi
 
 # %%
 # Twelve tasks

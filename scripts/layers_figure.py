@@ -16,34 +16,30 @@ SOURCE = ROOT / "tests" / "test_imports.py"
 FIGURE = ROOT / "docs" / "figures" / "layers.svg"
 #: Rooms on the path from posteriors to the paper's tables.
 PATH = {
-    *("posteriors", "rows", "problems", "solvers", "matching", "quantifiers", "evaluation"),
-    "paper",
+    *("posteriors", "rows", "matching", "quantifiers", "evaluation"),
 }
 NAMES = {"__init__": "kdey"}
 #: What the rooms of a layer do, under the name of one of them.
 NOTES = {
-    "cli": "the command kdey; data sets under their public name",
-    "paper": "experiments, data sets, tables and figures of the paper",
+    "cli": "the command kdey",
+    "datasets": "public data sets; a network",
     "__init__": "the public names",
     "plots": "matplotlib displays",
-    "persistence": "model files, reports, QuaPy, check_quantifier",
-    "model_selection": "candidates to the best of them, over cached stages",
-    "evaluation": "quantifiers, a pool and a protocol to one row per bag; a network",
+    "persistence": "model files, reports, QuaPy",
+    "evaluation": "protocols, errors on bags, searches, significance, check_quantifier",
     "quantifiers": "the named methods: a row spec and a matching",
     "groups": "frames, files and clusters to one answer per group",
     "diagnostics": "fit check, posterior draws, columns of tables",
     "tuning": "bandwidths and bins, chosen on held-out bags",
     "intervals": "limits of an estimate",
     "gpu": "the same rows and problems with torch; errors; tables",
-    "matching": "templates and rows to a problem and its solver",
-    "solvers": "a problem to prevalences with certificates",
-    "rows": "posteriors to rows and templates; objectives",
+    "matching": "templates and rows to a problem, and to prevalences with certificates",
+    "rows": "posteriors to rows and templates",
     "posteriors": "X, y to training posteriors; kernel sums",
-    "bags": "bags as weights over a pool; folds",
-    "_support": "files, threads, validation, labels, words of a status",
-    "native": "columns named after classes; masked arrays; the C++ core",
-    "simplex": "checks, projection, sampling",
-    "tensors": "tensors of torch, on a GPU or not, as arrays",
+    "bags": "bags as weights over a pool; adapted classifiers and folds",
+    "_parallel": "fingerprints, threads and devices, words of a status",
+    "simplex": "checks of posteriors, parameters and labels; projection, sampling",
+    "native": "files; what people see; arrays, tensors and frames; the C++ core",
 }
 LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760
 STYLE = """

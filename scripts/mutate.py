@@ -29,10 +29,12 @@ from mutant_runs import OPTIONS, SOURCE, Session
 from mutations import Mutant, mutants
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ("kdey/problems", "kdey/solvers", "kdey/metrics")
+TARGETS = ("kdey/matching", "kdey/metrics")
 TESTS = (
-    *("tests/problems", "tests/solvers", "tests/test_metrics.py", "tests/test_metric_registry.py"),
-    "tests/test_scorer.py",
+    "tests/matching",
+    "tests/test_metrics.py",
+    "tests/test_metric_registry.py",
+    "tests/evaluation/test_scorer.py",
 )
 KEPT = ROOT / "build" / "mutation.json"
 EXPLAINED = Path(__file__).with_name("mutation_survivors.toml")
@@ -93,7 +95,7 @@ def prepare() -> None:
     os.chdir(ROOT)
     sys.path[:0] = [str(SOURCE), str(ROOT)]
     settings.register_profile("mutation", derandomize=True, deadline=None, database=None)
-    for name in ("kdey.solvers", "kdey.metrics"):
+    for name in ("kdey.matching", "kdey.metrics"):
         importlib.import_module(name)
 
 

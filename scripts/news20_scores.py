@@ -16,8 +16,8 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, train_test_split
 
-from kdey.paper.datasets.checking import paths
-from kdey.paper.datasets.registry import find
+from kdey.datasets.download import paths
+from kdey.datasets.registry import find
 
 TARGET = Path(__file__).parents[1] / "examples" / "news20_scores.npz"
 #: Newsgroups by the beginning of their names -> field.

@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 LIMIT = 30.0
 COMPILERS = ("cc", "gcc", "c++", "g++", "clang", "clang++", "cmake", "ninja", "make")
-IN_WHEEL = ("kdey/_kdey.bin", "kdey/py.typed", "kdey/paper/datasets/catalogue.csv")
+IN_WHEEL = ("kdey/_kdey.bin", "kdey/py.typed", "kdey/datasets/catalogue.csv")
 IN_SDIST = ("CMakeLists.txt", "src/native/kdey.h", "src/kdey/py.typed", "LICENSE", "CITATION.cff")
 #: Beginnings of names that must not be shipped.
 NOT_IN_WHEEL = ("tests/", "src/", "benchmarks/", "scripts/")

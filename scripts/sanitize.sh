@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3} cxx=${CXX:-g++}
-tests="tests/kernels tests/solvers tests/bayes"
+tests="tests/kernels tests/matching tests/bayes"
 isas=$(grep -q avx512dq /proc/cpuinfo && echo avx512 || true)
 isas="$isas $(grep -q avx2 /proc/cpuinfo && echo avx2 || true) baseline"
 export OPENBLAS_NUM_THREADS=1 PYTHONPATH=src:. KDEY_NATIVE

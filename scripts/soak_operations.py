@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 from click.testing import CliRunner
 from sklearn.base import clone
-from tests.quantifiers import methods
 
 import kdey
 from kdey import native
+from tests.quantifiers import methods
 
 NUMPY_SHARE = 0.1
 LETTERS = np.array(list("abcdef"))

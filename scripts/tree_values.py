@@ -2,8 +2,8 @@
 
 ``python scripts/tree_values.py OUT [PART ...]`` runs with the kdey that is on the path and writes
 to ``OUT`` (a pickle of plain values) what every case gave: numbers and texts. It uses public names
-alone, so that it runs on trees whose modules lie elsewhere. Data come from seeded formulas and
-from what scikit-learn brings along.
+alone, by way of ``tree_calls.py``, so that it runs on trees whose modules lie elsewhere. Data come
+from seeded formulas and from what scikit-learn brings along.
 """
 
 from __future__ import annotations
@@ -19,95 +19,39 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tree_calls import (
+    Names,
+    Record,
+    Values,
+    columns_of,
+    command_of,
+    compare_groups,
+    estimate,
+    estimate_bags,
+    estimate_scores,
+    make_report,
+    predict_groups,
+    public,
+)
+
 Array = NDArray[np.float64]
-Part = Callable[["Record"], None]
+Part = Callable[[Record], None]
 PARTS: dict[str, Part] = {}
-
-
-@dataclass
-class Values:
-    """What one case gave: numbers and texts, in order; or the error that it raised."""
-
-    numbers: list[float] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    error: str = ""
-
-    def add(self, value: Any) -> None:
-        """Take in a value and all that it holds."""
-        if value is None or isinstance(value, str | bytes | type):
-            self.texts.append(value if isinstance(value, str) else repr(value))
-        elif isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
-            self.numbers.append(float(value))
-        elif isinstance(value, Mapping):
-            for key, item in value.items():
-                self.add(str(key))
-                self.add(item)
-        elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-            self.texts.append(str(value.shape))
-            self.numbers.extend(value.astype(np.float64).ravel().tolist())
-        elif isinstance(value, np.ndarray | list | tuple):
-            for item in value.tolist() if isinstance(value, np.ndarray) else value:
-                self.add(item)
-        elif hasattr(value, "columns") or hasattr(value, "column_names"):
-            self.add(columns_of(value))
-        else:
-            self.texts.append(str(value))
-
-
-class Record:
-    """The cases of a part by name, and how long the part took."""
-
-    def __init__(self) -> None:
-        self.cases: dict[str, Values] = {}
-
-    def run(self, name: str, case: Callable[[], Any]) -> None:
-        """Keep what a case gives; an error is kept too, so that the others are still run."""
-        values = self.cases.setdefault(name, Values())
-        try:
-            values.add(case())
-        except Exception as error:
-            values.error = f"{type(error).__name__}: {error}"
 
 
 def part(function: Part) -> Part:
     """Add a function to the parts, under its name."""
     PARTS[function.__name__] = function
     return function
-
-
-def public(*names: str) -> Any:
-    """Return the first of several public names that this tree has."""
-    for name in names:
-        home, _, attribute = name.rpartition(".")
-        try:
-            return getattr(import_module(home), attribute)
-        except (ImportError, AttributeError):
-            continue
-    raise ImportError(f"this tree has none of {', '.join(names)}")
-
-
-def framed(made: Any) -> Any:
-    """Return a table of groups as a frame, which older trees return at once."""
-    return made.to_frame() if hasattr(made, "statuses") else made
-
-
-def columns_of(frame: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the columns of a frame of any library as lists; dates become texts."""
-    import narwhals as nw
-
-    table = nw.from_native(frame, eager_only=True)
-    return {name: table[name].to_list() for name in table.columns if name not in without}
 
 
 # Data
@@ -168,7 +112,7 @@ def tumours() -> tuple[Any, ...]:
 
 def quantifiers(k: int) -> dict[str, Any]:
     """Return unfitted quantifiers on posteriors, by how they are written."""
-    import kdey
+    kdey = Names()
 
     seeded: dict[str, Any] = {"random_state": 0}
     made: dict[str, Any] = {
@@ -333,7 +277,7 @@ def quantifiers_on_features(record: Record) -> None:
     from sklearn.model_selection import StratifiedKFold
     from sklearn.naive_bayes import GaussianNB
 
-    import kdey
+    kdey = Names()
 
     trees = ExtraTreesClassifier(20, random_state=0)
     seeded: dict[str, Any] = {"random_state": 0}
@@ -434,7 +378,7 @@ def quantifiers_on_features(record: Record) -> None:
 @part
 def limits(record: Record) -> None:
     """Estimate with every kind of limits."""
-    import kdey
+    kdey = Names()
 
     few: dict[str, Any] = {"method": "bootstrap", "n_replicates": 60}
     settings: dict[str, dict[str, Any]] = {
@@ -477,7 +421,7 @@ def limits(record: Record) -> None:
                 record.run(
                     f"{name}, {how}, {k} classes",
                     lambda q=fitted, o=options, P_bag=P_bag: estimate_values(
-                        q.estimate_posteriors(P_bag, **o)
+                        estimate_scores(q, P_bag, **o)
                     ),
                 )
             for how, given in {
@@ -489,7 +433,7 @@ def limits(record: Record) -> None:
                 record.run(
                     f"{name}, {how}, {k} classes",
                     lambda q=fitted, g=given, P_bag=P_bag: estimate_values(
-                        q.estimate_posteriors(P_bag, n_replicates=60, **g)
+                        estimate_scores(q, P_bag, n_replicates=60, **g)
                     ),
                 )
             record.run(
@@ -500,31 +444,29 @@ def limits(record: Record) -> None:
                 record.run(
                     f"{name}, weighted training",
                     lambda t=template, P=P, y=y, w=training_weights, P_bag=P_bag: estimate_values(
-                        t.fit_posteriors(P, names_of(y), w).estimate_posteriors(
-                            P_bag, n_replicates=60
-                        )
+                        estimate_scores(t.fit_posteriors(P, names_of(y), w), P_bag, n_replicates=60)
                     ),
                 )
     X, y, X_new, _ = iris()
     q = kdey.KDEyML(random_state=0).fit(X, y)
-    record.run("features, fit checked", lambda: estimate_values(q.estimate(X_new, check_fit=True)))
+    record.run("features, fit checked", lambda: estimate_values(estimate(q, X_new, check_fit=True)))
     record.run(
         "features, many bags",
         lambda: columns_of(q.estimate_bags(X_new, bags_of(len(X_new))).to_frame("pandas")),
     )
     record.run(
         "DMx, bootstrap",
-        lambda: estimate_values(kdey.DMx().fit(X, y).estimate(X_new, n_replicates=60)),
+        lambda: estimate_values(estimate(kdey.DMx().fit(X, y), X_new, n_replicates=60)),
     )
     record.run("shown", lambda: [repr(q.estimate(X_new)), q.estimate(X_new)._repr_html_()])
 
 
 def _many(quantifier: Any, P_bag: Array) -> Any:
-    import kdey
+    kdey = Names()
 
-    made = quantifier.estimate_posteriors(P_bag, bags_of(len(P_bag), 3), n_replicates=60)
-    apart = quantifier.estimate_posteriors(
-        P_bag, [np.arange(0, 130), np.arange(130, 260)], n_replicates=60
+    made = estimate_scores(quantifier, P_bag, bags_of(len(P_bag), 3), n_replicates=60)
+    apart = estimate_scores(
+        quantifier, P_bag, [np.arange(0, 130), np.arange(130, 260)], n_replicates=60
     )
     difference = kdey.difference(apart[0], apart[1])
     return [
@@ -560,7 +502,7 @@ def groups(record: Record) -> None:
     import polars as pl
     import pyarrow as pa
 
-    import kdey
+    kdey = Names()
 
     frame = group_frame()
     columns = list(frame.columns[:3])
@@ -595,8 +537,8 @@ def groups(record: Record) -> None:
             for how, options in settings.items():
                 record.run(
                     f"{name}, {kind}, {how}",
-                    lambda q=fitted, t=table, o=options: framed(
-                        q.predict_groups(t, scores=columns, n_replicates=60, **o)
+                    lambda q=fitted, t=table, o=options: predict_groups(
+                        q, t, scores=columns, n_replicates=60, **o
                     ),
                 )
     X, y, X_new, _ = iris()
@@ -612,25 +554,145 @@ def groups(record: Record) -> None:
         fitted = template.fit(known, y)
         record.run(
             f"{name}, features",
-            lambda q=fitted: framed(q.predict_groups(new, "field", n_replicates=60)),
+            lambda q=fitted: predict_groups(q, new, "field", n_replicates=60),
         )
     quantifier = kdey.KDEyML(random_state=0).fit(known, y)
     public("kdey.diagnostics.hold_fold_models")(quantifier, known, y)
     record.run(
         "fold models held, fit checked",
-        lambda: framed(quantifier.predict_groups(new, "field", check_fit=True)),
+        lambda: predict_groups(quantifier, new, "field", check_fit=True),
     )
 
 
 @part
+def comparisons(record: Record) -> None:
+    """Compare groups with the one before, with a named one and with the rest of the table."""
+    kdey = Names()
+    frame = group_frame()
+    columns = list(frame.columns[:3])
+    P, y = scores(3, 300, 31)
+    weekly: dict[str, Any] = {"time": "day", "every": "1w"}
+    settings: dict[str, dict[str, Any]] = {
+        "the rest": {"by": "office", "against": "rest"},
+        "the rest, two keys": {"by": ["office", "desk"], "against": "rest", "correction": "fdr"},
+        "the rest, by week": {"by": "office", "against": "rest", **weekly},
+        "a named group": {"by": "office", "against": {"office": "north"}, "correction": None},
+        "the week before": {"by": "office", "against": "previous", **weekly},
+    }
+    for name, template in {
+        "KDEyML auto": kdey.KDEyML(random_state=0),
+        "EMQ bcts": kdey.EMQ(calibration="bcts"),
+        "ACC": kdey.ACC(),
+        "DM": kdey.DM(n_bins=6),
+    }.items():
+        fitted = template.fit_posteriors(P, names_of(y))
+        for how, options in settings.items():
+            record.run(
+                f"{name}, {how}",
+                lambda q=fitted, o=options: compare_groups(
+                    q, frame, scores=columns, n_replicates=60, **o
+                ),
+            )
+
+
+def _every_answer(fitted: Any, X_new: Any) -> list[Any]:
+    """Return what a fitted quantifier says of instances: shares, limits, groups."""
+    import pandas as pd
+
+    bags = bags_of(len(X_new), 3)
+    table = pd.DataFrame(X_new, columns=["a", "b"])
+    table["field"] = np.where(np.arange(len(X_new)) % 3 > 0, "east", "west")
+    return [
+        fitted_values(fitted),
+        fitted.predict(X_new),
+        fitted.predict(X_new, np.linspace(0.5, 2, len(X_new))),
+        fitted.predict_bags(X_new, bags),
+        estimate(fitted, X_new, n_replicates=40).to_dict(),
+        columns_of(estimate_bags(fitted, X_new, bags, n_replicates=40).to_frame("pandas")),
+        predict_groups(fitted, table, "field", n_replicates=40),
+    ]
+
+
+def _fitted_on_frame(template: Any, X: Any, y: Any) -> Any:
+    import pandas as pd
+
+    return template.fit(pd.DataFrame(X, columns=["a", "b"]), y)
+
+
+@part
+def wrappers(record: Record) -> None:
+    """Fit quantifiers around quantifiers on features, with limits and groups."""
+    from sklearn.naive_bayes import GaussianNB
+
+    kdey = Names()
+    seeded: dict[str, Any] = {"random_state": 0}
+
+    def inner(kind: Any, **options: Any) -> Any:
+        return kind(GaussianNB(), **options)
+
+    made = {
+        "OneVsAll(PACC)": kdey.OneVsAll(inner(kdey.PACC, **seeded)),
+        "OneVsAll(KDEyML, softmax)": kdey.OneVsAll(
+            inner(kdey.KDEyML, bandwidth=0.1, **seeded), normalisation="softmax"
+        ),
+        "Median(DM)": kdey.Median(inner(kdey.DM, **seeded), {"n_bins": [4, 6, 8]}),
+        "Ensemble(EMQ)": kdey.Ensemble(inner(kdey.EMQ), n_members=4, **seeded),
+        "Ensemble(PACC, median)": kdey.Ensemble(
+            inner(kdey.PACC), n_members=5, size=60, reduction="median", **seeded
+        ),
+        "Ordered(KDEyML)": kdey.Ordered(inner(kdey.KDEyML, bandwidth=0.1, **seeded), strength=0.5),
+        "Ordered(PACC, auto)": kdey.Ordered(inner(kdey.PACC, **seeded)),
+        "GridSearchQ(DM)": kdey.GridSearchQ(
+            inner(kdey.DM, **seeded), {"n_bins": [4, 8]}, verbose=False, **seeded
+        ),
+    }
+    X, y, X_new, _ = iris()
+    for name, template in made.items():
+        record.run(name, lambda t=template: _every_answer(_fitted_on_frame(t, X, y), X_new))
+    P, labels = scores(3, 200, 90)
+    P_bag, _ = scores(3, 150, 190)
+    for name in ("OneVsAll(PACC)", "Median(DM)", "Ensemble(EMQ)", "Ordered(PACC, auto)"):
+        record.run(
+            f"{name}, posteriors",
+            lambda t=made[name]: estimate_scores(
+                t.fit_posteriors(P, labels), P_bag, n_replicates=40
+            ).to_dict(),
+        )
+
+
+@part
+def feature_methods(record: Record) -> None:
+    """Match the features themselves, without a classifier."""
+    from sklearn.base import clone
+
+    kdey = Names()
+    made = {
+        "EDx()": kdey.EDx(),
+        "EDx(euclidean, as it is)": kdey.EDx(distance="euclidean", standardise=False),
+        "DMx()": kdey.DMx(),
+        "DMx(topsoe, cdf)": kdey.DMx(divergence="topsoe", n_bins=6, cdf=True),
+        "KMM()": kdey.KMM(random_state=0),
+        "KMM(random features)": kdey.KMM(random_features=40, random_state=0),
+        "KMM(bandwidth=1)": kdey.KMM(bandwidth=1.0),
+    }
+    for data, (X, y, X_new, _) in {"iris": iris(), "tumours": tumours()}.items():
+        methods = made if data == "iris" else {**made, "HDx()": kdey.HDx(n_bins=(4, 8, 12))}
+        for name, template in methods.items():
+
+            def case(template: Any = template, X: Any = X, y: Any = y, X_new: Any = X_new) -> Any:
+                return _every_answer(_fitted_on_frame(clone(template), X, y), X_new)
+
+            record.run(f"{name}, {data}", case)
+
+
+@part
 def groups_beyond_memory(record: Record) -> None:
-    """Estimate groups by sums: a group of two million, batches, points kept on disk, Dask."""
-    import kdey
+    """Estimate groups of tables that are larger than memory, or are thought to be: Dask."""
+    kdey = Names()
 
     P, y = scores(3, 90, 31)
     once = np.concatenate([scores(3, 1 << 16, 40 + i, 0.3)[0] for i in range(3)])
     large = np.tile(once, (12, 1))[: (1 << 21) + 5000]
-    options_of = public("kdey.Options", "kdey.inference.Options")
     made = {
         "KDEyML": kdey.KDEyML(bandwidth=0.1),
         "EMQ": kdey.EMQ(),
@@ -653,14 +715,6 @@ def groups_beyond_memory(record: Record) -> None:
                 f"{name}, one group of two million",
                 lambda q=fitted: _large_group(q, large, columns),
             )
-        for keep in (True, False):
-            record.run(
-                f"{name}, sums over batches, keep={keep}",
-                lambda q=fitted, keep=keep: _summed(q, once[:3000], keep, options_of()),
-            )
-        record.run(
-            f"{name}, points on disk", lambda q=fitted: _streamed(q, once[:3000], options_of())
-        )
     try:
         import dask
         import dask.dataframe as dd
@@ -685,7 +739,7 @@ def groups_beyond_memory(record: Record) -> None:
                     continue  # rows as wide as its points are not summed for replicates
                 record.run(
                     f"{name}, Dask, {how}",
-                    lambda q=fitted, g=given: framed(q.predict_groups(parts, scores=columns, **g)),
+                    lambda q=fitted, g=given: predict_groups(q, parts, scores=columns, **g),
                 )
 
 
@@ -693,38 +747,7 @@ def _large_group(quantifier: Any, points: Array, columns: list[str]) -> Any:
     import pyarrow as pa
 
     table = pa.table({name: points[:, i] for i, name in enumerate(columns)})
-    return framed(quantifier.predict_groups(table, scores=columns))
-
-
-def _summed(quantifier: Any, points: Array, keep: bool, options: Any) -> Any:
-    estimate_sums = public("kdey.sums.estimate_sums", "kdey.groups.estimate_sums")
-    local_source = public("kdey.sums.LocalSource", "kdey.groups.LocalSource")
-    codes = np.arange(len(points)) % 7
-
-    def batches() -> Iterator[tuple[Any, Any, None]]:
-        for start in range(0, len(points), 800):
-            yield points[start : start + 800], codes[start : start + 800], None
-
-    made = estimate_sums(quantifier, local_source(batches, keep), options)
-    return [
-        made.groups,
-        made.sizes,
-        solution_values(made.solution),
-        made.low,
-        made.high,
-        made.decisions,
-    ]
-
-
-def _streamed(quantifier: Any, points: Array, options: Any) -> Any:
-    stream = public("kdey.groups.GroupStream")(memory=1000)
-    settings = public("kdey.groups.GroupSettings")(options)
-    codes = (np.arange(len(points)) % 3).astype(np.int32)
-    for start in range(0, len(points), 1000):
-        here = slice(start, start + 1000)
-        stream.add(points[here], codes[here], np.ones(len(points[here]), dtype=np.bool_))
-    answers = stream.answers(quantifier, 4, settings, None)
-    return [answers.columns(), answers.columns(wide=True)]
+    return predict_groups(quantifier, table, scores=columns)
 
 
 @part
@@ -733,7 +756,7 @@ def searches(record: Record) -> None:
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
 
-    import kdey
+    kdey = Names()
 
     X, y, X_new, y_new = iris()
     protocol = kdey.APP(n_bags=25, bag_size=40, random_state=0)
@@ -821,7 +844,7 @@ def evaluations(record: Record) -> None:
     """Draw bags by every protocol, estimate them and judge by every metric."""
     from sklearn.naive_bayes import GaussianNB
 
-    import kdey
+    kdey = Names()
 
     X, y, X_new, y_new = digits()
     fitted = kdey.fit_many(
@@ -887,7 +910,7 @@ def evaluations(record: Record) -> None:
 @part
 def trust(record: Record) -> None:
     """Check fits, identifiability, plans, adaptation and posterior draws."""
-    import kdey
+    kdey = Names()
 
     for k in (2, 3):
         P, y = scores(k, 200, 50 + k)
@@ -971,7 +994,7 @@ def reports(record: Record) -> None:
     """Make reports; the numbers of a page and its words are cases of their own."""
     import pandas as pd
 
-    import kdey
+    kdey = Names()
 
     X, y, X_new, y_new = iris()
     known = pd.DataFrame(X, columns=["a", "b"])
@@ -987,20 +1010,20 @@ def reports(record: Record) -> None:
         "DM": kdey.DM(n_bins=6, random_state=0),
     }.items():
         q = template.fit(known, names_of(y))
-        estimate = q.estimate(new, n_replicates=60)
+        answer = estimate(q, new, n_replicates=60)
         options: dict[str, Any] = {"check_fit": True, "n_replicates": 60}
         pages = {
-            "one bag": lambda q=q, e=estimate: kdey.make_report(e, quantifier=q, truth=truth),
-            "many bags": lambda q=q: kdey.make_report(
-                q.estimate_bags(new, bags_of(len(new)), n_replicates=60), quantifier=q
+            "one bag": lambda q=q, e=answer: make_report(e, q, truth=truth),
+            "many bags": lambda q=q: make_report(
+                estimate_bags(q, new, bags_of(len(new)), n_replicates=60), q
             ),
-            "by group": lambda q=q, e=estimate, o=options: kdey.make_report(
-                e, quantifier=q, groups=framed(q.predict_groups(table, "field", **o)), by=["field"]
+            "by group": lambda q=q, e=answer, o=options: make_report(
+                e, q, predict_groups(q, table, "field", **o), by=["field"]
             ),
-            "by group and time": lambda q=q, e=estimate, o=options: kdey.make_report(
+            "by group and time": lambda q=q, e=answer, o=options: make_report(
                 e,
-                quantifier=q,
-                groups=framed(q.predict_groups(table, "field", time="day", every="1w", **o)),
+                q,
+                predict_groups(q, table, "field", time="day", every="1w", **o),
                 by=["field"],
                 time="day",
             ),
@@ -1013,7 +1036,8 @@ def reports(record: Record) -> None:
                 if made.check is not None:
                     parts.append(vars(made.check))
                 for group in made.groups.groups if made.groups is not None else ():
-                    parts += [group.n, group.p_value, group.status, *map(str, group.keys)]
+                    parts += [group.n, *map(str, group.keys)]
+                    parts.append({"fit_p_value": group.p_value, "status": group.status})
                     parts += [vars(row) for row in group.rows]
                 return parts
 
@@ -1059,7 +1083,7 @@ def models(record: Record) -> None:
     """Save and load; answers of what was loaded."""
     from sklearn.ensemble import ExtraTreesClassifier
 
-    import kdey
+    kdey = Names()
 
     P, y = scores(3, 200, 60)
     P_bag, _ = scores(3, 150, 160)
@@ -1161,14 +1185,13 @@ _CHANGING = re.compile(r"seconds|_time$|^written by$|^libraries$")
 
 def _command(folder: Path, line: tuple[str, ...]) -> Any:
     """Run a command in this process, and return what it writes to standard output."""
-    from kdey.cli import main as kdey_main
-
+    run, arguments = command_of(line)
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     told = io.StringIO()
-    given, sys.argv = sys.argv, ["kdey", *line]
+    given, sys.argv = sys.argv, arguments
     try:
         with chdir(folder), redirect_stdout(out), redirect_stderr(told):
-            kdey_main()
+            run()
     except SystemExit as end:
         if end.code:
             raise RuntimeError(f"exit code {end.code}: {told.getvalue()[-500:]}") from end
@@ -1178,13 +1201,16 @@ def _command(folder: Path, line: tuple[str, ...]) -> Any:
     if line[-1] in ("json", "--json"):
         return _steady(json.loads(written))
     if line[-1] == "csv":
-        return [[_number(cell) for cell in row.split(",")] for row in written.splitlines()]
+        head, *rows = ([_number(cell) for cell in row.split(",")] for row in written.splitlines())
+        return dict(zip(head, zip(*rows, strict=True), strict=True))
     return stripped(written)
 
 
 def _steady(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _steady(v) for k, v in value.items() if not _CHANGING.search(k)}
+    if isinstance(value, str):
+        return re.sub(r"\b\d+\.\d s\b", "SECONDS", value)
     return [_steady(item) for item in value] if isinstance(value, list) else value
 
 
@@ -1198,7 +1224,7 @@ def _number(text: str) -> float | str:
 @part
 def pieces(record: Record) -> None:
     """Call what stands apart: metrics, calibrators, kernels, the simplex, data sets, periods."""
-    import kdey
+    kdey = Names()
 
     rng = np.random.default_rng(0)
     true, estimated = rng.dirichlet(np.ones(4), 20), rng.dirichlet(np.ones(4), 20)
@@ -1264,7 +1290,12 @@ def main() -> None:
     made = {}
     for name in wanted or PARTS:
         record, start = Record(), time.perf_counter()
-        PARTS[name](record)
+        try:
+            PARTS[name](record)
+        except Exception as error:
+            record.cases["what the cases begin with"] = Values(
+                error=f"{type(error).__name__}: {error}"
+            )
         made[name] = {
             case: (np.array(v.numbers), v.texts, v.error) for case, v in record.cases.items()
         }

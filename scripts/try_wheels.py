@@ -56,7 +56,7 @@ settings.load_profile("emulated")
 #: Tests that an emulated processor runs, by folder. NumPy's own path needs no emulator.
 EMULATED_TESTS = {
     "kernels": ("test_accuracy.py", "test_packed.py"),
-    "solvers": ("test_solve_divergence.py", "test_quadratic.py", "test_extremes.py"),
+    "matching": ("test_solve_divergence.py", "test_quadratic.py", "test_extremes.py"),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
+from click import Command
 from click.testing import CliRunner, Result
 
 from kdey.cli.group import kdey
@@ -23,8 +24,13 @@ class _BothStreams(Result):
 
 def invoke(*arguments: Any, **options: Any) -> Result:
     """Return what ``kdey ARGUMENTS`` did."""
+    return invoke_command(kdey, *arguments, **options)
+
+
+def invoke_command(command: Command, *arguments: Any, **options: Any) -> Result:
+    """Return what a command did."""
     apart: dict[str, Any] = {"mix_stderr": False} if _OLD else {}
-    result = CliRunner(**apart).invoke(kdey, [str(one) for one in arguments], **options)
+    result = CliRunner(**apart).invoke(command, [str(one) for one in arguments], **options)
     if _OLD:
         result.__class__ = _BothStreams
     return result

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kdey import KDEyML, native
 from kdey.bags import Bags, as_bags
-from kdey.protocols import LabelledBags
+from kdey.evaluation.bag_drawing import LabelledBags
 
 POOL = 12
 

@@ -38,7 +38,7 @@ def test_phases_of_a_test_and_tests_of_a_folder_are_added() -> None:
     ("test", "folder"),
     [
         ("tests/rows/test_a.py::test_b", "tests/rows"),
-        ("tests/paper/datasets/test_a.py::test_b[a/b]", "tests/paper"),
+        ("tests/report/figures/test_a.py::test_b[a/b]", "tests/report"),
         ("tests/test_a.py::test_b", "tests"),
         ("test_a.py::test_b", "."),
     ],

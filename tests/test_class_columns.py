@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdey.class_columns import in_class_order, in_order_of, match_scores
+from kdey.arrays import in_class_order, in_order_of, match_scores
 from kdey.metrics import absolute_error
 from kdey.simplex import check_posteriors, check_prevalence
 

@@ -15,29 +15,26 @@ ROOT = Path(kdey.__file__).parent
 #: Lowest first. A room may import from itself and from the layers below it; two rooms of one layer
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
-    ("class_columns", "masks", "native"),
-    ("tensors",),
-    ("simplex",),
-    ("_support", "labels", "status"),
+    ("_display", "_io", "arrays", "native"),
+    ("simplex", "validation"),
+    ("_caching", "_numerics", "_parallel", "row_hashes", "status"),
     ("options",),
-    ("bags", "decisions", "splits"),
+    ("bags", "classifiers"),
     ("calibration", "kernels", "posteriors"),
-    ("problems", "rows"),
-    ("solvers",),
-    ("matching", "protocols", "significance"),
+    ("rows",),
+    ("matching",),
     ("gpu", "metrics", "tables"),
     ("intervals",),
     ("fitted", "labelled", "tuning"),
     ("bayes", "diagnostics", "stacking"),
     ("groups",),
     ("quantifiers",),
-    ("evaluation", "neural"),
-    ("model_selection",),
-    ("checks", "interop", "persistence", "report", "versions"),
+    ("evaluation",),
+    ("datasets", "neural"),
+    ("interop", "persistence", "report", "versions"),
     ("monitoring", "plots"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
-    ("paper",),
-    ("cli", "datasets"),
+    ("cli",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 #: Packages that come with an extra, or with nothing: none may be imported by the core.

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import kdey
-from kdey._support.locks import locked, repeat_while_held
+from kdey._io import locked, repeat_while_held
 
 #: Takes the lock, says so, and writes a line before it lets go.
 HOLD = """
 import sys, time
 from pathlib import Path
-from kdey._support.locks import locked
+from kdey._io import locked
 path = Path(sys.argv[1])
 with locked(path):
     print("held", flush=True)

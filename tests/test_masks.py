@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 import kdey
+from kdey.arrays import refuse_masked
 from kdey.calibration import BCTS
 from kdey.diagnostics import hold_fold_models
-from kdey.masks import refuse_masked
 from kdey.metrics import absolute_error, relative_absolute_error
 from kdey.simplex import check_posteriors, check_prevalence, project
 
@@ -85,7 +85,6 @@ DOORS = {
         X, kdey.Bags(m(np.arange(4)), np.array([0, 4]), 80)
     ),
     "protocol": lambda m: kdey.APP(3, 10).bags(m(Y)),
-    "groups": lambda m: kdey.GroupBags(m(np.arange(80) // 20)).bags(Y),
     "GivenBags": lambda m: kdey.GivenBags([[0], [1]], m([[0.5, 0.5], [1, 0]]), 2).bags(),
     "evaluate": lambda m: kdey.evaluate(FITTED, m(X), Y, protocol=kdey.APP(3, 10)),
     "cv splits": lambda m: kdey.PACC(cv=[(m(np.arange(80)), np.arange(80))]).fit(X, Y),

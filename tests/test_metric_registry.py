@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey.metrics import METRICS, Metric, get_metric, relative_absolute_error, smooth
-from kdey.metrics.errors import normalised_match_distance
+from kdey.metrics import (
+    METRICS,
+    Metric,
+    get_metric,
+    normalised_match_distance,
+    relative_absolute_error,
+    smooth,
+)
 
 TITLES = {
     "ae": "absolute error",

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from kdey._support.newton import projected_newton
+from kdey._numerics import projected_newton
 
 
 def quadratic(matrix, target):

@@ -10,14 +10,14 @@ import types
 import numpy as np
 import pytest
 
-from kdey._support.progress import progress
+from kdey._display import progress
 
 pty = pytest.importorskip("pty")
 
 LOOP = """
 import sys, time
 {before}
-from kdey._support.progress import progress
+from kdey._display import progress
 for i in progress([1, 2, 3, 4], "fits"{options}):
     time.sleep(0.06)
     print("result", i, flush=True)
@@ -96,9 +96,7 @@ def test_silent_off_terminals():
 
 def test_silent_progress_does_not_import_rich():
     # scikit-learn itself imports rich where it is installed, so rich is made unimportable.
-    code = (
-        "import sys; sys.modules['rich'] = None; from kdey._support.progress import progress as p"
-    )
+    code = "import sys; sys.modules['rich'] = None; from kdey._display import progress as p"
     code += "; list(p(3, 'x'))"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

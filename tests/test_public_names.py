@@ -25,7 +25,7 @@ def run(code: str) -> str:
     [
         "kdey.metrics.absolute_error([0.5, 0.5], [0.4, 0.6])",
         "kdey.plots.IntervalsDisplay",
-        "kdey.protocols.APP",
+        "kdey.evaluation.protocols.APP",
         "kdey.datasets.load_dataset",
         "kdey.interop.from_quapy",
         "kdey.diagnostics.hold_fold_models",
@@ -36,7 +36,7 @@ def test_packages_are_there_after_import(use: str) -> None:
 
 
 def test_packages_are_listed() -> None:
-    assert {"metrics", "plots", "protocols", "datasets", "interop"} <= set(dir(kdey))
+    assert {"metrics", "plots", "evaluation", "datasets", "interop"} <= set(dir(kdey))
 
 
 def test_import_loads_no_package() -> None:
@@ -45,7 +45,7 @@ def test_import_loads_no_package() -> None:
         "print(*[m for m in sys.modules if m.startswith('kdey.')], 'numpy' in sys.modules)"
     )
     *loaded, numpy = run(code).split()
-    assert all(name.startswith("kdey._support") for name in loaded)
+    assert loaded == []
     assert numpy == "False"
 
 

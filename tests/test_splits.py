@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedKFold
 
-from kdey.splits import make_splits
+from kdey.classifiers import make_splits
 
 CODES = np.repeat([0, 1, 2], [10, 6, 4])
 CLASSES = np.array(["a", "b", "c"])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kdey._support.files import AppendedFile, check_writable, open_regular, write_whole
+from kdey._io import AppendedFile, check_writable, open_regular, write_whole
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links, pipes and modes of Unix")
 
@@ -125,7 +125,7 @@ def test_a_full_device_is_an_error() -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout")
 def test_standard_output_by_its_name(tmp_path: Path) -> None:
     """A pipe, a file that the shell appends to, and a file that has lost its name."""
-    code = "from kdey._support.files import write_whole; write_whole('/dev/stdout', b'new')"
+    code = "from kdey._io import write_whole; write_whole('/dev/stdout', b'new')"
     command = [sys.executable, "-c", code]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run(command, stdout=subprocess.PIPE, env=env, check=True).stdout == b"new"

@@ -20,8 +20,7 @@ from kdey.gpu import match_together, rows_of_family_on
 from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.matching import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.density import DensityRows
-from kdey.rows.references import KernelSpec
+from kdey.rows.kernel import DensityRows, KernelSpec
 
 N_BAGS, SIZE, N_POOL = 1_000, 1_000, 20_000
 BANDWIDTHS = [0.01 * (i + 1) for i in range(20)]

@@ -24,8 +24,7 @@ from setting import (
 )
 
 from kdey.gpu.fused import DEFAULT, MANY, Shape, fused_log_sums, launch
-from kdey.gpu.layout import PADDING, DeviceReferences, PaddedReferences
-from kdey.gpu.sums import plain_log_sums
+from kdey.gpu.sums import PADDING, DeviceReferences, PaddedReferences, plain_log_sums
 
 N_QUERIES, N_CHECKED, N_MANY = 1_000_000, 2_000, 200_000
 MANY_BANDWIDTHS = [0.01 * (i + 2) for i in range(20)]

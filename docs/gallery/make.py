@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from kdey import APP, CC, EMQ, PACC, GridSearchQ, KDEyML, evaluate
+from kdey.evaluation.significance import nemenyi
 from kdey.plots import (
     BiasDisplay,
     CriticalDifferenceDisplay,
@@ -28,7 +29,6 @@ from kdey.plots import (
     SimplexDisplay,
     TuningDisplay,
 )
-from kdey.significance import nemenyi
 
 _DPI = 90
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from fuzz.campaigns.arrays import Array, prevalences
-from kdey.problems import MeanHellinger
-from kdey.solvers import Solution
+from kdey.matching import MeanHellinger, Solution
 
 #: Bags of a case whose objective is compared with other points; all have their values checked.
 COMPARED = 8

@@ -14,7 +14,7 @@ import kdey
 from fuzz.campaigns import estimator_inputs as inputs
 from fuzz.campaigns.solver_kinds import numpy_path
 from fuzz.campaigns.tally import Tally
-from kdey.solvers import Solution
+from kdey.matching import Solution
 
 Make = Callable[[np.random.Generator], Any]
 

@@ -30,9 +30,8 @@ from sklearn.linear_model import LogisticRegression
 import kdey
 from fuzz.campaigns.arrays import Array
 from fuzz.campaigns.tally import Tally
-from kdey.tables.features import reading_tables
+from kdey.tables.features import prepare, reading_tables
 from kdey.tables.files import TableFile
-from kdey.tables.preparation import prepare
 from kdey.tables.training import TableOptions, TrainingTable, training_table
 
 #: What is the matter with the new table.

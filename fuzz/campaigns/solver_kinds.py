@@ -14,7 +14,7 @@ from fuzz.campaigns.arrays import Array
 from fuzz.campaigns.case import Case
 from kdey import native
 from kdey.bags import Bags
-from kdey.problems import (
+from kdey.matching import (
     GENERATORS,
     CauchySchwarz,
     CdfDistance,
@@ -24,9 +24,6 @@ from kdey.problems import (
     MeanHellinger,
     MixtureLikelihood,
     QuadraticMatch,
-)
-from kdey.problems.histograms import DISSIMILARITIES, Dissimilarity
-from kdey.solvers import (
     Solution,
     solve_cauchy_schwarz,
     solve_cdf_distance,
@@ -39,6 +36,7 @@ from kdey.solvers import (
     solve_sqp,
     ternary_search,
 )
+from kdey.matching.histograms import DISSIMILARITIES, Dissimilarity
 
 Make = Callable[[np.random.Generator], Case]
 Solve = Callable[[], Solution]

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fuzz.campaigns.case import Case, faults, oracle_faults, twin_faults
 from fuzz.campaigns.solver_kinds import KINDS
 from fuzz.campaigns.tally import Tally
-from kdey.solvers import Solution
+from kdey.matching import Solution
 
 #: One case in this many has a bag compared with a slow general method.
 ORACLE_EVERY = 40

@@ -21,7 +21,7 @@ from fuzz.campaigns import table_doors as doors
 from fuzz.campaigns.table_rows import CLASSES, KINDS, OF_OBJECTS, RandomTable, random_table
 from fuzz.campaigns.tally import Tally
 from kdey import PACC
-from kdey.tables.canonical import canonical_text
+from kdey.tables.columns import canonical_text
 
 SHARES = dict.fromkeys(KINDS, 1 / len(KINDS))
 #: Doors whose files hold scores with fewer digits.

@@ -44,7 +44,7 @@ struct Match {
 
 long double entropy(long double a, long double b) { return a > 0 ? a * std::log(a / b) : 0; }
 
-// phi(p, q), as kdey/problems/separable.py has it.
+// phi(p, q), as kdey/matching/divergence.py has it.
 long double phi(int64_t loss, long double p, long double q) {
   const long double middle = (p + q) / 2;
   const long double topsoe = entropy(p, middle) + entropy(q, middle);

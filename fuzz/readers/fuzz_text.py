@@ -16,11 +16,11 @@ from typing import Any
 
 import atheris
 
-with atheris.instrument_imports(include=["kdey.paper.datasets", "kdey.tables"]):
-    from kdey.paper.datasets.lequa_files import read_numbers, read_prevalences
-    from kdey.paper.datasets.tables import read_sparse, read_table
+with atheris.instrument_imports(include=["kdey.datasets", "kdey.tables"]):
+    from kdey.datasets.data_files import read_sparse, read_table
+    from kdey.datasets.lequa_files import read_numbers, read_prevalences
     from kdey.tables.files import TableFile
-    from kdey.tables.schema import learn_schema
+    from kdey.tables.survey import learn_schema
 
 Reader = Callable[[Path], Any]
 

@@ -17,7 +17,7 @@ use a few new labels      q.estimate(X, labelled=(positions, labels)), plan_labe
 plan                      plan_bag_size, plan_labels
 compare two bags          difference
 show it to others         write_report, estimate.plot(), the ...Display classes
-compare methods           evaluate with APP, NPP, ...; kdey.significance
+compare methods           evaluate with APP, NPP, ...; kdey.evaluation
 tune                      GridSearchQ, RandomSearchQ, OptunaSearchQ
 keep a model              save, load
 correct a classifier      adapt_posteriors, AdaptedClassifier
@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kdey.bags import Bags
     from kdey.bayes import PosteriorDraws, sample_posterior
-    from kdey.checks import check_quantifier
     from kdey.diagnostics import (
         AdaptedClassifier,
         FitCheck,
@@ -48,9 +47,20 @@ if TYPE_CHECKING:
         plan_labels,
     )
     from kdey.evaluation import Results, evaluate, fit_many
+    from kdey.evaluation.checks import check_quantifier
+    from kdey.evaluation.protocols import (
+        APP,
+        NPP,
+        AtPrevalences,
+        DirichletProtocol,
+        GivenBags,
+        GridAPP,
+    )
+    from kdey.evaluation.searches import GridSearchQ, OptunaSearchQ, RandomSearchQ
+    from kdey.evaluation.stage_scoring import StageCache
     from kdey.groups import compare_groups, predict_groups
     from kdey.intervals import Difference, Estimate, Estimates, Region, difference
-    from kdey.model_selection import GridSearchQ, OptunaSearchQ, RandomSearchQ, StageCache
+    from kdey.matching.base import Solution
     from kdey.options import Options
     from kdey.persistence import load, save
     from kdey.plots import (
@@ -61,25 +71,12 @@ if TYPE_CHECKING:
         FitCheckDisplay,
         IdentifiabilityDisplay,
         IntervalsDisplay,
-        PlanDisplay,
         PrevalenceOverTimeDisplay,
         RegionDisplay,
         ReliabilityDisplay,
         SensitivityDisplay,
         SimplexDisplay,
         TuningDisplay,
-    )
-    from kdey.protocols import (
-        APP,
-        NPP,
-        AtPrevalences,
-        CovariateShift,
-        DirichletProtocol,
-        GivenBags,
-        GridAPP,
-        GroupBags,
-        MixedShift,
-        SmoothAPP,
     )
     from kdey.quantifiers.adjusting import ACC, PACC, RLLS, Friedman
     from kdey.quantifiers.composed import compose
@@ -93,11 +90,11 @@ if TYPE_CHECKING:
     from kdey.quantifiers.ordered import Ordered
     from kdey.quantifiers.quantifier import Quantifier
     from kdey.quantifiers.thresholds import MAX, MS, MS2, SORD, T50, ThresholdX
-    from kdey.quantifiers.wrappers import Median, OneVsAll, OneVsOne
+    from kdey.quantifiers.wrappers import Median, OneVsAll
     from kdey.report import Report, make_report, write_report
-    from kdey.solvers.solution import Solution
     from kdey.tuning import Tuning
     from kdey.versions import show_versions
+
 
 #: The one place of the version: the package's metadata are read from here.
 __version__ = "0.2.0.dev0"
@@ -106,20 +103,19 @@ __version__ = "0.2.0.dev0"
 #: quick and a tool that needs one part does not pay for the others.
 _HOMES = {
     "ACC": "kdey.quantifiers.adjusting",
-    "APP": "kdey.protocols",
+    "APP": "kdey.evaluation",
     "AdaptedClassifier": "kdey.diagnostics",
-    "AtPrevalences": "kdey.protocols",
+    "AtPrevalences": "kdey.evaluation",
     "Bags": "kdey.bags",
     "BiasDisplay": "kdey.plots",
     "CC": "kdey.quantifiers.counting",
-    "CovariateShift": "kdey.protocols",
     "CriticalDifferenceDisplay": "kdey.plots",
     "DIR": "kdey.quantifiers.likelihood",
     "DM": "kdey.quantifiers.histograms",
     "DMx": "kdey.quantifiers.histograms",
     "DiagonalDisplay": "kdey.plots",
     "Difference": "kdey.intervals",
-    "DirichletProtocol": "kdey.protocols",
+    "DirichletProtocol": "kdey.evaluation",
     "DyS": "kdey.quantifiers.mixture_models",
     "EDx": "kdey.quantifiers.embeddings",
     "EDy": "kdey.quantifiers.embeddings",
@@ -132,10 +128,9 @@ _HOMES = {
     "FitCheckDisplay": "kdey.plots",
     "FitChecker": "kdey.diagnostics",
     "Friedman": "kdey.quantifiers.adjusting",
-    "GivenBags": "kdey.protocols",
-    "GridAPP": "kdey.protocols",
-    "GridSearchQ": "kdey.model_selection",
-    "GroupBags": "kdey.protocols",
+    "GivenBags": "kdey.evaluation",
+    "GridAPP": "kdey.evaluation",
+    "GridSearchQ": "kdey.evaluation",
     "HDx": "kdey.quantifiers.histograms",
     "HDy": "kdey.quantifiers.histograms",
     "Identifiability": "kdey.diagnostics",
@@ -151,21 +146,18 @@ _HOMES = {
     "MS": "kdey.quantifiers.thresholds",
     "MS2": "kdey.quantifiers.thresholds",
     "Median": "kdey.quantifiers.wrappers",
-    "MixedShift": "kdey.protocols",
-    "NPP": "kdey.protocols",
+    "NPP": "kdey.evaluation",
     "OneVsAll": "kdey.quantifiers.wrappers",
-    "OneVsOne": "kdey.quantifiers.wrappers",
-    "OptunaSearchQ": "kdey.model_selection",
+    "OptunaSearchQ": "kdey.evaluation",
     "Options": "kdey.options",
     "Ordered": "kdey.quantifiers.ordered",
     "PACC": "kdey.quantifiers.adjusting",
     "PCC": "kdey.quantifiers.counting",
-    "PlanDisplay": "kdey.plots",
     "PosteriorDraws": "kdey.bayes",
     "PrevalenceOverTimeDisplay": "kdey.plots",
     "Quantifier": "kdey.quantifiers.quantifier",
     "RLLS": "kdey.quantifiers.adjusting",
-    "RandomSearchQ": "kdey.model_selection",
+    "RandomSearchQ": "kdey.evaluation",
     "Region": "kdey.intervals",
     "RegionDisplay": "kdey.plots",
     "ReliabilityDisplay": "kdey.plots",
@@ -174,9 +166,8 @@ _HOMES = {
     "SORD": "kdey.quantifiers.thresholds",
     "SensitivityDisplay": "kdey.plots",
     "SimplexDisplay": "kdey.plots",
-    "SmoothAPP": "kdey.protocols",
-    "Solution": "kdey.solvers.solution",
-    "StageCache": "kdey.model_selection",
+    "Solution": "kdey.matching.base",
+    "StageCache": "kdey.evaluation",
     "T50": "kdey.quantifiers.thresholds",
     "ThresholdX": "kdey.quantifiers.thresholds",
     "TrainingPrevalence": "kdey.quantifiers.counting",
@@ -184,7 +175,7 @@ _HOMES = {
     "TuningDisplay": "kdey.plots",
     "adapt_posteriors": "kdey.diagnostics",
     "check_fit": "kdey.diagnostics",
-    "check_quantifier": "kdey.checks",
+    "check_quantifier": "kdey.evaluation",
     "compare_groups": "kdey.groups",
     "compose": "kdey.quantifiers.composed",
     "difference": "kdey.intervals",
@@ -206,9 +197,9 @@ _HOMES = {
 #: Packages that can be used after ``import kdey`` alone, imported when first asked for.
 _PACKAGES = (
     *("bayes", "calibration", "datasets", "diagnostics", "evaluation", "groups", "interop"),
-    *("intervals", "labelled", "metrics", "model_selection", "monitoring", "persistence"),
+    *("intervals", "labelled", "metrics", "monitoring", "persistence"),
     *("plots",),
-    *("protocols", "quantifiers", "report", "significance", "simplex", "tuning"),
+    *("quantifiers", "report", "simplex", "tuning"),
 )
 
 __all__ = [
@@ -233,7 +224,6 @@ __all__ = [
     "AtPrevalences",
     "Bags",
     "BiasDisplay",
-    "CovariateShift",
     "CriticalDifferenceDisplay",
     "DMx",
     "DiagonalDisplay",
@@ -253,7 +243,6 @@ __all__ = [
     "GivenBags",
     "GridAPP",
     "GridSearchQ",
-    "GroupBags",
     "HDx",
     "HDy",
     "Identifiability",
@@ -264,13 +253,10 @@ __all__ = [
     "KDEyL2",
     "KDEyML",
     "Median",
-    "MixedShift",
     "OneVsAll",
-    "OneVsOne",
     "Options",
     "OptunaSearchQ",
     "Ordered",
-    "PlanDisplay",
     "PosteriorDraws",
     "PrevalenceOverTimeDisplay",
     "Quantifier",
@@ -282,7 +268,6 @@ __all__ = [
     "Results",
     "SensitivityDisplay",
     "SimplexDisplay",
-    "SmoothAPP",
     "Solution",
     "StageCache",
     "ThresholdX",

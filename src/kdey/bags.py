@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
-from kdey._support.validation import check_weights
-from kdey.tensors import for_numpy
+from kdey.arrays import for_numpy
+from kdey.validation import check_weights
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -41,7 +41,6 @@ class Bags:
 
     See Also
     --------
-    kdey.GroupBags : Bags by a column.
     kdey.GivenBags : Bags that are given with their prevalences.
 
     Examples

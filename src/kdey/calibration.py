@@ -35,11 +35,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from kdey._support.newton import Evaluate, Minimum, projected_newton
-from kdey._support.validation import check_weights
-from kdey._support.warnings import warn
+from kdey._display import warn
+from kdey._numerics import Evaluate, Minimum, projected_newton
+from kdey.arrays import for_numpy
 from kdey.simplex import check_posteriors, row_sums, softmax_rows
-from kdey.tensors import for_numpy
+from kdey.validation import check_weights
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey.bags import Array, BagsLike
 from kdey.intervals import Estimate, Estimates, FittedModel
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
-from kdey.rows.interface import TuningRecord
+from kdey.rows.base import TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.tables.schema import TableSchema
 

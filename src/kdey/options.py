@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from kdey._support.validation import check_choice, check_count, check_share
+from kdey.validation import check_choice, check_count, check_share
 
 TARGETS = ("population", "bag")
 METHODS = ("auto", "analytic", "bootstrap")

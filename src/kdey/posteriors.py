@@ -30,14 +30,19 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import indexable
 from sklearn.utils.validation import has_fit_parameter
 
-from kdey._support.device import posteriors_on
-from kdey._support.frames import take_rows
-from kdey._support.threads import one_blas_thread, run_jobs, thread_count
-from kdey._support.validation import check_weights
-from kdey.decisions import ClassifierAdapter, check_estimator, settle_frozen
+from kdey._parallel import one_blas_thread, posteriors_on, run_jobs, thread_count
+from kdey.arrays import on_gpu, take_rows
+from kdey.classifiers import (
+    ClassifierAdapter,
+    Indices,
+    RandomState,
+    Split,
+    check_estimator,
+    make_splits,
+    settle_frozen,
+)
 from kdey.simplex import check_posteriors
-from kdey.splits import Indices, RandomState, Split, make_splits
-from kdey.tensors import on_gpu
+from kdey.validation import check_weights
 
 Posteriors = NDArray[np.floating]
 
@@ -275,7 +280,7 @@ def cross_fit(
     classifier, X, codes, classes, sample_weight, n_jobs
         As for :func:`training_posteriors`.
     splits : list of (train, test)
-        From ``kdey.splits.make_splits``.
+        From ``kdey.classifiers.make_splits``.
     refit : bool
         Whether to fit the classifier on all instances too.
     deadline : float, optional

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
-from kdey.class_columns import in_class_order
-from kdey.tensors import for_numpy
+from kdey.arrays import for_numpy, in_class_order
 
 Array = NDArray[np.float64]
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
@@ -44,7 +43,7 @@ def check_posteriors(
     posteriors : array-like or data frame of shape (m, k)
         Rows on the simplex; the sum of a row may differ from one by ``SUM_TOLERANCE``. The columns
         of a data frame are matched with the classes by their names
-        (``kdey.class_columns.in_class_order``).
+        (``kdey.arrays.in_class_order``).
     n_classes : int, optional
         Expected number of columns; by default the number of ``classes``, if they are given.
     name : str
@@ -236,3 +235,29 @@ def _as_float(values: ArrayLike, name: str) -> NDArray[np.floating]:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers, got dtype {array.dtype}: {error}") from error
+
+
+def round_counts(prevalence: ArrayLike, size: int) -> NDArray[np.int64]:
+    """Return integer class counts that sum to ``size``, by the method of largest remainders.
+
+    Every class gets the floor of ``prevalence * size``. The remaining instances go, one each, to
+    the classes with the largest fractional parts (the first of them on ties). Every count differs
+    by less than one from ``prevalence * size``, and a prevalence that is a multiple of 1 / size is
+    met exactly.
+
+    Parameters
+    ----------
+    prevalence : array-like of shape (..., k)
+    size : int
+
+    Returns
+    -------
+    int64 array of shape (..., k)
+    """
+    p = np.asarray(prevalence, dtype=np.float64)
+    share = p / p.sum(axis=-1, keepdims=True) * size
+    counts = np.floor(share).astype(np.int64)
+    order = np.argsort(counts - share, axis=-1, kind="stable")
+    rank = np.argsort(order, axis=-1, kind="stable")
+    remaining = size - counts.sum(axis=-1, keepdims=True)
+    return np.asarray(counts + (rank < remaining), dtype=np.int64)

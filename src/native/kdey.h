@@ -101,7 +101,7 @@ KDEY_API int32_t kdey_solve_mixture(const double* rows, const double* log_scales
                                     double* out_objective, double* out_gap, int64_t* out_n_iter);
 
 // Minimises sum_t phi(M_t . x, q_t) / r_t over the simplex for every bag; loss: the code of a
-// kdey.problems.separable.Generator. templates: (t, k); targets: (n, t); reference: (t,);
+// kdey.matching.divergence.Generator. templates: (t, k); targets: (n, t); reference: (t,);
 // start: (n, k) or NULL.
 KDEY_API int32_t kdey_solve_divergence(int64_t loss, const double* templates, const double* targets,
                                        const double* reference, int64_t n_bags, int64_t t,

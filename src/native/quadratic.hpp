@@ -1,6 +1,6 @@
 // Small convex quadratic programs, min x'Qx/2 - c.x over x >= 0 or over the simplex, by a primal
 // active-set method with an updated Cholesky factor. The NumPy twin, with the reasons for the
-// proximal passes and tolerances, is kdey/solvers/quadratic.py.
+// proximal passes and tolerances, is kdey/matching/sqp.py.
 #pragma once
 #include <cstdint>
 #include <vector>

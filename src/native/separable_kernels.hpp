@@ -8,7 +8,7 @@
 
 namespace kdey {
 
-// Codes shared with kdey/problems/separable.py.
+// Codes shared with kdey/matching/divergence.py.
 enum Loss : int64_t {
   kNegativeLog = 0,
   kHellinger = 1,

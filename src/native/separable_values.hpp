@@ -1,4 +1,4 @@
-// Values of the losses, needed once per solution; see kdey/problems/separable.py.
+// Values of the losses, needed once per solution; see kdey/matching/divergence.py.
 #pragma once
 #include <cmath>
 #include <limits>

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta, binom
 
 from kdey import ACC
-from kdey._support.rates import counts_from_limits
+from kdey._numerics import counts_from_limits
 from kdey.bayes import ErrorRates, SamplingWarning, sample_error_rates
 
 

@@ -8,9 +8,9 @@ from scipy.stats import beta, kstest
 
 from kdey import native
 from kdey.bags import Bags
-from kdey.bayes import SamplingWarning, gibbs_sweeps, sample_rows
-from kdey.bayes.gibbs import Chains
-from kdey.problems import MixtureLikelihood
+from kdey.bayes import SamplingWarning
+from kdey.bayes.sampling import Chains, gibbs_sweeps, sample_rows
+from kdey.matching import MixtureLikelihood
 
 ROUTES = ("native", "numpy")
 

@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from kdey import EMQ, PACC, KDEyML, Quantifier
-from kdey.bayes import group_draws
-from kdey.bayes.hierarchy import GroupTree
-from kdey.bayes.sample import SamplingWarning
-from kdey.bayes.shrinkage import ChainEffort, ShrunkGroups, drifts, shrink_groups
-from kdey.bayes.template_draws import TemplateDraws
+from kdey.bayes import pooling
+from kdey.bayes.pooling import (
+    GroupTree,
+    ShrunkGroups,
+    TemplateDraws,
+    drifts,
+    shrink_groups,
+)
+from kdey.bayes.sampling import SamplingWarning
 from tests.groups.cases import CLASSES, fitted, posteriors
 
-QUICK = ChainEffort(n_templates=4, n_sweeps=200, n_draws=25, n_rounds=1)
+QUICK = {"n_templates": 4, "n_sweeps": 200, "n_draws": 25, "n_rounds": 1}
 
 
 def table(
@@ -36,7 +40,7 @@ def templates() -> TemplateDraws:
 @pytest.fixture(scope="module")
 def pooled(templates: TemplateDraws) -> tuple[np.ndarray, np.ndarray, ShrunkGroups]:
     truth, scores, tree = table(20.0)
-    return truth, scores, shrink_groups(templates, scores, tree, effort=QUICK)
+    return truth, scores, shrink_groups(templates, scores, tree, **QUICK)
 
 
 @pytest.mark.smoke
@@ -61,20 +65,20 @@ def test_kappa_is_recovered(pooled: tuple[np.ndarray, np.ndarray, ShrunkGroups])
 
 def test_equal_groups_cannot_be_told_apart(templates: TemplateDraws) -> None:
     _, scores, tree = table(1e6)
-    drawn = shrink_groups(templates, scores, tree, effort=QUICK)
+    drawn = shrink_groups(templates, scores, tree, **QUICK)
     assert not drawn.told_apart
     assert drawn.shrinkage.mean() > 0.6
 
 
 def test_large_groups_stand_alone(templates: TemplateDraws) -> None:
     _, scores, tree = table(3.0, n_groups=8, size=400)
-    drawn = shrink_groups(templates, scores, tree, effort=QUICK)
+    drawn = shrink_groups(templates, scores, tree, **QUICK)
     assert drawn.shrinkage.mean() < 0.2
 
 
 def test_draws_do_not_depend_on_threads(templates: TemplateDraws) -> None:
     _, scores, tree = table(10.0, n_groups=6, size=10)
-    one, two = (shrink_groups(templates, scores, tree, effort=QUICK, n_threads=n) for n in (1, 2))
+    one, two = (shrink_groups(templates, scores, tree, **QUICK, n_threads=n) for n in (1, 2))
     np.testing.assert_array_equal(one.population, two.population)
     np.testing.assert_array_equal(one.limits(0.05), two.limits(0.05))
 
@@ -82,10 +86,8 @@ def test_draws_do_not_depend_on_threads(templates: TemplateDraws) -> None:
 def test_positions_put_rows_in_order(templates: TemplateDraws) -> None:
     _, scores, tree = table(10.0, n_groups=6, size=10)
     order = np.random.default_rng(0).permutation(len(scores))
-    plain = shrink_groups(templates, scores, tree, effort=QUICK)
-    shuffled = shrink_groups(
-        templates, scores[order], tree, positions=np.argsort(order), effort=QUICK
-    )
+    plain = shrink_groups(templates, scores, tree, **QUICK)
+    shuffled = shrink_groups(templates, scores[order], tree, positions=np.argsort(order), **QUICK)
     np.testing.assert_array_equal(plain.population, shuffled.population)
 
 
@@ -104,9 +106,9 @@ def test_parents_pull_their_groups(templates: TemplateDraws) -> None:
     parents = np.repeat([0, 1], 15)
     labels = np.concatenate([rng.choice(3, 8, p=means[p]) for p in parents])
     tree = GroupTree.of(np.full(30, 8), parents)
-    drawn = shrink_groups(templates, posteriors(labels, rng), tree, effort=QUICK)
+    drawn = shrink_groups(templates, posteriors(labels, rng), tree, **QUICK)
     flat = shrink_groups(
-        templates, posteriors(labels, rng), replace(tree, parents=0 * parents), effort=QUICK
+        templates, posteriors(labels, rng), replace(tree, parents=0 * parents), **QUICK
     )
     errors = [np.abs(x.estimate() - means[parents]).mean() for x in (drawn, flat)]
     assert errors[0] < 0.7 * errors[1]
@@ -127,7 +129,7 @@ def test_templates_that_were_not_learnt_do_not_vary() -> None:
     _, scores, tree = table(10.0, n_groups=4, size=8)
     first, second = (draws.draw(np.random.SeedSequence(seed))(scores) for seed in (1, 2))
     np.testing.assert_array_equal(first, second)
-    drawn = shrink_groups(draws, scores, tree, effort=QUICK)
+    drawn = shrink_groups(draws, scores, tree, **QUICK)
     assert not drawn.template_noise
     np.testing.assert_array_equal(drawn.shifts, 0.0)
 
@@ -162,9 +164,9 @@ def test_too_much_memory_is_refused(
     templates: TemplateDraws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, scores, tree = table(10.0, n_groups=6, size=10)
-    monkeypatch.setattr(group_draws, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pooling, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match=r"pooling 6 groups of 60 instances .* GiB"):
-        shrink_groups(templates, scores, tree, effort=QUICK)
+        shrink_groups(templates, scores, tree, **QUICK)
 
 
 def test_drifting_chains_are_run_again_and_then_warned_of(
@@ -177,10 +179,10 @@ def test_drifting_chains_are_run_again_and_then_warned_of(
         rounds.append(traces.shape[1])
         return True
 
-    monkeypatch.setattr("kdey.bayes.shrinkage.drifts", always)
-    effort = ChainEffort(n_templates=2, n_sweeps=30, n_draws=5, n_rounds=3)
+    monkeypatch.setattr("kdey.bayes.pooling.drifts", always)
+    effort = {"n_templates": 2, "n_sweeps": 30, "n_draws": 5, "n_rounds": 3}
     with pytest.warns(SamplingWarning, match="concentrations drift"):
-        drawn = shrink_groups(templates, scores, tree, effort=effort)
+        drawn = shrink_groups(templates, scores, tree, **effort)
     assert rounds == [20, 40, 80]
     assert not drawn.converged
 
@@ -190,10 +192,3 @@ def test_drift_is_seen() -> None:
     still = np.exp(rng.normal(size=(10, 200, 1)))
     assert not drifts(still)
     assert drifts(still * np.exp(np.linspace(0, 2, 200))[:, None])
-
-
-def test_effort_is_checked() -> None:
-    with pytest.raises(ValueError, match="n_templates"):
-        ChainEffort(n_templates=1)
-    with pytest.raises(ValueError, match="n_sweeps"):
-        ChainEffort(n_sweeps=10, n_draws=40)

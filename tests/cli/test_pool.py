@@ -159,7 +159,7 @@ def test_a_report_uses_the_threads_asked_for(
 ) -> None:
     """``kdey report`` had no --jobs and used one thread, beside all of ``kdey estimate``."""
     import kdey.report
-    from kdey.stacking.pool import pool_of
+    from kdey.stacking.pooled_classifier import pool_of
 
     used = []
 

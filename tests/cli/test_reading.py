@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kdey.tables.files import TableFile, table_bytes
+from kdey.tables.files import TableFile
+from kdey.tables.output import table_bytes
 
 from .cases import FAST, rows, run, without, write
 

@@ -15,14 +15,13 @@ import pytest
 import kdey
 from kdey.bags import Bags
 from kdey.cli.warning_lines import reworded
-from kdey.problems import MixtureLikelihood
-from kdey.solvers import solve_mixture
+from kdey.matching import MixtureLikelihood, solve_mixture
 
 from .cases import rows, run, without, write
 
 SOURCE = Path(kdey.__file__).parent
 #: Rooms that no command reaches, or whose warnings are about names that go.
-NOT_REACHED = ("bayes", "gpu", "interop", "significance", "_support")
+NOT_REACHED = ("bayes", "gpu", "interop", "significance")
 #: Parameters of Python with a value, and attributes.
 PYTHON = re.compile(r"\b[a-z_]+=(True|False|None|NaN|nan|'|\")|\b(error_score|max_iter or tol)\b")
 
@@ -67,7 +66,7 @@ def test_the_edge_of_a_grid() -> None:
     """Whether the best lies there depends on bits of a fit, so the sentence itself is taken."""
     said = "A better one may lie beyond: widen the grid, or set extend=True"
     assert reworded(said) == "A better one may lie beyond: widen --grid"
-    assert said.partition(": ")[2] in "".join(texts(SOURCE / "model_selection" / "grid.py"))
+    assert said.partition(": ")[2] in "".join(texts(SOURCE / "evaluation" / "searches.py"))
 
 
 def test_a_solver_that_stops_early() -> None:

@@ -117,7 +117,7 @@ def test_no_warning_stays_muted() -> None:
 
 
 def test_muting_holds_for_one_thread() -> None:
-    from kdey._support.warnings import muted, warn
+    from kdey._display import muted, warn
 
     inside, leave = threading.Event(), threading.Event()
 
@@ -149,7 +149,7 @@ def blas_threads() -> list[int]:
 
 
 def test_blas_threads_are_given_back() -> None:
-    from kdey._support.threads import one_blas_thread
+    from kdey._parallel import one_blas_thread
 
     first, second = one_blas_thread(), one_blas_thread()
     with threadpool_limits(2, user_api="blas"):

@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from kdey import PACC, Bags, Ensemble, FitChecker, GridSearchQ, KDEyML, check_fit
-from kdey.diagnostics.densities import few_per_class
 from kdey.diagnostics.fit_checker import ENOUGH, sample_bags
-from kdey.diagnostics.null_bags import NullBags
+from kdey.diagnostics.fit_statistics import NullBags, few_per_class
 from kdey.posteriors import TrainingPosteriors, fits_into
 from kdey.quantifiers import aggregative
 

@@ -12,11 +12,15 @@ from sklearn.preprocessing import StandardScaler
 
 from kdey import EMQ, PACC, FitChecker, HDx, KDEyML, check_fit
 from kdey.bags import Bags
-from kdey.diagnostics.densities import FLOOR, TrainingDensities, default_kernel
 from kdey.diagnostics.fit_checker import p_values
-from kdey.diagnostics.fit_statistics import Embedding
+from kdey.diagnostics.fit_statistics import (
+    DEFAULT_KERNEL,
+    FLOOR,
+    Embedding,
+    NullBags,
+    TrainingDensities,
+)
 from kdey.diagnostics.fold_models import fold_models
-from kdey.diagnostics.null_bags import NullBags
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 
 from .cases import draw, outsiders
@@ -103,7 +107,7 @@ def test_smallest_p_value_is_calibrated() -> None:
 def test_distance_is_what_it_says() -> None:
     p, y = draw((30, 30, 30), np.random.default_rng(0))
     q, alpha = bag(0)[:40], np.array([[0.2, 0.3, 0.5]])
-    made = TrainingDensities.fit(TrainingPosteriors(p, y), 3, default_kernel(0.1))
+    made = TrainingDensities.fit(TrainingPosteriors(p, y), 3, DEFAULT_KERNEL)
     embedding = Embedding.fit(made)
     assert len(embedding.landmarks) == 90
 
@@ -165,7 +169,7 @@ def test_order_and_threads_do_not_matter() -> None:
 def test_null_bags_have_the_prevalence_and_the_weights() -> None:
     p, y = draw((50, 60, 70), np.random.default_rng(0))
     w = np.where(np.arange(len(y)) % 2, 0.0, 1.0)
-    made = TrainingDensities.fit(TrainingPosteriors(p, y, w), 3, default_kernel(0.1))
+    made = TrainingDensities.fit(TrainingPosteriors(p, y, w), 3, DEFAULT_KERNEL)
     prevalence, sizes = np.array([[0.5, 0.0, 0.5]]), np.array([80])
     positions = NullBags(made, 0, 80).draw(prevalence, sizes, range(200)).indices
     shares = np.bincount(made.labels[positions], minlength=3) / positions.size
@@ -176,7 +180,7 @@ def test_null_bags_have_the_prevalence_and_the_weights() -> None:
 def test_heavy_references_are_drawn_more_often() -> None:
     p, y = draw((50, 50), np.random.default_rng(0))
     w = np.where(np.arange(100) % 50 == 0, 49.0, 1.0)
-    made = TrainingDensities.fit(TrainingPosteriors(p, y, w), 2, default_kernel(0.1))
+    made = TrainingDensities.fit(TrainingPosteriors(p, y, w), 2, DEFAULT_KERNEL)
     prevalence, sizes = np.array([[0.5, 0.5]]), np.array([100])
     bags = NullBags(made, 0, 100).draw(prevalence, sizes, range(300))
     drawn = np.repeat(bags.indices, 1 if bags.weights is None else bags.weights.astype(int))
@@ -276,7 +280,6 @@ def test_methods_without_training_posteriors_say_so(data) -> None:
     [
         ({"n_null": 3}, "n_null"),
         ({"level": 0.0}, "level"),
-        ({"bandwidth": -1.0}, "bandwidth"),
         ({"sample_weight": [1.0]}, "sample_weight"),
         ({"posteriors": None}, "exactly one"),
         ({"posteriors": np.full((4, 2), 0.5)}, "columns"),

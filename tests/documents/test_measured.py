@@ -27,7 +27,7 @@ STRICT = (
 ELSEWHERE = {
     "docs/benchmarks.md": "tests/packaging/test_benchmarks_page.py",
     "docs/comparison.md": "tests/interop/test_comparison_page.py",
-    "docs/reproduction.md": "tests/paper/test_reproduction_page.py",
+    "docs/reproduction.md": "tests/experiments/test_reproduction_page.py",
 }
 #: Folders of pages that record what was so on a day.
 RECORDS = (

@@ -26,13 +26,11 @@ PACKAGES = (
         "interop",
         "intervals",
         "labelled",
-        "metrics",
-        "model_selection",
         "monitoring",
         "neural",
         "persistence",
     ),
-    *("plots", "problems", "protocols", "report", "significance", "solvers"),
+    *("plots", "problems", "report", "solvers"),
     *("rows", "stacking", "tuning"),
 )
 #: Names of types for annotations: nothing to call, nothing to tell.

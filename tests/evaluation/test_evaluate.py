@@ -112,7 +112,7 @@ def test_batches_hold_a_bounded_number_of_instances(
         seen.append(len(bags.indices))
         return original(self, row_map, rows, bags, n_threads)
 
-    monkeypatch.setattr(sys.modules["kdey.evaluation.run"], "BATCH", 130)
+    monkeypatch.setattr(sys.modules["kdey.evaluation.evaluating"], "BATCH", 130)
     monkeypatch.setattr(type(one.matching_), "match", spy)
     results = kdey.evaluate(one, X, y, PROTOCOL)
     assert seen == [120] * 7 + [80]

@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 
 import kdey
 from kdey.bags import Bags
-from kdey.kernels import means as module
-from kdey.kernels.means import kernel_means
+from kdey.kernels import sums as module
+from kdey.kernels.sums import kernel_means
 
 
 def oracle(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey._support.frames import as_column, make_frame
+from kdey.arrays import as_column, make_frame
 from tests.evaluation.cases import blobs
 
 
@@ -53,13 +53,6 @@ def test_summary_orders_by_the_first_metric(results: kdey.Results) -> None:
     assert (frame["seconds"] > 0).all()
 
 
-def test_group_names_are_kept() -> None:
-    X, y = blobs(120)
-    groups = np.repeat(["mon", "tue", "wed"], 40)
-    found = kdey.evaluate(kdey.CC().fit(X, y), X, y, kdey.GroupBags(groups))
-    assert found.to_frame("pandas")["bag"].tolist() == ["mon", "tue", "wed"]
-
-
 def test_refuses_unknown_names(results: kdey.Results) -> None:
     with pytest.raises(ValueError, match="method must be one of"):
         results.estimated()
@@ -70,7 +63,7 @@ def test_refuses_unknown_names(results: kdey.Results) -> None:
 
 
 def test_without_any_frame_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdey._support.frames.find_spec", lambda name: None)
+    monkeypatch.setattr("kdey.arrays.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pandas, polars, pyarrow"):
         make_frame({"a": [1]})
 

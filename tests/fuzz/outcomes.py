@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kdey.solvers import Solution
+from kdey.matching import Solution
 
 #: NotFittedError is a ValueError; so is LinAlgError, which is no answer to bad input.
 DOCUMENTED = (ValueError, TypeError)

@@ -54,23 +54,6 @@ def test_odd_matrices_and_slices(odd: Any) -> None:
 
 @fuzzed(60)
 @given(data=st.data())
-def test_groups_as_bags(data: Any) -> None:
-    y = data.draw(some.codes(2, 12))
-    groups = data.draw(
-        st.lists(st.sampled_from(["a", "b", "ä"]), min_size=len(y), max_size=len(y))
-        | st.lists(st.integers(-2, 2), min_size=len(y), max_size=len(y))
-        | some.ODD
-    )
-    try:
-        drawn = answer(lambda: kdey.GroupBags(groups).bags(y), "groups")
-    except Refused:
-        return
-    assert_prevalences(drawn.prevalences, (len(drawn.bags), 2))
-    assert drawn.bags.sizes.sum() == len(y)
-
-
-@fuzzed(60)
-@given(data=st.data())
 def test_given_bags(data: Any) -> None:
     y = data.draw(some.codes(2, 8))
     bags = data.draw(some.bags(len(y)) | some.bad_bags(len(y)))

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.naive_bayes import GaussianNB
 
 import kdey
-from kdey import metrics, significance
+from kdey import evaluation, metrics
 
 from . import strategies as some
 from .outcomes import Refused, answer, refused
@@ -99,12 +99,12 @@ def test_significance(data: Any) -> None:
     )
     said = ("errors", "first", "second", "p_values", "method", "level", "number", "must", "data")
     for call in (
-        lambda: significance.friedman(errors),
-        lambda: significance.average_ranks(errors),
-        lambda: significance.nemenyi(errors),
-        lambda: significance.wilcoxon(np.ravel(errors), np.zeros(np.size(errors))),
-        lambda: significance.compare_to_best(errors),
-        lambda: significance.holm(errors),
+        lambda: evaluation.friedman(errors),
+        lambda: evaluation.average_ranks(errors),
+        lambda: evaluation.nemenyi(errors),
+        lambda: evaluation.wilcoxon(np.ravel(errors), np.zeros(np.size(errors))),
+        lambda: evaluation.compare_to_best(errors),
+        lambda: evaluation.holm(errors),
     ):
         try:
             answer(call, *said)

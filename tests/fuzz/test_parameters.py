@@ -82,10 +82,7 @@ PROTOCOLS: dict[str, Any] = {
     "NPP": kdey.NPP,
     "DirichletProtocol": kdey.DirichletProtocol,
     "GridAPP": kdey.GridAPP,
-    "SmoothAPP": kdey.SmoothAPP,
     "AtPrevalences": kdey.AtPrevalences,
-    "CovariateShift": kdey.CovariateShift,
-    "MixedShift": kdey.MixedShift,
 }
 
 

@@ -49,12 +49,11 @@ METHODS: dict[str, tuple[Any, int]] = {
     "MS2": (kdey.MS2(), 2),
     "SORD": (kdey.SORD(), 2),
     "composed": (kdey.compose(PosteriorRows(crisp=False, adjusted=True), MatchMeans()), 4),
-    "OneVsOne": (kdey.OneVsOne(kdey.MM()), 3),
     "OneVsAll": (kdey.OneVsAll(kdey.MM()), 3),
     "Median": (kdey.Median(kdey.DyS(), {"n_bins": [2, 4]}), 2),
     "Ensemble": (kdey.Ensemble(kdey.PACC(), n_members=2, min_per_class=1, random_state=0), 3),
 }
-WRAPPERS = ("OneVsOne", "OneVsAll", "Median", "Ensemble")
+WRAPPERS = ("OneVsAll", "Median", "Ensemble")
 ROWWISE = [name for name in METHODS if name not in WRAPPERS]
 
 

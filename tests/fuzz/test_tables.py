@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from fuzz.campaigns.table_doors import DIALECTS
 from fuzz.campaigns.table_rows import KINDS
 from fuzz.campaigns.tables import run_case
 from fuzz.campaigns.tally import Tally
-
-from kdey.tables.canonical import canonical_text
+from kdey.tables.columns import canonical_text
 
 from .profiles import PROFILE
 

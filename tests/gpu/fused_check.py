@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from kdey.gpu.fused import Shape, fused_log_sums
-from kdey.gpu.layout import DeviceReferences
+from kdey.gpu.sums import DeviceReferences
 from tests.gpu.cases import Sums, sums
 from tests.kernels.cases import worst_error
 

@@ -9,9 +9,9 @@ import torch
 from kdey.bags import Bags
 from kdey.gpu import bags as device_bags
 from kdey.gpu import solve
-from kdey.gpu.bags import DeviceBags, in_tiles
-from kdey.gpu.rows import LogRows
-from kdey.matching.interface import DeviceProblem
+from kdey.gpu.bags import DeviceBags, LogRows
+from kdey.gpu.sums import in_tiles
+from kdey.matching.base import DeviceProblem
 
 
 def unequal(seed=0, pool=50, weighted=False):

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import kdey
-from kdey._support import device as devices
-from kdey._support.device import as_tensor, choose_device, device_name, posteriors_on
+from kdey import _parallel as devices
+from kdey._parallel import as_tensor, choose_device, device_name, posteriors_on
+from kdey.arrays import on_host
 from kdey.simplex import check_posteriors
-from kdey.tensors import on_host
 from tests.gpu.cases import problem
 from tests.with_torch import needs_cuda
 

@@ -63,7 +63,7 @@ def test_cuda_takes_the_fused_kernel():
 
 
 def test_two_halves_hold_float32():
-    from kdey.gpu.layout import DeviceReferences, PaddedReferences
+    from kdey.gpu.sums import DeviceReferences, PaddedReferences
 
     rng = np.random.default_rng(0)
     points = rng.dirichlet(np.full(28, 0.1), 200)
@@ -81,7 +81,7 @@ def test_two_halves_hold_float32():
 @pytest.mark.parametrize("shift", [0.0, 1000.0])
 @pytest.mark.parametrize(("columns", "folded"), [(14, True), (15, False), (30, True), (31, False)])
 def test_norms_are_columns_where_there_is_room(columns, folded, shift):
-    from kdey.gpu.layout import DeviceReferences, PaddedReferences
+    from kdey.gpu.sums import DeviceReferences, PaddedReferences
 
     rng = np.random.default_rng(columns)
     points = shift + rng.dirichlet(np.full(columns, 0.1), 100)
@@ -101,7 +101,7 @@ def test_norms_are_columns_where_there_is_room(columns, folded, shift):
 
 
 def test_references_are_packed_once():
-    from kdey.gpu.layout import DeviceReferences, PaddedReferences
+    from kdey.gpu.sums import DeviceReferences, PaddedReferences
 
     points = np.random.default_rng(0).dirichlet(np.ones(4), 10)
     refs = DeviceReferences.of(points, np.array([0, 10]), None, torch.device("cpu"))
@@ -115,7 +115,7 @@ def test_references_are_packed_once():
 
 
 def test_wide_bandwidths_lower_the_scale():
-    from kdey.gpu.layout import DeviceReferences, PaddedReferences
+    from kdey.gpu.sums import DeviceReferences, PaddedReferences
 
     points = np.random.default_rng(0).dirichlet(np.ones(4), 10)
     refs = DeviceReferences.of(points, np.array([0, 10]), None, torch.device("cpu"))

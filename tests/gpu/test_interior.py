@@ -7,15 +7,20 @@ import pytest
 import torch
 
 from kdey.bags import Bags
-from kdey.gpu.interior import solve_interior
-from kdey.gpu.losses import TENSOR_GENERATORS, DivergenceLoss, MixtureLoss
-from kdey.gpu.rows import LogRows
+from kdey.gpu.bags import LogRows
+from kdey.gpu.interior import TENSOR_GENERATORS, DivergenceLoss, MixtureLoss, solve_interior
 from kdey.gpu.solve import maximise_likelihood, solve_cauchy_schwarz, solve_quadratic
-from kdey.problems import CauchySchwarz, Divergence, MixtureLikelihood, QuadraticMatch
-from kdey.problems.separable import GENERATORS
-from kdey.solvers import solve_cauchy_schwarz as host_cauchy_schwarz
-from kdey.solvers import solve_divergence, solve_mixture
-from kdey.solvers import solve_quadratic as host_quadratic
+from kdey.matching import (
+    CauchySchwarz,
+    Divergence,
+    MixtureLikelihood,
+    QuadraticMatch,
+    solve_divergence,
+    solve_mixture,
+)
+from kdey.matching import solve_cauchy_schwarz as host_cauchy_schwarz
+from kdey.matching import solve_quadratic as host_quadratic
+from kdey.matching.divergence import GENERATORS
 
 
 def mixture(seed, n_bags=12, n=80, k=6, concentration=0.5, lean=2.0):
@@ -113,7 +118,7 @@ def test_divergences(place, name, k):
 
 
 def test_divergence_hessian_in_steps(place, monkeypatch):
-    from kdey.gpu import losses
+    from kdey.gpu import interior
 
     rng = np.random.default_rng(0)
     templates, targets = rng.random((50, 4)), rng.random((3, 50))
@@ -121,7 +126,7 @@ def test_divergence_hessian_in_steps(place, monkeypatch):
     loss = DivergenceLoss(*tensors, TENSOR_GENERATORS["hellinger"])
     problem = Divergence(templates, targets, GENERATORS["hellinger"], np.full(50, 50.0))
     x = rng.dirichlet(np.ones(4), 3)
-    monkeypatch.setattr(losses, "_OUTER", 7 * 16)
+    monkeypatch.setattr(interior, "_OUTER", 7 * 16)
     gradient, hessian = loss.derivatives(torch.from_numpy(x).to(place))
     np.testing.assert_allclose(gradient.cpu(), problem.gradient(x), atol=1e-12)
     np.testing.assert_allclose(hessian.cpu(), problem.hessian(x), atol=1e-12)

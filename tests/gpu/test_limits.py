@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import kdey
-from kdey.gpu.moments import SortedRows, adapted_bag_means, batch_moments
+from kdey.gpu.bags import SortedRows, adapted_bag_means, batch_moments
 from kdey.intervals import run
 from kdey.intervals.moments import adapted
 from tests.gpu.cases import problem

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.gpu import solve
-from kdey.gpu.layout import DeviceReferences
-from kdey.tuning import search
+from kdey.gpu.sums import DeviceReferences
+from kdey.tuning import trials as search
 from tests.gpu.cases import mean_methods, methods, problem
 from tests.with_torch import needs_cuda
 

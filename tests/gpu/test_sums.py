@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from kdey.gpu import sums as plain
-from kdey.gpu.layout import DeviceReferences
-from kdey.gpu.sums import class_log_sums, plain_log_sums
+from kdey.gpu.sums import DeviceReferences, class_log_sums, plain_log_sums
 from tests.gpu.cases import sums
 from tests.kernels.cases import worst_error
 from tests.with_torch import needs_cuda

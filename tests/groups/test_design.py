@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kdey
 from kdey import EMQ, predict_groups
-from kdey._support.row_hashes import row_hashes
+from kdey.row_hashes import row_hashes
 
 from .cases import CLASSES, SCORES, columns, fitted, posteriors
 

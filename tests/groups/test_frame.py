@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 import kdey
 from kdey import KDEyCS, KDEyML, predict_groups
-from kdey._support.row_hashes import row_hashes
-from kdey.groups.answers import COLUMNS
+from kdey.intervals.display import COLUMNS
+from kdey.row_hashes import row_hashes
 
 from .cases import CLASSES, SCORES, columns, fitted
 

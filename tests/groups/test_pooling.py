@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdey import EMQ, HDx, KDEyML
-from kdey.bayes import shrinkage
+from kdey.bayes import pooling
+from kdey.bayes.pooling import shrink_groups
 from kdey.bayes.random_walk import smooth_periods
 from kdey.groups import Grouping
 from kdey.groups.keys import GroupKeys, period_numbers, period_starts, truncate
@@ -30,9 +31,9 @@ MONDAY = np.datetime64("2024-01-01")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep chains short: what is tested here is not how well they mix."""
-    effort = shrinkage.ChainEffort(n_templates=2, n_sweeps=60, n_draws=20, n_rounds=1)
-    monkeypatch.setattr(shrinkage, "ChainEffort", lambda: effort)
-    monkeypatch.setattr(shrinkage, "drifts", lambda traces: False)
+    short = partial(shrink_groups, n_templates=2, n_sweeps=60, n_draws=20, n_rounds=1)
+    monkeypatch.setattr("kdey.bayes.pooling.shrink_groups", short)
+    monkeypatch.setattr(pooling, "drifts", lambda traces: False)
     few = partial(smooth_periods, n_templates=2, n_draws=20)
     monkeypatch.setattr("kdey.groups.pooling.smooth_periods", few)
 

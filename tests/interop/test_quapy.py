@@ -14,8 +14,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import kdey
+from kdey.evaluation.bag_drawing import LabelledBags
 from kdey.interop import from_quapy, to_quapy, to_quapy_protocol
-from kdey.protocols import LabelledBags
 from tests.evaluation.cases import blobs
 
 with warnings.catch_warnings():  # QuaPy's own, while it is imported

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kdey.paper.datasets import load_lequa
-from kdey.paper.submission import score, write_submission
-from tests.paper.datasets.cases import make_documents, make_lequa, make_samples
+from experiments.submission import score, write_submission
+from kdey.datasets import load_lequa
+from tests.datasets.cases import make_documents, make_lequa, make_samples
 
 with warnings.catch_warnings():  # QuaPy's own, while it is imported
     warnings.simplefilter("ignore")

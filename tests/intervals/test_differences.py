@@ -114,7 +114,7 @@ def test_a_bag_of_one_instance_can_be_compared() -> None:
     rng = np.random.default_rng(3)
     q = fitted()
     points = posteriors(np.repeat(0, 40), rng)
-    with pytest.warns(kdey.intervals.IntervalWarning):
+    with pytest.warns(kdey.options.IntervalWarning):
         single = q.estimate_posteriors(points[:1], check_fit=False)
     change = kdey.difference(single, q.estimate_posteriors(points, check_fit=False))
     assert (change.p_value > 0.1).all()

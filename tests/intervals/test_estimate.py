@@ -10,8 +10,8 @@ import pytest
 
 import kdey
 from kdey import PACC, Bags, KDEyML, difference
-from kdey.labels import FewLabelsWarning
 from kdey.options import IntervalWarning
+from kdey.validation import FewLabelsWarning
 from tests.quantifiers.methods import multiclass
 
 from .cases import bag, separated, training

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from kdey.kernels import class_log_sums
-from kdey.kernels.numpy_sums import class_log_sums_numpy
-from kdey.kernels.sums import class_log_sums_native
+from kdey.kernels.sums import class_log_sums_native, class_log_sums_numpy
 
 from .cases import needs_native, pool, worst_error
 

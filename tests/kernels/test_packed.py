@@ -14,8 +14,8 @@ import pytest
 import kdey
 from kdey import KDEyML, native
 from kdey.kernels import class_log_sums
-from kdey.kernels.packed import PackedReferences
-from kdey.rows.references import KernelSpec
+from kdey.kernels.sums import PackedReferences
+from kdey.rows.kernel import KernelSpec
 
 from .cases import needs_native, pool
 

@@ -12,7 +12,6 @@ from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
 from kdey.intervals.score_interval import wilson
 from kdey.labelled import (
     LabelledEstimate,
-    estimate_labelled,
     estimate_labelled_bags,
     labelled_sample,
 )
@@ -301,7 +300,7 @@ def test_many_bags_together_are_estimated_as_one_by_one() -> None:
     points = np.concatenate([p for p, _ in bags])
     together = estimate_labelled_bags(model, points, samples, options)
     for result, (p, _), sample in zip(together, bags, samples, strict=True):
-        alone = estimate_labelled(model, p, sample, options)
+        alone = estimate_labelled_bags(model, p, [sample], options)[0]
         assert result.shift_test == alone.shift_test
         for way in WAYS:
             first, second = result.alternatives[way], alone.alternatives[way]

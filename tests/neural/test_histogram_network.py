@@ -8,9 +8,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.checks import quantifier_checks
+from kdey.evaluation.checks import quantifier_checks
+from kdey.evaluation.protocols import APP, DirichletProtocol
 from kdey.neural import HistNetQ
-from kdey.protocols import APP, DirichletProtocol
 from tests.gpu.cases import posteriors
 
 SMALL = {"protocol": APP(60, 30), "n_hidden": 8, "n_epochs": 2, "random_state": 0}

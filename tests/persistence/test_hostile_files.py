@@ -302,7 +302,7 @@ def test_many_classes_in_a_small_file(model: Path) -> None:
             "dataclass": "kdey.rows.posterior:PosteriorMap",
             "fields": {"templates": {"array": 2}, "crisp": False},
         },
-        matching_={"dataclass": "kdey.matching.means:Mean", "fields": {}},
+        matching_={"dataclass": "kdey.matching.squares:Mean", "fields": {}},
     )
     path = crafted(
         model,
@@ -363,7 +363,7 @@ def test_a_problem_is_no_part_of_a_model(model: Path) -> None:
     """Its normal equations are made at once: 15,000 zeros become 225 million numbers."""
     tree = tree_of("counting:PCC")
     problem = {
-        "dataclass": "kdey.problems.least_squares:LeastSquares",
+        "dataclass": "kdey.matching.squares:LeastSquares",
         "fields": {"templates": {"array": 0}, "targets": {"array": 1}},
     }
     node = json.loads(tree) | {"state": {"classes_": problem}}

@@ -25,7 +25,7 @@ from kdey.plots import (
     SimplexDisplay,
     TuningDisplay,
 )
-from kdey.plots.errors import binned
+from kdey.plots.method_displays import binned
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -174,7 +174,7 @@ def test_bias(results: Any) -> None:
         np.testing.assert_allclose(medians(boxes), np.median(errors[name], axis=0), atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::kdey.model_selection.grid.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::kdey.evaluation.searches.GridEdgeWarning")
 def test_sensitivity_of_a_search(data: tuple[Any, Any]) -> None:
     grid = {"bandwidth": [0.3, 0.01, 0.1], "kernel": ["gaussian", "aitchison"]}
     search = GridSearchQ(

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import kdey
-from kdey.rows.references import BandwidthWarning
+from kdey.rows.kernel import BandwidthWarning
 
 from .test_hostile import assert_prevalence, posteriors
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC, LinearSVC
 
 import kdey
-from kdey.decisions import DecisionPosteriors, ScorePosteriors, one_hot, strictest
+from kdey.classifiers import DecisionPosteriors, ScorePosteriors, one_hot, strictest
 
 
 def data(k: int = 3, n: int = 300, seed: int = 0) -> Any:

@@ -24,7 +24,6 @@ METHODS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "Friedman": (kdey.Friedman(C, cv=3), {"classifier__C": [0.1, 1.0]}, 3),
     "Ordered": (kdey.Ordered(kdey.PACC(C, cv=3)), {"strength": [0.0, 0.01]}, 3),
     "Ordered-EMQ": (kdey.Ordered(kdey.EMQ(C)), {"strength": [0.0, 0.01]}, 3),
-    "OneVsOne": (kdey.OneVsOne(kdey.PACC(C, cv=3)), {"quantifier__cv": [3, 4]}, 3),
     "Ensemble": (
         kdey.Ensemble(kdey.PACC(C, cv=3), n_members=4, random_state=0),
         {"selection": ["accuracy", "distribution"]},

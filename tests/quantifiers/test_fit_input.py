@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.labels import LabelColumnWarning
+from kdey.validation import LabelColumnWarning
 
 from .methods import binary, multiclass
 

@@ -14,10 +14,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import kdey
-from kdey.matching import MatchMeans, Penalised
-from kdey.problems import CauchySchwarz, LeastSquares, MixtureLikelihood, PenalisedProblem
+from kdey.matching import (
+    CauchySchwarz,
+    LeastSquares,
+    MatchMeans,
+    MixtureLikelihood,
+    Penalised,
+    PenalisedProblem,
+    solve_sqp,
+)
 from kdey.simplex import sample_smooth, sample_uniform
-from kdey.solvers import solve_sqp
 from kdey.tables.features import TableFeatures
 
 

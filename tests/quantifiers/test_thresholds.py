@@ -105,7 +105,7 @@ def test_sord_in_runs_of_bags_is_sord_of_each_bag(monkeypatch: pytest.MonkeyPatc
     bags = [np.arange(start, start + 20) for start in range(0, 180, 9)]
     expected = np.array([q.aggregate(p[bag]) for bag in bags])
     np.testing.assert_allclose(q.aggregate_bags(p, bags), expected, atol=1e-12)
-    monkeypatch.setattr("kdey.rows.scores._CHUNK", 400)
+    monkeypatch.setattr("kdey.rows.histogram._CHUNK", 400)
     np.testing.assert_allclose(q.aggregate_bags(p, bags), expected, atol=1e-12)
 
 

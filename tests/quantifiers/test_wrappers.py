@@ -1,13 +1,12 @@
-"""OneVsOne and the selections of Ensemble against loops, and Friedman's rows by hand."""
+"""The selections of Ensemble against loops, and Friedman's rows by hand."""
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
 import kdey
 
@@ -18,56 +17,6 @@ def draw(n: int, seed: int, prevalence: Any = (0.3, 0.4, 0.3)) -> Any:
     y = np.concatenate([np.arange(k), rng.choice(k, n - k, p=prevalence)])
     p = rng.dirichlet(np.ones(k), n) + 1.5 * np.eye(k)[y] * rng.random((n, 1))
     return p / p.sum(axis=1, keepdims=True), y
-
-
-def test_pairs_are_fitted_alone_and_coupled() -> None:
-    (p, y), bag = draw(200, 0), draw(80, 1, (0.6, 0.1, 0.3))[0]
-    q = kdey.OneVsOne(kdey.PACC()).fit_posteriors(p, y)
-    shares = np.zeros((3, 3))
-    for i, j in combinations(range(3), 2):
-        pair = (y == i) | (y == j)
-        both = p[:, [i, j]] / p[:, [i, j]].sum(axis=1, keepdims=True)
-        binary = kdey.PACC().fit_posteriors(both[pair], y[pair] == j)
-        shares[i, j], shares[j, i] = binary.aggregate(
-            bag[:, [i, j]] / bag[:, [i, j]].sum(axis=1, keepdims=True)
-        )
-
-    def objective(a: Any) -> float:
-        return sum(
-            (shares[j, i] * a[i] - shares[i, j] * a[j]) ** 2
-            for i in range(3)
-            for j in range(3)
-            if i != j
-        )
-
-    expected = minimize(
-        objective,
-        np.full(3, 1 / 3),
-        bounds=[(0, 1)] * 3,
-        constraints={"type": "eq", "fun": lambda a: a.sum() - 1},
-        options={"ftol": 1e-16},
-    )
-    np.testing.assert_allclose(q.aggregate(bag), expected.x, atol=1e-5)
-
-
-def test_consistent_pairs_give_the_prevalence_itself() -> None:
-    """If every share is that of one prevalence, the coupling returns it."""
-    truth = np.array([0.5, 0.2, 0.3])
-    q = kdey.OneVsOne(kdey.PACC()).fit_posteriors(*draw(60, 0))
-    parts = [
-        kdey.Solution(
-            np.array([[truth[i], truth[j]]]) / (truth[i] + truth[j]),
-            *(np.zeros(1), np.zeros(1), np.ones(1, np.int64), np.ones(1, np.bool_)),
-        )
-        for i, j in q.pairs_
-    ]
-    np.testing.assert_allclose(q._combine(parts).prevalence[0], truth, atol=1e-8)
-
-
-def test_posteriors_of_zero_for_both_classes_are_halves() -> None:
-    p, y = draw(60, 2)
-    q = kdey.OneVsOne(kdey.PACC()).fit_posteriors(p, y)
-    assert np.isfinite(q.aggregate(np.eye(3))).all()
 
 
 def test_friedman_by_hand() -> None:

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from kdey import KDEyML, save
-from kdey._support.frames import make_frame
+from kdey.arrays import make_frame
 
 pytest.importorskip("click")
 pytest.importorskip("skops")

@@ -42,7 +42,7 @@ def test_page_and_display_call_the_marks_by_the_same_names() -> None:
 
 def test_displays_and_the_papers_figures_take_their_colours_from_one_list() -> None:
     pytest.importorskip("matplotlib")
-    from kdey.paper.figures import _STYLES
+    from experiments.figures import _STYLES
     from kdey.plots.style import line_style
 
     assert {colour for colour, _ in _STYLES.values()} <= set(COLOURS)

@@ -8,9 +8,8 @@ from scipy.linalg import helmert
 from scipy.stats import dirichlet
 from sklearn.neighbors import KernelDensity
 
-from kdey.rows.density import DensityRows
-from kdey.rows.dirichlet import DirichletRows
-from kdey.rows.references import KernelSpec
+from kdey.rows.kernel import DensityRows, KernelSpec
+from kdey.rows.posterior import DirichletRows
 
 from .cases import posteriors, repeated, training
 

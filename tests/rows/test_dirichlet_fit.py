@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import dirichlet
 
-from kdey.rows.dirichlet import (
+from kdey.rows.posterior import (
     MAX_CONCENTRATION,
     dirichlet_log_density,
     fit_dirichlet,

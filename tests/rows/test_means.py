@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.rows.composite import StackedSpec
-from kdey.rows.density import DensityRows
-from kdey.rows.dirichlet import DirichletRows
+from kdey.rows.base import StackedSpec
 from kdey.rows.histogram import HistogramSpec
+from kdey.rows.kernel import DensityRows, KernelSpec, OverlapSpec
 from kdey.rows.monte_carlo import MonteCarloSpec
-from kdey.rows.overlap import OverlapSpec
-from kdey.rows.posterior import PosteriorRows, RatioRows
-from kdey.rows.references import KernelSpec
+from kdey.rows.posterior import DirichletRows, PosteriorRows, RatioRows
 
 from .cases import posteriors, training
 

@@ -13,10 +13,10 @@ from scipy.special import rel_entr
 from sklearn.neighbors import KernelDensity
 
 from kdey.bags import Bags
-from kdey.problems import Divergence
-from kdey.problems.separable import resolve_generator
+from kdey.matching import Divergence
+from kdey.matching.divergence import resolve_generator
+from kdey.rows.kernel import KernelSpec
 from kdey.rows.monte_carlo import MonteCarloMap, MonteCarloSpec
-from kdey.rows.references import KernelSpec
 
 from .cases import plane_density, plane_grid, posteriors, repeated, training
 

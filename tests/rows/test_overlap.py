@@ -21,9 +21,8 @@ from scipy.stats import norm
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.kde import KDEyCS, KDEyL2
-from kdey.rows import overlap
-from kdey.rows.overlap import OverlapSpec
-from kdey.rows.references import KernelSpec
+from kdey.rows import kernel as overlap
+from kdey.rows.kernel import KernelSpec, OverlapSpec
 
 from .cases import plane_density, plane_grid, posteriors, repeated, training
 

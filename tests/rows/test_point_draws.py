@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey.rows.monte_carlo import MonteCarloSpec
-from kdey.rows.point_draws import SAMPLINGS, draw_points, resolve_n_points, spatial_order
-from kdey.rows.references import KernelSpec
+from kdey.rows.kernel import KernelSpec
+from kdey.rows.monte_carlo import (
+    SAMPLINGS,
+    MonteCarloSpec,
+    draw_points,
+    resolve_n_points,
+    spatial_order,
+)
 
 from .cases import repeated, training
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import kdey
+from experiments.writers import to_html, to_latex, to_markdown
 from kdey import make_report
-from kdey.tables.display import Cell, Row, Table, headings
-from kdey.tables.formats import to_html, to_latex, to_markdown
+from kdey.tables.output import Cell, Row, Table, headings
 
 #: Ways out of text, attributes, scripts, comments, templates, tables, formulas and terminals.
 HOSTILE = (

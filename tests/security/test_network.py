@@ -27,7 +27,7 @@ CONNECTING = {
 }
 #: The files that may import them: both only fetch data sets when asked to; the second takes the
 #: place of the user's cache from pooch.
-ALLOWED = {"paper/datasets/download.py", "paper/datasets/files.py"}
+ALLOWED = {"datasets/download.py", "datasets/data_files.py"}
 
 #: The main entries, in a process that cannot make an internet socket.
 WORK = """
@@ -60,7 +60,7 @@ kdey.GridSearchQ(
 ).fit(X, y)
 kdey.save(q, sys.argv[1] + "/m.kdey"), kdey.load(sys.argv[1] + "/m.kdey")
 kdey.write_report(sys.argv[1] + "/r.html", estimate, quantifier=q, check=False)
-from kdey.paper.datasets import load_dataset
+from kdey.datasets import load_dataset
 load_dataset("iris")
 print("done")
 """
@@ -88,7 +88,7 @@ def test_the_guard_itself_refuses(tmp_path: Path) -> None:
 def test_fetching_is_what_asks_for_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The same guard stops a fetch: it is there that connections are made."""
     pytest.importorskip("pooch"), pytest.importorskip("requests")
-    from kdey.paper.datasets.download import fetch
+    from kdey.datasets.download import fetch
 
     asked: list[Any] = []
 
@@ -120,7 +120,7 @@ def test_no_other_file_can_connect() -> None:
 
 
 def test_what_is_downloaded_comes_over_https() -> None:
-    from kdey.paper.datasets.registry import entries, home
+    from kdey.datasets.registry import entries, home
 
     urls = {url for entry in entries() for url in home(entry).urls}
     assert len(urls) > 20

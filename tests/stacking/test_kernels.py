@@ -9,13 +9,19 @@ import pytest
 
 import kdey
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.composite import CommitteeMap, CommitteeSpec, StackedSpec
-from kdey.rows.density import DensityRows
-from kdey.rows.interface import RowMap
+from kdey.rows import RowMap
+from kdey.rows.base import CommitteeMap, CommitteeSpec, StackedSpec
+from kdey.rows.kernel import DensityRows, KernelSpec
 from kdey.rows.posterior import RatioRows
-from kdey.rows.references import KernelSpec
-from kdey.stacking.members import FittedMember, MemberMethod, fit_member
-from kdey.stacking.selection import MOST_KERNELS, HeldOut, held_out, limit_kernels
+from kdey.stacking.pooled_classifier import (
+    MOST_KERNELS,
+    FittedMember,
+    HeldOut,
+    MemberMethod,
+    fit_member,
+    held_out,
+    limit_kernels,
+)
 
 
 def rows(h: float, kernel: str = "gaussian") -> DensityRows:

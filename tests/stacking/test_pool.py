@@ -14,9 +14,19 @@ from sklearn.naive_bayes import GaussianNB
 from kdey.calibration import BCTS
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.posterior import RatioRows
-from kdey.stacking.members import FLOOR, MemberMethod, fit_member, predictive
-from kdey.stacking.pool import PSEUDO_COUNT, PooledClassifier, mean_posteriors, pool_weights
-from kdey.stacking.selection import LEAST_WEIGHT, held_out, select_members
+from kdey.stacking.pooled_classifier import (
+    FLOOR,
+    LEAST_WEIGHT,
+    PSEUDO_COUNT,
+    MemberMethod,
+    PooledClassifier,
+    fit_member,
+    held_out,
+    mean_posteriors,
+    pool_weights,
+    predictive,
+    select_members,
+)
 
 PLAIN = MemberMethod("plain", RatioRows(), False)
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, TEXT_CLASSIFIERS, portfolio
-from kdey.tables.preparation import SparseColumns
+from kdey.tables.features import SparseColumns
 
 LOW = EFFORTS["low"]
 

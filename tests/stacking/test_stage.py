@@ -19,9 +19,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import kdey
 from kdey import Quantifier
-from kdey._support.threads import run_in_threads
+from kdey._parallel import run_in_threads
 from kdey.stacking import FitProgress, MemberWarning
-from kdey.stacking.pool import pool_of
+from kdey.stacking.pooled_classifier import pool_of
 
 
 def data(n: int = 240, k: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

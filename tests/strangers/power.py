@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdey.matching import Matching
-from kdey.problems import LeastSquares
+from kdey.matching import LeastSquares, Matching, solve_least_squares
 from kdey.quantifiers import AggregativeQuantifier
 from kdey.rows import ArrayRows, RowMap, RowSpec, class_means
-from kdey.solvers import solve_least_squares
 from kdey.tuning import AutomaticChoice
 
 

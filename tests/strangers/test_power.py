@@ -12,10 +12,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.checks import check_quantifier, quantifier_checks
+from kdey.evaluation import check_quantifier
+from kdey.evaluation.checks import quantifier_checks
 from kdey.groups import predict_groups
 from kdey.matching import MatchMeans
-from kdey.matching.interface import LimitsSource
+from kdey.matching.base import LimitsSource
 from kdey.persistence.archive import ModelFileError
 from kdey.rows import ArrayRows, RowMap, RowSpec, class_means
 from tests.strangers.power import MatchRelative, PowerPACC

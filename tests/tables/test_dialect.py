@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kdey.tables.cells import parse_number
+from kdey.tables.columns import parse_number
 from kdey.tables.dialect import ReadOptions
 from kdey.tables.files import TableError, TableFile
 

@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.tables.features import reading_tables
-from kdey.tables.preparation import prepare
+from kdey.tables.features import prepare, reading_tables
 from kdey.tables.survey import learn_schema
 
 from ..runner import invoke
@@ -80,7 +79,6 @@ def readers() -> dict[str, Any]:
     pool = kdey.Quantifier("logistic regression", effort="low", random_state=0)
     return {
         "OneVsAll": kdey.OneVsAll(inner),
-        "OneVsOne": kdey.OneVsOne(inner),
         "Median": kdey.Median(inner, {"cv": [3, 4]}),
         "Ensemble": kdey.Ensemble(
             inner, n_members=2, selection="distribution", n_selected=1, random_state=0

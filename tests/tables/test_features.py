@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import kdey
 from kdey.status import status_parts
-from kdey.tables.features import TableFeatures, TableWarning, reading_tables
-from kdey.tables.preparation import prepare
+from kdey.tables.features import TableFeatures, TableWarning, prepare, reading_tables
 from kdey.tables.survey import learn_schema
 
 

@@ -9,22 +9,24 @@ import re
 import numpy as np
 import pytest
 
-from kdey.tables.display import (
+from experiments.writers import fit_to_page, to_html, to_markdown
+from kdey.tables.output import (
     Cell,
-    Column,
+    Heading,
     Row,
     Table,
-    fit_to_page,
+    csv_text,
     headings,
     number,
     shaded,
+    sortable_html,
+    terminal_table,
 )
-from kdey.tables.formats import csv_text, sortable_html, terminal_table, to_html, to_markdown
 
 TABLE = Table(
     "prices",
     "Prices <today>",
-    (Column("Fruit", numeric=False), Column("n"), Column("Origin", numeric=False)),
+    (Heading("Fruit", numeric=False), Heading("n"), Heading("Origin", numeric=False)),
     (
         Row((Cell("apple"), Cell("1,200", 1200.0), Cell("far & wide"))),
         Row((Cell("pear"), Cell("–", -1.0), Cell("a name that is longer than the others"))),

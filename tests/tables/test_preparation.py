@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import ComplementNB, GaussianNB
 
 from kdey import EMQ, Quantifier
-from kdey.tables.preparation import prepare, sparse_columns
+from kdey.tables.features import prepare, sparse_columns
 from kdey.tables.schema import Kind
 
 ALL = [

@@ -10,9 +10,9 @@ import pytest
 import kdey
 from kdey.metrics import absolute_error
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import TuningEffort
+from kdey.rows.base import TuningEffort
 from kdey.tuning import TuningWarning
-from kdey.tuning.hold_outs import make_hold_outs
+from kdey.tuning.trials import make_hold_outs
 
 from .cases import posteriors
 

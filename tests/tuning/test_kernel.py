@@ -14,10 +14,10 @@ import kdey
 from kdey import native
 from kdey.metrics import absolute_error, relative_absolute_error
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import TuningEffort
-from kdey.rows.references import BandwidthWarning
+from kdey.rows.base import TuningEffort
+from kdey.rows.kernel import BandwidthWarning
 from kdey.tuning import TuningWarning
-from kdey.tuning.hold_outs import make_hold_outs
+from kdey.tuning.trials import make_hold_outs
 
 from .cases import posteriors
 
@@ -251,7 +251,7 @@ def test_wrong_parameters_are_refused(parameters: Any, message: str) -> None:
 
 
 def test_a_search_over_bandwidths_never_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdey.tuning.kernel import AutomaticKernel
+    from kdey.tuning.automatic import AutomaticKernel
 
     def refuse(*_: Any) -> None:
         raise AssertionError("a fixed bandwidth must not be tuned")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import TuningEffort
-from kdey.tuning.hold_outs import N_PARTS, make_hold_outs, make_parts
+from kdey.rows.base import TuningEffort
+from kdey.tuning.trials import N_PARTS, make_hold_outs, make_parts
 
 from .cases import posteriors, training
 

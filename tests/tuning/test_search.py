@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey.tuning.search import Lattice, best_place, smallest_error
+from kdey.tuning.trials import Lattice, best_place, smallest_error
 
 
 @pytest.mark.parametrize("valley", [-30, -9, 0, 3, 5, 11])

@@ -1,41 +1,20 @@
 """Posterior distributions of prevalences.
 
 ``sample_posterior`` works under the mixture likelihood of a fitted method, ``sample_error_rates``
-with decisions of tests whose error rates are uncertain. ``shrink_groups`` and ``smooth_periods``
-draw the prevalences of many groups or periods that have something in common.
+with decisions of tests whose error rates are uncertain. ``pooling`` and ``random_walk`` draw the
+prevalences of many groups or periods that have something in common; they are beneath ``shrink`` and
+``smooth`` of :func:`kdey.predict_groups`.
 """
 
-from kdey.bayes.draws import PosteriorDraws, effective_size, split_r_hat
+from kdey.bayes.draws import PosteriorDraws
 from kdey.bayes.error_rates import ErrorRateDraws, ErrorRates, sample_error_rates
-from kdey.bayes.gibbs import gibbs_sweeps
-from kdey.bayes.group_draws import GroupDraws
-from kdey.bayes.hierarchy import GroupTree, HierarchyChain, hierarchy_sweeps
-from kdey.bayes.random_walk import PeriodTree, SmoothedPeriods, smooth_periods
-from kdey.bayes.sample import SamplingWarning, sample_posterior, sample_rows
-from kdey.bayes.shrinkage import ChainEffort, ShrunkGroups, shrink_groups
-from kdey.bayes.template_draws import DensityMap, TemplateDraws
+from kdey.bayes.sampling import SamplingWarning, sample_posterior
 
 __all__ = [
-    "ChainEffort",
-    "DensityMap",
     "ErrorRateDraws",
     "ErrorRates",
-    "GroupDraws",
-    "GroupTree",
-    "HierarchyChain",
-    "PeriodTree",
     "PosteriorDraws",
     "SamplingWarning",
-    "ShrunkGroups",
-    "SmoothedPeriods",
-    "TemplateDraws",
-    "effective_size",
-    "gibbs_sweeps",
-    "hierarchy_sweeps",
     "sample_error_rates",
     "sample_posterior",
-    "sample_rows",
-    "shrink_groups",
-    "smooth_periods",
-    "split_r_hat",
 ]

@@ -16,7 +16,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from kdey._support.frames import make_frame
+from kdey.arrays import make_frame
 
 Array = NDArray[np.float64]
 

@@ -20,18 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
-from kdey._support.rates import counts_from_limits
+from kdey._numerics import counts_from_limits
+from kdey.arrays import in_class_order, refuse_masked
 from kdey.bayes.draws import Array, PosteriorDraws
-from kdey.bayes.sample import (
-    check_effort,
-    check_prior,
-    judge_chains,
-    run_chains,
-    seed_sequence,
-    warm_up,
-)
-from kdey.class_columns import in_class_order
-from kdey.masks import refuse_masked
+from kdey.bayes.sampling import check_effort, check_prior, run_chains, seed_sequence, warm_up
 
 #: Smallest draw of a gamma variable: products of rates stay representable.
 _SMALLEST = 1e-280
@@ -240,20 +232,13 @@ def sample_error_rates(
     check_effort(min_ess, n_chains, max_sweeps)
     seed = seed_sequence(random_state)
     chains = _Chains(several, table, parameters, n_chains, np.random.default_rng(seed))
-    alpha, classed, n_sweeps = run_chains(chains.sweep, min_ess, max_sweeps)
-    r_hat, ess, converged = judge_chains(alpha, min_ess, n_sweeps)
+    drawn = run_chains(chains.sweep, table.sum(), min_ess, max_sweeps)
     return ErrorRateDraws(
         classes=names,
-        population=alpha.reshape(-1, k),
-        bag=classed.reshape(-1, k) / table.sum(),
-        r_hat=r_hat,
-        ess=ess,
-        n_chains=n_chains,
-        n_sweeps=n_sweeps,
         prior=parameters,
-        converged=converged,
         template_noise=True,
-        rates=chains.rates_after(warm_up(n_sweeps)),
+        rates=chains.rates_after(warm_up(drawn["n_sweeps"])),
+        **drawn,
     )
 
 

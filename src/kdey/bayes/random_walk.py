@@ -12,14 +12,12 @@ likelihood: its band widens with the distance from its neighbours. All series of
 For each of several :math:`\sigma` we find the mode of all :math:`\eta` by Newton's method, and
 approximate their posterior by the normal distribution with its curvature (Laplace). The value of
 :math:`\sigma` is drawn by its approximate marginal likelihood. The matrices are banded, so that the
-work is linear in the number of periods. As in ``shrinkage.py`` all of it is done for each draw of
+work is linear in the number of periods. As in ``pooling.py`` all of it is done for each draw of
 the templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,10 +26,15 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve_banded, cholesky_banded, helmert, solve_banded
 from scipy.special import logsumexp, softmax
 
-from kdey._support.threads import one_blas_thread
 from kdey.bags import Array, Indices
-from kdey.bayes.group_draws import Draws, GroupDraws, check_memory, common_shifts
-from kdey.bayes.template_draws import TemplateDraws
+from kdey.bayes.pooling import (
+    Draws,
+    GroupDraws,
+    TemplateDraws,
+    check_memory,
+    common_shifts,
+    for_each_template,
+)
 
 #: Standard deviation of the first log-ratios of a series.
 _FIRST_SPREAD = 3.0
@@ -148,12 +151,7 @@ def smooth_periods(
         population[part], sigma[part], converged = walk.draw(n_draws, rng)
         return converged
 
-    run: Callable[[], list[bool]] = lambda: list(map(work, range(n_templates)))  # noqa: E731
-    if n_threads == 1:
-        converged = run()
-    else:
-        with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-            converged = list(pool.map(work, range(n_templates)))
+    converged = for_each_template(work, n_templates, n_threads)
     shifts = common_shifts(maps, population, np.random.default_rng(last_seed))
     return SmoothedPeriods(population, shifts, templates.varies, all(converged), sigma)
 
@@ -184,13 +182,12 @@ class _Walk:
         eta = np.zeros((len(self.tree), d))
         modes, factors, evidence, converged = [], [], [], True
         for sigma in SIGMAS[::-1]:  # from separate periods to a constant: each starts the next
-            mode = self._mode(eta, _precision(self.tree.steps, sigma))
-            eta = mode.eta
-            converged &= mode.converged
-            modes.append(mode.eta)
-            factors.append(mode.factor)
+            eta, factor, log_evidence, found = self._mode(eta, _precision(self.tree.steps, sigma))
+            converged &= found
+            modes.append(eta)
+            factors.append(factor)
             # The grid is geometric, so that the prior of log sigma counts.
-            evidence.append(mode.log_evidence + np.log(sigma) - _RATE * sigma)
+            evidence.append(log_evidence + np.log(sigma) - _RATE * sigma)
         weights = softmax(np.array(evidence))
         chosen = rng.choice(len(weights), size=n_draws, p=weights)
         out = np.empty((n_draws, len(self.tree), d + 1), dtype=np.float32)
@@ -202,8 +199,12 @@ class _Walk:
             out[number, self.tree.order] = drawn
         return out, SIGMAS[::-1][chosen], converged
 
-    def _mode(self, start: Array, precision: _Precision) -> _Mode:
-        """Return the mode of all log-ratios for one sigma, by Newton's method with halved steps."""
+    def _mode(self, start: Array, precision: _Precision) -> tuple[Array, Array, float, bool]:
+        """Find the mode of all log-ratios for one sigma, by Newton's method with halved steps.
+
+        Returns it with the factor of the curvature there, the logarithm of the evidence for this
+        sigma, and whether the method converged.
+        """
         eta, d = start, start.shape[1]
         value, gradient, information = self._likelihood(eta)
         value -= 0.5 * precision.quadratic(eta)
@@ -228,7 +229,7 @@ class _Walk:
             promised = np.inf
         log_det = 2.0 * float(np.log(factor[-1]).sum())
         evidence = value + 0.5 * d * precision.log_det - 0.5 * log_det
-        return _Mode(eta, factor, evidence, promised < np.inf)
+        return eta, factor, evidence, promised < np.inf
 
     def _likelihood(self, eta: Array) -> tuple[float, Array, Array]:
         """Return log-likelihood, gradient (G, d) and non-negative information (G, d, d)."""
@@ -253,14 +254,6 @@ class _Walk:
         values, vectors = np.linalg.eigh(information)
         positive = (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1)
         return float(np.log(totals).sum()), gradient, positive
-
-
-@dataclass(frozen=True, eq=False)
-class _Mode:
-    eta: Array
-    factor: Array
-    log_evidence: float
-    converged: bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey._support.counts import count_of
+from kdey._display import count_of
 from kdey.cli.common import guarded, printable
 from kdey.cli.options import (
     label_options,
@@ -101,7 +101,7 @@ def _cut(text: str, width: int) -> str:
 def _print_classes(training: TrainingTable) -> None:
     import numpy as np
 
-    from kdey.tables.labels import similar_labels
+    from kdey.tables.training import similar_labels
 
     classes, counts = np.unique(training.y, return_counts=True)
     order = np.argsort(counts, kind="stable")

@@ -91,9 +91,9 @@ def _nested_too_deeply(text: str) -> click.UsageError:
 
 def deliver(table: pa.Table, format: str | None, output: str | None) -> None:
     """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
-    from kdey._support.files import write_whole
+    from kdey._io import write_whole
     from kdey.cli.drawing import drawn_table
-    from kdey.tables.files import format_of, table_bytes
+    from kdey.tables.output import format_of, table_bytes
 
     if format is None:
         drawn = output is None and sys.stdout.isatty()
@@ -120,7 +120,7 @@ def output_options(command: Command) -> Command:
 def check_output(output: str | None) -> None:
     """Raise where the output cannot be written, before any work."""
     if output is not None:
-        from kdey._support.files import check_writable
+        from kdey._io import check_writable
 
         check_writable(output)
 
@@ -129,6 +129,6 @@ def check_table_output(options: dict[str, Any]) -> None:
     """As :func:`check_output` for ``--format`` and ``--output`` of a table."""
     check_output(options["output"])
     if options["format"] is None:
-        from kdey.tables.files import format_of
+        from kdey.tables.output import format_of
 
         format_of(options["output"])

@@ -11,8 +11,9 @@ import click
 from kdey.cli.exit_codes import PROBLEMS, USER_ERRORS, refusal
 
 if TYPE_CHECKING:
-    from kdey.paper.datasets.registry import Entry
-    from kdey.tables.display import RowKind
+    from kdey.datasets.registry import Entry
+    from kdey.tables.output import RowKind
+
 
 _DIRECTORY = click.option(
     "--data-dir",
@@ -33,15 +34,14 @@ def list_(group: str | None, data_dir: str | None) -> None:
     """Print all data sets and where they are found now."""
     from rich.console import Console
 
-    from kdey.paper.datasets.checking import place
-    from kdey.paper.datasets.registry import GROUPS, entries
-    from kdey.tables.display import Cell, Column, Row, Table
-    from kdey.tables.formats import terminal_table
+    from kdey.datasets.download import place
+    from kdey.datasets.registry import GROUPS, entries
+    from kdey.tables.output import Cell, Heading, Row, Table, terminal_table
 
     if group is not None and group not in GROUPS:
         raise click.BadParameter(f"must be one of {', '.join(GROUPS)}", param_hint="--group")
     columns = tuple(
-        Column(heading, numeric=heading in ("rows", "classes"))
+        Heading(heading, numeric=heading in ("rows", "classes"))
         for heading in ("name", "group", "rows", "classes", "found")
     )
     rows = []
@@ -67,7 +67,7 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
     NAMES are data sets or whole groups. Checksums are recorded on the first download and compared
     afterwards. UCI files are converted into one table each; what is done is printed.
     """
-    from kdey.paper.datasets.download import fetch as get
+    from kdey.datasets.download import fetch as get
 
     failed = False
     for entry in _entries(names):
@@ -87,7 +87,7 @@ def fetch(names: tuple[str, ...], retries: int) -> None:
 @_DIRECTORY
 def path(name: str, data_dir: str | None) -> None:
     """Print the paths of the files of a data set."""
-    from kdey.paper.datasets.checking import paths
+    from kdey.datasets.download import paths
 
     (entry,) = _entries((name,), groups=False)
     with _one_line_errors():
@@ -107,9 +107,9 @@ def check(names: tuple[str, ...], data_dir: str | None) -> None:
     NAMES are data sets or whole groups; by default all that are found. The exit code is 1 if
     anything is wrong.
     """
-    from kdey.paper.datasets.checking import check as examine
-    from kdey.paper.datasets.checking import place
-    from kdey.paper.datasets.registry import entries
+    from kdey.datasets.download import check as examine
+    from kdey.datasets.download import place
+    from kdey.datasets.registry import entries
 
     with _one_line_errors():
         chosen = _entries(names) or [e for e in entries() if place(e, data_dir) != "missing"]
@@ -123,7 +123,7 @@ def check(names: tuple[str, ...], data_dir: str | None) -> None:
 
 def _entries(names: tuple[str, ...], groups: bool = True) -> list[Entry]:
     """Return the data sets of names and groups; an unknown one is a usage error."""
-    from kdey.paper.datasets.registry import GROUPS, entries, find
+    from kdey.datasets.registry import GROUPS, entries, find
 
     chosen = []
     for name in names:

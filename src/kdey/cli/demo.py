@@ -37,20 +37,15 @@ from kdey import (
 )
 from kdey.cli.common import guarded
 from kdey.cli.demo_tables import write_demo_tables
+from kdey.evaluation.bag_drawing import LabelledBags
 from kdey.metrics import absolute_error
-from kdey.posteriors import (
-    Posteriors,
-    TrainingPosteriors,
-    predict_posteriors,
-    training_posteriors,
-)
-from kdey.protocols import LabelledBags
+from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors, training_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.tables.display import Cell, Row, RowKind, Table, headings
-from kdey.tables.formats import terminal_table
+from kdey.tables.output import Cell, Row, RowKind, Table, headings, terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 Array = NDArray[np.float64]
 PosteriorQuantifier: TypeAlias = AggregativeQuantifier | OneVsAll

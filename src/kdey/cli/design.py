@@ -150,7 +150,7 @@ def merge_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[Any, Any
     click.UsageError
         If an option cannot be read, or names a class that the model does not have.
     """
-    from kdey.tables.canonical import canonical_text
+    from kdey.tables.columns import canonical_text
 
     known = {canonical_text(label): label for label in classes.tolist()}
     groups: dict[Any, list[Any]] = {}

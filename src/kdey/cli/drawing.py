@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from kdey.cli.common import printable
-from kdey.tables.display import Cell, Column, Row, Table
+from kdey.tables.output import Cell, Heading, Row, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ def drawn_table(table: pa.Table, width: int | None = None) -> str:
     """
     from rich.console import Console
 
-    from kdey.tables.formats import terminal_table
+    from kdey.tables.output import terminal_table
 
     if width is None:
         width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else _FILE_WIDTH
@@ -63,7 +63,7 @@ def drawn_table(table: pa.Table, width: int | None = None) -> str:
 
 def _as_table(table: pa.Table) -> Table:
     columns = tuple(
-        Column(printable(field.name), str(field.type).startswith(("double", "float", "int")))
+        Heading(printable(field.name), str(field.type).startswith(("double", "float", "int")))
         for field in table.schema
     )
     rows = tuple(Row(tuple(Cell(_text(v)) for v in row.values())) for row in table.to_pylist())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kdey.intervals import Estimates
     from kdey.quantifiers.aggregative import AggregativeQuantifier
 
+
 #: Groups that are named on standard error for each problem; the table has all of them.
 _MOST_NAMED = 5
 
@@ -73,7 +74,7 @@ def _estimate_groups(
 ) -> tuple[AggregativeQuantifier, Estimates]:
     """Return the model and its answers."""
     from kdey import load
-    from kdey._support.progress import progress
+    from kdey._display import progress
     from kdey.groups import estimate_table
     from kdey.intervals.display import check_key_names
 
@@ -122,12 +123,12 @@ def _report_problems(groups: Estimates, quantifier: AggregativeQuantifier) -> No
 
 def _report_verdicts(groups: Estimates) -> None:
     """Say which estimate to believe, of the whole table or of the first groups."""
-    if groups.labelled is None:
+    labelled, shown = groups.labelled, groups[:_MOST_NAMED]
+    if labelled is None:
         return
-    shown = groups[:_MOST_NAMED]
     keys = groups.keys.columns
     values = shown.keys.rows() if keys else [()]
-    for value, verdict in zip(values, shown.labelled.verdict, strict=True):
+    for value, verdict in zip(values, labelled.verdict[:_MOST_NAMED], strict=True):
         name = _group_name(keys, value)
         say(f"{name}: {verdict}" if name else verdict)
     if len(groups) > _MOST_NAMED:

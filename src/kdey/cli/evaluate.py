@@ -89,8 +89,7 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey.groups import Scorer
     from kdey.tables.features import warn_of_unseen_values
     from kdey.tables.files import TableError
-    from kdey.tables.labels import match_labels
-    from kdey.tables.training import labelled_rows
+    from kdey.tables.training import labelled_rows, match_labels
 
     quantifier = load(options["model"])
     schema = quantifier.table_schema

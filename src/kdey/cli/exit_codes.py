@@ -6,7 +6,7 @@ code   meaning
 0      done
 1      done, and the command found what it looks for: groups that do not fit
        (``--fail-on-misfit``), alarms (``monitor``), files that are wrong or could not be fetched
-       (``data``, ``lequa check``), searches that failed (``reproduce``)
+       (``data``)
 2      refused, with one line that says why: wrong usage, wrong input, output that cannot be
        written
 129    the terminal was closed (SIGHUP)

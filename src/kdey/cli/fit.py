@@ -118,8 +118,8 @@ def _fit_scores(
     """Fit on columns of scores, which may stand in any order, or on one of decided labels."""
     import numpy as np
 
-    from kdey.class_columns import class_texts, match_scores
-    from kdey.decisions import one_hot
+    from kdey.arrays import class_texts, match_scores
+    from kdey.classifiers import one_hot
     from kdey.groups.scoring import bad_score
     from kdey.tables.schema import Column, TableSchema
 

@@ -24,8 +24,6 @@ COMMANDS = {
     "select": ("select", "Find the best settings of a method on a labelled table."),
     "demo": ("demo", "Compare methods on handwritten digits, or write two tables to try."),
     "data": ("data", "List, fetch, locate and check the data sets of the paper."),
-    "lequa": ("lequa", "Make, check and score submissions to the LeQua challenges."),
-    "reproduce": ("reproduce", "Run the paper's experiments; make its tables and figures."),
 }
 
 

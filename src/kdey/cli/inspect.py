@@ -99,7 +99,7 @@ def _rows(quantifier: BaseQuantifier) -> int | None:
 
 
 def _classifier(quantifier: BaseQuantifier) -> str:
-    from kdey.stacking.pool import pool_of
+    from kdey.stacking.pooled_classifier import pool_of
 
     classifier = quantifier.fitted_classifier
     if classifier is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey._support.counts import count_of
+from kdey._display import count_of
 from kdey.cli.common import (
     check_output,
     check_table_output,

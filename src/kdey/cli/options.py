@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey._support.counts import count_of
+from kdey._display import count_of
 from kdey.cli.common import Command, names, say, settings
 from kdey.cli.pool import POOL, PORTFOLIO, pool_parameters, refuse_pool_options
 from kdey.cli.reading import open_table, reading_options
@@ -18,11 +18,12 @@ from kdey.cli.reading import open_table, reading_options
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from kdey.protocols import BagProtocol
+    from kdey.evaluation.bag_drawing import BagProtocol
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.tables.files import TableFile
     from kdey.tables.schema import TableSchema
     from kdey.tables.training import TableOptions, TrainingTable
+
 
 PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 #: Name -> class in ``kdey``.
@@ -168,7 +169,7 @@ def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
 def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
     import numpy as np
 
-    from kdey.tables.labels import similar_labels
+    from kdey.tables.training import similar_labels
 
     if training.unlabelled:
         say(f"{name}: {count_of(training.unlabelled, 'row')} without a label left out")
@@ -376,7 +377,7 @@ def _prepared(name: str, settings: Mapping[str, Any], seed: int, schema: TableSc
     """Return an unfitted classifier of the features of a table, with its preparation."""
     from importlib import import_module
 
-    from kdey.tables.preparation import prepare
+    from kdey.tables.features import prepare
 
     home, kind, defaults = CLASSIFIERS[name]
     classifier = getattr(import_module(home), kind)(**defaults)
@@ -433,7 +434,7 @@ def read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str
         return None
     import tomllib
 
-    from kdey._support.files import open_regular
+    from kdey._io import open_regular
 
     try:
         with open_regular(path) as stream:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey._support.counts import count_of
+from kdey._display import count_of
 from kdey.cli.common import check_output, guarded, say
 from kdey.cli.design import request_of, survey_options
 from kdey.cli.options import comparison_options, comparison_side, group_options
@@ -15,8 +15,9 @@ from kdey.cli.reading import open_table
 
 if TYPE_CHECKING:
     from kdey.diagnostics import FitCheck, NotChecked
-    from kdey.groups import GroupKeys, Request, ScoredTable
+    from kdey.groups import GroupKeys, Request
     from kdey.groups.scoring import GroupRows
+    from kdey.groups.table import ScoredTable
     from kdey.intervals import Estimate
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.report import Report

@@ -1,10 +1,14 @@
 """The data sets of the paper, and a few more, behind one registry.
 
-The code lives in :mod:`kdey.paper.datasets`; these names stay here for good.
+``load_dataset("letter").split(seed=0)`` gives training, validation and test parts. Files are
+read from ``$KDEY_DATA`` and from the cache that ``kdey data fetch`` fills; nothing is downloaded
+without being asked for.
 """
 
-from kdey.paper.datasets import (
-    BagFiles,
+from __future__ import annotations
+
+from kdey.datasets.lequa import BagFiles, load_lequa, synthetic_lequa
+from kdey.datasets.loading import (
     Bagged,
     BagSource,
     Dataset,
@@ -13,10 +17,8 @@ from kdey.paper.datasets import (
     Pool,
     Split,
     load_dataset,
-    load_lequa,
-    names,
-    synthetic_lequa,
 )
+from kdey.datasets.registry import names
 
 __all__ = [
     "BagFiles",

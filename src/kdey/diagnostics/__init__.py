@@ -7,15 +7,16 @@ prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
-from kdey.diagnostics.default_check import (
+from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
+from kdey.diagnostics.fit_checker import (
+    FitChecker,
+    check_fit,
     fit_details,
     full_check,
     unchecked_reason,
     with_fit_checks,
 )
-from kdey.diagnostics.fit_check import FitCheck, FitResult, FitVerdict, NotChecked
-from kdey.diagnostics.fit_checker import FitChecker, check_fit
-from kdey.diagnostics.fold_models import FoldModels, fold_models, hold_fold_models
+from kdey.diagnostics.fold_models import hold_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
 from kdey.diagnostics.planning import BagPlan, LabelPlan, plan_bag_size, plan_labels
 
@@ -24,16 +25,13 @@ __all__ = [
     "BagPlan",
     "FitCheck",
     "FitChecker",
-    "FitResult",
     "FitVerdict",
-    "FoldModels",
     "Identifiability",
     "LabelPlan",
     "NotChecked",
     "adapt_posteriors",
     "check_fit",
     "fit_details",
-    "fold_models",
     "full_check",
     "hold_fold_models",
     "identifiability",

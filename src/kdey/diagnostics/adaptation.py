@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kdey.class_columns import in_class_order
+from kdey.arrays import in_class_order
 from kdey.fitted import FittedQuantifier
-from kdey.labels import encode_labels
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import check_posteriors, check_prevalence
+from kdey.validation import encode_labels
 
 Array = NDArray[np.float64]
 

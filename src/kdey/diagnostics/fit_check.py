@@ -12,48 +12,26 @@ T insensitive, to first order, to the composition of the bag and to the error of
 consistent estimate the two cancel. If the same models scored training set and bag, we also use the
 kernel distance of :mod:`kdey.diagnostics.fit_statistics`; the smaller of the two p-values is then
 the statistic, calibrated as such. The null distribution is that of bags drawn from the training
-points at alpha and fitted in the same way (:mod:`kdey.diagnostics.null_bags`).
+points at alpha and fitted in the same way (:mod:`kdey.diagnostics.fit_statistics`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._support.frames import make_frame
-from kdey._support.overview import Overview, bar_column, row_names, text_column
-from kdey.diagnostics.densities import Array, Indices
+from kdey._display import Overview, bar_column, row_names, text_column
+from kdey.arrays import make_frame
+from kdey.bags import Array, Indices
 from kdey.status import OK, ONE_SIDED, POOR_FIT, not_checked
 
 
-class FitResult:
-    """What is known of the fit of a bag: a verdict, or why there is none."""
-
-    @property
-    def status(self) -> str:
-        """The result in the words of :mod:`kdey.status`."""
-        raise NotImplementedError
-
-    @property
-    def verdict(self) -> str:
-        """The meaning of the result, in a sentence or two."""
-        raise NotImplementedError
-
-    def summary(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        """Return the verdict."""
-        return self.verdict
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FitVerdict(FitResult):
+class FitVerdict:
     """The verdict of a fit check on one bag.
 
     Attributes
@@ -134,6 +112,10 @@ class FitVerdict(FitResult):
         """Return the results for the whole bag and the verdict, as plain values."""
         names = (*_VERDICT, "rejected", "status", "verdict")
         return {name: getattr(self, name) for name in names}
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        return self.verdict
 
     @classmethod
     def from_summary(cls, summary: Mapping[str, Any]) -> FitVerdict:
@@ -277,7 +259,7 @@ class FitCheck(FitVerdict):
 
 
 @dataclass(frozen=True)
-class NotChecked(FitResult):
+class NotChecked:
     """What stands in place of a verdict where the fit was not checked.
 
     Attributes
@@ -301,3 +283,11 @@ class NotChecked(FitResult):
     def summary(self) -> dict[str, Any]:
         """Return status, reason and a sentence, as plain values."""
         return {"status": self.status, "reason": self.reason, "verdict": self.verdict}
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        return self.verdict
+
+
+#: What is known of the fit of a bag: a verdict, or why there is none.
+FitResult: TypeAlias = FitVerdict | NotChecked

@@ -12,43 +12,44 @@ bags at bounded cost, as ``estimate``, groups and reports need them:
   better than it (Besag and Clifford, 1991). With 300 null bags its p-value would then have been
   about 6 / 301 or more: a p-value below 0.02 always rests on all null bags and is the one that the
   full check gives. At a level above 0.02 all null bags are drawn.
+
+The check that estimates, groups and reports make without being asked (:func:`fit_details`) never
+raises because a method cannot be checked: the result then says that the bag was not
+checked, and why. The checker is made once per fit and kept with the quantifier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._support.threads import thread_count
-from kdey._support.validation import check_count, check_share, check_weights
-from kdey._support.warnings import muted
-from kdey.bags import Bags, offsets_of
-from kdey.diagnostics.densities import (
-    DEFAULT_BANDWIDTH,
-    Array,
+from kdey._display import muted
+from kdey._parallel import thread_count
+from kdey.arrays import on_host, take_rows
+from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
+from kdey.diagnostics.fit_statistics import (
+    DEFAULT_KERNEL,
     Densities,
-    Indices,
+    Embedding,
+    NullBags,
     TrainingDensities,
-    default_kernel,
     few_per_class,
     fit_prevalences,
-    warn_single,
-)
-from kdey.diagnostics.fit_check import FitCheck, FitVerdict
-from kdey.diagnostics.fit_statistics import (
-    Embedding,
     local_p_values,
     outlying_excess,
     unknown_share,
+    warn_single,
 )
 from kdey.diagnostics.fold_models import FoldModels, fold_models, held_fold_models
-from kdey.diagnostics.null_bags import NullBags
 from kdey.fitted import FittedQuantifier, bag_posteriors, training_of
+from kdey.intervals import Estimates
+from kdey.validation import check_count, check_share, check_weights
 
 N_NULL, LEVEL = 300, 0.05
 #: Level of the checks that ``estimate``, groups and reports make without being asked: one false
@@ -80,7 +81,6 @@ def check_fit(
     posteriors: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     training: tuple[Any, ArrayLike] | None = None,
-    bandwidth: float | str = DEFAULT_BANDWIDTH,
     n_null: int = N_NULL,
     level: float = LEVEL,
     random_state: Any = None,
@@ -105,8 +105,6 @@ def check_fit(
         score the bag, which makes p-values exact if ``cv`` has several folds. This requires X. It
         is not necessary if the quantifier keeps these models (``keep_fold_models``,
         :func:`hold_fold_models`).
-    bandwidth : float or {"scott", "silverman"}
-        Bandwidth of the check's Gaussian kernel on the posteriors.
     n_null : int
         Number of null bags, at least 19.
     level : float in (0, 1)
@@ -143,9 +141,7 @@ def check_fit(
     >>> bool(kdey.check_fit(q, X_bag - 1, random_state=0).rejected)
     True
     """
-    checker = FitChecker.fit(
-        quantifier, training, bandwidth=bandwidth, n_jobs=n_jobs, held=X is not None
-    )
+    checker = FitChecker.fit(quantifier, training, n_jobs=n_jobs, held=X is not None)
     return checker.check(
         X,
         posteriors=posteriors,
@@ -198,7 +194,6 @@ class FitChecker:
         quantifier: FittedQuantifier,
         training: tuple[Any, ArrayLike] | None = None,
         *,
-        bandwidth: float | str = DEFAULT_BANDWIDTH,
         n_jobs: int | None = None,
         held: bool = True,
         most_references: int | None = None,
@@ -207,7 +202,7 @@ class FitChecker:
 
         Parameters
         ----------
-        quantifier, training, bandwidth, n_jobs
+        quantifier, training, n_jobs
             As for :func:`check_fit`.
         held : bool
             Whether to use fold models that the quantifier keeps. Bags must then be passed as X.
@@ -220,11 +215,10 @@ class FitChecker:
         """
         known = training_of(quantifier)
         k = len(quantifier.classes_)
-        kernel, n_threads = default_kernel(bandwidth), thread_count(n_jobs)
-        most = most_instances(k)
+        n_threads, most = thread_count(n_jobs), most_instances(k)
         most = most if most_references is None else min(most, most_references)
         references = few_per_class(known, k, most)
-        densities = TrainingDensities.fit(references, k, kernel, n_threads)
+        densities = TrainingDensities.fit(references, k, DEFAULT_KERNEL, n_threads)
         warn_single(densities, quantifier.classes_)
         models = fold_models(quantifier, *training) if training is not None else None
         if models is None and held:
@@ -581,3 +575,134 @@ def _shares(values: Array) -> Array:
 def _check_effort(n_null: int, level: float) -> None:
     check_count(n_null, "n_null", least=19)
     check_share(level, "level")
+
+
+def unchecked_reason(quantifier: FittedQuantifier) -> str | None:
+    """Return why bags of this quantifier cannot be checked, in a few words; None if they can."""
+    if not quantifier.takes_posteriors:
+        return "the method works on features"
+    model = quantifier.interval_model()
+    if model is None:
+        return "the method combines several quantifiers"
+    if model.training is None or model.training.posteriors is None:
+        return "the method keeps no training posteriors"
+    return None
+
+
+def default_checker(
+    quantifier: FittedQuantifier, held: bool, most_references: int | None = None
+) -> FitChecker:
+    """Return the checker of a quantifier that can be checked, made once per fit.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    held : bool
+        Whether fold models that the quantifier keeps score the bags.
+    most_references : int, optional
+        See :meth:`FitChecker.fit`.
+
+    Returns
+    -------
+    FitChecker
+    """
+    by_folds = held and quantifier.fold_classifiers is not None
+
+    def compute() -> FitChecker:
+        with muted(UserWarning):  # the estimates have notes about classes of one instance
+            return FitChecker.fit(
+                quantifier,
+                n_jobs=quantifier.n_jobs,
+                held=by_folds,
+                most_references=most_references,
+            )
+
+    parts = (thread_count(quantifier.n_jobs), by_folds, most_references)
+    return quantifier.once_per_fit(f"fit checker {parts}", compute)
+
+
+def full_check(
+    quantifier: FittedQuantifier,
+    posteriors: NDArray[np.floating],
+    weights: Array | None = None,
+    *,
+    by_folds: bool = False,
+) -> FitCheck:
+    """Return the full check of a bag at the level of default checks, as reports show it.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier that can be checked
+    posteriors : array of shape (m, k)
+    weights : array of shape (m,), optional
+    by_folds : bool
+        Whether fold models that the quantifier keeps gave the posteriors.
+
+    Returns
+    -------
+    FitCheck
+    """
+    checker = default_checker(quantifier, held=by_folds)
+    rng = np.random.default_rng(0)
+    return checker.check_points(posteriors, weights, rng, level=DEFAULT_CHECK_LEVEL)
+
+
+def with_fit_checks(
+    quantifier: FittedQuantifier,
+    estimates: Estimates,
+    posteriors: NDArray[np.floating],
+    bags: Bags,
+    X: Any = None,
+) -> Estimates:
+    """Return the estimates with the verdict on the fit of every bag as ``diagnostics["fit"]``.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    estimates : Estimates
+        Estimates of these bags.
+    posteriors : array of shape (pool_size, k)
+        Not used if the quantifier cannot be checked.
+    bags : Bags
+    X : instances of the pool, optional
+        Scored by the fold models if the quantifier keeps them.
+
+    Returns
+    -------
+    Estimates
+    """
+    seed = estimates.options.random_state
+    return replace(estimates, details=fit_details(quantifier, posteriors, bags, X, seed))
+
+
+def fit_details(
+    quantifier: FittedQuantifier,
+    posteriors: NDArray[np.floating],
+    bags: Bags,
+    X: Any = None,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Return what the fit check adds to the diagnostics of every bag.
+
+    Parameters
+    ----------
+    quantifier, posteriors, bags, X
+        As for :func:`with_fit_checks`.
+    seed : int
+
+    Returns
+    -------
+    list of n_bags dicts
+        With the verdict on the fit as ``fit``.
+    """
+    reason = unchecked_reason(quantifier)
+    if reason is not None:
+        return [{"fit": NotChecked(reason).summary()} for _ in range(len(bags))]
+    checker = default_checker(quantifier, held=X is not None)
+    sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
+    if checker.models is not None:  # they score the instances that are checked, and no others
+        used, indices = np.unique(sampled.indices, return_inverse=True)
+        points = checker.models.posteriors(take_rows(X, used), seed)
+        sampled = Bags(indices.astype(np.int64), sampled.offsets, len(used), sampled.weights)
+    verdicts = checker.screen(points, sampled, sizes=bags.sizes, seed=seed)
+    return [{"fit": verdict.summary()} for verdict in verdicts]

@@ -1,4 +1,8 @@
-r"""Statistics of the fit check: kernel distance, and local p-values of instances.
+r"""What the fit check computes: densities, kernel distances, local p-values, and null bags.
+
+**Class densities** of the posteriors, at new points and (leave-one-out) at the training points. A
+density that includes a training point's own kernel is higher at this point than at any point of a
+bag. With that kernel left out, densities of training points and of a bag's points are comparable.
 
 **Kernel distance** between a bag and its fitted mixture. With mean kernels
 :math:`\mu(l) = E\, K(X, l)` at landmarks l, the statistic is
@@ -16,20 +20,42 @@ does not.
 which is uniform for points of the mixture. If a share s of the bag comes from elsewhere, where
 densities are low, then the distribution F of the bag's local p-values is F(t) = (1 - s) t + s G(t),
 so that (F(t) - t) / (1 - t) <= s for every t: the largest excess is a lower bound on s.
+
+**Null bags** are bags in which nothing but the prevalence differs from training. A null bag has the
+size and the prevalence of the bag that is checked, and its instances are training points. The
+training points, with which the check compares a bag, are themselves a sample. We therefore draw
+each null bag from a bootstrap sample of the training classes, so that the null distribution
+reflects both the size of the bag and that of the training set.
+
+Null bag number b uses the same random numbers whatever the prevalence and size: one number per
+instance chooses its class and its place in the class, and b has one bootstrap sample of the
+training set. The null bags of a bag therefore do not depend on the other bags that are checked.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Bags
-from kdey.diagnostics.densities import Array, Densities, Indices, TrainingDensities
-from kdey.rows.references import ClassReferences
+from kdey._display import warn
+from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.kernels import DEFAULT_SHRINKAGE
+from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.kernel import ClassReferences, KernelSpec
 
+#: The Gaussian kernel on the posteriors themselves (no transform).
+DEFAULT_KERNEL = KernelSpec(0.1, "gaussian", DEFAULT_SHRINKAGE)
+#: Densities are mean kernels in [0, 1]. We add this floor before taking logarithms, so that a
+#: single point far from everything cannot dominate a mean of logarithms.
+FLOOR = 1e-3
+#: Numbers of a temporary array (16 MB).
+_CHUNK = 2_000_000
 #: Approximate number of landmarks in all, and smallest number for each class; the smallest number
 #: gives way where there are so many classes that it would make more than ``MOST_LANDMARKS``.
 N_LANDMARKS = 200
@@ -40,10 +66,254 @@ RELATIVE_WIDTH = 2.0
 #: Directions in which the kernels of landmarks vary less than this, relative to the largest, are
 #: left out: they hold less than the distances of null bags differ by.
 SMALLEST_DIRECTION = 1e-6
-#: Numbers of a temporary array (16 MB).
-_CHUNK = 2_000_000
 #: Local p-values at which we look for an excess of outlying points.
 THRESHOLDS = np.array([0.01, 0.02, 0.05, 0.1, 0.2])
+#: Up to this number of classes, comparing with each class in turn is faster than a search.
+_FEW_CLASSES = 12
+
+
+@dataclass(frozen=True)
+class Densities:
+    """Class densities of m points, stored relative to the largest of each point.
+
+    Attributes
+    ----------
+    rows : array of shape (m, k)
+        Densities relative to the largest of each row, which is one.
+    scales : array of shape (m,)
+        Logarithms of the largest densities: the density is ``rows * exp(scales)``.
+    """
+
+    rows: Array
+    scales: Array
+
+    @cached_property
+    def _unscaled(self) -> Array:
+        """The densities themselves, shape (m, k)."""
+        return self.rows * np.exp(self.scales)[:, None]
+
+    @classmethod
+    def from_logs(cls, logs: Array) -> Densities:
+        """Return densities from their logarithms (m, k), in which -inf stands for zero."""
+        largest = logs.max(axis=1)
+        scales = np.where(np.isneginf(largest), 0.0, largest)
+        return cls(np.exp(logs - scales[:, None]), scales)
+
+    def floored_log(self, prevalences: Array) -> Array:
+        r"""Return log(p_alpha + floor) at all points for several mixtures.
+
+        Parameters
+        ----------
+        prevalences : array of shape (n_prevalences, k)
+
+        Returns
+        -------
+        array of shape (m, n_prevalences)
+        """
+        mixed = self._unscaled @ prevalences.T
+        return np.asarray(np.log(np.add(mixed, FLOOR, out=mixed), out=mixed))
+
+    def mean_floored_log(self, prevalences: Array, bags: Bags) -> Array:
+        """Return the mean of log(p_alpha + floor) over each bag under its own mixture.
+
+        Parameters
+        ----------
+        prevalences : array of shape (n_bags, k)
+        bags : Bags
+            Over these m points.
+
+        Returns
+        -------
+        array of shape (n_bags,)
+        """
+        out = np.empty(len(bags))
+        for part in bags.runs(_CHUNK // self.rows.shape[1]):
+            sub = bags[part]
+            mixed = np.einsum(
+                "sk,sk->s",
+                self._unscaled[sub.indices],
+                np.repeat(prevalences[part], sub.sizes, axis=0),
+            )
+            logs = np.log(mixed + FLOOR)
+            weights = np.ones(len(logs)) if sub.weights is None else sub.weights
+            sums = np.add.reduceat(weights * logs, sub.offsets[:-1])
+            out[part] = sums / np.add.reduceat(weights, sub.offsets[:-1])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingDensities:
+    """The class densities, with the leave-one-out densities of the training points.
+
+    Attributes
+    ----------
+    references : ClassReferences
+        Training points sorted by class.
+    held_out : Densities
+        Densities of every reference, without its own kernel.
+    """
+
+    references: ClassReferences
+    held_out: Densities
+
+    @classmethod
+    def fit(
+        cls, training: TrainingPosteriors, n_classes: int, kernel: KernelSpec, n_threads: int = 1
+    ) -> TrainingDensities:
+        """Return the densities of training posteriors under a kernel."""
+        references = kernel.fit_quietly(training, n_classes)
+        logs = _held_out_logs(references, n_threads)
+        return cls(references, Densities.from_logs(logs))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return len(self.references.offsets) - 1
+
+    @cached_property
+    def class_weights(self) -> Array:
+        """Weight of each reference within its class, summing to one per class, shape (n,)."""
+        weights = self.references.weights
+        w = np.ones(len(self.references.points)) if weights is None else weights
+        return np.asarray(w / np.repeat(np.exp(self.references.log_mass), self.counts))
+
+    @cached_property
+    def counts(self) -> Indices:
+        """Number of references of each class, shape (k,)."""
+        return np.diff(self.references.offsets)
+
+    @cached_property
+    def labels(self) -> Indices:
+        """Class of each reference, shape (n,)."""
+        return np.repeat(np.arange(self.n_classes), self.counts)
+
+    def at(self, posteriors: NDArray[Any], n_threads: int = 1) -> Densities:
+        """Return the densities of new points, posteriors of shape (m, k)."""
+        refs = self.references
+        logs = refs.log_means(refs.coordinates(posteriors), refs.bandwidth, n_threads)
+        return Densities.from_logs(logs)
+
+    def class_means(self, values: Array) -> Array:
+        """Return the class means, shape (k, ...), of values of the references, (n, ...)."""
+        ends = pairwise(self.references.offsets)
+        return np.stack([self.class_weights[a:b] @ values[a:b] for a, b in ends])
+
+    def expected_log(self, prevalences: Array) -> Array:
+        """Return the mean of log(p_alpha + floor) over points drawn from p_alpha.
+
+        Parameters
+        ----------
+        prevalences : array of shape (n, k)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        step = max(1, _CHUNK // len(self.references.points))
+        out = np.empty(len(prevalences))
+        for start in range(0, len(prevalences), step):
+            part = prevalences[start : start + step]
+            means = self.class_means(self.held_out.floored_log(part))
+            out[start : start + step] = np.einsum("bk,kb->b", part, means)
+        return out
+
+
+def warn_single(training: TrainingDensities, classes: NDArray[Any]) -> None:
+    """Warn if a class has one training instance, from which its spread cannot be estimated."""
+    single = np.asarray(classes)[training.counts == 1].tolist()
+    if single:
+        warn(
+            f"class {', '.join(map(repr, single[:5]))} has one training instance, which does not "
+            "show how its instances vary: statements about this class are guesses. Add labelled "
+            "instances of it",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def fit_prevalences(
+    densities: Densities, bags: Bags, n_threads: int = 1, start: Array | None = None
+) -> Array:
+    """Return the maximum likelihood prevalences of bags, shape (n_bags, k).
+
+    Parameters
+    ----------
+    densities : Densities
+        Of m points.
+    bags : Bags
+        Over these points.
+    n_threads : int
+    start : array of shape (n_bags, k), optional
+        Where the solver starts.
+
+    Returns
+    -------
+    array of shape (n_bags, k)
+    """
+    problem = MixtureLikelihood(densities.rows, bags)
+    return solve_mixture(problem, tol=1e-7, start=start, n_threads=n_threads).prevalence
+
+
+def few_per_class(training: TrainingPosteriors, n_classes: int, most: int) -> TrainingPosteriors:
+    """Return at most about ``most`` training posteriors, the same number of each large class.
+
+    A class loses instances only if it has more than its even share of ``most``, in which case we
+    draw from it at random, always with the same seed.
+
+    Parameters
+    ----------
+    training : TrainingPosteriors
+    n_classes : int
+    most : int
+
+    Returns
+    -------
+    TrainingPosteriors
+    """
+    labels = training.labels
+    if len(labels) <= most:
+        return training
+    usable = labels >= 0 if training.weights is None else training.weights > 0
+    counts = np.bincount(labels[usable], minlength=n_classes)
+    limit = _even_share(counts, most)
+    rng = np.random.default_rng(0)
+    drawn = [
+        rng.choice(np.flatnonzero((labels == i) & usable), min(n, limit), replace=False)
+        for i, n in enumerate(counts)
+    ]
+    rows = np.sort(np.concatenate(drawn))
+    return TrainingPosteriors(
+        training.required()[rows],
+        labels[rows],
+        None if training.weights is None else training.weights[rows],
+        None if training.folds is None else training.folds[rows],
+        rows if training.instances is None else training.instances[rows],
+    )
+
+
+def _even_share(counts: Indices, most: int) -> int:
+    """Return the largest n, at least two, for which sum(min(counts, n)) <= most."""
+    ascending = np.sort(counts)
+    below = np.concatenate([[0], np.cumsum(ascending)[:-1]])
+    shares = (most - below) // np.arange(len(counts), 0, -1)
+    # The classes that are smaller than an even share of the rest are kept whole.
+    cut = np.flatnonzero(shares < ascending)
+    return max(2, int(shares[cut[0]])) if len(cut) else int(ascending[-1])
+
+
+def _held_out_logs(references: ClassReferences, n_threads: int) -> Array:
+    """Return the leave-one-out log densities of the references, shape (n, k)."""
+    refs = references
+    n, counts = len(refs.points), np.diff(refs.offsets)
+    labels = np.repeat(np.arange(len(counts)), counts)
+    sums = refs.packed(n_threads).log_sums(
+        refs.points, refs.bandwidth, exclude=np.arange(n), n_threads=n_threads
+    )[0]
+    mass = np.exp(refs.log_mass)
+    weights = np.ones(n) if refs.weights is None else refs.weights
+    remaining = np.tile(mass, (n, 1))
+    remaining[np.arange(n), labels] = np.where(counts[labels] > 1, mass[labels] - weights, 1.0)
+    return np.asarray(sums - np.log(remaining))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,3 +478,146 @@ def unknown_share(observed: Array, null: Array, level: float) -> tuple[float, bo
     share = float((observed - middle).max())
     largest = (null - middle).max(axis=1)
     return min(max(share, 0.0), 1.0), bool(share > np.quantile(largest, 1.0 - level))
+
+
+@dataclass(frozen=True, eq=False)
+class NullBags:
+    """A source of null bags.
+
+    Attributes
+    ----------
+    training : TrainingDensities
+    seed : int
+        At least zero.
+    largest : int
+        Number of instances of the largest bag.
+    """
+
+    training: TrainingDensities
+    seed: int
+    largest: int
+    _draws: dict[range, tuple[Array, NDArray[np.int32]]] = field(default_factory=dict, repr=False)
+
+    def draw(
+        self,
+        prevalences: Array,
+        sizes: Indices,
+        numbers: range,
+        weights: list[Array] | None = None,
+    ) -> Bags:
+        """Return null bags, as bags over the training points.
+
+        Parameters
+        ----------
+        prevalences : array of shape (n_bags, k)
+        sizes : int64 array of shape (n_bags,)
+        numbers : range
+            Which null bags to draw for each of the bags.
+        weights : list of n_bags arrays, optional
+            Weights of the instances of each bag; null bags have them too, in a random order.
+
+        Returns
+        -------
+        Bags
+            All null bags of the first bag, then those of the second, and so on. Unweighted bags
+            that are larger than the training set are given by the number of times that each
+            training point was drawn.
+        """
+        (uniform, resampled), n = self._random_numbers(numbers), len(self.training.labels)
+        edges = np.cumsum(prevalences, axis=1)
+        edges /= edges[:, -1:]
+        before = np.concatenate([np.zeros((len(edges), 1)), edges[:, :-1]], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # absent classes are never chosen
+            # Within the interval of its class a number is uniform again, and chooses the place.
+            slopes = self.training.counts / (edges - before)
+            shifts = self.training.references.offsets[:-1] - slopes * before
+        parts = [
+            _positions(uniform[:, :size], resampled, edges[bag], slopes[bag], shifts[bag]).ravel()
+            for bag, size in enumerate(sizes)
+        ]
+        indices = np.concatenate(parts).astype(np.int64)
+        n_null = len(numbers)
+        null_sizes = np.repeat(sizes, n_null)
+        offsets = offsets_of(null_sizes)
+        if weights is None:
+            bags = Bags(indices, offsets, n)
+            return _counted(bags) if offsets[-1] > n * len(null_sizes) else bags
+        orders = self._stream(numbers, 2).random((self.largest, n_null), dtype=np.float32).T
+        shuffled = [
+            w[np.argsort(order[: len(w)], kind="stable")] for w in weights for order in orders
+        ]
+        return Bags(indices, offsets, n, np.concatenate(shuffled))
+
+    def _random_numbers(self, numbers: range) -> tuple[Array, NDArray[np.int32]]:
+        """Return the random numbers of some null bags, which are drawn once.
+
+        These are uniform numbers that choose the class of each instance and its place in the class,
+        shape (n_null, size), and a bootstrap sample of the training points of each class, as
+        positions of references, shape (n_null, n).
+        """
+        if numbers not in self._draws:
+            # Instances come first in the shape, so that small bags use the first numbers of large
+            # ones: the null bags of a bag do not depend on the largest.
+            uniform = self._stream(numbers, 0).random((self.largest, len(numbers)))
+            resampled = self._resample(self._stream(numbers, 1), len(numbers))
+            self._draws[numbers] = np.ascontiguousarray(uniform.T), resampled
+        return self._draws[numbers]
+
+    def _stream(self, numbers: range, purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, numbers.start, purpose])
+
+    def _resample(self, rng: np.random.Generator, n_null: int) -> NDArray[np.int32]:
+        """Return bootstrap samples of every class, as positions of references, (n_null, n)."""
+        training = self.training
+        labels, counts = training.labels, training.counts
+        starts = training.references.offsets[:-1]
+        uniform = rng.random((n_null, len(labels)))
+        if training.references.weights is None:
+            drawn = starts[labels] + (uniform * counts[labels]).astype(np.int64)
+        else:
+            # The weights of class i fill the interval from i to i + 1.
+            edges = np.cumsum(training.class_weights)
+            ends = edges[starts + counts - 1]
+            first = np.concatenate([[0.0], ends[:-1]])
+            drawn = np.searchsorted(
+                edges, first[labels] + uniform * (ends - first)[labels], side="right"
+            )
+        last = (starts + counts - 1)[labels]
+        return np.asarray(np.clip(drawn, starts[labels], last), dtype=np.int32)
+
+
+def _positions(
+    uniform: Array, resampled: NDArray[np.int32], edges: Array, slopes: Array, shifts: Array
+) -> NDArray[np.int32]:
+    """Return the training points of the null bags of one bag, shape (n_null, size).
+
+    The classes fill the intervals between ``edges``, shape (k,); ``slopes`` and ``shifts`` map the
+    interval of a class to its places among the references.
+    """
+    n = resampled.shape[1]
+    code = _choose_classes(edges, uniform)
+    place = (slopes[code] * uniform + shifts[code]).astype(np.int64)
+    np.clip(place, 0, n - 1, out=place)  # rounding
+    place += (np.arange(len(uniform)) * n)[:, None]
+    return np.asarray(resampled.ravel()[place])
+
+
+def _choose_classes(edges: Array, uniform: Array) -> Indices:
+    """Return the class of each number: the first whose edge is above it."""
+    last = int(np.searchsorted(edges, 1.0))  # the last class of positive prevalence
+    if last >= _FEW_CLASSES:
+        return np.asarray(np.minimum(np.searchsorted(edges, uniform, side="right"), last))
+    code = np.zeros(uniform.shape, dtype=np.int64)
+    for edge in edges[:last]:
+        code += uniform >= edge
+    return code
+
+
+def _counted(bags: Bags) -> Bags:
+    """Return unweighted bags with each point once, weighted by the times that it occurs."""
+    n = bags.pool_size
+    owner = np.repeat(np.arange(len(bags)), bags.sizes)
+    counts = np.bincount(owner * n + bags.indices, minlength=len(bags) * n)
+    drawn = np.flatnonzero(counts)
+    offsets = np.searchsorted(drawn, np.arange(len(bags) + 1) * n)
+    return Bags(drawn % n, offsets.astype(np.int64), n, counts[drawn].astype(np.float64))

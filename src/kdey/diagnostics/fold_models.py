@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from kdey._support.frames import take_rows
+from kdey.arrays import for_numpy, take_rows
 from kdey.fitted import FittedQuantifier, training_of
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
-from kdey.tensors import for_numpy
 
 Floats = NDArray[np.floating]
 Q = TypeVar("Q", bound=FittedQuantifier)

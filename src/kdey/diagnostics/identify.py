@@ -30,22 +30,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from kdey._support.frames import make_frame
-from kdey._support.overview import Overview, bar_column, percentages, row_names, text_column
-from kdey._support.threads import thread_count
-from kdey._support.validation import check_count, check_share
-from kdey.diagnostics.densities import (
-    DEFAULT_BANDWIDTH,
-    Array,
-    TrainingDensities,
-    default_kernel,
-    warn_single,
-)
+from kdey._display import Overview, bar_column, percentages, row_names, text_column
+from kdey._parallel import thread_count
+from kdey.arrays import make_frame
+from kdey.bags import Array
+from kdey.diagnostics.fit_statistics import DEFAULT_KERNEL, TrainingDensities, warn_single
 from kdey.fitted import FittedQuantifier, fitted_stages, training_of
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import RowMap
-from kdey.rows.references import KernelSpec, reference_order
+from kdey.rows.base import RowMap
+from kdey.rows.kernel import KernelSpec, reference_order
 from kdey.simplex import check_prevalence
+from kdey.validation import check_count, check_share
 
 #: Singular values below this, relative to the features, are rounding errors: the features carry no
 #: information in that direction.
@@ -56,56 +51,10 @@ _UNKNOWN_VARIANCE = 1e12
 INSEPARABLE = 0.95
 
 
-@dataclass(frozen=True, eq=False)
-class Influence:
-    """Variance of an estimate at a prevalence, split by its sources.
+def _influence(features: Array, training: TrainingDensities) -> dict[str, Array]:
+    """Return the variance parts that features (n, k) of the training points lead to.
 
-    Attributes
-    ----------
-    prevalence : array of shape (k,)
-    spread : array of shape (k, k, k)
-        Covariance of psi within each class: entry i is the V_i of the formula.
-    singular_values : array of shape (k - 1,)
-        Singular values of R along prevalences, scaled to at most one, in falling order; small
-        values belong to directions with little information.
-    weakest : array of shape (k,)
-        The change of prevalence, of length one, about which there is least information.
-    """
-
-    prevalence: Array
-    spread: Array
-    singular_values: Array
-    weakest: Array
-
-    @property
-    def labels_part(self) -> Array:
-        """Covariance due to the unknown labels, times the bag size, shape (k, k)."""
-        return np.asarray(np.einsum("i,iab->ab", self.prevalence, self.spread))
-
-    @property
-    def draw_part(self) -> Array:
-        """Covariance due to drawing the bag, times the bag size, shape (k, k)."""
-        return np.diag(self.prevalence) - np.outer(self.prevalence, self.prevalence)
-
-    @property
-    def template_parts(self) -> Array:
-        """Covariance due to each class's template, times the class size, shape (k, k, k)."""
-        return np.asarray(self.prevalence[:, None, None] ** 2 * self.spread)
-
-
-def influence(features: Array, training: TrainingDensities, prevalence: Array) -> Influence:
-    """Return the variance parts at a prevalence.
-
-    Parameters
-    ----------
-    features : array of shape (n, k)
-        Features of the training points.
-    training : TrainingDensities
-    prevalence : array of shape (k,)
-
-    Returns
-    -------
-    Influence
+    These are ``spread``, ``singular_values`` and ``weakest`` of :class:`Identifiability`.
     """
     matrix = training.class_means(features).T
     tangent = tangent_basis(training.n_classes)
@@ -118,12 +67,11 @@ def influence(features: Array, training: TrainingDensities, prevalence: Array) -
     ends = training.references.offsets
     spread = np.array([weighted[a:b].T @ centred[a:b] for a, b in pairwise(ends)])
     unknown = tangent @ right[~usable].T
-    return Influence(
-        prevalence=prevalence,
-        spread=_unbiased(spread, training.counts) + _UNKNOWN_VARIANCE * (unknown @ unknown.T),
-        singular_values=values / _scale(features, training, tangent),
-        weakest=tangent @ right[-1],
-    )
+    return {
+        "spread": _unbiased(spread, training.counts) + _UNKNOWN_VARIANCE * (unknown @ unknown.T),
+        "singular_values": values / _scale(features, training, tangent),
+        "weakest": tangent @ right[-1],
+    }
 
 
 def tangent_basis(n_classes: int) -> Array:
@@ -132,25 +80,14 @@ def tangent_basis(n_classes: int) -> Array:
     return np.asarray(np.linalg.qr(start)[0])
 
 
-def features_of(
+def _features(
     row_map: RowMap, training: TrainingDensities, points: Array, prevalence: Array
 ) -> Array:
     """Return the features of the training points under the method of ``row_map``, shape (n, k).
 
     These are posteriors or decisions for ACC and PACC, and density ratios for all other methods.
     Density ratios are exact for KDEy-ML; for the others they say what the posteriors contain.
-
-    Parameters
-    ----------
-    row_map : RowMap
-    training : TrainingDensities
-    points : array of shape (n, k)
-        Training posteriors in the order of the references.
-    prevalence : array of shape (k,)
-
-    Returns
-    -------
-    array of shape (n, k)
+    ``points`` (n, k) are the training posteriors in the order of the references.
     """
     features = row_map.influence_features(points)
     if features is not None:
@@ -191,8 +128,13 @@ class Identifiability:
     affinity : array of shape (k, k)
         Bhattacharyya affinity of the class densities: 0 if they do not overlap, 1 if they are the
         same.
-    influence : Influence
-        The variance of the estimate by its sources.
+    spread : array of shape (k, k, k)
+        Covariance of psi within each class: entry i is the V_i of the formula.
+    singular_values : array of shape (k - 1,)
+        Singular values of R along prevalences, scaled to at most one, in falling order; small
+        values belong to directions with little information.
+    weakest : array of shape (k,)
+        The change of prevalence, of length one, about which there is least information.
     training_counts : array of shape (k,)
     bag_size : int
     confidence : float
@@ -217,7 +159,9 @@ class Identifiability:
     classes: NDArray[Any]
     prevalence: Array
     affinity: Array
-    influence: Influence
+    spread: Array
+    singular_values: Array
+    weakest: Array
     training_counts: Array
     bag_size: int
     confidence: float
@@ -225,7 +169,7 @@ class Identifiability:
     @property
     def condition(self) -> float:
         """Ratio of the largest to the smallest singular value of the templates."""
-        values = self.influence.singular_values
+        values = self.singular_values
         return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
 
     @property
@@ -256,14 +200,21 @@ class Identifiability:
         """
         if target not in ("population", "bag"):
             raise ValueError(f"target must be 'population' or 'bag', got {target!r}")
-        drawn = self.influence.draw_part if target == "population" else 0.0
-        m = self.bag_size if bag_size is None else bag_size
-        return np.asarray((self.influence.labels_part + drawn) / m)
+        alpha = self.prevalence
+        total = np.einsum("i,iab->ab", alpha, self.spread)  # due to the unknown labels
+        if target == "population":
+            total = total + np.diag(alpha) - np.outer(alpha, alpha)
+        return np.asarray(total / (self.bag_size if bag_size is None else bag_size))
+
+    @property
+    def template_parts(self) -> Array:
+        """Covariance due to each class's template, times the class size, shape (k, k, k)."""
+        return np.asarray(self.prevalence[:, None, None] ** 2 * self.spread)
 
     def template_covariance(self, training_counts: Array | None = None) -> Array:
         """Return the part of the covariance that more labels lower, shape (k, k)."""
         n = self.training_counts if training_counts is None else training_counts
-        return np.asarray(np.einsum("iab,i->ab", self.influence.template_parts, 1.0 / n))
+        return np.asarray(np.einsum("iab,i->ab", self.template_parts, 1.0 / n))
 
     def bag_variance(self, bag_size: int | None = None, target: str = "population") -> Array:
         """Return the diagonal of :meth:`bag_covariance`, shape (k,)."""
@@ -398,10 +349,12 @@ def identifiability(
     *,
     prevalence: ArrayLike | None = None,
     confidence: float = 0.95,
-    bandwidth: float | str | None = None,
     n_jobs: int | None = None,
 ) -> Identifiability:
     """Report how precisely prevalences can be known from a quantifier's posteriors.
+
+    The class densities have the kernel that the user chose for the quantifier, or bandwidth 0.1 on
+    the plain simplex if there is none or it was chosen automatically.
 
     Variances are first-order (see :mod:`kdey.diagnostics.identify`). They are accurate for bags of
     a hundred or more in the interior of the simplex, and too large at its border, where an estimate
@@ -414,9 +367,6 @@ def identifiability(
     prevalence : array-like of shape (k,), optional
         The prevalence at which to compute the report; default: the training prevalence.
     confidence : float in (0, 1)
-    bandwidth : float or {"scott", "silverman"}, optional
-        Bandwidth of the kernel densities. By default we use the kernel that the user chose for the
-        quantifier, or 0.1 on the plain simplex if there is none or it was chosen automatically.
     n_jobs : int, optional
         Number of native threads.
 
@@ -451,16 +401,16 @@ def identifiability(
     alpha = check_prevalence(
         quantifier.prevalence_ if prevalence is None else prevalence, classes=classes
     )
-    kernel = _kernel(quantifier, bandwidth)
-    fitted = TrainingDensities.fit(training, len(classes), kernel, thread_count(n_jobs))
+    kernel, n_threads = _kernel(quantifier), thread_count(n_jobs)
+    fitted = TrainingDensities.fit(training, len(classes), kernel, n_threads)
     warn_single(fitted, classes)
     points = _sorted_posteriors(training)
-    features = features_of(fitted_stages(quantifier).row_map, fitted, points, alpha)
+    features = _features(fitted_stages(quantifier).row_map, fitted, points, alpha)
     return Identifiability(
         classes=classes,
         prevalence=alpha,
         affinity=_affinity(fitted),
-        influence=influence(features, fitted, alpha),
+        **_influence(features, fitted),
         training_counts=fitted.counts.astype(np.float64),
         bag_size=int(bag_size),
         confidence=confidence,
@@ -482,14 +432,13 @@ def _within_simplex(covariance: Array) -> Array:
     return np.asarray(basis @ (prior - prior @ np.linalg.solve(data + prior, prior)) @ basis.T)
 
 
-def _kernel(quantifier: FittedQuantifier, bandwidth: float | str | None) -> KernelSpec:
+def _kernel(quantifier: FittedQuantifier) -> KernelSpec:
     """Return the kernel of the densities: the user's, or the default."""
     references = fitted_stages(quantifier).row_map.class_references()
     # A bandwidth that was tuned for small errors can be too small to measure overlap.
-    tuned = quantifier.tuning_record is not None
-    if bandwidth is None and not tuned and references is not None:
+    if quantifier.tuning_record is None and references is not None:
         return references.spec
-    return default_kernel(DEFAULT_BANDWIDTH if bandwidth is None else bandwidth)
+    return DEFAULT_KERNEL
 
 
 def _sorted_posteriors(training: TrainingPosteriors) -> Array:

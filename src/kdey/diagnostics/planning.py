@@ -1,25 +1,25 @@
 """Planning: how large a bag, or how many more labels, intervals of a desired width need.
 
-Labels of a new bag are planned in :mod:`kdey.labelled.plan`. The other two plans use the variance
-parts of an identifiability report. The part of the bag is proportional to one over its size, the
-part of the templates to one over the training size of each class.
+Labels of a new bag are planned in :mod:`kdey.labelled.sampling_plan`. The other two plans use the
+variance parts of an identifiability report. The part of the bag is proportional to one over its
+size, the part of the templates to one over the training size of each class.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._support.frames import make_frame
-from kdey._support.overview import OverviewColumn, percentages, text_column
-from kdey._support.validation import check_count, check_share
+from kdey._display import OverviewColumn, percentages, text_column
+from kdey.arrays import make_frame
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
 from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
 from kdey.labelled import Plan, SamplingPlan, plan_sample
 from kdey.options import Options
+from kdey.validation import check_count, check_share
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -48,16 +48,12 @@ class BagPlan(Plan):
     width: float
     bag_sizes: Array
     floors: Array
+    quantity: ClassVar[str] = "instances in the bag"
 
     @property
     def needs(self) -> Array:
         """The size of the bag for each class, shape (k,); inf if no bag is large enough."""
         return self.bag_sizes
-
-    @property
-    def quantity(self) -> str:
-        """What :attr:`needs` are, in words."""
-        return "instances in the bag"
 
     def plan_columns(self) -> tuple[OverviewColumn, ...]:
         """Return the columns of :meth:`overview`, each of length k."""
@@ -127,16 +123,12 @@ class LabelPlan(Plan):
     floor: float
     expected_width: float
     reachable: bool
+    quantity: ClassVar[str] = "additional labels"
 
     @property
     def needs(self) -> Array:
         """The additional labels of each class, shape (k,)."""
         return self.extra.astype(np.float64)
-
-    @property
-    def quantity(self) -> str:
-        """What :attr:`needs` are, in words."""
-        return "additional labels"
 
     @property
     def verdict(self) -> str:
@@ -258,7 +250,7 @@ def plan_labels(
 
     With ``X`` or ``posteriors`` of a new bag, the plan says how many of its instances to label,
     and which, for the prediction-powered limits of ``estimate(labelled=...)``; see
-    :mod:`kdey.labelled.plan`.
+    :mod:`kdey.labelled.sampling_plan`.
 
     Parameters
     ----------
@@ -340,7 +332,7 @@ def _report(source: Identifiability | FittedQuantifier) -> Identifiability:
 def _add_labels(report: Identifiability, from_bag: Array, counts: Array) -> None:
     """Add labels, in place, to the class that lowers the largest variance most per label."""
     widest = int((from_bag + report.template_variance(counts)).argmax())
-    gain = report.influence.template_parts[:, widest, widest] / counts**2
+    gain = report.template_parts[:, widest, widest] / counts**2
     best = int(gain.argmax())
     counts[best] += max(1.0, np.floor(_STEP * counts[best]))
 

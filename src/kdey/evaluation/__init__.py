@@ -1,6 +1,74 @@
-"""Evaluation: errors of fitted quantifiers on the bags that a protocol draws from labelled data."""
+"""Comparing quantifiers: bags of known prevalences, errors, searches and tests of significance.
 
+``protocols`` draw bags from labels (``bag_drawing`` does the drawing); ``evaluating`` estimates
+them and judges by the errors of :mod:`kdey.metrics`; ``searches`` find settings (``base_search``
+has what searches share, ``candidates`` what they try and log, ``stage_scoring`` how all are scored
+with every stage computed once); ``significance`` says what of a difference is chance; and
+``checks`` tries a quantifier of one's own.
+"""
+
+from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags
+from kdey.evaluation.checks import check_quantifier
+from kdey.evaluation.evaluating import Scorer, evaluate, fit_many, scorer
+from kdey.evaluation.protocols import (
+    APP,
+    NPP,
+    AtPrevalences,
+    DirichletProtocol,
+    GivenBags,
+    GridAPP,
+)
 from kdey.evaluation.results import MethodResults, Results
-from kdey.evaluation.run import evaluate, fit_many
+from kdey.evaluation.searches import GridEdgeWarning, GridSearchQ, OptunaSearchQ, RandomSearchQ
+from kdey.evaluation.significance import (
+    LEVELS,
+    BestComparison,
+    CriticalDifference,
+    FriedmanTest,
+    PairTest,
+    average_ranks,
+    compare_to_best,
+    friedman,
+    nemenyi,
+    pooled_wilcoxon,
+    wilcoxon,
+)
+from kdey.evaluation.stage_scoring import StageCache
+from kdey.evaluation.training_summary import TrainingSummary
+from kdey.intervals.differences import holm
 
-__all__ = ["MethodResults", "Results", "evaluate", "fit_many"]
+__all__ = [
+    "APP",
+    "LEVELS",
+    "NPP",
+    "AtPrevalences",
+    "BagProtocol",
+    "BestComparison",
+    "CriticalDifference",
+    "DirichletProtocol",
+    "FriedmanTest",
+    "GivenBags",
+    "GridAPP",
+    "GridEdgeWarning",
+    "GridSearchQ",
+    "LabelledBags",
+    "MethodResults",
+    "OptunaSearchQ",
+    "PairTest",
+    "RandomSearchQ",
+    "Results",
+    "Scorer",
+    "StageCache",
+    "TrainingSummary",
+    "average_ranks",
+    "check_quantifier",
+    "compare_to_best",
+    "evaluate",
+    "fit_many",
+    "friedman",
+    "holm",
+    "nemenyi",
+    "pooled_wilcoxon",
+    "scorer",
+    "wilcoxon",
+]

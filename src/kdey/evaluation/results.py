@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._support.frames import make_frame
-from kdey._support.overview import Overview, bar_column, row_names, text_column
-from kdey._support.validation import check_choice
+from kdey._display import Overview, bar_column, row_names, text_column
+from kdey.arrays import make_frame
 from kdey.bags import Array
+from kdey.matching.base import Solution
 from kdey.metrics import MetricLike, get_metric
-from kdey.solvers.solution import Solution
+from kdey.validation import check_choice
 
 #: Displays by the name of the plot.
 _DISPLAYS = {
@@ -58,8 +58,6 @@ class Results:
     true : array of shape (n_bags, k)
         True prevalences, in the order of ``classes``.
     sizes : int array of shape (n_bags,)
-    names : array of shape (n_bags,)
-        Names of the bags, or their numbers if they have no names.
     methods : mapping from the name of a method to :class:`MethodResults`
 
     See Also
@@ -82,7 +80,6 @@ class Results:
     classes: NDArray[Any]
     true: Array
     sizes: NDArray[np.int64]
-    names: NDArray[Any]
     methods: Mapping[str, MethodResults]
 
     def __len__(self) -> int:
@@ -243,7 +240,7 @@ class Results:
             return f"{start}: {names[0]} has a mean {title} of {mean:.4f}."
         return (
             f"{start}: of {len(names)} methods, {names[0]} has the smallest mean {title}, "
-            f"{mean:.4f}. Whether that is chance, kdey.significance says."
+            f"{mean:.4f}. Whether that is chance, kdey.evaluation.significance says."
         )
 
     def __repr__(self) -> str:
@@ -275,7 +272,11 @@ class Results:
         return {metric: float(e.mean()) for metric, e in self.methods[name].errors.items()}
 
     def _bag_columns(self, name: str, results: MethodResults) -> dict[str, NDArray[Any]]:
-        table = {"method": np.full(len(self), name), "bag": self.names, "size": self.sizes}
+        table = {
+            "method": np.full(len(self), name),
+            "bag": np.arange(len(self)),
+            "size": self.sizes,
+        }
         for label, column in zip(self.classes.tolist(), self.true.T, strict=True):
             table[f"true[{label}]"] = column
         for label, column in zip(self.classes.tolist(), results.solution.prevalence.T, strict=True):
@@ -288,7 +289,7 @@ class Results:
         n, k = self.true.shape
         return {
             "method": np.full(n * k, name),
-            "bag": np.repeat(self.names, k),
+            "bag": np.repeat(np.arange(len(self)), k),
             "class": np.tile(self.classes, n),
             "true": self.true.ravel(),
             "estimated": results.solution.prevalence.ravel(),

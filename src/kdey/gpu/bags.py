@@ -1,30 +1,47 @@
-r"""Bags on a device: gathered in runs of similar size, and worked on in tiles that fit the memory.
+r"""Rows and bags on a device.
 
-:class:`DeviceBags` gathers the rows of bags, and :func:`bag_means` averages them.
-:func:`kernel_means` computes mean kernels between
-bags and points, which Monte Carlo rows need; it is the device's version of
-:func:`kdey.kernels.means.kernel_means`, in float64:
+Kernel rows are computed on the device, and so are those that are hardly more than the posteriors
+(``RowMap.tensor_rows``: CC, PCC, ACC, PACC, EMQ). Rows of other likelihoods (DIR, EMQ with a
+calibrator of your own) are cheap, so they are computed on the host and copied.
+
+:class:`DeviceBags` gathers the rows of bags, in runs of similar size, and :func:`bag_means`
+averages them. :func:`kernel_means` computes mean kernels between bags and points, which Monte Carlo
+rows need; it is the device's version of :func:`kdey.kernels.sums.kernel_means`, in float64:
 
 .. math:: q_{bi} = \frac{1}{r_i} \sum_j w_{bj}
           \exp\left(-\frac{\|x_i - u_j\|^2}{2 h^2}\right), \qquad \sum_j w_{bj} = 1
 
-:func:`in_tiles` halves a tile if the memory does not suffice.
+:func:`batch_moments` makes the moment equation of a likelihood (:mod:`kdey.intervals.moments`
+explains it) for many bags at once. For bag b, with features
+
+.. math:: \phi_{bi}(x) = \alpha_{bi} D_i(x) / \sum_l \alpha_{bl} D_l(x)
+
+it needs their mean in the bag, their mean in every training class (T) and their covariance within
+every class. The host makes a pass over the training rows for each bag; here the passes of many bags
+are one product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kdey._support.device import as_tensor
-from kdey.bags import Array, Bags, offsets_of
+from kdey._parallel import as_tensor
+from kdey.arrays import on_host
+from kdey.bags import Array, Bags, Indices, offsets_of
+from kdey.gpu.sums import DeviceReferences, in_tiles, log_sums_to
+from kdey.rows.base import RowMap, Rows
+from kdey.rows.kernel import ClassReferences
 
 #: Numbers (bags x longest bag x classes) in memory at a time.
 _NUMBERS = {"cuda": 1 << 27, "cpu": 1 << 22}
+
 #: Kernel values in memory at a time.
 _TILE = {"cuda": 1 << 27, "cpu": 1 << 21}
 
@@ -224,38 +241,300 @@ def kernel_means(
     return out
 
 
-def in_tiles(work: Callable[[int, int], None], total: int, tile: int) -> int:
-    """Call ``work(start, stop)`` over ``range(total)`` in tiles, as large as the memory allows.
+@dataclass(frozen=True, eq=False)
+class LogRows(Rows):
+    """Rows as logarithms.
 
-    A tile that runs out of device memory is repeated in halves, and later tiles have that size. The
-    error is raised only if a tile of one item does not fit.
+    Attributes
+    ----------
+    logs : tensor of shape (m, k)
+        Logarithms of non-negative numbers, -inf for zero.
+    """
+
+    logs: torch.Tensor
+    on_device: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.logs)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorRows(Rows):
+    """Rows that are averaged on the device; what is made of the means is small, for the host.
+
+    Attributes
+    ----------
+    rows : tensor of shape (m, r)
+    """
+
+    rows: torch.Tensor
+    on_device: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.rows)
+
+    def mean(self, bags: Bags) -> Array:
+        """Return the mean row of each bag, shape (n_bags, r), in float64 on the host."""
+        return bag_means(self.rows, bags)
+
+    def each(self) -> Array:
+        """Return the row of every instance on the host, shape (m, r)."""
+        return np.asarray(on_host(self.rows.double()))
+
+
+@dataclass(frozen=True, eq=False)
+class PointRows(Rows):
+    """Instances in the geometry of the kernel, from which Monte Carlo rows are computed per bag.
+
+    Attributes
+    ----------
+    coordinates : float64 tensor of shape (m, k)
+    """
+
+    coordinates: torch.Tensor
+    on_device: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberRows(Rows):
+    """The rows of each member of a composite.
+
+    Attributes
+    ----------
+    parts : tuple of Rows
+    """
+
+    parts: tuple[Rows, ...]
+    on_device: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.parts[0])
+
+    @property
+    def members(self) -> tuple[Rows, ...]:
+        """The rows of each member."""
+        return self.parts
+
+
+def device_rows(
+    maps: Sequence[RowMap],
+    points: Any,
+    device: torch.device,
+    *,
+    log_rows: bool = True,
+    averaged: bool = False,
+) -> list[Rows]:
+    """Return the rows of points under maps of one family, in one pass over the distances.
 
     Parameters
     ----------
-    work : callable
-        It must not have partial effects if it fails.
-    total : int
-    tile : int
-        Size of the first tile.
+    maps : sequence of RowMap
+        Kernel maps that differ only in bandwidth, or a single map of any kind.
+    points : array or tensor of shape (m, k)
+    device : torch.device
+    log_rows : bool
+        Whether rows without a kernel are logarithms.
+    averaged : bool
+        Whether nothing but mean rows is needed.
 
     Returns
     -------
-    int
-        The tile size at the end.
+    list of Rows
+        One for each map.
     """
-    start, tile = 0, max(1, tile)
-    while start < total:
-        stop = min(start + tile, total)
-        try:
-            work(start, stop)
-        except torch.OutOfMemoryError:
-            if stop - start == 1:
-                raise
-            tile = (stop - start) // 2
-        else:
-            start = stop
-            continue
-        # This is outside the handler, where nothing refers to the tensors of the failed call.
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-    return tile
+    first = maps[0]
+    if first.is_composite:
+        parts = [
+            device_rows([part], points, device, log_rows=log_rows, averaged=averaged)[0]
+            for part in first.members
+        ]
+        return [MemberRows(tuple(parts))]
+    references, widths = first.class_references(), [row_map.kernel_width() for row_map in maps]
+    if references is not None and None not in widths:
+        return _kernel_rows(references, points, [width or 0.0 for width in widths], device)
+    if references is not None and first.drawn_points() is not None:
+        x = coordinates(references, as_tensor(points, device).double())
+        return [PointRows(x) for _ in maps]
+    if first.has_tensor_rows:
+        rows = first.tensor_rows(as_tensor(points, device))
+        if averaged:
+            return [TensorRows(rows)]
+        return [LogRows(rows if log_rows else rows.log())]
+    rows = as_tensor(first(on_host(points)).each(), device)
+    return [LogRows(rows if log_rows else rows.log())]
+
+
+def _kernel_rows(
+    refs: ClassReferences, points: Any, widths: Sequence[float], device: torch.device
+) -> list[Rows]:
+    """Return the log densities of kernels of several bandwidths."""
+    x = coordinates(refs, as_tensor(points, device))
+    # As the host packs its references once per fit, so they are copied to a device once.
+    there = refs.derived(
+        f"on {device}",
+        lambda: DeviceReferences.of(np.asarray(refs.points), refs.offsets, refs.weights, device),
+    )
+    sums = log_sums_to(there, x, widths, precision=refs.spec.precision)
+    sums -= as_tensor(refs.log_mass, device).to(sums.dtype)
+    return [LogRows(logs) for logs in sums]
+
+
+def coordinates(refs: ClassReferences, posteriors: torch.Tensor) -> torch.Tensor:
+    """Return posteriors (m, k) in the geometry of the kernel, as :func:`kdey.kernels.transform`."""
+    if refs.spec.kernel == "gaussian":
+        return posteriors
+    k, s = posteriors.shape[1], float(refs.spec.shrinkage)
+    mixed = (1.0 - s) * posteriors.double() + s / k
+    if not bool(mixed.amin() > 0):
+        refs.coordinates(on_host(posteriors))  # raises with the message of the host
+    logs = mixed.log()
+    return logs - logs.mean(dim=1, keepdim=True)
+
+
+#: Numbers (bags x training rows x classes) in memory at a time.
+_MOMENTS = {"cuda": 1 << 27, "cpu": 1 << 21}
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """Training rows sorted by class.
+
+    Attributes
+    ----------
+    rows : array of shape (n, k)
+        Class densities.
+    weights : array of shape (n,)
+        Sum to one within each class.
+    offsets : int64 array of shape (k + 1,)
+    """
+
+    rows: NDArray[np.floating]
+    weights: NDArray[np.floating]
+    offsets: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class BatchMoments:
+    """Moments of B bags.
+
+    Attributes
+    ----------
+    matrices : array of shape (B, k, k)
+        T of each bag: column l is the mean feature of class l.
+    covariances : array of shape (B, k, k, k)
+        Entry (b, l): covariance of the features within class l, not regularised.
+    """
+
+    matrices: Array
+    covariances: Array
+
+
+def adapted_bag_means(densities: torch.Tensor, bags: Bags, prevalences: Array) -> Array:
+    """Return the mean feature of each bag, shape (n_bags, k).
+
+    Parameters
+    ----------
+    densities : tensor of shape (m, k)
+        Class densities of the instances of the pool, up to a factor per row.
+    bags : Bags
+    prevalences : array of shape (n_bags, k)
+        To which the features of each bag are adapted.
+
+    Returns
+    -------
+    array of shape (n_bags, k)
+    """
+    device_bags = DeviceBags.of(bags, densities.device)
+    alphas = as_tensor(prevalences, densities.device)
+    out = np.empty(prevalences.shape)
+    for run in device_bags.runs(densities.shape[1]):
+
+        def work(start: int, stop: int, run: NDArray[np.int64] = run) -> None:
+            selected = run[start:stop]
+            positions, weights = device_bags.gather(selected)
+            shares = weights / weights.sum(dim=1, keepdim=True)
+            rows = densities[positions].double()
+            alpha = alphas[as_tensor(selected, densities.device)]
+            mixture = torch.bmm(rows, alpha[:, :, None])[:, :, 0]
+            means = alpha * torch.bmm((shares / mixture)[:, None, :], rows)[:, 0]
+            out[selected] = means.cpu().numpy()
+
+        in_tiles(work, len(run), len(run))
+    return out
+
+
+def batch_moments(
+    training: SortedRows, thin: SortedRows, prevalences: Array, device: torch.device
+) -> BatchMoments:
+    """Return the moments of bags.
+
+    Parameters
+    ----------
+    training : SortedRows
+        From which means are computed.
+    thin : SortedRows
+        Fewer of them, from which covariances are computed.
+    prevalences : array of shape (B, k)
+        To which the features of each bag are adapted.
+    device : torch.device
+
+    Returns
+    -------
+    BatchMoments
+    """
+    n_bags, k = prevalences.shape
+    alphas = as_tensor(prevalences, device)
+    means = _ClassProducts.of(training, device)
+    spreads = _ClassProducts.of(thin, device)
+    matrices, covariances = np.empty((n_bags, k, k)), np.empty((n_bags, k, k, k))
+
+    def work(start: int, stop: int) -> None:
+        alpha = alphas[start:stop]
+        matrices[start:stop] = means.means(alpha).cpu().numpy()
+        covariances[start:stop] = spreads.covariances(alpha).cpu().numpy()
+
+    width = max(len(training.rows), len(thin.rows) * k)
+    in_tiles(work, n_bags, max(1, _MOMENTS.get(device.type, 1 << 21) // width))
+    return BatchMoments(matrices, covariances)
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassProducts:
+    """Training rows on a device, in float64."""
+
+    rows: torch.Tensor
+    weights: torch.Tensor
+    runs: list[slice]
+
+    @classmethod
+    def of(cls, training: SortedRows, device: torch.device) -> _ClassProducts:
+        runs = [slice(a, b) for a, b in pairwise(training.offsets.tolist())]
+        return cls(
+            as_tensor(training.rows, device).double(),
+            as_tensor(training.weights, device).double(),
+            runs,
+        )
+
+    def means(self, alphas: torch.Tensor) -> torch.Tensor:
+        """Return T of each bag, shape (B, k, k)."""
+        scaled = self.weights / (alphas @ self.rows.T)  # (B, n)
+        columns = [scaled[:, run] @ self.rows[run] for run in self.runs]
+        return torch.stack(columns, dim=2) * alphas[:, :, None]
+
+    def covariances(self, alphas: torch.Tensor) -> torch.Tensor:
+        """Return the covariances of the features within classes, shape (B, k, k, k)."""
+        features = self.rows[None] * alphas[:, None, :]
+        features = features / features.sum(dim=2, keepdim=True)  # (B, n, k)
+        out = []
+        for run in self.runs:
+            part, w = features[:, run], self.weights[run]
+            centred = part - (w @ part)[:, None, :]
+            out.append(torch.bmm((centred * w[:, None]).transpose(1, 2), centred))
+        return torch.stack(out, dim=1)

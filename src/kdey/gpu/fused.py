@@ -30,7 +30,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kdey.gpu.layout import PADDING, DeviceReferences, PaddedReferences
+from kdey.gpu.sums import PADDING, DeviceReferences, PaddedReferences
 
 #: Largest number of bandwidths in one pass, because their sums are in registers.
 MAX_BANDWIDTHS = 32

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from kdey.arrays import on_host
 from kdey.bags import Bags
-from kdey.matching import AnyMatching
+from kdey.matching.base import AnyMatching, Solution
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import RowMap, Rows, RowSpec
-from kdey.solvers import Solution
-from kdey.tensors import on_host
+from kdey.rows.base import RowMap, Rows, RowSpec
 
 
 def device_solver(
@@ -41,7 +40,7 @@ def device_solver(
 
 def rows_on(row_map: RowMap, matching: AnyMatching, points: Any, device: Any) -> Rows:
     """Return the rows of points on a device; parameters as for :func:`device_solver`."""
-    from kdey.gpu.rows import device_rows
+    from kdey.gpu.bags import device_rows
 
     return device_rows([row_map], points, device, **_form(matching, row_map))[0]
 
@@ -81,7 +80,7 @@ def rows_of_family_on(
     device: Any,
     n_threads: int = 1,
 ) -> Iterator[tuple[RowMap, Rows]]:
-    """Yield row maps and rows as :func:`kdey.rows.interface.rows_of_family`, on a device.
+    """Yield row maps and rows as :func:`kdey.rows.base.rows_of_family`, on a device.
 
     If the problem of ``matching`` has no form for devices, the rows are on the host.
 
@@ -102,7 +101,7 @@ def rows_of_family_on(
     row_map : RowMap
     rows : Rows
     """
-    from kdey.gpu.rows import device_rows
+    from kdey.gpu.bags import device_rows
 
     if specs[0].family is not None:
         maps = specs[0].fit_together(specs, training, n_classes, n_threads)

@@ -10,27 +10,34 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kdey import solvers
-from kdey._support.device import as_tensor
+from kdey._parallel import as_tensor
 from kdey.bags import Array, Bags, offsets_of
-from kdey.gpu.bags import DeviceBags, in_tiles, kernel_means
-from kdey.gpu.interior import BatchSolution, solve_interior
-from kdey.gpu.losses import (
+from kdey.gpu.bags import DeviceBags, LogRows, PointRows, kernel_means
+from kdey.gpu.interior import (
     TENSOR_GENERATORS,
+    BatchSolution,
     CauchySchwarzLoss,
     DivergenceLoss,
     MixtureLoss,
     QuadraticLoss,
+    solve_interior,
 )
-from kdey.gpu.rows import LogRows, PointRows
-from kdey.matching import AnyMatching, concatenate
-from kdey.matching.densities import NEGLIGIBLE
-from kdey.matching.interface import DeviceProblem
-from kdey.problems import CauchySchwarz, QuadraticMatch
-from kdey.rows.interface import RowMap, Rows
-from kdey.solvers import Solution
-from kdey.solvers.quadratic import TOLERANCE, warn_uninformative
-from kdey.solvers.separable import blank_solution, warn_stalled
+from kdey.gpu.sums import in_tiles
+from kdey.matching.base import (
+    AnyMatching,
+    DeviceProblem,
+    Solution,
+    blank_solution,
+    concatenate,
+    warn_stalled,
+    warn_uninformative,
+)
+from kdey.matching.divergence import NEGLIGIBLE
+from kdey.matching.sqp import TOLERANCE
+from kdey.matching.squares import CauchySchwarz, QuadraticMatch
+from kdey.matching.squares import solve_cauchy_schwarz as host_cauchy_schwarz
+from kdey.matching.squares import solve_quadratic as host_quadratic
+from kdey.rows.base import RowMap, Rows
 
 #: Largest number of steps of the interior-point method, which usually needs about a dozen.
 _MAX_ITER = 100
@@ -84,11 +91,11 @@ def solve_bags(
     if problem.kind == "cauchy-schwarz":
         inner = CauchySchwarz(row_map.templates, targets)
         if place is None:
-            return solvers.solve_cauchy_schwarz(inner, n_threads=n_threads)
+            return host_cauchy_schwarz(inner, n_threads=n_threads)
         return solve_cauchy_schwarz(inner, place)
     match = QuadraticMatch(row_map.templates, np.exp(targets))
     if place is None:
-        return solvers.solve_quadratic(match, n_threads=n_threads)
+        return host_quadratic(match, n_threads=n_threads)
     return solve_quadratic(match, place)
 
 
@@ -145,7 +152,7 @@ def _joined(parts: Sequence[torch.Tensor]) -> torch.Tensor | None:
 def maximise_likelihood(
     rows: LogRows, bags: Bags, tol: float, max_iter: int, pseudo_share: float = 0.0
 ) -> Solution:
-    """Return the solution of :func:`kdey.solvers.solve_mixture`, in runs of bags that fit memory.
+    """Return the solution of :func:`kdey.matching.solve_mixture`, in runs of bags that fit memory.
 
     Parameters
     ----------
@@ -226,7 +233,7 @@ def _log_means(rows: LogRows, bags: Bags) -> Array:
 
 
 def solve_cauchy_schwarz(problem: CauchySchwarz, device: torch.device) -> Solution:
-    """Return the solution of :func:`kdey.solvers.solve_cauchy_schwarz`, by a device.
+    """Return the solution of :func:`kdey.matching.solve_cauchy_schwarz`, by a device.
 
     The gap is computed by the problem on the host.
     """
@@ -244,7 +251,7 @@ def solve_cauchy_schwarz(problem: CauchySchwarz, device: torch.device) -> Soluti
 
 
 def solve_quadratic(problem: QuadraticMatch, device: torch.device) -> Solution:
-    """Return the solution of :func:`kdey.solvers.solve_quadratic`, by a device.
+    """Return the solution of :func:`kdey.matching.solve_quadratic`, by a device.
 
     The gap is computed by the problem on the host.
     """

@@ -9,7 +9,7 @@ and Spark. ``compare.py`` compares groups with one another, in the pairs that ``
 
 from __future__ import annotations
 
-from kdey.class_columns import match_scores
+from kdey.arrays import match_scores
 from kdey.groups.answers import answer
 from kdey.groups.cluster import fits_on_cluster
 from kdey.groups.compare import Comparisons, adjust_p_values, compare_groups, compare_scored

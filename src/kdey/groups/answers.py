@@ -15,13 +15,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._support.row_hashes import mix
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
 from kdey.groups.design import UNLABELLED, RowDesign
@@ -35,6 +34,7 @@ from kdey.intervals.estimate import LabelledShares, no_uncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.labelled import LabelledEstimate
 from kdey.options import LABEL_SHIFT, IntervalWarning
+from kdey.row_hashes import mix
 from kdey.status import (
     EMPTY,
     FEW_LABELS,
@@ -50,6 +50,10 @@ from kdey.status import (
     join_status,
     not_checked,
 )
+
+if TYPE_CHECKING:
+    pass
+
 
 #: Called with a number of rows each time that so many more are done.
 OnRows: TypeAlias = Callable[[int], object]
@@ -324,8 +328,7 @@ class _Check:
         large = np.flatnonzero(totals[groups] >= options.min_size)
         if self.reason is not None or self.rows is None or not len(large):
             return
-        from kdey.diagnostics.default_check import default_checker
-        from kdey.diagnostics.fit_checker import sample_bags
+        from kdey.diagnostics.fit_checker import default_checker, sample_bags
 
         by_folds = self.rows.fold_posteriors is not None
         references = REFERENCES * len(self.quantifier.classes_)

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._support.row_hashes import text_hashes
 from kdey.bags import Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import WHOLE, answer, thinning_ranks
@@ -35,6 +34,7 @@ from kdey.groups.scoring import Instances, ScoredRows
 from kdey.groups.table import ScoredTable, TableReader
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
+from kdey.row_hashes import text_hashes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,9 @@ class ClusterTable:
         parts = self.cluster.collect(Scoring(reader, {}), reader.columns)
         ids, table = table_of(_concat(parts), {}, request)
         place = np.argsort(found.ids)[np.searchsorted(np.sort(found.ids), ids)]
-        counts = {name: np.zeros(len(found.ids), dtype=np.int64) for name in _COUNTS}
+        counts: dict[str, Any] = {
+            name: np.zeros(len(found.ids), dtype=np.int64) for name in _COUNTS
+        }
         for name in _COUNTS:
             counts[name][place] = getattr(table, name)
         return replace(
@@ -337,7 +339,9 @@ def table_of(
 
     ids, codes = np.unique(frame["group"].to_numpy(), return_inverse=True)
     is_row = frame["is row"].to_numpy(dtype=bool)
-    totals = {name: np.bincount(codes, frame[name], len(ids)).astype(np.int64) for name in _COUNTS}
+    totals: dict[str, Any] = {
+        name: np.bincount(codes, frame[name], len(ids)).astype(np.int64) for name in _COUNTS
+    }
     own = frame[is_row]
 
     def matrix(letter: str) -> NDArray[Any] | None:
@@ -413,17 +417,15 @@ class Dask:
 
     def collect(self, task: Any, columns: Sequence[str] | None) -> list[Any]:
         """Return what ``task.run`` makes of each partition, in this process."""
-        from dask.base import compute
         from dask.delayed import delayed
 
         shared = delayed(task, traverse=False)
         run = delayed(_run_numbered, pure=False, traverse=False)
         parts = self._picked(columns).to_delayed()
-        return _computed(lambda: list(compute(*(run(p, shared, i) for i, p in enumerate(parts)))))
+        return _computed([run(part, shared, i) for i, part in enumerate(parts)])
 
     def shuffle(self, scoring: Scoring, answering: Answering, n_buckets: int) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
-        from dask.base import compute
         from dask.dataframe import from_delayed
         from dask.delayed import delayed
 
@@ -436,7 +438,7 @@ class Dask:
         buckets = scored.shuffle(on="group", npartitions=n_buckets).to_delayed()
         last = delayed(answering, traverse=False)
         finish = delayed(_run, pure=False, traverse=False)
-        made = _computed(lambda: compute(*(finish(bucket, last) for bucket in buckets)))
+        made = _computed([finish(bucket, last) for bucket in buckets])
         return [part for part in made if part is not None]
 
     def _frame_of_one(self, scoring: Scoring) -> pd.DataFrame:
@@ -444,9 +446,7 @@ class Dask:
         columns = scoring.reader.columns
         frame = self._picked(columns)
         for number in range(frame.npartitions):
-            head = _computed(
-                lambda number=number: frame.get_partition(number).head(1, npartitions=1)
-            )
+            head: pd.DataFrame = frame.get_partition(number).head(1, npartitions=1)
             if len(head):
                 return head
         raise ValueError("frame has no rows")
@@ -469,9 +469,11 @@ def _run_numbered(frame: pd.DataFrame, task: Any, number: int) -> Any:
         raise ValueError(f"partition {number}: {error}") from error
 
 
-def _computed(compute: Any) -> Any:
+def _computed(tasks: Sequence[Any]) -> list[Any]:
+    from dask.base import compute
+
     try:
-        return compute()
+        return list(compute(*tasks))  # type: ignore[no-untyped-call]
     except KeyError as error:  # raised by Dask itself, where it picks columns
         raise ValueError(
             f"a partition lacks a column that the others have ({error}): all partitions must "

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kdey._support.frames import as_column
+from kdey.arrays import as_column
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import answer
@@ -27,9 +27,9 @@ from kdey.groups.predict import score
 from kdey.groups.request import Request
 from kdey.groups.table import ScoredTable
 from kdey.intervals import Difference, Estimates, difference
+from kdey.intervals.differences import holm
 from kdey.intervals.display import in_library
 from kdey.options import Options
-from kdey.significance import holm
 from kdey.status import not_checked
 
 #: Corrections for several tests.

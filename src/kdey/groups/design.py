@@ -13,16 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._support.counts import count_of
-from kdey._support.row_hashes import text_hashes
+from kdey._display import count_of
 from kdey.bags import Array, Indices
-from kdey.tables.canonical import canonical_column, canonical_text
-from kdey.tables.columns import category_texts, numbers, require, row_number
-from kdey.tables.labels import LabelType, is_unlabelled, match_labels
+from kdey.row_hashes import text_hashes
+from kdey.tables.columns import (
+    canonical_column,
+    canonical_text,
+    numbers,
+    require,
+    row_number,
+)
+from kdey.tables.schema import LabelType
+from kdey.tables.training import is_unlabelled, match_labels
 
 if TYPE_CHECKING:
     from kdey.groups.request import Request
     from kdey.tables.columns import Frame
+
 
 #: The class number of a row without a label.
 UNLABELLED = -1
@@ -146,7 +153,7 @@ class DesignReader:
         known, strata = self.request.stratum_shares, self.request.options.strata
         if known is None or strata is None:
             return None
-        texts = category_texts(frame[strata])
+        texts = canonical_column(frame[strata])
         shares = np.array([known.get(text, np.nan) for text in texts])
         expected = f"one of the strata whose shares are known ({', '.join(list(known)[:6])})"
         _refuse(np.isnan(shares), frame, strata, first, expected)

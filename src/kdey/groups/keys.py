@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Indices
-from kdey.tables.canonical import (
+from kdey.tables.columns import (
     canonical_column,
     canonical_text,
     check_same,
     is_missing_value,
+    is_text,
+    parse_number,
     plain_values,
+    require,
     text_in_column,
     typed_tokens,
     value_tokens,
 )
-from kdey.tables.cells import parse_number
-from kdey.tables.columns import is_text, require
 from kdey.tables.dates import TimeFormat, TimeFormatFinder, asked_format, integer_series
 
 if TYPE_CHECKING:
@@ -287,7 +288,7 @@ class GroupKeys:
     """The combinations of key values seen so far, numbered in the order in which they came.
 
     Two rows are of one group where the canonical texts of their keys are the same
-    (``kdey.tables.canonical.canonical_text``), in whatever type they come.
+    (``kdey.tables.columns.canonical_text``), in whatever type they come.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kdey.groups.keys import Grouping, GroupKeys
-from kdey.tables.canonical import canonical_text
+from kdey.tables.columns import canonical_text
 
 #: What ``against`` takes beside a mapping of key values.
 PREVIOUS, REST = "previous", "rest"

@@ -1,7 +1,7 @@
 """Groups that borrow strength: from the other groups of a table, or from neighbouring periods.
 
 Separate estimates of small groups are noisy. With ``shrink`` the groups of a table share a
-distribution, which is learnt with them (``kdey.bayes.shrinkage``); with ``smooth`` the periods of a
+distribution, which is learnt with them (``kdey.bayes.pooling``); with ``smooth`` the periods of a
 series follow a random walk (``kdey.bayes.random_walk``). The pooled estimates and limits take the
 place of the separate ones, which stand beside them in columns of their own.
 
@@ -19,11 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices, offsets_of
-from kdey.bayes.group_draws import MOST_BYTES, GroupDraws
-from kdey.bayes.hierarchy import GroupTree
+from kdey.bayes.pooling import MOST_BYTES, GroupDraws, GroupTree, TemplateDraws, shrink_groups
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
-from kdey.bayes.shrinkage import shrink_groups
-from kdey.bayes.template_draws import TemplateDraws
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import canonical_order
 from kdey.groups.keys import Grouping, GroupKeys, key_texts, period_numbers, period_starts
@@ -36,6 +33,7 @@ from kdey.status import ALIKE, EMPTY, NOT_CONVERGED, join_status, status_parts
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
+
 
 #: Periods without data that a table may get rows for.
 MOST_ADDED = 10_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from kdey._support.frames import refuse_levels
+from kdey.arrays import refuse_levels
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import OnRows, answer
 from kdey.groups.cluster import cluster_of
@@ -27,6 +27,10 @@ from kdey.intervals import Estimates
 from kdey.intervals.display import check_key_names
 from kdey.options import Options
 from kdey.tables.files import TableError, TableFile
+
+if TYPE_CHECKING:
+    pass
+
 
 if TYPE_CHECKING:
     pass

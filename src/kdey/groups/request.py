@@ -14,7 +14,7 @@ from kdey.groups.keys import Grouping
 from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
 from kdey.options import Options
-from kdey.tables.canonical import canonical_text
+from kdey.tables.columns import canonical_text
 
 
 @dataclass(frozen=True)

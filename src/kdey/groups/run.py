@@ -18,7 +18,7 @@ from kdey.intervals import Estimate, Estimates
 from kdey.intervals.estimate import collect_estimates
 from kdey.intervals.merging import Merging
 from kdey.intervals.strata import combine_strata, share_covariance
-from kdey.labelled import BagRequest, LabelledEstimate, LabelledSample, estimate_labelled_bags
+from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +138,7 @@ class GroupRun:
         points = np.concatenate([points[span] for span in spans])
         samples = [self._sample(span) for span in spans]
         options = self.request.options
-        asked = BagRequest(options.believe, self.merging)
-        return estimate_labelled_bags(model, points, samples, options, asked)
+        return estimate_labelled_bags(model, points, samples, options, self.merging)
 
     def _sample(self, span: slice) -> LabelledSample:
         """Return the labelled sample of one group."""

@@ -17,24 +17,30 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
-from kdey._support.counts import count_of
-from kdey._support.frames import take_rows
-from kdey._support.row_hashes import Hashes, row_hashes, text_hashes
+from kdey._display import count_of
+from kdey.arrays import match_scores, take_rows
 from kdey.bags import Bags, Indices
-from kdey.class_columns import match_scores
-from kdey.decisions import one_hot
+from kdey.classifiers import one_hot
 from kdey.fitted import FittedQuantifier
 from kdey.intervals import Estimates
 from kdey.options import Options
 from kdey.posteriors import predict_posteriors
+from kdey.row_hashes import Hashes, row_hashes, text_hashes
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
-from kdey.tables.canonical import canonical_column
-from kdey.tables.columns import RowNumbers, missing_in, numbers, require, row_number
-from kdey.tables.labels import is_unlabelled, match_labels
+from kdey.tables.columns import (
+    RowNumbers,
+    canonical_column,
+    missing_in,
+    numbers,
+    require,
+    row_number,
+)
 from kdey.tables.schema import UNSEEN, VARYING, Finding, TableSchema
+from kdey.tables.training import is_unlabelled, match_labels
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
+
 
 Floats = NDArray[np.floating]
 

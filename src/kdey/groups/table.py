@@ -24,8 +24,7 @@ from kdey.groups.request import Request
 from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
 from kdey.tables.columns import require_names
 from kdey.tables.features import warn_of_unseen_values
-from kdey.tables.labels import LabelType
-from kdey.tables.schema import Finding, merge_findings
+from kdey.tables.schema import Finding, LabelType, merge_findings
 from kdey.tables.training import labels_seen
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array, Bags
-from kdey.labels import Labels, check_classes, encode_labels
-from kdey.protocols import APP, BagProtocol
-from kdey.protocols.draw import LabelledBags, realised_prevalences
+from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags, realised_prevalences
+from kdey.evaluation.protocols import APP
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.simplex import check_posteriors
+from kdey.validation import Labels, check_classes, encode_labels
 
 
 @dataclass(frozen=True, eq=False)

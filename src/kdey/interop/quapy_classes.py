@@ -18,15 +18,15 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from kdey._support.fingerprint import fingerprint
-from kdey._support.frames import take_rows
+from kdey._caching import fingerprint
+from kdey.arrays import take_rows
 from kdey.bags import Array
-from kdey.labels import training_labels
+from kdey.evaluation.bag_drawing import LabelledBags
 from kdey.posteriors import FittedStage, predict_posteriors
-from kdey.protocols import LabelledBags
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier
 from kdey.quantifiers.base import MethodStages
+from kdey.validation import training_labels
 
 
 class WrappedQuantifier(BaseQuantifier):

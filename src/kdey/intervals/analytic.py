@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kdey._support.device import as_tensor
+from kdey._parallel import as_tensor
 from kdey.bags import Array
 from kdey.intervals.model import FittedModel
 from kdey.intervals.moments import (
@@ -28,7 +28,7 @@ from kdey.intervals.moments import (
 )
 from kdey.intervals.profile import profile_limits
 from kdey.intervals.sampled_bags import SampledBags
-from kdey.rows.interface import Rows
+from kdey.rows.base import Rows
 
 
 def linearise_features(
@@ -113,7 +113,11 @@ def linearise_likelihood_on(
     -------
     MomentEquations
     """
-    from kdey.gpu.moments import SortedRows, adapted_bag_means, batch_moments  # imports torch
+    from kdey.gpu.bags import (
+        SortedRows,  # imports torch
+        adapted_bag_means,  # imports torch
+        batch_moments,  # imports torch
+    )
 
     training = model.moment_class_rows
     assert training is not None, "calibrated moments come from training rows"

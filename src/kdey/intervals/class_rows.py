@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array, offsets_of
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import RowMap
-from kdey.rows.references import reference_order
+from kdey.rows.base import RowMap
+from kdey.rows.kernel import reference_order
 
 Indices = NDArray[np.int64]
 

@@ -25,8 +25,7 @@ from kdey.intervals.class_rows import ClassRows
 from kdey.intervals.model import FittedModel
 from kdey.intervals.moments import MomentEquations, Moments, projected_moments
 from kdey.intervals.sampled_bags import SampledBags
-from kdey.rows.composite import CompositeRows
-from kdey.rows.interface import ArrayRows, Rows
+from kdey.rows.base import ArrayRows, CompositeRows, Rows
 
 #: Share of the uniform prevalence in the point at which derivatives are taken, so that steps stay
 #: inside the simplex.

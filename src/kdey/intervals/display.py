@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._support.frames import BACKENDS, as_column
-from kdey._support.overview import (
+from kdey._display import (
     LINE_WIDTH,
     MOST_ROWS,
     Overview,
@@ -20,12 +19,14 @@ from kdey._support.overview import (
     shorten,
     text_column,
 )
+from kdey.arrays import BACKENDS, as_column
 from kdey.bags import Array
 from kdey.options import WAYS
-from kdey.tables.canonical import canonical_text
+from kdey.tables.columns import canonical_text
 
 if TYPE_CHECKING:
     from kdey.intervals.estimate import Estimate, Estimates
+
 
 #: Columns of the printed table after the class: heading, and attribute of :class:`Estimate`.
 COLUMNS = (
@@ -225,7 +226,8 @@ def in_library(frame: Any, backend: str | None) -> Any:
 def _long_columns(estimates: Estimates) -> dict[str, Any]:
     k, n = len(estimates.classes), len(estimates)
     columns: dict[str, Any] = {"class": np.tile(_one_type(estimates.classes), n)}
-    columns |= {"n": np.repeat(estimates.size, k), "n_missing": np.repeat(estimates.n_missing, k)}
+    missing = np.asarray(estimates.n_missing)
+    columns |= {"n": np.repeat(estimates.size, k), "n_missing": np.repeat(missing, k)}
     columns |= {name: values.ravel() for name, values in _per_class(estimates).items()}
     columns["training_prevalence"] = np.tile(estimates.training_prevalence, n)
     columns |= {name: np.repeat(values, k) for name, values in _per_group(estimates).items()}

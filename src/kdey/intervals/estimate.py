@@ -20,8 +20,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._support.frames import make_frame
-from kdey._support.overview import Overview
+from kdey._display import Overview
+from kdey.arrays import make_frame
 from kdey.bags import Array, Bags
 from kdey.intervals.display import (
     estimate_overview,
@@ -525,8 +525,10 @@ class Estimates(Sequence[Estimate]):
 
     def take(self, bags: NDArray[np.int64]) -> Estimates:
         """Return the estimates of some bags, in the order given."""
-        arrays = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
-        arrays += ("positions", "n_missing", "fit_p_value", "counted", "shrinkage")
+        arrays = (
+            *("estimate", "low", "high", "size", "effective_size", "gap", "converged"),
+            *("positions", "n_missing", "fit_p_value", "counted", "shrinkage"),
+        )
         lists = ("notes", "details", "marks", "statuses")
         taken: dict[str, Any] = {}
         for name in (*arrays, *lists):

@@ -9,8 +9,8 @@ estimates it. All likelihood methods on posteriors therefore share them.
 
 from __future__ import annotations
 
-from kdey._support.newton import Minimum
-from kdey._support.warnings import muted
+from kdey._display import muted
+from kdey._numerics import Minimum
 from kdey.bags import Array
 from kdey.calibration import BCTS
 from kdey.posteriors import TrainingPosteriors

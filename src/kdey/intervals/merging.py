@@ -30,8 +30,8 @@ from kdey.intervals.region import (
     whole_simplex,
 )
 from kdey.intervals.score_interval import wilson
-from kdey.labels import check_classes
 from kdey.rows.posterior import one_hot_argmax
+from kdey.validation import check_classes
 
 #: Limits that are wider than this exclude hardly any share.
 _VAGUE = 0.95

@@ -13,11 +13,11 @@ from kdey.bags import Array
 from kdey.intervals.class_rows import ClassRows, class_rows
 from kdey.intervals.features import calibrated_map
 from kdey.intervals.moments import Moments, training_moments
-from kdey.labels import few_labels_note
-from kdey.matching import Matching, MaximiseLikelihood
-from kdey.matching.interface import LimitsSource
+from kdey.matching.base import LimitsSource, Matching
+from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import RowMap, RowSpec
+from kdey.rows.base import RowMap, RowSpec
+from kdey.validation import few_labels_note
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Indices
 from kdey.intervals.moments import MomentEquations, smoothed
 from kdey.intervals.score_interval import t_quantile
-from kdey.problems.interface import frank_wolfe_gap
-from kdey.solvers.quadratic import solve_programs
+from kdey.matching.base import frank_wolfe_gap
+from kdey.matching.sqp import solve_programs
 
 #: Numbers per array of a chunk of bags, which bounds the memory.
 CHUNK = 1 << 20

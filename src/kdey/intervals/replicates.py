@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Bags, offsets_of
 from kdey.intervals.model import FittedModel
 from kdey.intervals.sampled_bags import SampledBag
-from kdey.matching import MaximiseLikelihood
+from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
 from kdey.posteriors import TrainingPosteriors
-from kdey.problems import MixtureLikelihood
-from kdey.rows.interface import DensityReplicator, Rows, TemplateReplicator
-from kdey.solvers import solve_mixture
+from kdey.rows.base import DensityReplicator, Rows, TemplateReplicator
 
 Indices = NDArray[np.int64]
 

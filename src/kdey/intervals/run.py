@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey.arrays import on_host
 from kdey.bags import Array, Bags
 from kdey.gpu.route import match_rows, rows_on
 from kdey.intervals.analytic import (
@@ -37,12 +38,10 @@ from kdey.intervals.region import (
 from kdey.intervals.replicates import EstimatedBag, replicated_bags
 from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
 from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
-from kdey.matching.interface import LimitsSource
+from kdey.matching.base import LimitsSource, Solution
 from kdey.options import Options
-from kdey.rows.interface import ArrayRows, Rows
-from kdey.solvers.solution import Solution
+from kdey.rows.base import ArrayRows, Rows
 from kdey.status import FEW_LABELS
-from kdey.tensors import on_host
 
 #: The note of estimates whose bootstrap did not resample the training data.
 BAG_ONLY = (

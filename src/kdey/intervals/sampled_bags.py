@@ -10,9 +10,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey.arrays import for_numpy
 from kdey.bags import Array, Bags
-from kdey.labels import group_codes
-from kdey.tensors import for_numpy
+from kdey.validation import group_codes
 
 Indices = NDArray[np.int64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
-from kdey._support.warnings import warn
+from kdey._display import warn
 from kdey.bags import Array
 from kdey.intervals.sampled_bags import SampledBags
 from kdey.options import IntervalWarning, Options

@@ -1,7 +1,7 @@
 """Class-wise Gaussian kernel log-sums: the one expensive operation of kernel quantification.
 
-``geometry`` turns posteriors into coordinates, ``bandwidth`` turns a rule of thumb into a number,
-and ``class_log_sums`` evaluates
+``geometry`` turns posteriors into coordinates and a rule of thumb into a bandwidth, and
+``class_log_sums`` evaluates
 
     l[h, j, i] = log sum_{r in class i} w_r exp(-|x_j - y_r|^2 / (2 h^2))
 
@@ -10,13 +10,17 @@ it is the same for all classes, and (2 pi h^2)^(-D/2) can overflow or underflow 
 do not.
 
 ``sums`` checks the arguments and calls one of two implementations of the same sums: the native core
-(C++, ``src/native/kernel*``), or ``numpy_sums``, which the tests compare it with and which is used
-if no compiler was available. ``packed`` prepares references for many calls, and ``means`` averages
-kernels over bags.
+(C++, ``src/native/kernel*``), or NumPy, which the tests compare it with and which is used if no
+compiler was available. It also prepares references for many calls, and averages kernels over bags.
 """
 
-from kdey.kernels.bandwidth import MINIMUM_BANDWIDTH, resolve_bandwidth
-from kdey.kernels.geometry import DEFAULT_SHRINKAGE, KERNELS, transform
+from kdey.kernels.geometry import (
+    DEFAULT_SHRINKAGE,
+    KERNELS,
+    MINIMUM_BANDWIDTH,
+    resolve_bandwidth,
+    transform,
+)
 from kdey.kernels.sums import class_log_sums
 
 __all__ = [

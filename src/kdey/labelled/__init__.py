@@ -1,29 +1,25 @@
 """Labels from the new data: estimates that use a few labels of the bag itself.
 
-``sample.py`` is a bag of which some instances have labels. ``label_shift.py`` uses labels as rows
-of the likelihood, ``prediction_powered.py`` corrects mean predictions (``predictions.py``) by them
-and ``shift_test.py`` tests whether only prevalences have changed. ``run.py`` brings these together
-into the result of ``estimate.py``. ``plan.py`` says how many labels are needed, and of which
+``sample`` is a bag of which some instances have labels, with the shares of the labels alone and the
+prediction-powered ones, which correct mean predictions by them. ``label_shift`` uses labels as rows
+of the likelihood, and tests whether only prevalences have changed. ``labelled_estimate`` brings
+these together into one result. ``sampling_plan`` says how many labels are needed, and of which
 instances.
 """
 
-from kdey.labelled.estimate import LabelledEstimate
-from kdey.labelled.plan import Plan, SamplingPlan, plan_sample
-from kdey.labelled.run import (
-    BagRequest,
-    LabelledRequest,
+from kdey.labelled.label_shift import LabelShiftTest
+from kdey.labelled.labelled_estimate import (
+    LabelledEstimate,
     estimate_labelled,
     estimate_labelled_bags,
 )
 from kdey.labelled.sample import Labelled, LabelledSample, labelled_sample
-from kdey.labelled.shift_test import LabelShiftTest
+from kdey.labelled.sampling_plan import Plan, SamplingPlan, plan_sample
 
 __all__ = [
-    "BagRequest",
     "LabelShiftTest",
     "Labelled",
     "LabelledEstimate",
-    "LabelledRequest",
     "LabelledSample",
     "Plan",
     "SamplingPlan",

@@ -1,30 +1,80 @@
-"""Matchings, the last stage of a quantifier: from templates and rows to prevalences."""
+"""Matchings, the last stage of a quantifier: from templates and rows to prevalences.
 
-from kdey.matching.composite import (
+One file per family of problems has the objective, its solver and the matching that uses them:
+``squares``, ``divergence``, ``likelihood`` and ``histograms``. ``base`` declares what they have in
+common, ``sqp`` solves quadratic programs and any smooth problem, ``penalty`` adds a penalty.
+"""
+
+from kdey.matching.base import (
+    AnyMatching,
     AverageOf,
     Composite,
+    Matching,
     MedianOf,
+    Problem,
+    Solution,
     average_solution,
+    concatenate,
+    exact_solution,
     median_solution,
 )
-from kdey.matching.densities import (
-    MatchCauchySchwarz,
+from kdey.matching.divergence import (
+    GENERATORS,
+    Divergence,
+    Generator,
     MatchDivergence,
-    MatchEmbeddings,
-    MatchSquares,
+    solve_divergence,
 )
-from kdey.matching.histograms import MatchBinary, MatchCdf, MatchHistograms, MatchHistogramsBinary
-from kdey.matching.interface import AnyMatching, Matching, concatenate, exact_solution
-from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood, check_stopping
-from kdey.matching.means import MatchMeans, Mean
-from kdey.matching.penalised import Penalised
-from kdey.matching.scores import MatchScores, MatchThresholds
+from kdey.matching.histograms import (
+    CdfDistance,
+    HistogramCauchySchwarz,
+    MatchBinary,
+    MatchCdf,
+    MatchHistograms,
+    MatchHistogramsBinary,
+    MatchScores,
+    MatchThresholds,
+    MeanHellinger,
+    solve_cdf_distance,
+    solve_nonconvex,
+    ternary_search,
+)
+from kdey.matching.likelihood import (
+    ExpectationMaximisation,
+    MaximiseLikelihood,
+    MixtureLikelihood,
+    check_stopping,
+    solve_mixture,
+    solve_mixture_em,
+)
+from kdey.matching.penalty import Penalised, PenalisedProblem
+from kdey.matching.sqp import solve_sqp
+from kdey.matching.squares import (
+    CauchySchwarz,
+    LeastSquares,
+    MatchCauchySchwarz,
+    MatchEmbeddings,
+    MatchMeans,
+    MatchSquares,
+    Mean,
+    QuadraticMatch,
+    solve_cauchy_schwarz,
+    solve_least_squares,
+    solve_quadratic,
+)
 
 __all__ = [
+    "GENERATORS",
     "AnyMatching",
     "AverageOf",
+    "CauchySchwarz",
+    "CdfDistance",
     "Composite",
+    "Divergence",
     "ExpectationMaximisation",
+    "Generator",
+    "HistogramCauchySchwarz",
+    "LeastSquares",
     "MatchBinary",
     "MatchCauchySchwarz",
     "MatchCdf",
@@ -39,11 +89,27 @@ __all__ = [
     "Matching",
     "MaximiseLikelihood",
     "Mean",
+    "MeanHellinger",
     "MedianOf",
+    "MixtureLikelihood",
     "Penalised",
+    "PenalisedProblem",
+    "Problem",
+    "QuadraticMatch",
+    "Solution",
     "average_solution",
     "check_stopping",
     "concatenate",
     "exact_solution",
     "median_solution",
+    "solve_cauchy_schwarz",
+    "solve_cdf_distance",
+    "solve_divergence",
+    "solve_least_squares",
+    "solve_mixture",
+    "solve_mixture_em",
+    "solve_nonconvex",
+    "solve_quadratic",
+    "solve_sqp",
+    "ternary_search",
 ]

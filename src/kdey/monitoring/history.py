@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kdey._support.files import open_regular, write_whole
-from kdey._support.locks import locked
+from kdey._io import locked, open_regular, write_whole
 from kdey.bags import Array
 from kdey.monitoring.settings import MonitorSettings
 

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from kdey._support.files import write_whole
+from kdey._io import write_whole
 from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
 from kdey.monitoring.history import History
 from kdey.monitoring.settings import FIT
@@ -20,7 +20,7 @@ from kdey.report.parts import Figure, Page, Section, csv_file
 from kdey.report.render import render_page
 from kdey.report.tables import MOST_ROWS, group_records, groups_table
 from kdey.report.vocabulary import listed, percent
-from kdey.tables.display import Cell, Column, Row, Table
+from kdey.tables.output import Cell, Heading, Row, Table
 
 #: Kinds of alarms in words.
 _KINDS = {"moved": "share moved", "bound": "beyond a bound", "fit": "does not fit"}
@@ -147,7 +147,7 @@ def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
         return Section("alarms", "Alarms", [*words, "No alarm has rung so far."])
     headings = ("Period", "What", "Class", "Since", "Before", "Now")
     numeric = ("Before", "Now")
-    columns = tuple(Column(name, numeric=name in numeric) for name in headings)
+    columns = tuple(Heading(name, numeric=name in numeric) for name in headings)
     rows = tuple(
         Row(
             (

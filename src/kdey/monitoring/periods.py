@@ -18,10 +18,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kdey._support.fingerprint import fingerprint
+from kdey._caching import fingerprint
 from kdey.bags import Array
 from kdey.fitted import FittedQuantifier, kept_training
-from kdey.groups import Grouping, Request, ScoredTable, answer, score
+from kdey.groups import (
+    Request,
+    ScoredTable,
+    answer,
+    score,
+)
+from kdey.groups.keys import Grouping
 from kdey.intervals import Estimate
 from kdey.monitoring.alarms import Alarm, find_alarms
 from kdey.monitoring.history import (
@@ -237,16 +243,16 @@ def estimate_periods(
             Period(
                 name=name,
                 n=estimate.size,
-                n_missing=int(estimates.n_missing[group]),
+                n_missing=int(np.asarray(estimates.n_missing)[group]),
                 effective_size=float(estimate.diagnostics["effective_size"]),
                 estimate=estimate.estimate,
                 low=estimate.low,
                 high=estimate.high,
-                classify_and_count=estimates.counted[group],
+                classify_and_count=np.asarray(estimates.counted)[group],
                 share=share,
                 noise=noise,
                 template_variance=template,
-                fit_p_value=float(estimates.fit_p_value[group]),
+                fit_p_value=float(np.asarray(estimates.fit_p_value)[group]),
                 status=estimate.status,
                 model=model,
                 added=now,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdey._support.validation import check_choice
 from kdey.monitoring.windows import HORIZON
+from kdey.validation import check_choice
 
 ABOVE, BELOW = "above", "below"
 #: Kinds of alarms.

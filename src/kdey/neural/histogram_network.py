@@ -1,33 +1,216 @@
-"""HistNetQ: a network on histograms of posteriors, trained on bags."""
+"""HistNetQ: a network on histograms of posteriors, trained on bags.
+
+The network is the last stage of a quantifier: rows are histograms, and the matching asks it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from kdey._support.docstrings import written_out
-from kdey._support.validation import check_choice, check_count, check_positive
-from kdey.bags import BagsLike, as_bags
-from kdey.class_columns import in_class_order
+from kdey._display import written_out
+from kdey.arrays import in_class_order
+from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags
+from kdey.evaluation.protocols import APP
 from kdey.intervals import FittedModel
-from kdey.labels import check_classes
-from kdey.neural.rows import AskNetwork, NetworkSpec
-from kdey.neural.training import TrainingPlan
-from kdey.posteriors import predict_posteriors
-from kdey.protocols import APP, BagProtocol, LabelledBags
+from kdey.matching import exact_solution
+from kdey.matching.base import LimitsSource, Matching, Solution
+from kdey.matching.squares import LeastSquares
+from kdey.neural.network_training import Network, TrainingPlan, train
+from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import unfitted_on_failure
 from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
+from kdey.rows.base import ArrayRows, Indices, RowMap, Rows, RowSpec, no_templates
 from kdey.rows.histogram import check_n_bins
 from kdey.simplex import check_posteriors
-from kdey.tuning.search import TuningPlan
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_choice, check_classes, check_count, check_positive
 
+#: Share of the instances of each class, or of the bags, that validation gets.
+_VALIDATION = 0.2
+#: A class with fewer instances than this lends all of them to validation, too.
+_FEW = 5
+#: Instances are repeated up to this many times on average, to bound the memory.
+_MOST_REPEATED = 20
 #: Errors that a network can minimise.
 LOSSES = ("ae", "rae", "se", "nmd")
+
+
+@dataclass(frozen=True)
+class NetworkSpec(RowSpec):
+    """Spec of :class:`NetworkMap`.
+
+    Attributes
+    ----------
+    n_bins : int
+        Knots of the histogram of each posterior.
+    plan : TrainingPlan
+    protocol : BagProtocol
+        Draws the training bags from the training instances.
+    """
+
+    n_bins: int
+    plan: TrainingPlan
+    protocol: BagProtocol = field(default_factory=APP)
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> NetworkMap:
+        """Return the map whose network was trained on bags of the training posteriors."""
+        rng = np.random.default_rng(self.plan.seed)
+        points = np.asarray(training.required(), dtype=np.float64)
+        positions = _repeated(training, n_classes, rng)
+        knots = quantile_knots(points[positions], self.n_bins)
+        parts = _split(training.labels[positions], n_classes, rng)
+        rows = soft_histograms(points, knots)
+
+        def draw(part: Indices) -> LabelledBags:
+            return self.protocol.bags(training.labels[positions[part]], np.arange(n_classes))
+
+        first, second = draw(parts[0]), draw(parts[1])
+        network = train(
+            (first.bags.mean(rows[positions[parts[0]]]), first.prevalences),
+            (second.bags.mean(rows[positions[parts[1]]]), second.prevalences),
+            float(first.bags.sizes.mean()),
+            self.plan,
+        )
+        return NetworkMap(knots, network)
+
+    def fit_bags(self, points: Array, bags: LabelledBags) -> NetworkMap:
+        """Return the map whose network was trained on given bags over points (m, k)."""
+        knots = quantile_knots(points, self.n_bins)
+        means = bags.bags.mean(soft_histograms(points, knots))
+        order = np.random.default_rng(self.plan.seed).permutation(len(means))
+        cut = max(1, int(_VALIDATION * len(order)))
+        held, seen = order[:cut], order[cut:]
+        network = train(
+            (means[seen], bags.prevalences[seen]),
+            (means[held], bags.prevalences[held]),
+            float(bags.bags.sizes[seen].mean()),
+            self.plan,
+        )
+        return NetworkMap(knots, network)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkMap(RowMap):
+    """Row of an instance: its place between the knots of each channel; and the network for bags.
+
+    Attributes
+    ----------
+    knots : array of shape (k, n_bins)
+        Ascending in each row.
+    network : Network
+    """
+
+    knots: Array
+    network: Network
+
+    @property
+    def templates(self) -> Array:
+        """Empty, shape (k, 0): the method has no templates."""
+        return no_templates(len(self.network.biases[-1]))
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
+        """Return the rows of posteriors of shape (m, k)."""
+        return ArrayRows(soft_histograms(np.asarray(points, dtype=np.float64), self.knots))
+
+
+@dataclass(frozen=True)
+class AskNetwork(Matching[LeastSquares]):
+    """The answer of the network to the mean row of a bag."""
+
+    limits_source: ClassVar[LimitsSource] = "bootstrap"
+
+    def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
+        """Return the prevalences that the network of the row map answers."""
+        return exact_solution(cast(NetworkMap, row_map).network(rows.mean(bags)))
+
+    def full_objective(
+        self,
+        row_map: RowMap,
+        rows: Rows,
+        bags: Bags,
+        prevalence: NDArray[np.floating],
+        n_threads: int = 1,
+    ) -> Array:
+        """Return half the squared distance from the answer: a network minimises nothing."""
+        answers = self.match(row_map, rows, bags, n_threads).prevalence
+        return np.asarray(0.5 * ((answers - prevalence) ** 2).sum(axis=1))
+
+
+def soft_histograms(points: Array, knots: Array) -> Array:
+    """Return the place of each number between the knots of its column.
+
+    A number at a knot has one in the bin of this knot. A number between two knots shares it between
+    their bins, in proportion to its distances, so that no edge of a bin separates close numbers.
+
+    Parameters
+    ----------
+    points : array of shape (m, k)
+    knots : array of shape (k, n_bins)
+
+    Returns
+    -------
+    array of shape (m, k * n_bins)
+        Each run of ``n_bins`` numbers sums to one.
+    """
+    k, n_bins = knots.shape
+    out = np.zeros((len(points), k, n_bins))
+    everyone = np.arange(len(points))
+    for column in range(k):
+        x = np.clip(points[:, column], knots[column, 0], knots[column, -1])
+        upper = np.clip(np.searchsorted(knots[column], x), 1, n_bins - 1)
+        low, high = knots[column, upper - 1], knots[column, upper]
+        share = np.where(high > low, (x - low) / np.where(high > low, high - low, 1.0), 1.0)
+        out[everyone, column, upper] = share
+        out[everyone, column, upper - 1] = 1.0 - share
+    return out.reshape(len(points), k * n_bins)
+
+
+def quantile_knots(points: Array, n_bins: int) -> Array:
+    """Return evenly spaced quantiles of each column of points (m, k), shape (k, n_bins)."""
+    return np.ascontiguousarray(np.quantile(points, np.linspace(0.0, 1.0, n_bins), axis=0).T)
+
+
+def _repeated(
+    training: TrainingPosteriors, n_classes: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return positions of instances, repeated in proportion to their weights.
+
+    Whole weights are numbers of repetitions. With others, each class keeps its size.
+    """
+    everyone, weights = np.arange(len(training.labels), dtype=np.int64), training.weights
+    if weights is None:
+        return everyone
+    if (weights == np.floor(weights)).all() and weights.sum() <= _MOST_REPEATED * len(weights):
+        return np.repeat(everyone, weights.astype(np.int64))
+    chosen = []
+    for label in range(n_classes):
+        members = np.flatnonzero((training.labels == label) & (weights > 0))
+        shares = np.cumsum(weights[members])
+        marks = (np.arange(len(members)) + rng.random()) * shares[-1] / len(members)
+        chosen.append(members[np.searchsorted(shares, marks)])
+    return np.concatenate(chosen)
+
+
+def _split(
+    labels: NDArray[np.int64], n_classes: int, rng: np.random.Generator
+) -> tuple[Indices, Indices]:
+    """Return positions for training and for validation, both with every class."""
+    training, validation = [], []
+    for label in range(n_classes):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        cut = int(np.ceil(_VALIDATION * len(members)))
+        is_small = len(members) < _FEW
+        training.append(members if is_small else members[cut:])
+        validation.append(members if is_small else members[:cut])
+    return np.concatenate(training), np.concatenate(validation)
 
 
 @written_out(SHARED_PARAMETERS)

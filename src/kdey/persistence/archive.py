@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kdey._support.files import open_regular, write_whole
+from kdey._io import open_regular, write_whole
 from kdey.persistence.bounds import MOST_MANIFEST, check_members
 
 #: Version of the format that is written, and the only one that is read until the first release

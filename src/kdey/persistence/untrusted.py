@@ -20,7 +20,7 @@ from kdey.persistence.bounds import MOST_CLASSES
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.quantifiers.on_posteriors import PosteriorsMixin
-from kdey.rows.interface import RowMap
+from kdey.rows.base import RowMap
 
 
 def check_trees(classifier: Any) -> None:

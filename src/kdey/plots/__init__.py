@@ -5,13 +5,22 @@ again by ``plot(ax=...)`` and keeps ``ax_`` and ``figure_``. matplotlib is neede
 ``docs/gallery`` has a picture of each.
 """
 
-from kdey.plots.checks import FitCheckDisplay, IdentifiabilityDisplay, PlanDisplay
-from kdey.plots.errors import BiasDisplay, DiagonalDisplay, ErrorByShiftDisplay
-from kdey.plots.estimates import IntervalsDisplay, PrevalenceOverTimeDisplay
-from kdey.plots.parameters import SensitivityDisplay, TuningDisplay
-from kdey.plots.posteriors import ReliabilityDisplay, SimplexDisplay
-from kdey.plots.ranks import CriticalDifferenceDisplay
-from kdey.plots.regions import RegionDisplay
+from kdey.plots.estimate_displays import (
+    IntervalsDisplay,
+    PrevalenceOverTimeDisplay,
+    RegionDisplay,
+    ReliabilityDisplay,
+    SimplexDisplay,
+)
+from kdey.plots.fit_displays import FitCheckDisplay, IdentifiabilityDisplay
+from kdey.plots.method_displays import (
+    BiasDisplay,
+    CriticalDifferenceDisplay,
+    DiagonalDisplay,
+    ErrorByShiftDisplay,
+    SensitivityDisplay,
+    TuningDisplay,
+)
 
 __all__ = [
     "BiasDisplay",
@@ -21,7 +30,6 @@ __all__ = [
     "FitCheckDisplay",
     "IdentifiabilityDisplay",
     "IntervalsDisplay",
-    "PlanDisplay",
     "PrevalenceOverTimeDisplay",
     "RegionDisplay",
     "ReliabilityDisplay",

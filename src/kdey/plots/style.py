@@ -1,15 +1,27 @@
 """How displays look: axes, colours, labels in per cent, legends, and the text of files.
 
-Every figure that matplotlib draws, in :mod:`kdey.plots`, in :mod:`kdey.paper` and in the
+Every figure that matplotlib draws, in :mod:`kdey.plots`, in :mod:`experiments` and in the
 documentation, uses these functions. Colours and words are shared with the report's pages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.evaluation import Results
 from kdey.report.vocabulary import COLOURS, GREY, tick_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, SubFigure
+
 
 __all__ = [
     "COLOURS",
@@ -32,10 +44,6 @@ __all__ = [
     "remove_clutter",
 ]
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 #: Line styles beside the colours, so that lines differ in a grey print too.
 LINE_STYLES = ("-", "--", "-.", ":")
@@ -164,3 +172,76 @@ def add_figure_legend(figure: Figure, ax: Axes) -> None:
     """Draw one legend for all panels of a figure, to their right, with the names of ``ax``."""
     handles, names = ax.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right upper", frameon=False)
+
+
+class Display:
+    """A figure of one panel.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib objects
+        After ``plot``.
+    """
+
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def _drawn_on(self, ax: Axes, *, legend: bool = False) -> Self:
+        """Remove clutter from axes on which all is drawn, add a legend and keep them."""
+        remove_clutter(ax)
+        if legend:
+            add_legend(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+@dataclass(eq=False)
+class ResultsDisplay(Display):
+    """A figure of the results of an evaluation.
+
+    Attributes
+    ----------
+    results : Results
+    """
+
+    results: Results
+
+    @classmethod
+    def from_results(cls, results: Results, *, ax: Axes | None = None, **options: Any) -> Self:
+        """Return the display, plotted on ``ax`` or a new figure; options as for :meth:`plot`."""
+        return cls(results).plot(ax=ax, **options)
+
+    def plot(self, *args: Any, **options: Any) -> Self:
+        """Draw the results on ``ax`` or a new figure."""
+        raise NotImplementedError
+
+
+Floats = NDArray[np.floating]
+
+
+def ternary(points: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return points (n, 3) as mpltern takes them: top, left and right.
+
+    The first class lies left, the second right, the third on top.
+    """
+    return points[:, 2], points[:, 0], points[:, 1]
+
+
+def name_corners(ax: Any, classes: Sequence[str]) -> None:
+    """Write the names of three classes at their corners, without ticks."""
+    left, right, top = classes
+    for label, side in ((top, "t"), (left, "l"), (right, "r")):
+        getattr(ax, f"set_{side}label")(literal_text(label))
+    for axis in (ax.taxis, ax.laxis, ax.raxis):
+        axis.set_label_position("corner")
+        axis.set_label_rotation_mode("horizontal")
+        axis.set_ticks([])
+
+
+def need_mpltern() -> None:
+    """Raise ImportError, with what to install, unless matplotlib and mpltern are there."""
+    pyplot()
+    try:
+        import mpltern  # noqa: F401  (it registers the ternary projection)
+    except ImportError:
+        raise ImportError("the simplex is drawn by mpltern: pip install 'kdey[plot]'") from None

@@ -7,25 +7,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._support.rates import counts_from_limits
-from kdey._support.validation import check_choice
+from kdey._numerics import counts_from_limits
+from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array
 from kdey.bayes.error_rates import check_counts
-from kdey.class_columns import in_class_order
 from kdey.intervals import Estimate
-from kdey.labels import check_classes
-from kdey.masks import refuse_masked
-from kdey.matching import MatchMeans, Penalised
+from kdey.matching.penalty import Penalised, PenalisedRows, RatioShrinkage
+from kdey.matching.squares import LeastSquares, MatchMeans
 from kdey.posteriors import TrainingPosteriors
-from kdey.problems.least_squares import LeastSquares
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.decisions import DecisionsMixin
-from kdey.rows.interface import RowSpec
-from kdey.rows.penalised import PenalisedRows, RatioShrinkage
+from kdey.rows.base import RowSpec
 from kdey.rows.posterior import FriedmanRows, PosteriorMap, PosteriorRows
 from kdey.simplex import check_posteriors
-from kdey.tuning.search import TuningPlan
-from kdey.tuning.strength import AutomaticStrength
+from kdey.tuning.automatic import AutomaticStrength
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_choice, check_classes
 
 #: Largest number of decisions of a bag, and of counted instances of a class: with more, neither
 #: leaves any uncertainty that matters.
@@ -370,7 +367,7 @@ class RLLS(AggregativeQuantifier):
     ----------
     strength : float, "finite-sample" or "auto"
         :math:`\tau`: a number, the paper's rule for the number of training instances
-        (:class:`~kdey.rows.penalised.RatioShrinkage`), or chosen at ``fit`` by the error on
+        (:class:`~kdey.matching.penalty.RatioShrinkage`), or chosen at ``fit`` by the error on
         held-out bags; ``tuning_`` then holds what was tried.
     crisp : bool
         Whether rows are decisions, as in the paper, instead of posteriors.

@@ -9,7 +9,7 @@ A method declares two things, which are made from its parameters at ``fit``:
 
 Labels, classifiers, cross-validation, pools and checks are handled here for all methods. The
 interface of a fitted quantifier is in ``kdey.fitted``, those of rows and matchings are in
-``kdey.rows.interface`` and ``kdey.matching.interface``; all of them have defaults.
+``kdey.rows.base`` and ``kdey.matching.base``; all of them have defaults.
 """
 
 from __future__ import annotations
@@ -21,24 +21,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from kdey._support.device import choose_device, device_name, posteriors_on
-from kdey._support.frames import refuse_levels
-from kdey._support.threads import thread_count
-from kdey._support.validation import check_weights
+from kdey._parallel import choose_device, device_name, posteriors_on, thread_count
+from kdey.arrays import for_numpy, in_class_order, on_gpu, on_host, refuse_levels, refuse_masked
 from kdey.bags import Array, Bags, BagsLike
-from kdey.class_columns import in_class_order
-from kdey.decisions import adapt_classifier
-from kdey.gpu import device_solver
+from kdey.classifiers import adapt_classifier
+from kdey.gpu.route import device_solver
 from kdey.intervals import Estimates, FittedModel, estimate_points
-from kdey.masks import refuse_masked
-from kdey.matching import AnyMatching
-from kdey.matching.one_bag import OneBag
+from kdey.matching.base import AnyMatching, OneBag, Solution
 from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
@@ -51,10 +42,9 @@ from kdey.quantifiers.base import (
     unfitted_on_failure,
 )
 from kdey.quantifiers.on_posteriors import PosteriorsMixin
-from kdey.rows.interface import RowSpec
+from kdey.rows.base import RowSpec
 from kdey.simplex import check_posteriors
-from kdey.solvers.solution import Solution
-from kdey.tensors import for_numpy, on_gpu, on_host
+from kdey.validation import check_weights
 
 #: Size up to which the models of the folds are kept without being asked for, in bytes.
 FOLD_MODELS_BYTES = 200_000_000
@@ -221,7 +211,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         without fitting. Default: ``LogisticRegression(max_iter=1000)``. Without ``predict_proba``,
         methods that count decisions use ``predict``, and methods that learn templates use
         ``decision_function``, assuming that the scores of a class are distributed in a bag as in
-        training (:mod:`kdey.decisions`).
+        training (:mod:`kdey.classifiers`).
     cv : int, splitter, iterable of splits or float
         How the training posteriors are made: cross-validation, or a held-out fraction; see
         :func:`kdey.posteriors.training_posteriors`.

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.matching.one_bag import OneBag
+from kdey.matching.base import OneBag, Solution
 from kdey.simplex import on_simplex
-from kdey.solvers.solution import Solution
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 

@@ -19,38 +19,35 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from kdey._support.docstrings import write_out
-from kdey._support.frames import refuse_levels
-from kdey._support.overview import (
+from kdey._display import (
     Overview,
     bar_column,
     percentages,
     row_names,
     share_decimals,
     text_column,
+    warn,
+    write_out,
 )
-from kdey._support.threads import thread_count
-from kdey._support.warnings import warn
+from kdey._parallel import thread_count
+from kdey.arrays import on_host, refuse_levels, refuse_masked
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.intervals import Estimate, Estimates, FittedModel, estimate_solver
-from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
-from kdey.labels import (
+from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
+from kdey.matching.base import AnyMatching, Solution
+from kdey.options import Options
+from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
+from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
+from kdey.rows.base import RowSpec, TuningRecord
+from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
+from kdey.tables.schema import TableSchema
+from kdey.validation import (
     FewLabelsWarning,
     LabelColumnWarning,
     few_labels_note,
     label_columns_note,
     training_labels,
 )
-from kdey.masks import refuse_masked
-from kdey.matching import AnyMatching
-from kdey.options import Options
-from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
-from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
-from kdey.rows.interface import RowSpec, TuningRecord
-from kdey.solvers.solution import Solution
-from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
-from kdey.tables.schema import TableSchema
-from kdey.tensors import on_host
 
 #: From bags over a pool to their solutions; the work per instance is already done.
 BagSolver: TypeAlias = Callable[[Bags], Solution]
@@ -250,7 +247,7 @@ class BaseQuantifier(BaseEstimator):
         """The columns of the training table (``kdey.tables``); None if there was no table."""
         from kdey.tables.features import classifier_schema  # slow to import
 
-        stored = vars(self).get("table_")
+        stored: TableSchema | None = vars(self).get("table_")
         if stored is not None:
             return stored
         return classifier_schema(self.fitted_classifier)
@@ -470,12 +467,16 @@ class BaseQuantifier(BaseEstimator):
         estimate : Estimate
         """
         interval_options = Options.of(
-            confidence=confidence, target=target, method=method, **options
+            confidence=confidence,
+            target=target,
+            method=method,
+            selection=selection,
+            believe=believe,
+            **options,
         )
         if labelled is not None:
-            request = LabelledRequest(labelled, selection, believe, merge)
             return self._estimate_labelled(
-                X, request, sample_weight, clusters, interval_options, check_fit
+                X, labelled, merge, sample_weight, clusters, interval_options, check_fit
             )
         refuse_selection(selection)
         estimates = self._estimate(X, None, sample_weight, clusters, interval_options, check_fit)
@@ -484,7 +485,8 @@ class BaseQuantifier(BaseEstimator):
     def _estimate_labelled(
         self,
         X: Any,
-        request: LabelledRequest,
+        labelled: Labelled,
+        merge: Mapping[Any, Any] | None,
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
         options: Options,
@@ -494,7 +496,15 @@ class BaseQuantifier(BaseEstimator):
         self._check_points(X)
         model, pool = self._labelled_model(), PoolWork(self._instances(X)[0])
         points = on_host(self._pool_points(pool))
-        result = request.estimate(model, points, options, sample_weight, clusters)
+        result = estimate_labelled(
+            model,
+            points,
+            labelled,
+            options,
+            sample_weight=sample_weight,
+            clusters=clusters,
+            merge=merge,
+        )
         if not check_fit:
             return result
         from kdey.diagnostics import fit_details  # slow to import

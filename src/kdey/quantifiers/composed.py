@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey._support.validation import check_choice
-from kdey.matching import AnyMatching, Matching
+from kdey.matching.base import AnyMatching, Matching
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
-from kdey.rows.interface import RowSpec
+from kdey.rows.base import RowSpec
+from kdey.validation import check_choice
 
 
 def compose(

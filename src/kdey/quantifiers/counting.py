@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
-from kdey._support.validation import check_weights
-from kdey.matching import Mean, exact_solution
+from kdey.matching.base import exact_solution
+from kdey.matching.squares import Mean
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, unfitted_on_failure
 from kdey.quantifiers.decisions import DecisionsMixin
 from kdey.rows.posterior import PosteriorRows
+from kdey.validation import check_weights
 
 
 class _Counting(AggregativeQuantifier):

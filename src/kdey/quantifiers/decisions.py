@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.bags import Array, BagsLike
-from kdey.decisions import one_hot
+from kdey.classifiers import one_hot
 from kdey.intervals import Estimate, Estimates
-from kdey.labels import training_labels
 from kdey.quantifiers.aggregative import AggregativeQuantifier
+from kdey.validation import training_labels
 
 
 class DecisionsMixin(AggregativeQuantifier):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey._support.validation import check_choice, check_positive
-from kdey.matching import MatchEmbeddings
+from kdey.matching.squares import MatchEmbeddings
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier
+from kdey.rows.base import RowSpec
 from kdey.rows.embedding import DISTANCES, KERNELS, EmbeddingRows
-from kdey.rows.interface import RowSpec
-from kdey.tuning.choice import AutomaticChoice
-from kdey.tuning.search import TuningPlan
+from kdey.tuning.automatic import AutomaticChoice
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_choice, check_positive
 
 #: Multiples of the median distance that an automatic bandwidth is chosen from.
 _MULTIPLES = (1.0, 0.125, 0.25, 0.5, 2.0)

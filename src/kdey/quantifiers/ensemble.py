@@ -11,24 +11,18 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_consistent_length
 
-from kdey._support.frames import take_rows
-from kdey._support.threads import run_jobs
-from kdey._support.validation import check_choice, check_weights
-from kdey._support.warnings import muted
+from kdey._display import muted
+from kdey._parallel import run_jobs
+from kdey.arrays import take_rows
 from kdey.bags import Array, Bags
-from kdey.labels import FewLabelsWarning
+from kdey.matching.base import Solution
 from kdey.metrics import absolute_error
 from kdey.posteriors import ClassifierStage, predict_posteriors
-from kdey.quantifiers.base import (
-    BagSolver,
-    PoolWork,
-    unfitted_on_failure,
-    without_fold_models,
-)
+from kdey.quantifiers.base import BagSolver, PoolWork, unfitted_on_failure, without_fold_models
 from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.rows.histogram import HistogramRows
 from kdey.simplex import check_posteriors, sample_uniform
-from kdey.solvers.solution import Solution
+from kdey.validation import FewLabelsWarning, check_choice, check_weights
 
 Indices = NDArray[np.int64]
 _REDUCTIONS = ("mean", "median")
@@ -210,8 +204,7 @@ class Ensemble(WrapperQuantifier):
         classifier: Any = LogisticRegression(max_iter=1000)
         schema = self.table_schema
         if schema is not None:
-            from kdey.tables.features import reading_tables
-            from kdey.tables.preparation import prepare
+            from kdey.tables.features import prepare, reading_tables
 
             classifier = reading_tables(prepare(classifier, schema.kinds), schema)
         stage = ClassifierStage(classifier, 5, 0)

@@ -10,19 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
-from kdey._support.frames import take_rows
+from kdey.arrays import in_class_order, refuse_masked, take_rows
 from kdey.bags import Bags
-from kdey.class_columns import in_class_order
-from kdey.labels import training_labels
-from kdey.masks import refuse_masked
-from kdey.quantifiers.base import (
-    BagSolver,
-    BaseQuantifier,
-    PoolWork,
-    SettledTable,
-)
+from kdey.matching.base import Solution
+from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, SettledTable
 from kdey.quantifiers.on_posteriors import PosteriorsMixin
-from kdey.solvers.solution import Solution
+from kdey.validation import training_labels
 
 
 class QuantifierLike(Protocol):

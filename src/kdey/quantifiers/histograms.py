@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from kdey._support.validation import check_choice
-from kdey.matching import (
-    AnyMatching,
-    MatchDivergence,
-    MatchHistograms,
-    MatchHistogramsBinary,
-    MedianOf,
-)
+from kdey.matching.base import AnyMatching, MedianOf
+from kdey.matching.divergence import GENERATORS, MatchDivergence
+from kdey.matching.histograms import MatchHistograms, MatchHistogramsBinary
 from kdey.posteriors import TrainingPosteriors
-from kdey.problems.separable import GENERATORS
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
-from kdey.rows.composite import StackedSpec
+from kdey.rows.base import RowSpec, StackedSpec, TuningEffort
 from kdey.rows.histogram import HistogramSpec
-from kdey.rows.interface import RowSpec, TuningEffort
-from kdey.tuning.bins import AutomaticBins
-from kdey.tuning.search import TuningPlan
+from kdey.tuning.automatic import AutomaticBins
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_choice
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
 HDY_BINS = tuple(range(10, 120, 10))

@@ -1,7 +1,7 @@
 """KDEy: kernel densities of the posteriors on the simplex, matched in four ways.
 
 All four have the model of the paper: the density of class i is the mean of Gaussians at the
-training posteriors of class i (``kdey.rows.references``), a bag is a mixture of the class
+training posteriors of class i (``kdey.rows.kernel``), a bag is a mixture of the class
 densities, and the estimate is the mixture that matches the bag best.
 """
 
@@ -11,28 +11,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from kdey._support.validation import check_count
-from kdey.kernels import DEFAULT_SHRINKAGE
-from kdey.kernels.bandwidth import RULES
-from kdey.kernels.geometry import KERNELS
+from kdey.kernels.geometry import DEFAULT_SHRINKAGE, KERNELS, RULES
 from kdey.kernels.sums import Precision
-from kdey.matching import (
-    AnyMatching,
-    AverageOf,
-    MatchCauchySchwarz,
-    MatchDivergence,
-    MatchSquares,
-    MaximiseLikelihood,
-)
+from kdey.matching.base import AnyMatching, AverageOf
+from kdey.matching.divergence import MatchDivergence
+from kdey.matching.likelihood import MaximiseLikelihood
+from kdey.matching.squares import MatchCauchySchwarz, MatchSquares
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.rows.density import DensityRows
-from kdey.rows.interface import RowSpec
+from kdey.rows.base import RowSpec
+from kdey.rows.kernel import DensityRows, KernelRowSpec, KernelSpec, OverlapSpec
 from kdey.rows.monte_carlo import MonteCarloSpec
-from kdey.rows.overlap import OverlapSpec
-from kdey.rows.references import KernelRowSpec, KernelSpec
-from kdey.tuning.kernel import AutomaticKernel, geometries
-from kdey.tuning.search import TuningPlan
+from kdey.tuning.automatic import AutomaticKernel, geometries
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_count
 
 #: Geometries whose estimates are averaged by default. Each costs a pass over the training
 #: posteriors at every prediction, and more than two lower the error by 1 to 2 % (decision 0023).

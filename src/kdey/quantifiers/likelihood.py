@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey._support.validation import check_choice
-from kdey.matching import ExpectationMaximisation, MaximiseLikelihood
+from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.rows.dirichlet import DirichletRows
-from kdey.rows.posterior import RatioRows
+from kdey.rows.posterior import DirichletRows, RatioRows
+from kdey.validation import check_choice
 
 
 class EMQ(AggregativeQuantifier):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdey._support.validation import check_choice
-from kdey.matching import AnyMatching, MatchBinary, MatchCdf
+from kdey.matching.base import AnyMatching
+from kdey.matching.histograms import MatchBinary, MatchCdf
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.histograms import Binned
+from kdey.rows.base import RowSpec
 from kdey.rows.histogram import HistogramSpec
-from kdey.rows.interface import RowSpec
+from kdey.validation import check_choice
 
 #: From the criterion to the norm of the problem.
 _CRITERIA = {"ks": "max", "pp-area": "l1"}
@@ -88,7 +89,7 @@ class DyS(Binned, AggregativeQuantifier):
     ----------
     dissimilarity : str or callable
         "topsoe", "hellinger", "prob-symm", "l1", "l2", "ordinal" or another name of
-        :mod:`kdey.problems.histograms`, or a function of two arrays of shape (n_bags, n_bins).
+        :mod:`kdey.matching.histograms`, or a function of two arrays of shape (n_bags, n_bins).
     n_bins : int or "auto"
         Number of bins of the histogram; "auto" chooses it at ``fit`` by the error on held-out bags.
 

@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey.arrays import on_host
 from kdey.bags import Array, Bags, BagsLike
 from kdey.intervals import Estimate, Estimates, estimate_solver
-from kdey.labelled import Labelled, LabelledEstimate, LabelledRequest
-from kdey.matching.one_bag import OneBag
+from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
+from kdey.matching.base import OneBag, Solution
 from kdey.options import Options
 from kdey.quantifiers.aggregator import Aggregator
 from kdey.quantifiers.base import BaseQuantifier, checked_bags, refuse_selection
 from kdey.simplex import check_posteriors
-from kdey.solvers.solution import Solution
-from kdey.tensors import on_host
 
 
 class PosteriorsMixin(BaseQuantifier):
@@ -108,7 +107,12 @@ class PosteriorsMixin(BaseQuantifier):
         :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
         """
         interval_options = Options.of(
-            confidence=confidence, target=target, method=method, **options
+            confidence=confidence,
+            target=target,
+            method=method,
+            selection=selection,
+            believe=believe,
+            **options,
         )
         self._check_fitted()
         points = self._checked_posteriors(posteriors)
@@ -116,9 +120,8 @@ class PosteriorsMixin(BaseQuantifier):
         if labelled is not None:
             if bags is not None:
                 raise ValueError("labelled is for a single bag, not for bags over a pool")
-            request = LabelledRequest(labelled, selection, believe, merge)
             return self._labelled_from(
-                p, request, sample_weight, clusters, interval_options, check_fit
+                p, labelled, merge, sample_weight, clusters, interval_options, check_fit
             )
         refuse_selection(selection)
         checked = checked_bags(bags, len(p), sample_weight)
@@ -133,14 +136,23 @@ class PosteriorsMixin(BaseQuantifier):
     def _labelled_from(
         self,
         posteriors: NDArray[np.floating],
-        request: LabelledRequest,
+        labelled: Labelled,
+        merge: Mapping[Any, Any] | None,
         sample_weight: ArrayLike | None,
         clusters: ArrayLike | None,
         options: Options,
         check_fit: bool,
     ) -> LabelledEstimate:
         model = self._labelled_model()
-        result = request.estimate(model, posteriors, options, sample_weight, clusters)
+        result = estimate_labelled(
+            model,
+            posteriors,
+            labelled,
+            options,
+            sample_weight=sample_weight,
+            clusters=clusters,
+            merge=merge,
+        )
         if not check_fit:
             return result
         from kdey.diagnostics import fit_details  # slow to import

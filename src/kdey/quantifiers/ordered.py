@@ -7,16 +7,16 @@ from typing import Any
 
 from sklearn.base import clone
 
-from kdey._support.validation import check_choice
-from kdey.matching import AnyMatching, Penalised
+from kdey.matching.base import AnyMatching
+from kdey.matching.penalty import Penalised, PenalisedRows, Smoothness
 from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import SettledTable
-from kdey.rows.interface import RowSpec
-from kdey.rows.penalised import PenalisedRows, Smoothness
-from kdey.stacking.pool import pools_of_folds
-from kdey.tuning.search import TuningPlan
-from kdey.tuning.strength import AutomaticStrength
+from kdey.rows.base import RowSpec
+from kdey.stacking.pooled_classifier import pools_of_folds
+from kdey.tuning.automatic import AutomaticStrength
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_choice
 
 
 class Ordered(AggregativeQuantifier):
@@ -58,7 +58,6 @@ class Ordered(AggregativeQuantifier):
 
     See Also
     --------
-    kdey.SmoothAPP : Bags with smooth prevalences of ordered classes.
     kdey.PACC : Adjust mean posteriors.
 
     Examples

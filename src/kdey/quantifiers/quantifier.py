@@ -18,37 +18,45 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from kdey._support.frames import refuse_levels
-from kdey._support.threads import thread_count
-from kdey._support.validation import check_choice, check_weights
-from kdey._support.warnings import muted
+from kdey._display import muted
+from kdey._parallel import thread_count
+from kdey.arrays import on_host, refuse_levels
 from kdey.bags import Bags
 from kdey.calibration import SeparableWarning
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import Decisions
-from kdey.matching import AnyMatching, MaximiseLikelihood
+from kdey.matching.base import AnyMatching
+from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.options import Options
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier, SettledTable, unfitted_on_failure
 from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
-from kdey.rows.interface import RowSpec
+from kdey.rows.base import RowSpec
 from kdey.simplex import check_posteriors
-from kdey.stacking.explanation import describe_pool, explain_pool, summarise_pool
-from kdey.stacking.members import MemberMethod
-from kdey.stacking.pool import PooledClassifier, pool_of, pools_of_folds
+from kdey.stacking.pooled_classifier import (
+    MemberMethod,
+    PooledClassifier,
+    enough_for_kernels,
+    pool_of,
+    pools_of_folds,
+)
+from kdey.stacking.pooled_rows import (
+    PooledMap,
+    PooledRows,
+    SmoothedRatioRows,
+    StackRecord,
+    describe_pool,
+    explain_pool,
+    summarise_pool,
+)
 from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
-from kdey.stacking.record import StackRecord
-from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
-from kdey.stacking.selection import enough_for_kernels
-from kdey.stacking.stage import FitProgress, MemberCache, PooledStage, check_limits
-from kdey.tables.features import TableFeatures, is_matrix, table_features
-from kdey.tables.preparation import SPARSE_COLUMNS
+from kdey.stacking.stage import FitProgress, PooledStage, check_limits
+from kdey.tables.features import SPARSE_COLUMNS, TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
-from kdey.tensors import on_host
-from kdey.tuning.result import Tuning
-from kdey.tuning.search import TuningPlan
+from kdey.tuning.trials import Tuning, TuningPlan
+from kdey.validation import check_choice, check_weights
 
 #: Posteriors of one model, or of several by name.
 Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
@@ -95,9 +103,9 @@ class Quantifier(AggregativeQuantifier):
 
     Attributes
     ----------
-    classifier_ : :class:`~kdey.stacking.pool.PooledClassifier`
+    classifier_ : :class:`~kdey.stacking.PooledClassifier`
         The pool as a classifier; absent after ``fit_posteriors``.
-    stack_ : :class:`~kdey.stacking.record.StackRecord`
+    stack_ : :class:`~kdey.stacking.StackRecord`
         Members, weights, held-out losses and errors, and what was left out.
     tuning_ : :class:`~kdey.Tuning`
         The choice of power and pseudo-instances on held-out bags.
@@ -179,7 +187,7 @@ class Quantifier(AggregativeQuantifier):
         keep_fold_models : bool or "auto"
             Not used: the models of the folds score new instances, and are kept in any case.
         progress : callable, optional
-            Called with a :class:`~kdey.stacking.stage.FitProgress` after each classifier.
+            Called with a :class:`~kdey.stacking.FitProgress` after each classifier.
         cache : path-like, optional
             A folder for the fits of each classifier. A fit that was stopped goes on from there
             if it is called again with the same data and parameters. The files are pickles: use a
@@ -193,9 +201,8 @@ class Quantifier(AggregativeQuantifier):
         check_consistent_length(X, codes)
         self._warn_of_label_columns(settled, codes)
         stage = self._pooled_stage(settled.schema)
-        folder = None if cache is None else MemberCache(cache)
         fitted = stage.fit(
-            X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=folder
+            X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=cache
         )
         return self._fit_from_stage(fitted)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Written out by :func:`kdey._support.docstrings.write_out` in every class that has them and does
+#: Written out by :func:`kdey._display.write_out` in every class that has them and does
 #: not describe them by itself.
 SHARED_PARAMETERS = """
 tune_for : str or Metric

@@ -8,10 +8,12 @@ The second class in sorted order is the positive one; for more classes wrap a me
 
 from __future__ import annotations
 
-from kdey.matching import AnyMatching, MatchMeans, MatchScores, MatchThresholds
+from kdey.matching.base import AnyMatching
+from kdey.matching.histograms import MatchScores, MatchThresholds
+from kdey.matching.squares import MatchMeans
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.rows.interface import RowSpec
-from kdey.rows.scores import ScoreRows, ThresholdRows
+from kdey.rows.base import RowSpec
+from kdey.rows.histogram import ScoreRows, ThresholdRows
 
 
 class _SingleThreshold(AggregativeQuantifier):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
@@ -12,26 +11,16 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import indexable
 from sklearn.utils.validation import check_consistent_length
 
-from kdey._support.frames import take_rows
-from kdey._support.threads import run_jobs
-from kdey._support.validation import check_choice
-from kdey._support.warnings import muted, warn
+from kdey._display import muted, warn
+from kdey._parallel import run_jobs
 from kdey.bags import Bags
-from kdey.labels import FewLabelsWarning
-from kdey.matching import median_solution
-from kdey.quantifiers.base import (
-    BagSolver,
-    PoolWork,
-    unfitted_on_failure,
-    without_fold_models,
-)
+from kdey.matching.base import Solution, median_solution
+from kdey.quantifiers.base import BagSolver, PoolWork, unfitted_on_failure, without_fold_models
 from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
 from kdey.simplex import check_posteriors
-from kdey.solvers.quadratic import solve_programs
-from kdey.solvers.solution import Solution
+from kdey.validation import FewLabelsWarning, check_choice
 
 _NORMALISATIONS = ("l1", "softmax")
 
@@ -226,119 +215,6 @@ class OneVsAll(WrapperQuantifier):
         check_choice(self.normalisation, "normalisation", _NORMALISATIONS)
 
 
-class OneVsOne(WrapperQuantifier):
-    r"""One binary quantifier per pair of classes, coupled to a prevalence.
-
-    The quantifier of classes i and j is fitted on their instances alone and estimates
-    :math:`r_{ij}`, the share of i among both. The prevalence minimises
-
-    .. math:: \tfrac12 \sum_{i \ne j} (r_{ji} \alpha_i - r_{ij} \alpha_j)^2
-
-    over the simplex (pairwise coupling, Wu, Lin and Weng, 2004). A pair is asked about all
-    instances of a bag, those of other classes included, which it has never seen: multiclass methods
-    are more accurate, and :class:`OneVsAll` is the safer wrapper where classes overlap.
-
-    Parameters
-    ----------
-    quantifier : quantifier
-        Cloned for every pair.
-    n_jobs : int, optional
-        Number of pairs fitted in parallel.
-
-    Attributes
-    ----------
-    quantifiers_ : list of k (k - 1) / 2 fitted binary quantifiers
-    pairs_ : list of pairs of class numbers (i, j), i < j, in the same order
-
-    See Also
-    --------
-    kdey.OneVsAll : A binary method for many classes, one against all others.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from kdey import HDy, OneVsOne
-    >>> X, y = load_iris(return_X_y=True)
-    >>> q = OneVsOne(HDy()).fit(X[::2], y[::2])
-    >>> q.predict(X[1::2][y[1::2] == 0]).round(1)
-    array([1., 0., 0.])
-    """
-
-    def __init__(self, quantifier: QuantifierLike, *, n_jobs: int | None = None) -> None:
-        self.quantifier = quantifier
-        self.n_jobs = n_jobs
-
-    @unfitted_on_failure
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit one clone of the quantifier (and its classifier) per pair of classes."""
-        quantifier, X, codes = self._start_members(X, y)
-        check_consistent_length(codes, sample_weight)
-        X = indexable(X)[0]
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        jobs = []
-        for pair, members in self._start_pairs(codes):
-            w = None if weights is None else weights[members]
-            part = (take_rows(X, members), codes[members] == pair[1], w)
-            jobs.append(partial(_fit_member, clone(quantifier), *part))
-        self.quantifiers_ = run_jobs(jobs, self.n_jobs)
-        return self
-
-    @unfitted_on_failure
-    def fit_posteriors(
-        self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit one clone per pair on the posteriors of both classes, scaled to a sum of one."""
-        self._check_takes_posteriors()
-        codes = self._start_fit(y)
-        p = check_posteriors(posteriors, classes=self.classes_)
-        check_consistent_length(p, codes, sample_weight)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        with muted(FewLabelsWarning):  # the wrapper has said it
-            self.quantifiers_ = [
-                clone(self.quantifier).fit_posteriors(
-                    _one_against_one(p[members], pair),
-                    codes[members] == pair[1],
-                    None if weights is None else weights[members],
-                )
-                for pair, members in self._start_pairs(codes)
-            ]
-        return self
-
-    def _start_pairs(
-        self, codes: NDArray[np.int64]
-    ) -> list[tuple[tuple[int, int], NDArray[np.intp]]]:
-        """Set ``pairs_``; return each pair with the positions of its instances."""
-        self.pairs_ = list(combinations(range(len(self.classes_)), 2))
-        return [(pair, np.flatnonzero(np.isin(codes, pair))) for pair in self.pairs_]
-
-    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
-        self._check_takes_posteriors()
-        return self._combine(
-            [
-                quantifier.solve_posteriors(_one_against_one(posteriors, pair), bags)
-                for pair, quantifier in zip(self.pairs_, self.quantifiers_, strict=True)
-            ]
-        )
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = [as_quantifier(q, [0, 1]).on_pool(pool) for q in self.quantifiers_]
-        return lambda bags: self._combine([solve(bags) for solve in solvers])
-
-    def _combine(self, parts: list[Solution]) -> Solution:
-        n, k = len(parts[0].prevalence), len(self.classes_)
-        shares = np.zeros((n, k, k))  # entry (i, j): the share of i among classes i and j
-        for (i, j), part in zip(self.pairs_, parts, strict=True):
-            shares[:, i, j], shares[:, j, i] = part.prevalence.T
-        gram = -shares * shares.transpose(0, 2, 1)
-        gram[:, np.arange(k), np.arange(k)] = (shares**2).sum(axis=1)
-        prevalence, _ = solve_programs(gram, np.zeros((n, k)), simplex=True)
-        unknown = np.full(n, np.nan)
-        n_iter = np.sum([part.n_iter for part in parts], axis=0)
-        converged = np.all([part.converged for part in parts], axis=0)
-        total = prevalence.sum(axis=1, keepdims=True)
-        return Solution(prevalence / total, unknown, unknown, n_iter, converged)
-
-
 def _fit_member(
     quantifier: QuantifierLike, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Any:
@@ -351,12 +227,3 @@ def _fit_member(
 def _one_against_rest(posteriors: NDArray[np.floating], label: int) -> NDArray[np.floating]:
     positive = np.clip(posteriors[:, label], 0.0, 1.0)
     return np.stack([1.0 - positive, positive], axis=1)
-
-
-def _one_against_one(
-    posteriors: NDArray[np.floating], pair: tuple[int, int]
-) -> NDArray[np.floating]:
-    """Return the posteriors of two classes, scaled to a sum of one; halves if both are zero."""
-    both = np.clip(np.asarray(posteriors, dtype=np.float64)[:, pair], 0.0, 1.0)
-    total = both.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(both, total, out=np.full_like(both, 0.5), where=total > 0))

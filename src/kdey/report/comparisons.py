@@ -12,7 +12,7 @@ from kdey.report.groups import number
 from kdey.report.periods import key_text, period_of
 from kdey.report.svg import MOST_NARROW, WIDE, Axis, Drawing, shortened
 from kdey.report.vocabulary import percent
-from kdey.tables.display import Cell, Column, Row, Table
+from kdey.tables.output import Cell, Heading, Row, Table
 
 #: Adjusted p-values up to this are findings.
 LEVEL = 0.05
@@ -171,9 +171,9 @@ def comparisons_figure(
 
 def comparisons_table(table: ComparisonTable, most: int) -> Table:
     """Return one row per comparison and class, the clearest first."""
-    headings = [Column(name, numeric=False) for name in (*table.by, "Against", "Class")]
-    headings += [Column(name) for name in ("Share", "Other share", "Difference", "Low", "High")]
-    headings += [Column(name) for name in ("Ratio", "Low", "High", "p\u2011value", "Adjusted")]
+    headings = [Heading(name, numeric=False) for name in (*table.by, "Against", "Class")]
+    headings += [Heading(name) for name in ("Share", "Other share", "Difference", "Low", "High")]
+    headings += [Heading(name) for name in ("Ratio", "Low", "High", "p\u2011value", "Adjusted")]
     rows = []
     for row in table.rows[:most]:
         values = row.values

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from scipy.stats import norm
 
-from kdey._support.counts import count_of
+from kdey._display import count_of
 from kdey.report.groups import ClassRow, Group, GroupTable
 from kdey.report.vocabulary import listed, percent, plain_status
 from kdey.status import EMPTY, POOR_FIT, TOO_SMALL, is_about_checking, problems, status_parts

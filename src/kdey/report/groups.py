@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from kdey.class_columns import in_class_order
+from kdey.arrays import in_class_order
 from kdey.intervals import Estimate
 from kdey.report.periods import Period, key_text, period_of
 from kdey.status import NOT_CHECKED, join_status, status_parts

@@ -14,17 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdey._support.files import write_whole
+from kdey._io import write_whole
+from kdey.arrays import in_class_order
 from kdey.bags import Array
-from kdey.class_columns import in_class_order
-from kdey.diagnostics import (
-    FitResult,
-    FitVerdict,
-    NotChecked,
-    full_check,
-    unchecked_reason,
-)
-from kdey.diagnostics.default_check import default_checker
+from kdey.diagnostics import FitVerdict, NotChecked, full_check, unchecked_reason
+from kdey.diagnostics.fit_check import FitResult
+from kdey.diagnostics.fit_checker import default_checker
 from kdey.intervals import Estimate, Estimates
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.comparisons import ComparisonTable, comparison_table
@@ -32,7 +27,7 @@ from kdey.report.group_frames import estimates_table, group_table
 from kdey.report.groups import ClassRow, GroupTable, by_size, estimate_rows
 from kdey.report.parts import Page
 from kdey.status import TURNED_OFF
-from kdey.tables.cells import parse_number
+from kdey.tables.columns import parse_number
 
 if TYPE_CHECKING:
     from kdey.report.export import FigureFormat

@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kdey.report.svg import NARROW, WIDE, Drawing
-from kdey.tables.display import Table
-from kdey.tables.formats import csv_text
+from kdey.tables.output import Table, csv_text
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kdey.report.parts import Page
 from kdey.report.vocabulary import page_colours
-from kdey.tables.formats import sortable_html
+from kdey.tables.output import sortable_html
 
 
 def render_page(page: Page) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kdey._support.counts import count_of
-from kdey.diagnostics import FitCheck, FitResult, FitVerdict
+from kdey._display import count_of
+from kdey.diagnostics import FitCheck, FitVerdict
+from kdey.diagnostics.fit_check import FitResult
 from kdey.intervals import Estimate
 from kdey.report.classifier import ClassifierView, classifier_view, kept_training
 from kdey.report.comparisons import (

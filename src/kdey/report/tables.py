@@ -9,7 +9,7 @@ from kdey.report.groups import ClassRow, Group, GroupTable
 from kdey.report.periods import key_text, position
 from kdey.report.vocabulary import listed, percent, plain_status
 from kdey.status import join_status, problems
-from kdey.tables.display import Cell, Column, Row, Table
+from kdey.tables.output import Cell, Heading, Row, Table
 
 #: Classes that the overview of groups has columns for; of more, so many are shown.
 _MOST_CLASSES, _SHOWN_CLASSES = 5, 4
@@ -31,8 +31,8 @@ _FILE_NAMES = {"naive": "classify_and_count", "training": "training_prevalence",
 def prevalence_table(rows: Sequence[ClassRow], title: str) -> Table:
     """Return one row per class."""
     names = [name for name in known_shares(rows) if name not in ("low", "high")]
-    columns = [Column("Class", numeric=False), *(Column(_HEADINGS[name]) for name in names)]
-    columns.insert(2, Column("Limits"))
+    columns = [Heading("Class", numeric=False), *(Heading(_HEADINGS[name]) for name in names)]
+    columns.insert(2, Heading("Limits"))
     table_rows = []
     for row in rows:
         cells = [_share(getattr(row, name)) for name in names]
@@ -55,9 +55,9 @@ def overview_table(table: GroupTable, whole: Sequence[ClassRow] | None, size: in
     fits = len(table.classes) <= _MOST_CLASSES
     shown = table.classes if fits else table.classes[:_SHOWN_CLASSES]
     notes = any(problems(group.status) for group in table.groups)
-    columns = [Column(name, numeric=False) for name in table.by] + [Column("Records")]
-    columns += [Column(name) for name in shown]
-    columns += [Column("Note", numeric=False)] * notes
+    columns = [Heading(name, numeric=False) for name in table.by] + [Heading("Records")]
+    columns += [Heading(name) for name in shown]
+    columns += [Heading("Note", numeric=False)] * notes
     rows = []
     for group in table.groups[:MOST_ROWS]:
         cells = [*_key_cells(table, group), Cell(f"{group.n:,}", float(group.n))]
@@ -103,9 +103,9 @@ def groups_table(table: GroupTable, title: str) -> Table:
     pairs = [(group, row) for group in table.groups for row in group.rows]
     names = known_shares([row for _, row in pairs])
     checked = any(group.p_value is not None for group in table.groups)
-    columns = [Column(name, numeric=False) for name in (*table.by, "Class")] + [Column("Records")]
-    columns += [Column(_HEADINGS[name]) for name in names]
-    columns += [Column("Fit p\u2011value")] * checked + [Column("Status", numeric=False)]
+    columns = [Heading(name, numeric=False) for name in (*table.by, "Class")] + [Heading("Records")]
+    columns += [Heading(_HEADINGS[name]) for name in names]
+    columns += [Heading("Fit p\u2011value")] * checked + [Heading("Status", numeric=False)]
     rows = []
     for group, row in pairs[:MOST_ROWS]:
         cells = _key_cells(table, group)
@@ -120,9 +120,9 @@ def groups_table(table: GroupTable, title: str) -> Table:
 def confusions_table(confusions: Sequence[tuple[str, str, float]]) -> Table:
     """Return the most frequent confusions."""
     columns = (
-        Column("True class", numeric=False),
-        Column("Predicted", numeric=False),
-        Column("Share of the class"),
+        Heading("True class", numeric=False),
+        Heading("Predicted", numeric=False),
+        Heading("Share of the class"),
     )
     rows = (Row((Cell(true), Cell(predicted), _share(s))) for true, predicted, s in confusions)
     return Table("confusions", "Most frequent confusions", columns, tuple(rows))

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from kdey.diagnostics import FitResult, FitVerdict
+from kdey.diagnostics import FitVerdict
+from kdey.diagnostics.fit_check import FitResult
 from kdey.status import OK, ONE_SIDED, POOR_FIT
 
 #: Tone and headline of the status of a fit check; other statuses say that there was none.

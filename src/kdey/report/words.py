@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kdey._support.counts import count_of
+from kdey._display import count_of
 from kdey.bags import Array
 from kdey.intervals import Estimate
 from kdey.report.groups import ClassRow, GroupTable, by_size

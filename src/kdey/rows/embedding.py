@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from kdey._support.validation import check_choice, check_count, check_positive
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array, Indices, RowMap, Rows, RowSpec, TuningEffort, class_means
+from kdey.rows.base import Array, Indices, RowMap, Rows, RowSpec, TuningEffort, class_means
+from kdey.validation import check_choice, check_count, check_positive
 
 ScipyMetric: TypeAlias = Literal["euclidean", "cityblock", "sqeuclidean"]
 #: Similarities that are negative distances, by scipy's name of the distance.

@@ -1,13 +1,18 @@
-"""Histogram rows: class-wise histograms of posteriors (DM, HDy, DyS, MM) or of features (HDx).
+"""Histograms of posteriors or features, and scores of the positive class.
 
-The row of an instance has one indicator per channel (the posterior of a class, or a feature) and
-bin; the mean row of a bag is the concatenation of its histograms. Indicators are stored as bin
-codes of shape (m, n_channels) and never expanded.
+*Histograms* (DM, HDy, DyS, MM; HDx for features): the row of an instance has one indicator per
+channel (the posterior of a class, or a feature) and bin; the mean row of a bag is the concatenation
+of its histograms. Indicators are stored as bin codes of shape (m, n_channels) and never expanded.
+
+*Scores* (SORD, threshold methods): the posterior of the positive class itself. :class:`ScoreMap`
+keeps all training scores; :class:`ThresholdMap` asks whether a score reaches some thresholds, and
+its templates are the false and true positive rates of the training classes.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +21,21 @@ from numpy.typing import NDArray
 
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import Array, RowMap, Rows, RowSpec
+from kdey.rows.base import (
+    Array,
+    ArrayRows,
+    Distributions,
+    Indices,
+    RowMap,
+    Rows,
+    RowSpec,
+    class_means,
+    no_templates,
+)
+from kdey.validation import check_choice
 
 Codes = NDArray[np.int64]
+
 #: Instances of bags that are counted at a time; bounds memory, not the result.
 _CHUNK = 1 << 17
 
@@ -141,3 +158,222 @@ def _runs_of_bags(bags: Bags) -> list[tuple[int, int]]:
         stop = int(np.searchsorted(bags.offsets, target, side="right")) - 1
         cuts.append(min(max(stop, cuts[-1] + 1), len(bags)))
     return list(itertools.pairwise(cuts))
+
+
+#: Numbers in memory at a time for the cumulative distributions of bags.
+_CHUNK_OF_SCORES = 1 << 23
+
+#: Thresholds lie below the training score that they stand for by this share of it, so that the same
+#: score in single precision, which may be rounded down, still reaches it.
+_ROUNDING = 2.0**-22
+
+#: MS2 uses thresholds at which the true and the false positive rate differ by more than this.
+MS2_DIFFERENCE = 0.25
+
+
+@dataclass(frozen=True)
+class ScoreRows(RowSpec):
+    """Spec of :class:`ScoreMap`; it has no parameters."""
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> ScoreMap:
+        """Return the map, with the sorted scores of the training classes."""
+        scores, labels, weights = _positive_scores(training)
+        order = np.argsort(scores, kind="stable")
+        mass = np.eye(n_classes)[labels[order]] * weights[order][:, None]
+        return ScoreMap(scores[order], np.cumsum(mass, axis=0) / mass.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap(RowMap):
+    """Row of an instance: its score.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+        Scores of all training instances, ascending.
+    cumulative : array of shape (n, k)
+        Share of each class whose score is at most that of the row.
+    """
+
+    scores: Array
+    cumulative: Array
+
+    @property
+    def templates(self) -> Array:
+        """Empty, shape (k, 0): classes are known by their cumulative distributions."""
+        return no_templates(self.cumulative.shape[1])
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> SortedScores:
+        """Return the scores of posteriors of shape (m, k)."""
+        return SortedScores(self, np.asarray(points, dtype=np.float64)[:, -1])
+
+    def cumulative_at(self, knots: Array) -> Array:
+        """Return the share of each class with a score of at most each knot, shape (t, k)."""
+        last = np.searchsorted(self.scores, knots, side="right")
+        padded = np.vstack([np.zeros(self.cumulative.shape[1]), self.cumulative])
+        return np.asarray(padded[last])
+
+
+@dataclass(frozen=True, eq=False)
+class SortedScores(Rows):
+    """Scores of the instances of a pool, shape (m,), with the map that has those of the classes."""
+
+    row_map: ScoreMap
+    scores: Array
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.scores)
+
+    def mean(self, bags: Bags) -> Array:
+        """Return the mean score of each bag, shape (n_bags, 1)."""
+        return bags.mean(self.each())
+
+    def each(self) -> Array:
+        """Return the scores as rows, shape (m, 1)."""
+        return self.scores[:, None]
+
+    def runs(self, bags: Bags) -> Iterator[Bags]:
+        """Yield runs of bags whose cumulative distributions fit a bounded amount of memory."""
+        start, width = 0, len(self.row_map.scores)
+        for bag, size in enumerate(bags.sizes.tolist()):
+            if bag > start and (bag - start + 1) * (width + size) > _CHUNK_OF_SCORES:
+                yield bags[start:bag]
+                start, width = bag, len(self.row_map.scores)
+            width += size
+        yield bags[start:]
+
+    def distributions(self, bags: Bags) -> Distributions:
+        """Return the cumulative distributions, with a knot at each score of classes and bags."""
+        knots = np.union1d(self.row_map.scores, self.scores[bags.indices])
+        codes = np.searchsorted(knots, self.scores[bags.indices])
+        owner = np.repeat(np.arange(len(bags)), bags.sizes)
+        shape = (len(bags), len(knots))
+        mass = np.bincount(
+            owner * len(knots) + codes, weights=bags.weights, minlength=shape[0] * shape[1]
+        )
+        total = np.cumsum(mass.reshape(shape), axis=1)
+        # A last step of length zero keeps the arrays from being empty if all scores are equal.
+        steps = np.append(np.diff(knots), 0.0)
+        return Distributions(steps, self.row_map.cumulative_at(knots), total / total[:, -1:])
+
+
+@dataclass(frozen=True)
+class ThresholdRows(RowSpec):
+    """Spec of :class:`ThresholdMap`.
+
+    Candidates are the distinct training scores; those at which the true positive rate tpr equals
+    the false positive rate fpr say nothing and are left out.
+
+    Attributes
+    ----------
+    policy : {"t50", "max", "x", "all", "apart"}
+        "t50": the threshold whose tpr is closest to 0.5; "max": the largest tpr - fpr; "x": fpr
+        closest to 1 - tpr; "all": all of them; "apart": those with tpr - fpr > 0.25. The smallest
+        threshold wins a tie, and 0.5 is taken where there is no candidate.
+    """
+
+    policy: str
+
+    def __post_init__(self) -> None:
+        check_choice(self.policy, "policy", ["t50", "max", "x", "all", "apart"])
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> ThresholdMap:
+        """Return the map, with the chosen thresholds and their rates."""
+        scores, labels, weights = _positive_scores(training)
+        candidates = np.unique(scores)
+        rates = _rates(scores, labels, weights, candidates)
+        difference = rates[:, 1] - rates[:, 0]
+        chosen = self._choose(rates, difference)
+        thresholds = candidates[chosen] * (1.0 - _ROUNDING) if len(chosen) else np.array([0.5])
+        untrained = ThresholdMap(np.empty((0, n_classes)), thresholds)
+        rows = untrained(training.required()).each()
+        return ThresholdMap(
+            class_means(rows, training.labels, n_classes, training.weights), thresholds
+        )
+
+    def _choose(self, rates: Array, difference: Array) -> Indices:
+        """Return the positions of the chosen candidates; ``rates`` has columns fpr and tpr."""
+        useful = np.flatnonzero(difference != 0)
+        if self.policy == "all" or len(useful) == 0:
+            return useful
+        if self.policy == "apart":
+            return np.flatnonzero(difference > MS2_DIFFERENCE)
+        cost = {
+            "t50": np.abs(rates[:, 1] - 0.5),
+            "max": -difference,
+            "x": np.abs(1.0 - rates.sum(axis=1)),
+        }[self.policy][useful]
+        # Rates are quotients of counts: equal ones may differ in the last digit.
+        best = useful[np.flatnonzero(cost <= cost.min() + 1e-12)]
+        return best[:1]
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdMap(RowMap):
+    """Row of an instance: for every threshold, whether its score lies below it, or reaches it.
+
+    Attributes
+    ----------
+    templates : array of shape (2 t, 2)
+        Column 0 holds the rates of the negative class, column 1 those of the positive one; rows
+        0 to t - 1 the shares below the t thresholds, the others the shares that reach them.
+    thresholds : array of shape (t,)
+    """
+
+    templates: Array
+    thresholds: Array
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
+        """Return the rows of posteriors of shape (m, 2)."""
+        scores = np.asarray(points, dtype=np.float64)[:, -1]
+        if len(self.thresholds) > 1:
+            ranks = np.searchsorted(self.thresholds, scores, side="right")
+            return RankRows(ranks.astype(np.int64), len(self.thresholds))
+        reached = scores[:, None] >= self.thresholds
+        return ArrayRows(np.hstack([~reached, reached]).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class RankRows(Rows):
+    """Indicators of many thresholds, stored as the number of thresholds that a score reaches."""
+
+    ranks: Indices
+    n_thresholds: int
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return len(self.ranks)
+
+    def mean(self, bags: Bags) -> Array:
+        """Return the shares below and at or above each threshold, shape (n_bags, 2 t)."""
+        out = np.empty((len(bags), 2 * self.n_thresholds))
+        for bag in range(len(bags)):
+            part = bags[bag : bag + 1]
+            mass = np.bincount(
+                self.ranks[part.indices], part.bag_weights(0), minlength=self.n_thresholds + 1
+            )
+            reached = np.cumsum(mass[::-1])[::-1] / mass.sum()
+            out[bag] = np.concatenate([1.0 - reached[1:], reached[1:]])
+        return out
+
+
+def _positive_scores(training: TrainingPosteriors) -> tuple[Array, Indices, Array]:
+    """Return scores, labels and weights of the training instances of positive weight."""
+    n = len(training.labels)
+    weights = np.ones(n) if training.weights is None else training.weights
+    used = weights > 0
+    scores = np.asarray(training.required(), dtype=np.float64)[used, -1]
+    return scores, training.labels[used], weights[used]
+
+
+def _rates(scores: Array, labels: Indices, weights: Array, thresholds: Array) -> Array:
+    """Return the share of each of two classes that reaches each threshold, shape (t, 2)."""
+    rates = np.empty((len(thresholds), 2))
+    for label in range(2):
+        members = np.flatnonzero(labels == label)
+        members = members[np.argsort(scores[members], kind="stable")]
+        below = np.concatenate([[0.0], np.cumsum(weights[members])])
+        first = np.searchsorted(scores[members], thresholds, side="left")
+        rates[:, label] = (below[-1] - below[first]) / below[-1]
+    return rates

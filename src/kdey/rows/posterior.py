@@ -1,21 +1,34 @@
-"""Rows made of the posteriors themselves.
+r"""Rows made of the posteriors themselves.
 
-``PosteriorMap`` has the rows of CC, PCC, ACC and PACC, ``FriedmanMap`` those of
-Friedman's method, ``RatioMap`` those of EMQ.
+``PosteriorMap`` has the rows of CC, PCC, ACC and PACC, ``FriedmanMap`` those of Friedman's method,
+``RatioMap`` those of EMQ, ``DirichletMap`` those of DIR: the log densities of Dirichlet
+distributions, one fitted to the posteriors of each class.
+
+The mean log-density of rows p_j with weights w_j (summing to one) under Dirichlet(alpha) is
+
+    F(alpha) = log Gamma(A) - sum_i log Gamma(alpha_i) + sum_i (alpha_i - 1) g_i,
+
+with A = sum_i alpha_i and g_i = sum_j w_j log p_ji. F is concave and its Hessian is a diagonal
+plus a rank-one matrix, so that a Newton step costs O(k) (Minka, "Estimating a Dirichlet
+distribution", 2000). The objective needs the k numbers g_i only, so the data are read once.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma, gammaln, polygamma, softmax
 
 from kdey.calibration import Calibrator, make_calibrator
-from kdey.decisions import ClassifierOutput
+from kdey.classifiers import ClassifierOutput
+from kdey.kernels.geometry import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.interface import (
+from kdey.rows.base import (
     Array,
     ArrayRows,
     MeanRule,
@@ -25,6 +38,8 @@ from kdey.rows.interface import (
     class_means,
     no_templates,
 )
+from kdey.simplex import check_posteriors
+from kdey.validation import check_weights
 
 #: Relative error by which a number in single precision may have been rounded down.
 _ROUNDING = 2.0**-22
@@ -159,7 +174,7 @@ class RatioRows(RowSpec):
 
     Without calibration the training prevalence is that of the labels; with calibration it is the
     mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise. ``pseudo_share``
-    is that of :class:`kdey.problems.MixtureLikelihood`.
+    is that of :class:`kdey.matching.MixtureLikelihood`.
     """
 
     calibration: Any = None
@@ -235,3 +250,232 @@ def one_hot_argmax(posteriors: NDArray[np.floating]) -> Array:
 
 def _weighted_means(weights: Array, rows: Array) -> Array:
     return np.asarray(weights @ rows / weights.sum(axis=1, keepdims=True))
+
+
+#: Default of :func:`shrink_zeros`: keeps logarithms finite without a visible change of a density.
+SHRINKAGE = 1e-6
+
+#: Largest concentration A, since (nearly) equal rows have an infinite one. At this value a class is
+#: about 1e-4 wide, and log Gamma(A) is still accurate to nine decimals.
+MAX_CONCENTRATION = 1e8
+
+
+@dataclass(frozen=True)
+class DirichletRows(RowSpec):
+    """Spec of ``DirichletMap``; ``shrinkage`` keeps the logarithms of zeros finite."""
+
+    shrinkage: float
+
+    def __post_init__(self) -> None:
+        check_shrinkage(self.shrinkage)
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DirichletMap:
+        """Return the map with one maximum likelihood Dirichlet per class."""
+        points = shrink_zeros(training.required(), self.shrinkage)
+        weights = training.weights
+        parameters = [
+            fit_dirichlet(points[members], None if weights is None else weights[members]).alpha
+            for members in (training.labels == i for i in range(n_classes))
+        ]
+        return DirichletMap(np.array(parameters), self.shrinkage)
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMap(RowMap):
+    """Row of an instance: the log of the k class Dirichlet densities.
+
+    ``parameters`` has shape (k, k): row i is the Dirichlet fitted to training class i.
+    """
+
+    parameters: Array
+    shrinkage: float
+
+    @property
+    def templates(self) -> Array:
+        """Empty, shape (k, 0): the method has no templates."""
+        return no_templates(len(self.parameters))
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> ArrayRows:
+        """Return the log densities at posteriors of shape (m, k)."""
+        return ArrayRows(
+            dirichlet_log_density(shrink_zeros(points, self.shrinkage), self.parameters)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletFit:
+    """A fitted Dirichlet distribution.
+
+    Attributes
+    ----------
+    alpha : float64 array of shape (k,)
+    n_iter : int
+        Newton steps taken.
+    converged : bool
+        Whether a further step would gain less than the tolerance; False if the concentration was
+        capped.
+    log_likelihood : float
+        The objective F: mean log-density of the rows.
+    """
+
+    alpha: Array
+    n_iter: int
+    converged: bool
+    log_likelihood: float
+
+
+def shrink_zeros(posteriors: ArrayLike, shrinkage: float = SHRINKAGE) -> Array:
+    """Return ``(1 - s) p + s / k`` for each row: exact zeros get a finite logarithm.
+
+    Parameters
+    ----------
+    posteriors : array-like of shape (m, k)
+    shrinkage : float in (0, 1)
+        The s above: weight of the uniform prevalence.
+    """
+    if not 0.0 < shrinkage < 1.0:
+        raise ValueError(f"shrinkage must lie strictly between 0 and 1, got {shrinkage!r}")
+    p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
+    return np.asarray((1.0 - shrinkage) * p + shrinkage / p.shape[1])
+
+
+def fit_dirichlet(
+    posteriors: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    tol: float = 1e-12,
+    max_iter: int = 200,
+) -> DirichletFit:
+    """Fit a Dirichlet distribution to rows of the open simplex by maximum likelihood.
+
+    If the rows are so nearly equal that the optimal concentration would exceed
+    ``MAX_CONCENTRATION`` (for one row, or equal rows, the likelihood is unbounded), that
+    concentration is used, with a warning.
+
+    Parameters
+    ----------
+    posteriors : array-like of shape (n, k)
+        Strictly positive, k >= 2 (see :func:`shrink_zeros`); rows are rescaled to sum to one.
+    weights : array-like of shape (n,), optional
+        Only their ratios matter.
+    tol : float
+        Stop when a Newton step promises to raise F by less than this.
+    max_iter : int
+
+    Returns
+    -------
+    fit : DirichletFit
+
+    Raises
+    ------
+    ValueError
+        If a row has a zero, or there are fewer than two columns.
+    """
+    p = _check_open(posteriors)
+    if p.shape[1] < 2:
+        raise ValueError("posteriors must have at least two columns")
+    w = np.ones(len(p)) if weights is None else check_weights(weights, len(p), name="weights")
+    w = w / w.sum()
+    g = w @ np.log(p)
+    # F(A m) grows like (k - 1)/2 log A - A excess at its best m, softmax(g): Jensen's
+    # inequality makes the excess positive unless all rows are equal.
+    excess = -math.log(np.exp(g).sum())
+    if excess * 2.0 * MAX_CONCENTRATION <= p.shape[1] - 1:
+        warnings.warn(
+            "posteriors are all (nearly) equal: the Dirichlet likelihood is unbounded, its "
+            f"concentration is capped at {MAX_CONCENTRATION:g}",
+            UserWarning,
+            stacklevel=2,
+        )
+        alpha = MAX_CONCENTRATION * np.asarray(softmax(g))
+        return DirichletFit(alpha, 0, False, _objective(alpha, g))
+    return _newton(_moment_start(p, w), g, tol, max_iter)
+
+
+def dirichlet_log_density(posteriors: ArrayLike, alphas: ArrayLike) -> Array:
+    """Return the log-density of each row under each Dirichlet, shape (m, n_components).
+
+    Parameters
+    ----------
+    posteriors : array-like of shape (m, k)
+        Strictly positive rows.
+    alphas : array-like of shape (n_components, k)
+    """
+    p = _check_open(posteriors)
+    a = np.asarray(alphas, dtype=np.float64)
+    if a.ndim != 2 or a.shape[1] != p.shape[1]:
+        raise ValueError(f"alphas must have shape (n, {p.shape[1]}), got {a.shape}")
+    if not (np.isfinite(a).all() and (a > 0).all()):
+        raise ValueError("alphas must be finite and positive")
+    constant = gammaln(a.sum(axis=1)) - gammaln(a).sum(axis=1)
+    return np.asarray(np.log(p) @ (a - 1.0).T + constant)
+
+
+def _check_open(posteriors: ArrayLike) -> Array:
+    p = np.asarray(check_posteriors(posteriors), dtype=np.float64)
+    if not (p > 0).all():
+        row = int(np.argmin(p.min(axis=1)))
+        raise ValueError(
+            f"posteriors must be strictly positive (row {row} holds a zero): "
+            "apply shrink_zeros first"
+        )
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def _moment_start(p: Array, w: Array) -> Array:
+    """Return an alpha that matches the mean and, on average, the variances (Ronning, 1989)."""
+    mean = w @ p
+    variance = w @ (p - mean) ** 2
+    varies = variance > 0
+    ratio = np.log((mean * (1.0 - mean))[varies] / variance[varies]).mean() if varies.any() else 0.0
+    concentration = max(math.expm1(min(ratio, 18.0)), 1e-3 * len(mean))
+    return mean * concentration
+
+
+def _newton(alpha: Array, g: Array, tol: float, max_iter: int) -> DirichletFit:
+    value = _objective(alpha, g)
+    for n_iter in range(1, max_iter + 1):
+        step, gain = _newton_step(alpha, g)
+        moved, reached = _backtrack(alpha, step, gain, value, g)
+        if gain <= tol:
+            return DirichletFit(moved, n_iter, True, reached)
+        alpha, value = moved, reached
+    return DirichletFit(alpha, max_iter, False, value)
+
+
+def _newton_step(alpha: Array, g: Array) -> tuple[Array, float]:
+    """Return the Newton step and the rise of F that it promises (half the squared decrement).
+
+    With H = -diag(d) + c 1 1', the step -H^{-1} grad is (grad + shift) / d with one scalar
+    shift (Sherman and Morrison).
+    """
+    total = alpha.sum()
+    gradient = digamma(total) - digamma(alpha) + g
+    d, c = polygamma(1, alpha), polygamma(1, total)
+    shift = (gradient / d).sum() / (1.0 / c - (1.0 / d).sum())
+    step = (gradient + shift) / d
+    return step, 0.5 * float(gradient @ step)
+
+
+def _backtrack(
+    alpha: Array, step: Array, gain: float, value: float, g: Array
+) -> tuple[Array, float]:
+    """Halve the step until alpha is positive and F rises by a quarter of the promised rise.
+
+    F is a small difference of large terms. A change within its rounding error is accepted, because
+    the gradient is far more accurate.
+    """
+    size = 1.0
+    rounding = 8.0 * np.finfo(np.float64).eps * (1.0 + abs(float(gammaln(alpha.sum()))))
+    for _ in range(60):
+        moved = alpha + size * step
+        if (moved > 0).all():
+            reached = _objective(moved, g)
+            if reached >= value + 0.25 * size * gain - rounding:
+                return moved, reached
+        size *= 0.5
+    return alpha, value
+
+
+def _objective(alpha: Array, g: Array) -> float:
+    return float(gammaln(alpha.sum()) - gammaln(alpha).sum() + (alpha - 1.0) @ g)

@@ -1,31 +1,22 @@
 """Stacking: several classifiers and methods combined into one likelihood (``kdey.Quantifier``).
 
-A *member* is a classifier with a likelihood method (``members.py``). Its predictive distribution is
-the distribution of the class of an instance at the training prevalence. The distributions of all
-members are averaged with the weights that make the held-out labels most likely (``pool.py``). The
+A *member* is a classifier with a likelihood method. Its predictive distribution is the distribution
+of the class of an instance at the training prevalence. The distributions of all members are
+averaged with the weights that make the held-out labels most likely (``pooled_classifier``). The
 average is a classifier like any other, which is recalibrated and then matched by maximum likelihood
-(``rows.py``).
+(``pooled_rows``). ``portfolio`` has the classifiers, and ``stage`` fits them.
 """
 
-from kdey.stacking.members import FittedMember, MemberMethod
-from kdey.stacking.pool import PooledClassifier, pool_weights
-from kdey.stacking.portfolio import CLASSIFIERS, Candidate, portfolio
-from kdey.stacking.rows import PooledMap, PooledRows, SmoothedRatioRows
-from kdey.stacking.stage import FitProgress, MemberCache, MemberWarning, PooledStage
+from kdey.stacking.pooled_classifier import PooledClassifier
+from kdey.stacking.pooled_rows import MemberRecord, StackRecord
+from kdey.stacking.portfolio import CLASSIFIERS
+from kdey.stacking.stage import FitProgress, MemberWarning
 
 __all__ = [
     "CLASSIFIERS",
-    "Candidate",
     "FitProgress",
-    "FittedMember",
-    "MemberCache",
-    "MemberMethod",
+    "MemberRecord",
     "MemberWarning",
     "PooledClassifier",
-    "PooledMap",
-    "PooledRows",
-    "PooledStage",
-    "SmoothedRatioRows",
-    "pool_weights",
-    "portfolio",
+    "StackRecord",
 ]

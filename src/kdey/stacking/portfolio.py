@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from kdey._support.threads import one_openmp_thread
+from kdey._parallel import one_openmp_thread
 from kdey.posteriors import check_classifier
-from kdey.tables.preparation import SparseColumns, prepare
+from kdey.tables.features import SparseColumns, prepare
 from kdey.tables.schema import Kind
 
 #: Names of the classifiers of the portfolio. A limit on time drops them from the last to the first.
@@ -58,7 +58,7 @@ EFFORTS: Mapping[str, Effort] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class PoolCandidate:
     """A classifier that may join the pool.
 
     Attributes
@@ -82,7 +82,7 @@ def portfolio(
     random_state: Any = None,
     *,
     sparse: SparseColumns | None = None,
-) -> tuple[Candidate, ...]:
+) -> tuple[PoolCandidate, ...]:
     """Return the candidates that the parameter ``classifiers`` of a quantifier stands for.
 
     Parameters
@@ -95,7 +95,7 @@ def portfolio(
     effort : Effort
     random_state : int or None
     sparse : {"alike", "mixed"} or None
-        Columns of a sparse matrix (``kdey.tables.preparation.sparse_columns``).
+        Columns of a sparse matrix (``kdey.tables.features.sparse_columns``).
 
     Raises
     ------
@@ -149,15 +149,15 @@ def _candidate(
     effort: Effort,
     random_state: Any,
     sparse: SparseColumns | None,
-) -> Candidate:
+) -> PoolCandidate:
     if not isinstance(value, str):
         try:
             check_classifier(value)
         except TypeError as error:
             raise TypeError(f"classifiers: {error}") from error
-        return Candidate(name, value)
+        return PoolCandidate(name, value)
     classifier = named_classifier(value, effort, random_state)
-    return Candidate(name, prepare(classifier, kinds, sparse=sparse), value in _REFITTED)
+    return PoolCandidate(name, prepare(classifier, kinds, sparse=sparse), value in _REFITTED)
 
 
 def named_classifier(name: str, effort: Effort, random_state: Any = None) -> Any:

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey._support.files import write_whole
-from kdey._support.fingerprint import fingerprint
-from kdey._support.threads import thread_count
+from kdey._caching import fingerprint
+from kdey._io import write_whole
+from kdey._parallel import thread_count
+from kdey.classifiers import Split, make_splits
 from kdey.posteriors import (
     ClassifierStage,
     CrossFit,
@@ -31,24 +32,24 @@ from kdey.posteriors import (
     cross_fit,
     warn_about_rare_classes,
 )
-from kdey.rows.interface import Indices
-from kdey.splits import Split, make_splits
-from kdey.stacking.members import FittedMember, MemberMethod, fit_member
-from kdey.stacking.pool import PooledClassifier
-from kdey.stacking.portfolio import Candidate, openmp_threads
-from kdey.stacking.record import LeftOut, record_pool
-from kdey.stacking.selection import (
+from kdey.rows.base import Indices
+from kdey.stacking.pooled_classifier import (
     KERNEL_LABELS,
+    FittedMember,
     HeldOut,
+    MemberMethod,
+    PooledClassifier,
     enough_for_kernels,
+    fit_member,
     held_out,
     limit_kernels,
     select_members,
 )
-from kdey.tables.features import reading_tables
-from kdey.tables.preparation import SparseColumns, sparse_columns
+from kdey.stacking.pooled_rows import LeftOut, record_pool
+from kdey.stacking.portfolio import PoolCandidate, openmp_threads
+from kdey.tables.features import SparseColumns, reading_tables, sparse_columns
 from kdey.tables.schema import TableSchema
-from kdey.tuning.search import TuningPlan
+from kdey.tuning.trials import TuningPlan
 
 #: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
 _COSTS = {"logistic regression": 1.0, "extra trees": 3.0, "gradient boosting": 10.0}
@@ -82,43 +83,13 @@ class FitProgress:
     seconds_left: float
 
 
-@dataclass(frozen=True)
-class MemberCache:
-    """A folder that keeps the fits of classifiers, so that a fit that was stopped can go on.
-
-    The files are pickles: use a folder that nobody else can write to.
-
-    Attributes
-    ----------
-    folder : path-like
-    """
-
-    folder: str | PathLike[str]
-
-    def load(self, key: str) -> CrossFit | None:
-        """Return the fits stored under ``key``; None if there are none, or they are damaged."""
-        try:
-            fits = pickle.loads(self._path(key).read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError):
-            return None
-        return fits if isinstance(fits, CrossFit) else None
-
-    def store(self, key: str, fits: CrossFit) -> None:
-        """Keep fits under ``key``."""
-        Path(self.folder).mkdir(parents=True, exist_ok=True)
-        write_whole(self._path(key), pickle.dumps(fits))
-
-    def _path(self, key: str) -> Path:
-        return Path(self.folder) / f"{key}.fits"
-
-
 @dataclass(frozen=True, eq=False)
 class PooledStage(ClassifierStage):
     """Everything that the pool of a quantifier depends on.
 
     Attributes
     ----------
-    classifier : tuple of Candidate
+    classifier : tuple of PoolCandidate
         A limit on time drops them from the last to the first.
     cv : int
     random_state : int, RandomState or None
@@ -131,7 +102,7 @@ class PooledStage(ClassifierStage):
         Bytes of the models in a file.
     schema : TableSchema or None
         By which the pool reads tables; X has its features.
-    sparse : mapping from {"alike", "mixed"} to tuples of Candidate
+    sparse : mapping from {"alike", "mixed"} to tuples of PoolCandidate
         In the place of ``classifier`` where X is a sparse matrix of such columns.
     """
 
@@ -140,7 +111,7 @@ class PooledStage(ClassifierStage):
     time_limit: float | None = None
     size_limit: float | None = None
     schema: TableSchema | None = None
-    sparse: Mapping[SparseColumns, tuple[Candidate, ...]] = field(default_factory=dict)
+    sparse: Mapping[SparseColumns, tuple[PoolCandidate, ...]] = field(default_factory=dict)
 
     def fit(
         self,
@@ -152,7 +123,7 @@ class PooledStage(ClassifierStage):
         keep_bytes: float = 0,
         *,
         progress: Callable[[FitProgress], None] | None = None,
-        cache: MemberCache | None = None,
+        cache: str | PathLike[str] | None = None,
     ) -> FittedStage:
         """Return the pool fitted on instances ``X`` with labels ``classes[codes]``.
 
@@ -164,8 +135,9 @@ class PooledStage(ClassifierStage):
             Not used: the models of the folds score new instances, and are kept in any case.
         progress : callable, optional
             Called after each classifier.
-        cache : MemberCache, optional
-            Keeps the fits of each classifier, and takes up those that it has.
+        cache : path-like, optional
+            A folder that keeps the fits of each classifier, so that a fit that was stopped can go
+            on. The files are pickles: use a folder that nobody else can write to.
         """
         splits = make_splits(self.cv, X, codes, classes, random_state=self.random_state)
         columns = sparse_columns(X)
@@ -189,13 +161,13 @@ class _Run:
     sample_weight: ArrayLike | None
     n_jobs: int | None
     progress: Callable[[FitProgress], None] | None
-    cache: MemberCache | None
+    cache: str | PathLike[str] | None
     start: float = field(default_factory=time.monotonic)
     left_out: list[LeftOut] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
-    def candidates(self) -> Sequence[Candidate]:
+    def candidates(self) -> Sequence[PoolCandidate]:
         return self.stage.classifier  # type: ignore[no-any-return]
 
     @property
@@ -231,14 +203,15 @@ class _Run:
             raise error
         return fits
 
-    def _cross_fit(self, candidate: Candidate, deadline: float | None) -> CrossFit:
-        key = ""
+    def _cross_fit(self, candidate: PoolCandidate, deadline: float | None) -> CrossFit:
+        file = None
         if self.cache is not None:
             key = fingerprint(
                 *(candidate.classifier, candidate.refit, self.X, self.codes, self.classes),
                 *(self.splits, self.sample_weight),
             )
-            kept = self.cache.load(key)
+            file = Path(self.cache) / f"{key}.fits"
+            kept = _read_fits(file)
             if kept is not None:
                 return kept
         if deadline is not None and time.monotonic() > deadline:
@@ -255,8 +228,9 @@ class _Run:
                 refit=candidate.refit,
                 deadline=deadline,
             )
-        if self.cache is not None:
-            self.cache.store(key, fits)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, pickle.dumps(fits))
         return fits
 
     def _report(self, name: str, done: int) -> None:
@@ -334,7 +308,7 @@ class _Run:
             pool = pool.without_classifier(largest)
         return pool
 
-    def _candidate(self, name: str) -> Candidate:
+    def _candidate(self, name: str) -> PoolCandidate:
         return next(candidate for candidate in self.candidates if candidate.name == name)
 
     def _models(self, name: str, fits: dict[str, CrossFit]) -> list[Any]:
@@ -363,6 +337,15 @@ class _Run:
             classifier if schema is None else reading_tables(classifier, schema),
             replace(training, posteriors=pool.posteriors),
         )
+
+
+def _read_fits(file: Path) -> CrossFit | None:
+    """Return the fits that a file keeps; None if there are none, or they are damaged."""
+    try:
+        fits = pickle.loads(file.read_bytes())
+    except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError):
+        return None
+    return fits if isinstance(fits, CrossFit) else None
 
 
 def model_bytes(models: Any) -> int:

@@ -2,24 +2,237 @@
 
 Columns come as narwhals series, from data frames of pandas, polars and pyarrow alike. Typed columns
 keep their types; a column of texts becomes numbers or dates only where its role asks for them.
+
+The *canonical text* of a value is what a typed source and a text file have in common. A key, a
+label or a category may come as the integer 7 from Parquet, as the float 7.0 from a column with
+gaps, and as the text "7" from CSV. They are the same where their canonical texts are. Texts are
+their own: "007", "7.0" and "True" stay what they are and differ from "7" and "true".
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from kdey._support.counts import count_of
-from kdey.tables.canonical import canonical_column, is_missing_value
-from kdey.tables.cells import is_missing_text, parse_number
+from kdey._display import count_of
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+#: Spellings of a missing value in columns of numbers and dates, in any case. In columns of text
+#: they are values (NA is Namibia), and only an empty cell is missing.
+MISSING = ("NA", "N/A", "NaN", "null", "None")
+
+_MISSING = frozenset(["", *(text.lower() for text in MISSING)])
+#: Python would read "1_000", "infinity" and digits of other scripts too.
+_NUMBER = {
+    mark: re.compile(
+        rf"[+-]?(?:\d+(?:{re.escape(mark)}\d*)?|{re.escape(mark)}\d+)(?:[eE][+-]?\d+)?", re.ASCII
+    )
+    for mark in (".", ",")
+}
+_INFINITE = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
+
+
+def is_missing_text(text: str) -> bool:
+    """Return whether a cell of a column of numbers or dates says that the value is missing."""
+    return text.strip().lower() in _MISSING
+
+
+def parse_number(text: str, decimal: str = ".") -> float | None:
+    """Return the number that a cell spells; NaN where it is missing, None where it is none.
+
+    Parameters
+    ----------
+    text : str
+    decimal : {".", ","}
+        The decimal mark. The other one makes a text that is no number: thousands are not parted.
+    """
+    stripped = text.strip()
+    if _NUMBER[decimal].fullmatch(stripped):
+        return float(stripped.replace(",", "."))
+    if stripped.lower() in _MISSING:
+        return float("nan")
+    infinite = _INFINITE.fullmatch(stripped)
+    return float(f"{infinite[1]}inf") if infinite else None
+
+
+#: Whole floats from here on are not written as integers: float64 skips some of these.
+_EXACT = 2.0**53
+#: Values that hold others are no keys, labels or categories.
+_CONTAINERS = (list, tuple, dict, set, frozenset, np.ndarray, bytearray, memoryview)
+
+
+def canonical_text(value: Any) -> str:
+    """Return the one text of a value; "" where it is missing (None, NaN, NaT, an empty text).
+
+    Parameters
+    ----------
+    value : text, truth value, number, date, time, or any other object with a text of its own
+        Integers have no leading zeros and no plus sign; floats that are whole numbers are written
+        as integers, others as Python repeats them; truth values are "true" and "false"; dates and
+        instants are ISO 8601, an instant at midnight without a time zone as its date.
+
+    Raises
+    ------
+    ValueError
+        If the value is a container or bytes.
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        raise ValueError(f"{_shown(value)} is bytes: decode it to text")
+    if isinstance(value, _CONTAINERS):
+        raise ValueError(f"{_shown(value)} is a {type(value).__name__}, not one value")
+    if is_missing_value(value):
+        return ""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Decimal):
+        return _decimal_text(value)
+    if isinstance(value, Real):
+        return _float_text(value)
+    if isinstance(value, datetime):
+        return _instant_text(value)
+    return value.isoformat() if isinstance(value, date | time) else str(value)
+
+
+def is_missing_value(value: Any) -> bool:
+    """Return whether a value is missing: None, an empty text, NaN, NaT or pandas' NA."""
+    if value is None or (isinstance(value, str) and value == ""):
+        return True
+    try:
+        return bool(value != value)  # NaN and NaT differ from themselves
+    except (TypeError, ValueError):  # NA refuses to be compared; arrays have no single answer
+        return not isinstance(value, _CONTAINERS)
+
+
+def _float_text(value: Any) -> str:
+    number = float(value)
+    if number.is_integer() and abs(number) < _EXACT:
+        return str(int(number))
+    # NumPy's single precision has fewer digits than the float that it becomes.
+    return str(value) if isinstance(value, np.floating) and math.isfinite(number) else repr(number)
+
+
+def _decimal_text(value: Decimal) -> str:
+    if not value.is_finite():
+        return str(value)
+    whole = value.to_integral_value()
+    return str(int(whole)) if whole == value else format(value.normalize(), "f")
+
+
+def _instant_text(value: datetime) -> str:
+    at_midnight = value.tzinfo is None and value.time() == time()
+    return value.date().isoformat() if at_midnight else value.isoformat()
+
+
+def canonical_column(column: Series) -> NDArray[np.object_]:
+    """Return the canonical text of each entry of a column, shape (m,); "" where it is missing.
+
+    Raises
+    ------
+    ValueError
+        If two different values of the column share one text, naming both; or if a value has none.
+    """
+    values = plain_values(column)
+    tokens = value_tokens(column, values)
+    distinct = dict(zip(tokens, values, strict=True))
+    texts = distinct_texts(distinct.values(), str(column.name))
+    text_of = dict(zip(distinct, texts, strict=True))
+    out = np.empty(len(values), dtype=object)
+    out[:] = [text_of[token] for token in tokens]
+    return out
+
+
+def plain_values(column: Series) -> list[Any]:
+    """Return the values of a column; those of single precision keep it."""
+    values = column.to_list()
+    if str(column.dtype) == "Float32":
+        return [None if value is None else np.float32(value) for value in values]
+    return values
+
+
+def value_tokens(column: Series, values: list[Any]) -> list[Any]:
+    """Return what tells the values of a column apart, one hashable token for each.
+
+    For Python True, 1 and 1.0 are equal, so that in a column of objects the type counts too.
+
+    Raises
+    ------
+    ValueError
+        If a value is a container, naming the column.
+    """
+    import narwhals as nw
+
+    typed = column.dtype not in (nw.Object, nw.Unknown, nw.List, nw.Array, nw.Struct)
+    return values if typed else typed_tokens(str(column.name), values)
+
+
+def typed_tokens(name: str, values: list[Any]) -> list[Any]:
+    """As :func:`value_tokens` for values of any types."""
+    tokens = [(type(value), value) for value in values]
+    try:
+        set(tokens)
+    except TypeError:
+        for value in values:
+            text_in_column(name, value)
+        raise ValueError(f"column {name!r} holds values that cannot be compared") from None
+    return tokens
+
+
+def distinct_texts(values: Iterable[Any], name: str) -> list[str]:
+    """Return the canonical texts of values of one column; raise where two different ones share one.
+
+    Whole numbers are the same in every type: 7 and 7.0 do not clash, 7 and "7" do.
+    """
+    first: dict[str, Any] = {}
+    texts = []
+    for value in values:
+        text = text_in_column(name, value)
+        check_same(first.setdefault(text, value), value, name)
+        texts.append(text)
+    return texts
+
+
+def check_same(first: Any, second: Any, name: str) -> None:
+    """Raise where two values that share a canonical text are not the same."""
+    if is_missing_value(first) and is_missing_value(second):
+        return
+    if isinstance(first, str) == isinstance(second, str) and first == second:
+        return
+    raise ValueError(
+        f"column {name!r} holds both {_shown(first)} ({type(first).__name__}) and "
+        f"{_shown(second)} ({type(second).__name__}), which are the same once written: make "
+        "them alike"
+    )
+
+
+def text_in_column(name: str, value: Any) -> str:
+    """Return the canonical text of a value; errors name its column."""
+    try:
+        return canonical_text(value)
+    except ValueError as error:
+        raise ValueError(f"column {name!r} cannot be used: {error}") from None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
 
 #: A data frame of any library, as narwhals wraps it, and a column of one.
 Frame: TypeAlias = "nw.DataFrame[Any]"
@@ -28,7 +241,7 @@ Series: TypeAlias = "nw.Series[Any]"
 #: The number of a table's first row, or the numbers of all its rows, for messages.
 RowNumbers: TypeAlias = int | NDArray[np.int64]
 
-_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1)
 
 
 def as_frame(data: Any) -> Frame:
@@ -261,7 +474,7 @@ def _floats(column: Series, dtype: DTypeLike) -> NDArray[np.floating]:
     return np.asarray(filled.to_numpy(), dtype=dtype)
 
 
-def first_text(column: Series, first: RowNumbers = 1, decimal: str = ".") -> str:
+def first_text(column: Series, first: RowNumbers, decimal: str) -> str:
     """Return where a column first holds a text that is no number."""
     for i, value in enumerate(column.to_list()):
         if _number(value, decimal) is None:
@@ -269,11 +482,6 @@ def first_text(column: Series, first: RowNumbers = 1, decimal: str = ".") -> str
             hint = "" if _number(value, other) is None else f" (decimal mark {other!r}: --decimal)"
             return f"row {row_number(first, i)} has {str(value)[:40]!r}{hint}"
     return "all of them look like numbers"
-
-
-def category_texts(column: Series) -> NDArray[np.object_]:
-    """Return the canonical texts of a column, "" where a value is missing, shape (m,)."""
-    return canonical_column(column)
 
 
 def plain_texts(column: Series) -> NDArray[np.object_]:
@@ -290,27 +498,27 @@ def day_numbers(column: Series, first: RowNumbers = 1) -> NDArray[np.float64]:
     """
     days = np.empty(len(column))
     for i, value in enumerate(column.to_list()):
-        missing = is_missing_text(value) if isinstance(value, str) else is_missing_value(value)
+        missing = _is_missing_number(value)
         instant = None if missing else _instant(value)
         if not missing and instant is None:
             raise ValueError(
                 f"column {column.name!r} must hold dates such as 2024-01-31, but row "
                 f"{row_number(first, i)} has {str(value)[:40]!r}"
             )
-        days[i] = np.nan if instant is None else (instant - _EPOCH) / dt.timedelta(days=1)
+        days[i] = np.nan if instant is None else (instant - _EPOCH) / timedelta(days=1)
     return days
 
 
-def _instant(value: Any) -> dt.datetime | None:
+def _instant(value: Any) -> datetime | None:
     """Return the instant that a value is or spells, in UTC without a time zone; None if none."""
     if isinstance(value, str):
         try:
-            value = dt.datetime.fromisoformat(value.strip())
+            value = datetime.fromisoformat(value.strip())
         except ValueError:
             return None
-    if isinstance(value, dt.datetime):
-        return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-    return dt.datetime(value.year, value.month, value.day) if isinstance(value, dt.date) else None
+    if isinstance(value, datetime):
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
 
 
 def type_of(column: Series) -> str:

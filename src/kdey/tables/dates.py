@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kdey.tables.cells import is_missing_text
+from kdey.tables.columns import is_missing_text
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Series

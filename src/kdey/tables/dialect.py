@@ -12,11 +12,11 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import BinaryIO
 
-from kdey.tables.cells import is_missing_text, parse_number
+from kdey.tables.columns import is_missing_text, parse_number
 
 #: What may separate columns. A tie goes to the earlier one.
 SEPARATORS = (",", ";", "\t", "|")
@@ -68,7 +68,7 @@ class ReadOptions:
         is not empty.
     missing_values : tuple of str
         Texts that mean a missing value in all columns but the keys. An empty cell always does; see
-        :data:`kdey.tables.cells.MISSING` for what does in columns of numbers and dates.
+        :data:`kdey.tables.columns.MISSING` for what does in columns of numbers and dates.
 
     Raises
     ------
@@ -140,7 +140,7 @@ class Dialect:
     separator: str = ","
     decimal: str = "."
     skipped_lines: int = 0
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def find_dialect(stream: BinaryIO, options: ReadOptions) -> Dialect:

@@ -1,31 +1,32 @@
-"""Tables in files: CSV (also gzipped), Parquet and Excel, read whole or in batches, and written.
+"""Tables in files: CSV (also gzipped), Parquet and Excel, read whole or in batches.
 
 The columns of a text file are text, whatever they look like: a role gives them a type later
-(``columns.py``). Columns of Parquet, and cells of Excel, have types of their own and keep them.
+(``columns.py``). Columns of Parquet, and cells of Excel, have types of their own and keep them. A
+column of a sheet that mixes types becomes text: the canonical texts of its cells, so that the
+number 7 and the text "7" are the same there. Sheets are read with python-calamine (extra
+``excel``).
 """
 
 from __future__ import annotations
 
 import io
-import json
-import math
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kdey.tables.columns import canonical_text, distinct_texts
 from kdey.tables.dialect import Dialect, ReadOptions, find_dialect, wide_encoding
-from kdey.tables.excel import Sheet, is_excel, read_sheet, sheet_bytes
-from kdey.tables.formats import csv_text
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
-#: Formats that tables are written in.
-FORMATS = ("csv", "json", "parquet", "xlsx")
 #: Rows of a batch of a Parquet file.
 BATCH = 1 << 17
 #: Bytes of a batch of a text file; no record may be longer.
@@ -115,16 +116,13 @@ class TableFile:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        arrow = _arrow()
-        try:
+        with self._errors():
             if self.kind == "excel":
                 names = self._sheet.table.column_names
             elif self.kind == "parquet":
                 names = self._parquet().schema_arrow.names
             else:
                 names = self._csv_names()
-        except (arrow.ArrowException, OSError, UnicodeError) as error:
-            raise TableError(f"{self.name}: {_one_line(error)}") from error
         self._check(names)
         return list(names)
 
@@ -147,12 +145,9 @@ class TableFile:
         """
         import narwhals as nw
 
-        arrow = _arrow()
-        try:
+        with self._errors():
             table = self._table(keys)
             names = table.column_names  # decoded here: arrow itself takes any bytes for a name
-        except (arrow.ArrowException, OSError, UnicodeError) as error:
-            raise TableError(f"{self.name}: {_one_line(error)}") from error
         self._check(names)
         if table.num_rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
@@ -173,16 +168,23 @@ class TableFile:
         import narwhals as nw
 
         arrow, rows = _arrow(), 0
-        try:
+        with self._errors():
             for batch in self._batches(columns, keys):
                 if batch.num_rows:
                     rows += batch.num_rows
                     table = arrow.Table.from_batches([batch])
                     yield nw.from_native(self._without_missing(table, keys), eager_only=True)
-        except (arrow.ArrowException, OSError, UnicodeError) as error:
-            raise TableError(f"{self.name}: {_one_line(error)}") from error
         if rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn what pyarrow and the system raise into errors that name the table."""
+        arrow = _arrow()
+        try:
+            yield
+        except (arrow.ArrowException, OSError, UnicodeError) as error:
+            raise TableError(f"{self.name}: {_one_line(error)}") from error
 
     def _table(self, keys: Sequence[str]) -> Any:
         """Return the whole table as one of pyarrow."""
@@ -222,10 +224,8 @@ class TableFile:
     @property
     def n_rows(self) -> int | None:
         """Number of rows, where it is known without reading them."""
-        try:
+        with self._errors():
             return int(self._parquet().metadata.num_rows) if self.kind == "parquet" else None
-        except (_arrow().ArrowException, OSError) as error:
-            raise TableError(f"{self.name}: {_one_line(error)}") from error
 
     def _parquet(self) -> Any:
         import pyarrow.parquet as pq
@@ -366,37 +366,187 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def format_of(path: str | None, default: str = "csv") -> str:
-    """Return the format that the ending of a file's name stands for; other endings are errors."""
-    suffix = "" if path is None else Path(path).suffix.lower().removeprefix(".")
-    if suffix and suffix not in FORMATS and suffix != "txt":
-        raise ValueError(
-            f"{path}: no format is known by the ending .{suffix}: use .csv, .json, .parquet or "
-            ".xlsx, or name one with --format"
-        )
-    return suffix if suffix in FORMATS else default
+#: Bytes that the parts of a file may unpack to in all.
+_MOST_BYTES = 1 << 32
+#: A file that unpacks to more than this many times its size, and to many bytes, is no sheet.
+_MOST_RATIO, _FEW_BYTES = 200, 1 << 26
+#: Whole numbers beyond this are floats: Excel's numbers are float64.
+_EXACT = 2**53
+_ARCHIVE, _COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
-def table_bytes(table: Any, format: str) -> bytes:
-    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row."""
-    if format == "parquet":
-        import pyarrow.parquet as pq
-
-        stream = io.BytesIO()
-        pq.write_table(table, stream)
-        return stream.getvalue()
-    if format == "xlsx":
-        return sheet_bytes(table.column_names, [column.to_pylist() for column in table.columns])
-    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
-    rows = zip(*columns, strict=True)
-    if format == "json":
-        names = table.column_names
-        lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
-        return "[\n{}\n]\n".format(",\n".join(lines)).encode()
-    return csv_text(table.column_names, rows).encode()
+def is_excel(head: bytes) -> bool:
+    """Return whether a file begins as those of Excel and other spreadsheets do."""
+    return head.startswith((_ARCHIVE, _COMPOUND))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A sheet that was read.
+
+    Attributes
+    ----------
+    table : pyarrow table
+    mixed : dict from names of columns to their cells
+        Of columns whose cells are of several types; the table has their texts.
+    first_row : int
+        Number that Excel shows beside the first record.
+    """
+
+    table: Any
+    mixed: dict[str, list[Any]]
+    first_row: int
+
+    def check_keys(self, names: Iterable[str]) -> None:
+        """Raise where two different cells of a column have one text, naming both."""
+        for name in names:
+            cells = dict.fromkeys((type(cell), cell) for cell in self.mixed.get(name, ()))
+            distinct_texts([cell for _, cell in cells], name)
+
+
+def read_sheet(source: Path | bytes, sheet: str, decimal: str) -> Sheet:
+    """Return a sheet of an Excel file; its first row that is not empty is the header.
+
+    Parameters
+    ----------
+    source : path, or the bytes of the file
+    sheet : str
+        Name, or number from 1; "auto": the only one that is not empty.
+    decimal : {".", ","}
+        Decimal mark that numbers get in columns that mix them with texts.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, the sheet is not clear, or a column has no name.
+    """
+    calamine = _calamine()
+    try:
+        _check_size(source)
+        with _opened(source) as stream:
+            book = calamine.CalamineWorkbook.from_filelike(stream)
+            rows = _rows(book, sheet)
+    except (calamine.CalamineError, zipfile.BadZipFile) as error:
+        raise ValueError(f"not a sheet that can be read ({' '.join(str(error).split())})") from None
+    filled = [number for number, row in enumerate(rows) if any(cell != "" for cell in row)]
+    if not filled:
+        raise ValueError("the sheet is empty; a header row is needed")
+    header, records = rows[filled[0]], rows[filled[0] + 1 : filled[-1] + 1]
+    return _sheet(header, records, filled[0] + 2, decimal)
+
+
+def _calamine() -> Any:
+    try:
+        import python_calamine
+    except ImportError:
+        raise ImportError(
+            "reading Excel files needs python-calamine: pip install 'kdey[excel]'"
+        ) from None
+    return python_calamine
+
+
+def _opened(source: Path | bytes) -> Any:
+    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+
+
+def _check_size(source: Path | bytes) -> None:
+    """Raise where an archive would unpack to more than a sheet can hold."""
+    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
+    with _opened(source) as stream:
+        if stream.read(len(_ARCHIVE)) != _ARCHIVE:
+            return
+        with zipfile.ZipFile(stream) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > _MOST_BYTES or (unpacked > _FEW_BYTES and unpacked > _MOST_RATIO * packed):
+        raise ValueError(f"the file would unpack to {unpacked:,} bytes: export the table as CSV")
+
+
+def _rows(book: Any, sheet: str) -> list[list[Any]]:
+    """Return the cells of a sheet, "" where they are empty."""
+    names: list[str] = book.sheet_names
+    if sheet == "auto":
+        filled = [name for name in names if book.get_sheet_by_name(name).height]
+        if len(filled) > 1:
+            raise ValueError(
+                f"the file has {len(filled)} sheets ({', '.join(map(repr, filled[:8]))}): name one "
+                "with --sheet"
+            )
+        sheet = filled[0] if filled else names[0]
+    elif sheet not in names:
+        if not sheet.isdecimal() or not 1 <= int(sheet) <= len(names):
+            raise ValueError(f"no sheet {sheet!r}; the file has {', '.join(map(repr, names[:8]))}")
+        sheet = names[int(sheet) - 1]
+    rows: list[list[Any]] = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+    return rows
+
+
+def _sheet(header: list[Any], records: list[list[Any]], first_row: int, decimal: str) -> Sheet:
+    import pyarrow as pa
+
+    names, columns, mixed = [], [], {}
+    for place, title in enumerate(header):
+        cells = [None if record[place] == "" else record[place] for record in records]
+        name = canonical_text(title)
+        if name == "":
+            if any(cell is not None for cell in cells):
+                raise ValueError(
+                    f"column {_letters(place)} has values but no name in row {first_row - 1}: the "
+                    "first row that is not empty must be the header"
+                )
+            continue
+        values, is_mixed = _column(cells, decimal)
+        names.append(name)
+        columns.append(values)
+        if is_mixed:
+            mixed[name] = [cell for cell in cells if cell is not None]
+    return Sheet(pa.Table.from_arrays(columns, names=names), mixed, first_row)
+
+
+def _letters(place: int) -> str:
+    """Return the letters of a column as Excel shows them."""
+    letters = ""
+    place += 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def _column(cells: list[Any], decimal: str) -> tuple[Any, bool]:
+    """Return the cells of a column in one type, and whether they were of several."""
+    import pyarrow as pa
+
+    kinds = {_cell_kind(cell) for cell in cells if cell is not None}
+    if kinds == {"number"}:
+        whole = all(cell is None or (cell % 1 == 0 and abs(cell) < _EXACT) for cell in cells)
+        if whole:
+            return pa.array([None if c is None else int(c) for c in cells], pa.int64()), False
+        return pa.array(cells, pa.float64()), False
+    if kinds == {"truth"}:
+        return pa.array(cells, pa.bool_()), False
+    if kinds == {"date"}:
+        return pa.array(cells, pa.date32()), False
+    if kinds <= {"date", "instant"} and kinds:
+        instants = [None if cell is None else _instant(cell) for cell in cells]
+        return pa.array(instants, pa.timestamp("us")), False
+    texts = [None if cell is None else _text(cell, decimal) for cell in cells]
+    return pa.array(texts, pa.string()), len(kinds) > 1
+
+
+def _cell_kind(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "truth"
+    if isinstance(cell, int | float):
+        return "number"
+    if isinstance(cell, datetime):
+        return "instant"
+    return "date" if isinstance(cell, date) else type(cell).__name__
+
+
+def _instant(cell: date) -> datetime:
+    return cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
+
+
+def _text(cell: Any, decimal: str) -> str:
+    text = canonical_text(cell)
+    return text.replace(".", decimal) if _cell_kind(cell) == "number" else text

@@ -25,19 +25,21 @@ from kdey.tables.columns import (
     RowNumbers,
     Series,
     as_frame,
-    category_texts,
+    canonical_column,
     day_numbers,
     finite_numbers,
     plain_texts,
     require,
     row_number,
 )
-from kdey.tables.labels import LabelType
 
 Role: TypeAlias = Literal["feature", "label", "key", "time", "weight", "cluster", "id", "ignored"]
 Kind: TypeAlias = Literal["number", "category", "text", "date", "score", "decision"]
+#: How labels are read: as whole numbers where all are, always as texts, or as whole numbers.
+LabelType: TypeAlias = Literal["auto", "text", "integer"]
 ROLES: tuple[Role, ...] = get_args(Role)
 KINDS: tuple[Kind, ...] = get_args(Kind)
+LABEL_TYPES: tuple[LabelType, ...] = get_args(LabelType)
 #: Kinds of columns that a classifier of the user's wrote: posteriors, or the label it decided for.
 SCORED: tuple[Kind, ...] = ("score", "decision")
 #: What a finding may say of the values of a column.
@@ -412,7 +414,7 @@ def encode_column(column: Column, values: Series, first: RowNumbers, decimal: st
 
 def _encode_categories(column: Column, values: Series) -> EncodedColumn:
     code = {text: float(i) for i, text in enumerate(column.categories)}
-    texts = category_texts(values)
+    texts = canonical_column(values)
     codes = np.array([code.get(text, np.nan) for text in texts], dtype=np.float64)
     missing = np.asarray(texts == "", dtype=np.bool_)
     unseen = np.isnan(codes) & ~missing
@@ -433,7 +435,7 @@ def _value_findings(column: Column, encoded: EncodedColumn, first: RowNumbers) -
 
 def _other_values(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:
     """Return a finding if values differ from the only one of training."""
-    texts = category_texts(values)
+    texts = canonical_column(values)
     other = np.asarray((texts != "") & (texts != column.constant), dtype=np.bool_)
     if column.kind == "number" and other.any():
         try:

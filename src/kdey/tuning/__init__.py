@@ -1,20 +1,13 @@
 """Automatic choice of parameters from the training posteriors: bandwidth, geometry, bins.
 
-``hold_outs`` divides the training posteriors into parts and draws tuning bags from each; ``search``
-evaluates settings on them, with templates from the other parts, and walks a lattice of values from
-coarse to fine; ``kernel``, ``bins``, ``strength`` and ``choice`` are the row specs that choose;
-``result`` has the record of what was tried and chosen. ``docs/automatic.md`` describes the
-criterion.
+``trials`` draws tuning bags from parts of the training posteriors, evaluates settings on them, with
+templates from the other parts, walks a lattice of values from coarse to fine, and has the record of
+what was tried and chosen. ``automatic`` has the row specs that choose. ``docs/automatic.md``
+describes the criterion.
 """
 
-from __future__ import annotations
-
-from kdey.tuning.bins import AutomaticBins
-from kdey.tuning.choice import AutomaticChoice
-from kdey.tuning.kernel import AutomaticKernel
-from kdey.tuning.result import Tuning, TuningWarning
-from kdey.tuning.search import TuningPlan
-from kdey.tuning.strength import AutomaticStrength
+from kdey.tuning.automatic import AutomaticBins, AutomaticChoice, AutomaticKernel, AutomaticStrength
+from kdey.tuning.trials import Tuning, TuningPlan, TuningWarning
 
 __all__ = [
     "AutomaticBins",

@@ -1,4 +1,4 @@
-// Derivatives of the losses of separable problems; see kdey/problems/separable.py for what they
+// Derivatives of the losses of separable problems; see kdey/matching/divergence.py for what they
 // are and why each limit at p = 0 or q = 0 is as it is.
 #pragma once
 #include <math.h>

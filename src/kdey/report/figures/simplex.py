@@ -9,7 +9,7 @@ import numpy as np
 from kdey.bags import Array
 from kdey.intervals import Estimate
 from kdey.intervals.region import Region
-from kdey.kernels import class_log_sums
+from kdey.kernels.sums import class_log_sums
 from kdey.report.figures.marks import draw_mark
 from kdey.report.groups import ClassRow
 from kdey.report.svg import MOST_NARROW, WIDE, Drawing, shortened

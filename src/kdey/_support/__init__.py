@@ -1,1 +1,0 @@
-"""Helpers that every part of the library uses: files, threads, warnings, validation."""

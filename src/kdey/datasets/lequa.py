@@ -1,0 +1,524 @@
+"""The tasks of LeQua 2022 and 2024 in the layout of the official archives.
+
+Below ``T1B/public/`` lie ``training_data.txt`` (label and features, or label and text),
+``dev_samples/<i>.txt`` and ``test_samples/<i>.txt`` (one bag each, without labels),
+``dev_prevalences.txt`` and ``test_prevalences.txt`` (bag, one column per class) and
+``label_map.txt`` (names of classes). The training data of T3 are ``training_samples/<i>.txt``.
+Bags are read one at a time, when they are asked for.
+
+Esuli, Moreo, Sebastiani, Sperduti, "A concise overview of LeQua@CLEF 2022: learning to quantify";
+https://lequa2024.github.io for the second edition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Bags, offsets_of
+from kdey.datasets.data_files import PathLike, Reader, Root, Tree, missing, roots, tree
+from kdey.datasets.lequa_files import (
+    read_documents,
+    read_header,
+    read_label_map,
+    read_labelled_documents,
+    read_labelled_numbers,
+    read_numbers,
+    read_prevalences,
+)
+from kdey.datasets.loading import (
+    Bagged,
+    IndexBags,
+    Part,
+    Pool,
+    Transform,
+    check_n_bags,
+    check_number,
+)
+from kdey.datasets.registry import DataFile, Entry, find, home
+from kdey.evaluation.protocols import APP, GivenBags
+from kdey.simplex import SUM_TOLERANCE
+
+#: Samples of the development and of the test part.
+N_DEVELOPMENT, N_TEST = 1000, 5000
+
+
+@dataclass(frozen=True)
+class LequaTask:
+    """What is known of a task without its files.
+
+    Attributes
+    ----------
+    name : str
+    edition : int
+        2022 or 2024.
+    bag_size : int
+    n_classes : int
+    documents : bool
+        Whether instances are texts instead of vectors.
+    ordered : bool
+        Whether the classes are ordered; the measures are then those of ordinal quantification.
+    training : {"instances", "samples"}
+        Whether the training data are one file, or samples in one file each.
+    """
+
+    name: str
+    edition: int
+    bag_size: int
+    n_classes: int
+    documents: bool = False
+    ordered: bool = False
+    training: Literal["instances", "samples"] = "instances"
+
+    @property
+    def folder(self) -> str:
+        """The folder of the edition below a data directory."""
+        return f"lequa{self.edition}"
+
+    @property
+    def title(self) -> str:
+        """What to call the task in a sentence."""
+        return f"LeQua {self.edition}, task {self.name}"
+
+
+#: Task by name; the names of the two editions differ.
+TASKS: dict[str, LequaTask] = {
+    task.name: task
+    for task in (
+        LequaTask("T1A", 2022, 250, 2),
+        LequaTask("T1B", 2022, 1000, 28),
+        LequaTask("T2A", 2022, 250, 2, documents=True),
+        LequaTask("T2B", 2022, 1000, 28, documents=True),
+        LequaTask("T1", 2024, 250, 2),
+        LequaTask("T2", 2024, 1000, 28),
+        LequaTask("T3", 2024, 200, 5, ordered=True, training="samples"),
+        LequaTask("T4", 2024, 250, 2),
+    )
+}
+
+
+def find_task(name: str) -> LequaTask:
+    """Return the task of a name; raises ValueError if there is none."""
+    if name not in TASKS:
+        raise ValueError(f"task must be one of {list(TASKS)}, got {name!r}")
+    return TASKS[name]
+
+
+Array = NDArray[np.float64]
+#: What must be there of the test part.
+TestPart = Literal["truth", "samples"] | None
+#: The file by which the archives of a task are known to be there, in the order of the registry.
+_SIGNS = ("{training}", "test_samples/0.txt", "test_prevalences.txt")
+
+
+def load_lequa(task: str, data_dir: PathLike | None = None, *, test: TestPart = "truth") -> Bagged:
+    """Return a task of LeQua: training data, development bags, test bags.
+
+    Parameters
+    ----------
+    task : {"T1A", "T1B", "T2A", "T2B", "T1", "T2", "T3", "T4"}
+        2022: T1A (2 classes, bags of 250) and T1B (28 classes, bags of 1,000) with 300 features;
+        T2A and T2B are the same as texts, and X is then an array of texts. 2024: T1 (2 classes,
+        bags of 250), T2 (28, 1,000), T3 (5 ordered classes, bags of 200) and T4 (2, 250), with 256
+        features. T3 is trained on samples: ``train`` holds the instances of all of them, and
+        ``training_bags`` says which belong together.
+    data_dir : path, optional
+        Holds ``lequa2022/`` or ``lequa2024/`` (or is it), with the official zip files of the task
+        or what they unpack to. By default ``$KDEY_DATA``, then the cache.
+    test : {"truth", "samples", None}
+        What must be there of the test part: bags with their true prevalences, bags alone (whose
+        ``prevalences`` are NaN), or nothing (``test`` has no bag, and the archive for training and
+        development is enough).
+
+    Raises
+    ------
+    FileNotFoundError
+        Names what is missing and where to download it.
+    ValueError
+        Names the file and line that do not fit.
+    """
+    facts = find_task(task)
+    if test not in ("truth", "samples", None):
+        raise ValueError(f"test must be 'truth', 'samples' or None, got {test!r}")
+    entry, directories = find(task), roots(data_dir)
+    files = tree(containers(entry, directories), f"{task}/public/")
+    _check_presence(files, facts, entry, directories, test)
+    train, training_bags, features = _training(files, facts)
+    classes = np.unique(train.y)
+    names = _class_names(files, classes)
+    reader = _BagReader(files, facts, features, classes)
+    validation = reader.bags("dev", known=True)
+    test_bags = reader.bags("test", known=test == "truth") if test else reader.no_bags("test")
+    counts = f"{len(validation)} development and {len(test_bags)} test bags"
+    return Bagged(
+        task,
+        train,
+        validation,
+        test_bags,
+        classes,
+        f"{facts.title}, {home(entry).page}",
+        (f"{counts} as given; not scaled",),
+        training_bags,
+        names,
+    )
+
+
+def _check_presence(
+    files: Tree, facts: LequaTask, entry: Entry, directories: list[Root], test: TestPart
+) -> None:
+    """Raise FileNotFoundError for the first archive that is needed and not there."""
+    training = "training_data.txt" if facts.training == "instances" else "training_samples/0.txt"
+    n_needed = {None: 1, "samples": 2, "truth": 3}[test]
+    for file, sign in list(zip(entry.files, _SIGNS, strict=True))[:n_needed]:
+        if sign.format(training=training) not in files.places:
+            message = missing(entry, file, directories)
+            if file.role != "train":
+                without = "'samples' or None" if file.role == "prevalences" else "None"
+                message += (
+                    f" Without it: load_lequa({facts.name!r}, test={without}); the development "
+                    f"bags alone: kdey lequa submit {facts.name} FILE --part dev."
+                )
+            raise FileNotFoundError(message)
+
+
+def containers(entry: Entry, directories: list[Root]) -> list[Path]:
+    """Return the directories and archives that hold files of a task."""
+    paths: list[Path] = []
+    for root in directories:
+        for folder in (root.path / find_task(entry.name).folder, root.path):
+            if (folder / entry.name / "public").is_dir():
+                paths.append(folder)
+            paths += [path for file in entry.files if (path := _archive(folder, file)).is_file()]
+    return paths
+
+
+def _archive(folder: Path, file: DataFile) -> Path:
+    return folder / file.path.rpartition("/")[2]
+
+
+def _training(files: Tree, facts: LequaTask) -> tuple[Part, IndexBags | None, tuple[str, ...]]:
+    """Return the training data, the samples that they consist of, and the names of features."""
+    if facts.training == "samples":
+        return _training_samples(files, facts)
+    with files.open() as read:
+        content = read("training_data.txt")
+    return _labelled(content, files.where("training_data.txt"), facts), None, _features(content)
+
+
+def _labelled(content: bytes, where: str, facts: LequaTask) -> Part:
+    read = read_labelled_documents if facts.documents else read_labelled_numbers
+    return Part(*read(content, where))
+
+
+def _features(content: bytes) -> tuple[str, ...]:
+    """Return the names of the columns after the label."""
+    return tuple(read_header(content)[1:])
+
+
+def _training_samples(files: Tree, facts: LequaTask) -> tuple[Part, IndexBags, tuple[str, ...]]:
+    folder = "training_samples/"
+    n_samples = _count_samples(files, folder)
+    parts, headers = [], []
+    with files.open() as read:
+        for number in range(n_samples):
+            content, where = read(f"{folder}{number}.txt"), files.where(f"{folder}{number}.txt")
+            parts.append(_labelled(content, where, facts))
+            headers.append(_features(content))
+            if headers[-1] != headers[0]:
+                raise ValueError(
+                    f"{where}, line 1: the features are not those of {folder}0.txt, in their order"
+                )
+    train = Part(
+        np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    )
+    sizes = np.array([len(part) for part in parts])
+    bags = Bags(np.arange(len(train), dtype=np.int64), offsets_of(sizes), len(train))
+    classes = np.unique(train.y)
+    shares = np.stack([(part.y[:, None] == classes).mean(axis=0) for part in parts])
+    _check_training_prevalences(files, classes, shares)
+    return train, IndexBags(train, bags, shares), headers[0]
+
+
+def _check_training_prevalences(files: Tree, classes: NDArray[np.int64], shares: Array) -> None:
+    """Raise ValueError if the file of prevalences, where there is one, is not what is counted."""
+    name = "training_prevalences.txt"
+    if name not in files.places:
+        return
+    with files.open() as read:
+        stated = read_prevalences(read(name), files.where(name), classes)
+    if len(stated) != len(shares):
+        raise ValueError(
+            f"{files.where(name)}: {len(stated)} lines, but {len(shares)} training samples"
+        )
+    off = np.abs(stated - shares).max(axis=1) > SUM_TOLERANCE
+    if off.any():
+        raise ValueError(
+            f"{files.where(name)}: the prevalences of sample {int(np.argmax(off))} are not those "
+            "of its labels"
+        )
+
+
+def _class_names(files: Tree, classes: NDArray[np.int64]) -> tuple[str, ...]:
+    """Return the names of the classes; empty if there is no file of them."""
+    name = "label_map.txt"
+    if name not in files.places:
+        return ()
+    with files.open() as read:
+        names = read_label_map(read(name), files.where(name))
+    if classes.tolist() != list(range(len(names))):
+        raise ValueError(
+            f"{files.where(name)}: {len(names)} classes, but the training data have the labels "
+            f"{', '.join(map(str, classes.tolist()))}"
+        )
+    return names
+
+
+def _count_samples(files: Tree, folder: str) -> int:
+    """Return the number of samples in a folder; ValueError unless they are 0.txt, 1.txt, ..."""
+    present = {path.removeprefix(folder) for path in files.places if path.startswith(folder)}
+    unexpected = present - {f"{number}.txt" for number in range(len(present))}
+    if unexpected:
+        raise ValueError(
+            f"{folder}: samples must be numbered 0..{len(present) - 1}, each once, but there is "
+            f"{min(unexpected)}"
+        )
+    return len(present)
+
+
+@dataclass(frozen=True)
+class _BagReader:
+    """Makes the bags of the parts of a task."""
+
+    files: Tree
+    facts: LequaTask
+    features: tuple[str, ...]
+    classes: NDArray[np.int64]
+
+    def bags(self, part: str, known: bool) -> BagFiles:
+        """Return the bags of "dev" or "test", with or without their prevalences."""
+        folder = f"{part}_samples/"
+        if known:
+            return self._make(folder, self._prevalences(f"{part}_prevalences.txt", folder))
+        n_bags = _count_samples(self.files, folder)
+        return self._make(folder, np.full((n_bags, len(self.classes)), np.nan))
+
+    def no_bags(self, part: str) -> BagFiles:
+        """Return no bags."""
+        return self._make(f"{part}_samples/", np.zeros((0, len(self.classes))))
+
+    def _make(self, folder: str, prevalences: Array) -> BagFiles:
+        return BagFiles(
+            self.files,
+            folder + "{}.txt",
+            len(self.features),
+            prevalences,
+            self.features,
+            self.facts.documents,
+        )
+
+    def _prevalences(self, name: str, folder: str) -> Array:
+        files = self.files
+        with files.open() as read:
+            prevalences = read_prevalences(read(name), files.where(name), self.classes)
+        present = {path.removeprefix(folder) for path in files.places if path.startswith(folder)}
+        listed = {f"{number}.txt" for number in range(len(prevalences))}
+        if present != listed:
+            first = min(present ^ listed)
+            fault = "has no line" if first in present else "is not there"
+            raise ValueError(
+                f"{files.where(name)}: {len(prevalences)} lines, but {len(present)} bags in "
+                f"{folder}; {folder}{first} {fault}"
+            )
+        return prevalences
+
+
+@dataclass(frozen=True, eq=False)
+class BagFiles:
+    """Bags in one file each.
+
+    Attributes
+    ----------
+    files : Tree
+    pattern : str
+        Name of a bag's file, ``"dev_samples/{}.txt"``.
+    n_features : int
+    prevalences : float64 array of shape (n_bags, k)
+        NaN if they are not known.
+    features : tuple of str
+        Names of the features in the training data; empty if unknown. A bag that has the same
+        names in another order is refused.
+    documents : bool
+        Whether instances are texts.
+    """
+
+    files: Tree
+    pattern: str
+    n_features: int
+    prevalences: Array
+    features: tuple[str, ...] = ()
+    documents: bool = False
+
+    @property
+    def shares_pool(self) -> bool:
+        """Each bag has its own instances."""
+        return False
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.prevalences)
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the true prevalences are known."""
+        return not bool(np.isnan(self.prevalences).any())
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return self.n_bags
+
+    def bag(self, number: int) -> NDArray[Any]:
+        """Return the features of one bag, shape (bag_size, d), or its texts, (bag_size,)."""
+        check_number(number, len(self))
+        with self.files.open() as read:
+            return self._read(read, number)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Iterate over the features of the bags; one is in memory at a time."""
+        with self.files.open() as read:
+            for number in range(len(self)):
+                yield self._read(read, number)
+
+    def pool(self, transform: Transform | None = None, n_bags: int | None = None) -> Pool:
+        """Return the bags as one pool.
+
+        Parameters
+        ----------
+        transform : callable, optional
+            Applied to each bag as it is read, from (bag_size, d) to (bag_size, r): with a
+            classifier's ``predict_proba`` only posteriors are held, not features. The features of
+            T1B's test bags would take 12 GB.
+        n_bags : int, optional
+            Only that many of the first bags.
+        """
+        if not self.has_truth:
+            raise ValueError(
+                "the true prevalences of these bags are not known: iterate over the bags instead"
+            )
+        count, rows, sizes = check_n_bags(n_bags, len(self)), None, np.zeros(len(self), dtype=int)
+        filled = 0
+        with self.files.open() as read:
+            for number in range(count):
+                X = self._read(read, number)
+                bag = np.asarray(X if transform is None else transform(X))
+                if len(bag) != len(X):
+                    raise ValueError(f"transform: {len(X)} rows in, but {len(bag)} rows out")
+                rows = _make_room(rows, bag, filled, count - number)
+                rows[filled : filled + len(bag)] = bag
+                filled, sizes[number] = filled + len(bag), len(bag)
+        offsets = offsets_of(sizes[:count])
+        bags = Bags(np.arange(filled, dtype=np.int64), offsets, filled)
+        assert rows is not None
+        return Pool(rows[:filled], GivenBags(bags, self.prevalences[:count]))
+
+    def _read(self, read: Reader, number: int) -> NDArray[Any]:
+        name = self.pattern.format(number)
+        content, where = read(name), self.files.where(name)
+        if self.documents:
+            return read_documents(content, where)
+        rows = read_numbers(content, where, self.n_features)
+        columns = read_header(content)
+        if columns != list(self.features) and sorted(columns) == sorted(self.features):
+            raise ValueError(
+                f"{where}, line 1: the features have the names of those in training_data.txt, but "
+                "another order"
+            )
+        return rows
+
+
+def _make_room(rows: Any, bag: Any, filled: int, left: int) -> Any:
+    """Return an array with room for ``made``: bags are of one size, so it is made once."""
+    if rows is not None and filled + len(bag) <= len(rows):
+        return rows
+    wider = np.empty((filled + left * len(bag), *bag.shape[1:]), dtype=bag.dtype)
+    if rows is not None:
+        wider[:filled] = rows[:filled]
+    return wider
+
+
+#: Synthetic classes come in families, whose members are hard to tell apart.
+_FAMILY_SIZE = 4
+
+
+def synthetic_lequa(
+    *,
+    n_train: int = 20_000,
+    n_features: int = 300,
+    n_classes: int = 28,
+    n_validation: int = 1000,
+    n_test: int = 5000,
+    bag_size: int = 1000,
+    pool_size: int = 28_000,
+    seed: int = 0,
+) -> Bagged:
+    r"""Return synthetic data of the size and shape of T1B.
+
+    Class i, of family f, has the mean :math:`\mu_i = 0.14 a_f + 0.12 b_i` with a and b standard
+    normal in d dimensions; an instance is :math:`x = \mu_i + s \epsilon`, :math:`\epsilon` standard
+    normal and s uniform on [0.7, 1.3]: some texts are clearer than others. Training classes have
+    unequal prevalences, proportional to :math:`i^{-1/2}` in random order; the two pools have all
+    classes alike. Bags are drawn from a pool at prevalences uniform on the simplex, as in
+    LeQua 2022. A logistic regression gets about seven instances in ten right.
+
+    Parameters
+    ----------
+    n_train, n_features, n_classes : int
+    n_validation, n_test : int
+        Numbers of bags.
+    bag_size : int
+    pool_size : int
+        Instances of each of the two pools; bags are positions in them.
+    seed : int
+    """
+    rng = np.random.default_rng(seed)
+    families = rng.standard_normal((-(-n_classes // _FAMILY_SIZE), n_features))
+    offsets = rng.standard_normal((n_classes, n_features))
+    means = 0.14 * families[np.arange(n_classes) // _FAMILY_SIZE] + 0.12 * offsets
+    prior = rng.permutation(1.0 / np.sqrt(np.arange(1, n_classes + 1)))
+    train = _draw(rng, means, _counts(n_train, prior / prior.sum()))
+    even = _counts(pool_size, np.full(n_classes, 1.0 / n_classes))
+    classes = np.arange(n_classes)
+    validation, test = (
+        _drawn_bags(_draw(rng, means, even), APP(n_bags, bag_size, seed + offset), classes)
+        for offset, n_bags in ((1, n_validation), (2, n_test))
+    )
+    source = f"made up by kdey.datasets.synthetic_lequa, seed {seed}; not LeQua data"
+    notes = (f"bags of {bag_size} as positions in pools of {pool_size}",)
+    return Bagged("synthetic-T1B", train, validation, test, classes, source, notes)
+
+
+def _counts(total: int, shares: Array) -> NDArray[np.int64]:
+    """Return integer class counts with this total, at least two each."""
+    counts = np.maximum(np.floor(total * shares), 2).astype(np.int64)
+    counts[np.argmax(counts)] += total - counts.sum()
+    if counts.min() < 2:
+        raise ValueError(f"{total} instances are too few for {len(shares)} classes")
+    return counts
+
+
+def _draw(rng: np.random.Generator, means: Array, counts: NDArray[np.int64]) -> Part:
+    y = rng.permutation(np.repeat(np.arange(len(means)), counts))
+    X = rng.standard_normal((len(y), means.shape[1]))
+    X *= rng.uniform(0.7, 1.3, size=(len(y), 1))
+    X += means[y]
+    return Part(X, y)
+
+
+def _drawn_bags(instances: Part, protocol: APP, classes: NDArray[np.int64]) -> IndexBags:
+    drawn = protocol.bags(instances.y, classes)
+    return IndexBags(instances, drawn.bags, drawn.prevalences)

@@ -1,0 +1,501 @@
+"""``load_dataset``: from a name to labelled instances, or to a training set with given bags.
+
+:class:`Dataset` is cut into training, validation and test parts by :meth:`Dataset.split`.
+:class:`Bagged` comes with bags whose prevalences are known, as the LeQua tasks do. Columns of words
+become indicators, and classes too rare to be split are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from kdey.bags import Bags
+from kdey.datasets.data_files import (
+    PathLike,
+    Root,
+    Table,
+    locate,
+    read_sparse,
+    read_table,
+    require,
+    roots,
+    sha256,
+)
+from kdey.datasets.registry import DataFile, Entry, find, home
+from kdey.evaluation.protocols import GivenBags
+
+Array = NDArray[np.float64]
+Labels = NDArray[Any]
+Indices = NDArray[np.int64]
+Scaling = Literal["standard", "tfidf"] | None
+#: Features (m, d) to what is kept of them, (m, r), such as posteriors.
+Transform: TypeAlias = Callable[[Array], Any]
+
+_TRAIN_OF_ALL, _TRAIN_OF_DEVELOPMENT = 0.7, 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Labelled instances: features X (n, d), dense float64 or CSR, and labels y (n,)."""
+
+    X: Any
+    y: Labels
+
+    def __len__(self) -> int:
+        """Return the number of instances."""
+        return len(self.y)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The three parts of a data set.
+
+    Attributes
+    ----------
+    train, validation, test : Part
+    classes : array of shape (k,)
+        All classes, sorted.
+    notes : tuple of str
+        All preprocessing, that of the data set included.
+    """
+
+    train: Part
+    validation: Part
+    test: Part
+    classes: Labels
+    notes: tuple[str, ...]
+
+    @property
+    def development(self) -> Part:
+        """The training and the validation part, one above the other."""
+        both: Any = [self.train.X, self.validation.X]
+        X = sp.vstack(both, format="csr") if sp.issparse(self.train.X) else np.vstack(both)
+        return Part(X, np.concatenate([self.train.y, self.validation.y]))
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled instances and where they come from.
+
+    Attributes
+    ----------
+    name : str
+        For tables: the paper's name where the paper has the set.
+    group : str
+    X : float64 array or CSR array of shape (n, d)
+        Not scaled; scaling depends on the split and happens in :meth:`split`.
+    y : array of shape (n,)
+        Integers or text.
+    classes : array of shape (k,)
+        Sorted.
+    source : str
+        One sentence: where the data come from.
+    notes : tuple of str
+        Preprocessing applied so far.
+    scaling : {"standard", "tfidf", None}
+        What :meth:`split` fits on the development part and applies to all parts.
+    parts : array of str of shape (n,) or None
+        The part each row belongs to, where the source says so: "train", "validation" or "test".
+    """
+
+    name: str
+    group: str
+    X: Any
+    y: Labels
+    classes: Labels
+    source: str
+    notes: tuple[str, ...] = ()
+    scaling: Scaling = None
+    parts: NDArray[np.str_] | None = field(default=None, repr=False)
+
+    def split(self, seed: int = 0) -> Split:
+        """Return training, validation and test parts.
+
+        70 % of the rows, stratified, are for development (random state ``seed``); 60 % of these,
+        stratified, for training (random state ``seed + 1``), the others for validation. Seed 0 is
+        the paper's split. Parts that the source defines stay as they are; where it defines no
+        validation part, 40 % of the training rows become one.
+
+        Parameters
+        ----------
+        seed : int
+        """
+        train, validation, test, note = self._split_rows(seed)
+        development = np.concatenate([train, validation])
+        X, scaled = scale(self.X, development, self.scaling)
+        parts = [Part(X[rows], self.y[rows]) for rows in (train, validation, test)]
+        return Split(parts[0], parts[1], parts[2], self.classes, (*self.notes, note, *scaled))
+
+    def _split_rows(self, seed: int) -> tuple[Indices, Indices, Indices, str]:
+        rows = np.arange(len(self.y))
+        if self.parts is None:
+            development, test = self._stratified(rows, _TRAIN_OF_ALL, seed)
+            train, validation = self._stratified(development, _TRAIN_OF_DEVELOPMENT, seed + 1)
+            return train, validation, test, f"70/30 and 60/40 stratified split, seed {seed}"
+        train, validation, test = (
+            np.flatnonzero(self.parts == part) for part in ("train", "validation", "test")
+        )
+        if len(validation):
+            return train, validation, test, "parts as the source defines them"
+        train, validation = self._stratified(train, _TRAIN_OF_DEVELOPMENT, seed + 1)
+        note = f"test part of the source; 40 % of its training part for validation, seed {seed}"
+        return train, validation, test, note
+
+    def _stratified(self, rows: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
+        first, second = train_test_split(
+            rows, train_size=share, stratify=self.y[rows], random_state=seed
+        )
+        return first, second
+
+
+def scale(X: Any, fit_rows: NDArray[np.int64], scaling: Scaling) -> tuple[Any, tuple[str, ...]]:
+    """Return scaled features and notes on what was done.
+
+    Parameters
+    ----------
+    X : array or CSR array of shape (n, d)
+    fit_rows : int64 array
+        Rows of the development part.
+    scaling : {"standard", "tfidf", None}
+        "standard": each column to mean 0 and variance 1. "tfidf": sublinear counts times inverse
+        document frequency, rows of length 1.
+    """
+    if scaling == "standard":
+        scaled = StandardScaler().fit(X[fit_rows]).transform(X)
+        return scaled, ("columns standardised on the development part",)
+    if scaling == "tfidf":
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        scaled = TfidfTransformer(sublinear_tf=True).fit(X[fit_rows]).transform(X)
+        return scaled.tocsr(), ("sublinear TF-IDF fitted on the development part",)
+    return X, ("features as they are, not scaled",)
+
+
+class Pool(NamedTuple):
+    """Instances of all bags, one above the other, and the bags as positions in them.
+
+    Attributes
+    ----------
+    X : array of shape (pool_size, d)
+        Features, or what a transform made of them.
+    protocol : GivenBags
+        ``protocol.bags(classes=...)`` gives the bags with their true prevalences.
+    """
+
+    X: Any
+    protocol: GivenBags
+
+
+class BagSource(Protocol):
+    """Given bags, from files or from memory."""
+
+    @property
+    def prevalences(self) -> Array:
+        """True prevalences, shape (n_bags, k)."""
+        ...
+
+    @property
+    def shares_pool(self) -> bool:
+        """Whether the bags are positions in one pool; otherwise each has its own instances."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        ...
+
+    def bag(self, number: int) -> Array:
+        """Return the features of one bag, shape (bag_size, d)."""
+        ...
+
+    def __iter__(self) -> Iterator[Array]:
+        """Iterate over the features of the bags; one is in memory at a time."""
+        ...
+
+    def pool(self, transform: Transform | None = None, n_bags: int | None = None) -> Pool:
+        """Return the (first ``n_bags``) bags as one pool, transformed as they are read."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class IndexBags:
+    """Bags that are positions in one labelled pool, held in memory.
+
+    Attributes
+    ----------
+    instances : Part
+        The pool.
+    bags : Bags
+    prevalences : float64 array of shape (n_bags, k)
+    """
+
+    instances: Part
+    bags: Bags
+    prevalences: Array
+
+    @property
+    def shares_pool(self) -> bool:
+        """Bags are positions in one pool."""
+        return True
+
+    def __len__(self) -> int:
+        """Return the number of bags."""
+        return len(self.bags)
+
+    def bag(self, number: int) -> Array:
+        """Return the features of one bag, shape (bag_size, d)."""
+        check_number(number, len(self))
+        part = slice(self.bags.offsets[number], self.bags.offsets[number + 1])
+        return np.asarray(self.instances.X[self.bags.indices[part]])
+
+    def __iter__(self) -> Iterator[Array]:
+        """Iterate over the features of the bags."""
+        for positions in self.bags:
+            yield np.asarray(self.instances.X[positions])
+
+    def pool(self, transform: Transform | None = None, n_bags: int | None = None) -> Pool:
+        """Return the pool, transformed once, and the (first ``n_bags``) bags over it."""
+        count = check_n_bags(n_bags, len(self))
+        X = self.instances.X if transform is None else transform(self.instances.X)
+        return Pool(X, GivenBags(self.bags[:count], self.prevalences[:count]))
+
+
+@dataclass(frozen=True, eq=False)
+class Bagged:
+    """A training set and given bags for validation and test.
+
+    Attributes
+    ----------
+    name : str
+    train : Part
+    validation, test : BagSource
+    classes : array of shape (k,)
+        In the order of the columns of the prevalences.
+    source : str
+        One sentence: where the data come from.
+    notes : tuple of str
+    training_bags : IndexBags or None
+        The samples that the training set consists of; None if it is one set.
+    class_names : tuple of str
+        In the order of ``classes``; empty if they have no names.
+    """
+
+    name: str
+    train: Part
+    validation: BagSource
+    test: BagSource
+    classes: NDArray[Any]
+    source: str
+    notes: tuple[str, ...] = ()
+    training_bags: IndexBags | None = None
+    class_names: tuple[str, ...] = ()
+
+
+def check_number(number: int, n_bags: int) -> None:
+    """Raise where there is no bag of this number."""
+    if not 0 <= number < n_bags:
+        raise IndexError(f"number must be in 0..{n_bags - 1}, got {number}")
+
+
+def check_n_bags(n_bags: int | None, available: int) -> int:
+    """Return the number of bags asked for, by default all of them."""
+    count = available if n_bags is None else n_bags
+    if not 1 <= count <= available:
+        raise ValueError(f"n_bags must be in 1..{available}, got {n_bags}")
+    return count
+
+
+#: A class with fewer rows cannot be in all three parts of a stratified split.
+SMALLEST_CLASS = 4
+_SCALING: dict[str, Scaling] = {"text": None, "tweets": None, "tweets-approx": "tfidf"}
+#: scikit-learn corrected two rows of iris; the UCI file has them as first typed.
+_IRIS_NOTE = "iris as in scikit-learn: rows 35 and 38 as Fisher printed them, not as UCI has them"
+_LOADERS = {
+    "digits-subset": "load_digits",
+    "iris": "load_iris",
+    "wine": "load_wine",
+    "wdbc": "load_breast_cancer",
+}
+
+
+def load_dataset(
+    name: str,
+    data_dir: PathLike | None = None,
+    *,
+    group: str | None = None,
+    min_class_size: int = 0,
+) -> Dataset:
+    """Return a data set of the registry.
+
+    Parameters
+    ----------
+    name : str
+        "letter" or "uci-multi/letter"; a bare name that two groups share is refused.
+    data_dir : path, optional
+        Where the files lie. By default ``$KDEY_DATA``, then the cache of ``kdey data fetch``, then
+        what scikit-learn brings along.
+    group : str, optional
+        The group, where ``name`` does not carry it.
+    min_class_size : int
+        Classes with fewer rows are left out, with a note. Classes too small to be split (fewer
+        than 4 rows) always are, but for sets whose parts the source defines.
+
+    Raises
+    ------
+    FileNotFoundError
+        Names the file, its official home, and what to do.
+    ValueError
+        Names the file, line and column that cannot be read.
+    """
+    entry = find(name, group)
+    if entry.is_lequa:
+        raise ValueError(
+            f"name: {name!r} is a set of bags, load it with load_lequa({entry.name!r})"
+        )
+    directories = roots(data_dir)
+    if entry.bundled and (not entry.files or locate(entry.files[0], directories) is None):
+        X, y, source, notes = load_bundled(entry)
+        return _dataset(entry, X, y, source, notes, min_class_size)
+    if entry.group.startswith("tweets"):
+        return _load_parts(entry, directories, min_class_size)
+    return _load_table(entry, directories, min_class_size)
+
+
+def _load_table(entry: Entry, directories: Sequence[Root], min_class_size: int) -> Dataset:
+    root, path = require(entry, entry.files[0], directories)
+    table = read_table(path, entry.categorical)
+    X, notes = features(table)
+    source = f"{home(entry).page}, {_copy_description(entry.files[0], root, path)}"
+    parts = table.split if entry.group == "text" else None
+    if table.split is not None and parts is None:
+        notes = (*notes, "the train/test split of the source is not used")
+    return _dataset(entry, X, table.labels, source, notes, min_class_size, parts)
+
+
+def _load_parts(entry: Entry, directories: Sequence[Root], min_class_size: int) -> Dataset:
+    """Return a set with one file per part; the validation part may be missing."""
+    parts, roles, copies = [], [], []
+    for file in entry.files:
+        location = locate(file, directories)
+        if location is None and file.role == "validation":
+            continue
+        root, path = location or require(entry, file, directories)
+        parts.append(read_sparse(path))
+        roles.append(np.full(len(parts[-1][1]), file.role))
+        copies.append(_copy_description(file, root, path))
+    width = max(X.shape[1] for X, _ in parts)
+    widened = [
+        sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in parts
+    ]
+    X = sp.vstack(widened, format="csr")
+    y = np.concatenate([y for _, y in parts])
+    source = f"{home(entry).page}; {', '.join(copies)}"
+    return _dataset(entry, X, y, source, (), min_class_size, np.concatenate(roles))
+
+
+def _copy_description(file: DataFile, root: Root, path: Path) -> str:
+    """Return which copy of a file was read, without the path of the directory."""
+    checksum = sha256(path)
+    known = " (the known copy)" if checksum == file.sha256 else ""
+    return (
+        f"{path.relative_to(root.path).as_posix()} from {root.label}, sha256 {checksum[:12]}{known}"
+    )
+
+
+def _dataset(
+    entry: Entry,
+    X: Any,
+    y: Any,
+    source: str,
+    notes: tuple[str, ...],
+    min_class_size: int,
+    parts: Any = None,
+) -> Dataset:
+    if parts is None or min_class_size > 0:
+        keep, rare = frequent_rows(y, min_class_size, entry.full_name)
+        if not keep.all():
+            X, y, notes = X[keep], y[keep], (*notes, *rare)
+            parts = None if parts is None else parts[keep]
+    scaling = _SCALING.get(entry.group, "standard")
+    return Dataset(entry.title, entry.group, X, y, np.unique(y), source, notes, scaling, parts)
+
+
+def features(table: Table) -> tuple[Array, tuple[str, ...]]:
+    """Return the features of a table, and notes.
+
+    A column of words with v distinct ones becomes v - 1 indicators, of all but the first word in
+    sorted order; it keeps its place among the numeric columns.
+
+    Returns
+    -------
+    X : float64 array of shape (n, d)
+    notes : tuple of str
+    """
+    if not table.words:
+        return table.numbers, ()
+    blocks, at = [], 0
+    for column in table.columns:
+        if column in table.words:
+            distinct, codes = np.unique(table.words[column], return_inverse=True)
+            blocks.append(np.eye(len(distinct))[codes][:, 1:])
+        else:
+            blocks.append(table.numbers[:, at : at + 1])
+            at += 1
+    note = f"one-hot without the first value: {', '.join(table.words)}"
+    return np.hstack(blocks), (note,)
+
+
+def frequent_rows(
+    labels: NDArray[Any], min_class_size: int, where: str
+) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """Return which rows belong to a class of the required size, and notes.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+    min_class_size : int
+        Never less than ``SMALLEST_CLASS``.
+    where : str
+        Named in the error where fewer than two classes are left.
+    """
+    least = max(min_class_size, SMALLEST_CLASS)
+    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    rare = counts < least
+    if (~rare).sum() < 2:
+        raise ValueError(
+            f"{where}: {(~rare).sum()} classes have {least} rows or more, two are needed; "
+            "lower min_class_size"
+        )
+    if not rare.any():
+        return np.ones(len(labels), dtype=bool), ()
+    listed = ", ".join(f"{name} ({n})" for name, n in zip(classes[rare], counts[rare], strict=True))
+    note = f"{rare.sum()} classes of fewer than {least} rows left out: {listed}"
+    return ~rare[codes], (note,)
+
+
+def load_bundled(entry: Entry) -> tuple[Any, NDArray[Any], str, tuple[str, ...]]:
+    """Return features (n, d), labels (n,), the source in a sentence, and notes.
+
+    A binary set made from one class, such as "wine.2", has label 1 for it and 0 for the others.
+    The label 1 of wdbc is malignant, as in the paper.
+    """
+    from sklearn import datasets  # slow to import, and not needed to read files
+
+    base, _, number = entry.name.partition(".")
+    X, y = getattr(datasets, _LOADERS[base])(return_X_y=True)
+    notes: tuple[str, ...] = (_IRIS_NOTE,) if base == "iris" else ()
+    if number:
+        y = (y == int(number) - 1).astype(np.int64)
+        notes = (*notes, f"label 1 for class {number}, 0 for the others")
+    if base == "wdbc":
+        y = 1 - y
+        notes = ("label 1 for malignant",)
+    return np.asarray(X, dtype=np.float64), y, f"scikit-learn's {_LOADERS[base]}", notes

@@ -1,0 +1,512 @@
+"""The data sets that exist, their files and official homes, and how raw files become tables.
+
+A recipe says which column of a file of the UCI archive is the label, which rows and columns are
+left out, and which labels count as positive; it changes no number. ``kdey data fetch`` applies it
+by :func:`convert` and prints what it did.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile, ZipFile
+
+from kdey._io import write_whole
+
+if TYPE_CHECKING:
+    pass
+
+
+_ARCHIVE = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+_STATIC = "https://archive.ics.uci.edu/static/public"
+#: Names of columns of words, by their number.
+_WORD_COLUMNS = {
+    "abalone": {0: "sex"},
+    "chess-krk": {0: "wk_file", 2: "wr_file", 4: "bk_file"},
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to do with the downloads of one data set.
+
+    Attributes
+    ----------
+    urls : tuple of str
+        Their rows are put one after the other.
+    label : int
+        Column of the label, negative from the end.
+    delimiter : str or None
+        None: any white space.
+    header : bool
+        Whether the first line names the columns.
+    drop : tuple of int
+        Columns left out, such as running numbers.
+    features : int or None
+        How many columns from the left are features (before any drop); None: all but the label.
+    positive : tuple of str
+        Labels that become 1, all others 0; empty: labels stay.
+    missing : str or None
+        Rows with such a cell are left out.
+    codes : tuple of (str, str)
+        Words of the feature columns and the numbers to put for them.
+    member : str or None
+        File inside a zip archive.
+    """
+
+    urls: tuple[str, ...]
+    label: int = -1
+    delimiter: str | None = ","
+    header: bool = False
+    drop: tuple[int, ...] = ()
+    features: int | None = None
+    positive: tuple[str, ...] = ()
+    missing: str | None = None
+    codes: tuple[tuple[str, str], ...] = field(default=())
+    member: str | None = None
+
+    def words(self) -> str:
+        """Return in a few words what is done."""
+        steps = [f"label from column {self.label}"]
+        if self.drop:
+            steps.append(f"columns {list(self.drop)} left out")
+        if self.features is not None:
+            steps.append(f"the first {self.features} columns kept")
+        if self.missing is not None:
+            steps.append(f"rows with {self.missing!r} left out")
+        if self.codes:
+            steps.append("coded " + ", ".join(f"{word}={code}" for word, code in self.codes))
+        if self.positive:
+            steps.append(f"label 1 for {', '.join(self.positive)}")
+        return "; ".join(steps)
+
+
+def recipe_for(full_name: str) -> Recipe | None:
+    """Return the recipe of a data set, or None where it has to be made by hand."""
+    return _RECIPES.get(full_name)
+
+
+def convert(entry: Entry, recipe: Recipe, downloads: list[Path], target: Path) -> None:
+    """Write the table of a data set, or raise and write nothing.
+
+    Parameters
+    ----------
+    entry : Entry
+        Rows, features and classes must come out as it says.
+    recipe : Recipe
+    downloads : list of Path
+        In the order of the recipe's URLs.
+    target : Path
+        The ``.csv.gz`` to write, completely or not at all.
+    """
+    rows = [row for path in downloads for row in _rows(path, recipe)]
+    names = _names(entry, len(rows[0]) - 1)
+    _compare(entry, rows, downloads)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([[*names, "label"], *rows])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def _names(entry: Entry, n_features: int) -> list[str]:
+    """Return column names; columns of words keep those by which the registry knows them."""
+    if len(entry.categorical) == n_features:
+        return list(entry.categorical)
+    names = [f"x{j}" for j in range(n_features)]
+    for j, name in _WORD_COLUMNS.get(entry.name, {}).items():
+        names[j] = name
+    return names
+
+
+def _rows(path: Path, recipe: Recipe) -> list[list[str]]:
+    """Return the rows of one download, features first, label last."""
+    lines = _text(path, recipe.member).splitlines()
+    if (recipe.member or "").endswith(".arff"):
+        marks = [n for n, line in enumerate(lines, start=1) if line.strip().lower() == "@data"]
+        lines = lines[marks[0] :] if marks else []
+    if recipe.header:
+        lines = lines[1:]
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        cells = [cell.strip().strip('"') for cell in line.split(recipe.delimiter)]
+        if line.strip() and (recipe.missing is None or recipe.missing not in cells):
+            rows.append(_row(path, number, cells, recipe))
+    if not rows:
+        raise ValueError(f"{path}: no rows of data")
+    return rows
+
+
+def _row(path: Path, number: int, cells: list[str], recipe: Recipe) -> list[str]:
+    try:
+        label = cells[recipe.label]
+    except IndexError:
+        raise ValueError(
+            f"{path}, row {number}: {len(cells)} cells, the label is in column {recipe.label}; "
+            "is this the data file?"
+        ) from None
+    kept = len(cells) if recipe.features is None else recipe.features
+    skipped = {*recipe.drop, recipe.label % len(cells)}
+    codes = dict(recipe.codes)
+    features = [codes.get(cells[j], cells[j]) for j in range(kept) if j not in skipped]
+    if recipe.positive:
+        # Some files write labels as numbers with decimals: 1.0000.
+        label = (
+            "1" if label.partition(".")[0] in recipe.positive or label in recipe.positive else "0"
+        )
+    return [*features, label]
+
+
+def _text(path: Path, member: str | None) -> str:
+    try:
+        if member is None:
+            return path.read_text(encoding="utf-8-sig")
+        with ZipFile(path) as archive:
+            return archive.read(member).decode("utf-8-sig")
+    except (BadZipFile, KeyError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: cannot be read as the data file ({error})") from error
+
+
+def _compare(entry: Entry, rows: list[list[str]], downloads: list[Path]) -> None:
+    where = " + ".join(path.name for path in downloads)
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        raise ValueError(f"{where}: rows of {min(widths)} to {max(widths)} columns")
+    counts = (len(rows), len(rows[0]) - 1, len({row[-1] for row in rows}))
+    expected = (entry.rows, entry.features, entry.classes)
+    if counts != expected:
+        raise ValueError(
+            f"{where}: rows, features and classes are {counts}, {entry.full_name} has {expected}"
+        )
+
+
+def _plain(*paths: str, **settings: object) -> Recipe:
+    return replace(Recipe(tuple(f"{_ARCHIVE}/{path}" for path in paths)), **settings)  # type: ignore[arg-type]
+
+
+def _positive(recipe: Recipe, *labels: str) -> Recipe:
+    return replace(recipe, positive=labels)
+
+
+_BALANCE = _plain("balance-scale/balance-scale.data", label=0)
+_CMC = _plain("cmc/cmc.data")
+_IRIS = _plain("iris/iris.data")
+_WINE = _plain("wine/wine.data", label=0)
+_WHITE = _plain("wine-quality/winequality-white.csv", delimiter=";", header=True)
+_RED = _plain("wine-quality/winequality-red.csv", delimiter=";", header=True)
+_YEAST = _plain("yeast/yeast.data", delimiter=None, drop=(0,))
+_GOOD_WINE = ("6", "7", "8", "9", "10")
+_SONAR = "undocumented/connectionist-bench/sonar/sonar.all-data"
+
+_MULTI = {
+    "academic-success": Recipe(
+        (f"{_STATIC}/697/predict+students+dropout+and+academic+success.zip",),
+        delimiter=";",
+        header=True,
+        member="data.csv",
+    ),
+    "digits": _plain("optdigits/optdigits.tra", "optdigits/optdigits.tes"),
+    "dry-bean": Recipe(
+        (f"{_STATIC}/602/dry+bean+dataset.zip",), member="DryBeanDataset/Dry_Bean_Dataset.arff"
+    ),
+    "letter": _plain("letter-recognition/letter-recognition.data", label=0),
+    "wine-quality": _WHITE,
+}
+_BINARY = {
+    "balance.1": _positive(_BALANCE, "L"),
+    "balance.3": _positive(_BALANCE, "R"),
+    "breast-cancer": _positive(
+        _plain("breast-cancer-wisconsin/breast-cancer-wisconsin.data", drop=(0,), missing="?"), "2"
+    ),
+    "cmc.1": _positive(_CMC, "1"),
+    "cmc.2": _positive(_CMC, "2"),
+    "cmc.3": _positive(_CMC, "3"),
+    "german": _positive(_plain("statlog/german/german.data-numeric", delimiter=None), "1"),
+    "haberman": _positive(_plain("haberman/haberman.data"), "2"),
+    "ionosphere": _positive(_plain("ionosphere/ionosphere.data"), "b"),
+    "iris.2": _positive(_IRIS, "Iris-versicolor"),
+    "iris.3": _positive(_IRIS, "Iris-virginica"),
+    "mammographic": _positive(
+        _plain("mammographic-masses/mammographic_masses.data", missing="?"), "1"
+    ),
+    # Column 263 marks digit 7; the paper's authors took it (their text calls it 8).
+    "semeion": _positive(
+        _plain("semeion/semeion.data", delimiter=None, label=263, features=256), "1"
+    ),
+    "sonar": _positive(_plain(_SONAR), "R"),
+    "spambase": _positive(_plain("spambase/spambase.data"), "1"),
+    "spectf": _positive(_plain("spect/SPECTF.train", "spect/SPECTF.test", label=0), "0"),
+    "tictactoe": _positive(
+        _plain("tic-tac-toe/tic-tac-toe.data", codes=(("o", "0"), ("b", "1"), ("x", "2"))),
+        "negative",
+    ),
+    "transfusion": _positive(_plain("blood-transfusion/transfusion.data", header=True), "1"),
+    "wdbc": _positive(_plain("breast-cancer-wisconsin/wdbc.data", label=1, drop=(0,)), "M"),
+    "wine.1": _positive(_WINE, "1"),
+    "wine.2": _positive(_WINE, "2"),
+    "wine.3": _positive(_WINE, "3"),
+    "wine-q-red": _positive(_RED, *_GOOD_WINE),
+    "wine-q-white": _positive(_WHITE, *_GOOD_WINE),
+    "yeast": _positive(_YEAST, "NUC"),
+}
+_EXTRA = {
+    "abalone": _plain("abalone/abalone.data"),
+    "chess-krk": _plain("chess/king-rook-vs-king/krkopt.data"),
+    "cmc": _CMC,
+    "nursery": _plain("nursery/nursery.data"),
+    "pendigits": _plain("pendigits/pendigits.tra", "pendigits/pendigits.tes"),
+    "yeast": _YEAST,
+}
+_RECIPES = {
+    f"{group}/{name}": recipe
+    for group, table in (("uci-multi", _MULTI), ("uci-binary", _BINARY), ("uci-extra", _EXTRA))
+    for name, recipe in table.items()
+}
+
+
+#: Record of each edition of LeQua, by its group.
+_ZENODO_LEQUA = {
+    "lequa": "https://zenodo.org/records/6546188",
+    "lequa2024": "https://zenodo.org/records/11661820",
+}
+_ZENODO_TWEETS = "https://zenodo.org/records/4255764"
+#: Page to read on a group that has no archive of its own.
+_PAGES = {
+    "tweets-approx": "no official home: word counts made from the public tweets",
+    "text": "http://qwone.com/~jason/20Newsgroups/ (documents; the vectors are derived)",
+    "uci-extra": "http://yann.lecun.com/exdb/mnist/",  # the one extra set that is not in UCI
+    "bundled": "scikit-learn",
+}
+
+#: Group -> what it holds. Names of the first four groups are those of the paper's tables.
+GROUPS = {
+    "uci-multi": "the five UCI multiclass sets of the paper",
+    "uci-binary": "the 29 UCI binary sets of the paper",
+    "tweets": "the 11 tweet sentiment sets of the paper",
+    "lequa": "LeQua 2022, tasks T1A, T1B, T2A and T2B (see load_lequa)",
+    "lequa2024": "LeQua 2024, tasks T1 to T4 (see load_lequa)",
+    "uci-extra": "twelve more multiclass sets",
+    "tweets-approx": "word counts of the same tweets; not the published features",
+    "text": "20 newsgroups, 300 latent dimensions",
+    "bundled": "multiclass sets that come with scikit-learn",
+}
+#: Binary sets of the paper that scikit-learn brings along.
+BUNDLED_BINARY = ("iris.2", "iris.3", "wdbc", "wine.1", "wine.2", "wine.3")
+#: Rows and classes of the sets that scikit-learn brings along.
+_BUNDLED = {"digits-subset": (1797, 64, 10), "wine": (178, 13, 3), "iris": (150, 4, 3)}
+#: Groups of stand-ins, whose sets are only known by their name with the group in front.
+_STAND_INS = ("tweets-approx",)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set.
+
+    Attributes
+    ----------
+    role : str
+        "all", or the part that the file holds: "train", "validation", "test", "prevalences".
+    path : str
+        Place below the data directory.
+    sha256 : str or None
+        Of the known copy; None where no copy is known.
+    rows : int or None
+    """
+
+    role: str
+    path: str
+    sha256: str | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set.
+
+    Attributes
+    ----------
+    group, name : str
+    files : tuple of DataFile
+        Empty for what comes with scikit-learn alone.
+    features, classes : int or None
+        What the files are known to hold.
+    uci : int or None
+        Number of the set in the UCI Machine Learning Repository.
+    categorical : tuple of str
+        Columns that hold words.
+    """
+
+    group: str
+    name: str
+    files: tuple[DataFile, ...] = field(default=())
+    features: int | None = None
+    classes: int | None = None
+    uci: int | None = None
+    categorical: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """The name with its group in front, which is never ambiguous."""
+        return f"{self.group}/{self.name}"
+
+    @property
+    def short_name(self) -> str:
+        """The name as ``find`` takes it: without its group where that is unambiguous."""
+        bare = self.group not in _STAND_INS and len(_same(self.name)) == 1
+        return self.name if bare else self.full_name
+
+    @property
+    def rows(self) -> int | None:
+        """Number of instances, where known."""
+        if not self.files:
+            return _BUNDLED[self.name][0]
+        known = [file.rows for file in self.files if file.rows is not None]
+        return sum(known) if known else None
+
+    @property
+    def is_lequa(self) -> bool:
+        """Whether the set is a task of LeQua, with given bags in archives."""
+        return self.group in _ZENODO_LEQUA
+
+    @property
+    def bundled(self) -> bool:
+        """Whether scikit-learn brings the set along."""
+        return self.group == "bundled" or (
+            self.group == "uci-binary" and self.name in BUNDLED_BINARY
+        )
+
+    @property
+    def title(self) -> str:
+        """What to call the set in a table: the paper's name, or one that no paper's set has."""
+        return self.short_name if self.group in ("uci-extra", *_STAND_INS) else self.name
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Return all data sets, in the order of the groups."""
+    text = (files("kdey.datasets") / "catalogue.csv").read_text(encoding="utf-8")
+    lines: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for line in csv.DictReader(text.splitlines()):
+        lines.setdefault((line["group"], line["name"]), []).append(line)
+    listed = [_entry(group, name, group_lines) for (group, name), group_lines in lines.items()]
+    for name, (_, features, classes) in _BUNDLED.items():
+        listed.append(Entry("bundled", name, features=features, classes=classes))
+    order = list(GROUPS)
+    return tuple(sorted(listed, key=lambda entry: order.index(entry.group)))
+
+
+def _entry(group: str, name: str, lines: list[dict[str, str]]) -> Entry:
+    data_files = tuple(
+        DataFile(line["role"], line["file"], line["sha256"] or None, _number(line["rows"]))
+        for line in lines
+    )
+    first = lines[0]
+    features, classes, uci = (_number(first[key]) for key in ("features", "classes", "uci"))
+    return Entry(
+        group, name, data_files, features, classes, uci, tuple(first["categorical"].split())
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def names(group: str) -> list[str]:
+    """Return the names of a group, as :func:`~kdey.datasets.load_dataset` takes them.
+
+    Parameters
+    ----------
+    group : str
+        One of ``GROUPS``, or "bundled-binary": the binary sets that need no data directory.
+
+    Returns
+    -------
+    list of str
+        Bare names where they are unambiguous, else with the group in front ("uci-binary/yeast":
+        there is a multiclass yeast too). ``Dataset.name`` is the name for tables.
+    """
+    if group == "bundled-binary":
+        return list(BUNDLED_BINARY)
+    if group not in GROUPS:
+        known = ", ".join([*GROUPS, "bundled-binary"])
+        raise ValueError(f"group must be one of {known}; got {group!r}")
+    return [entry.short_name for entry in entries() if entry.group == group]
+
+
+def find(name: str, group: str | None = None) -> Entry:
+    """Return the data set of a name, "letter" or "uci-multi/letter", upper or lower case.
+
+    Parameters
+    ----------
+    name : str
+    group : str, optional
+        The group, where the name does not carry it.
+    """
+    head, _, tail = name.rpartition("/")
+    group_name = head or group
+    if group_name == "bundled-binary" and tail in BUNDLED_BINARY:
+        group_name = "uci-binary"  # the same sets under another name
+    matches = [entry for entry in _same(tail) if group_name in (None, entry.group)]
+    if group_name in _STAND_INS:
+        matches = [e for e in entries() if e.group == group_name and e.name.lower() == tail.lower()]
+    if not matches:
+        raise ValueError(f"name: no data set is called {name!r}{_suggestion(name)}")
+    if len(matches) > 1:
+        both = " and ".join(entry.full_name for entry in matches)
+        raise ValueError(f"name: {name!r} is ambiguous, it may mean {both}; give the full name")
+    return matches[0]
+
+
+def _same(name: str) -> list[Entry]:
+    """Return the sets that a bare name may mean; stand-ins need their group."""
+    return [e for e in entries() if e.name.lower() == name.lower() and e.group not in _STAND_INS]
+
+
+def _suggestion(name: str) -> str:
+    known = {entry.short_name.lower(): entry.short_name for entry in entries()}
+    close = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    if not close:
+        return "; `kdey data list` prints all names"
+    return f"; did you mean {', '.join(known[match] for match in close)}?"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a data set officially lives.
+
+    Attributes
+    ----------
+    page : str
+        For people: description, licence, citation.
+    urls : tuple of str
+        What to download; empty where it has to be done by hand.
+    recipe : Recipe or None
+        How the downloads become a table of the data directory, for UCI sets.
+    """
+
+    page: str
+    urls: tuple[str, ...] = ()
+    recipe: Recipe | None = None
+
+
+def home(entry: Entry) -> Home:
+    """Return the official home of a data set."""
+    if entry.is_lequa:
+        page = _ZENODO_LEQUA[entry.group]
+        names = (file.path.rpartition("/")[2] for file in entry.files)
+        return Home(page, tuple(f"{page}/files/{name}" for name in names))
+    if entry.group == "tweets":
+        archive = f"{_ZENODO_TWEETS}/files/tweet_sentiment_quantification_snam.zip"
+        return Home(_ZENODO_TWEETS, (archive,))
+    if entry.uci is not None:
+        recipe = recipe_for(entry.full_name)
+        page = f"https://archive.ics.uci.edu/dataset/{entry.uci}"
+        return Home(page, () if recipe is None else recipe.urls, recipe)
+    return Home(_PAGES.get(entry.group, ""))

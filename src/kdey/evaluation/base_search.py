@@ -1,0 +1,548 @@
+"""The base class of all searches: quantifiers that choose their parameters on validation bags.
+
+The functions after it choose the best candidate and arrange scores as scikit-learn's
+``cv_results_`` or as a data frame.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.exceptions import FitFailedWarning
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from kdey._caching import fingerprint
+from kdey._display import progress
+from kdey.arrays import make_frame, refuse_masked
+from kdey.bags import Array, BagsLike
+from kdey.evaluation.bag_drawing import BagProtocol, check_protocol
+from kdey.evaluation.candidates import (
+    NOT_TRIED,
+    Candidate,
+    Score,
+    SearchLog,
+    TimeLimit,
+    TimeOverError,
+    Training,
+    Validation,
+    joined,
+    make_candidates,
+    split_off,
+)
+from kdey.evaluation.protocols import APP
+from kdey.evaluation.stage_scoring import Scoring, StageCache
+from kdey.intervals import Estimates
+from kdey.metrics import METRICS, Metric, get_metric
+from kdey.options import Options
+from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
+from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, SettledTable
+from kdey.quantifiers.foreign import (
+    QuantifierLike,
+    as_quantifier,
+    check_is_quantifier,
+    settle_table,
+)
+from kdey.tables.schema import TableSchema
+from kdey.validation import check_weights
+
+#: Increases when scores change their meaning; logs of other numbers are refused.
+_LOG_FORMAT = 1
+#: Parameters that decide how the columns of a table are read.
+_READERS = frozenset({"classifier", "quantifier", "schema", "table"})
+
+
+class BaseSearch(BaseQuantifier):
+    """Base class of the searches.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for every candidate.
+    scoring : metric or sequence of metrics
+        As in :func:`kdey.metrics.get_metric`. Scores are signed so that larger is better.
+    protocol : protocol, optional
+        Draws the validation bags; default ``APP(n_bags=250, bag_size=500)``.
+    validation : float
+        Fraction of each class that is split off for validation if ``fit`` gets no validation data.
+    refit : bool or str
+        Whether to fit the best candidate on training and validation data together. With several
+        metrics, it can be the name of the metric that decides (True: the first).
+    error_score : "raise" or number
+        Score of a candidate that fails. The results contain the reason of the failure. The default
+        is NaN, which is never chosen.
+    random_state : int
+        Seed of the split into training and validation data, and of random candidates.
+    log : path, optional
+        File to which the score of every candidate is written. The same search with the same log
+        resumes where it was interrupted, for whatever reason, and ends with the same result if
+        everything random has a seed. The log of another search is refused.
+    cache : StageCache, optional
+        Can be shared by several searches over the same data.
+    n_jobs : int, optional
+        Number of classifier fits that run at the same time, and of native threads.
+    time_limit : float, optional
+        Seconds after which no further candidate is tried: the best of those tried so far is taken,
+        with a warning, and the others have the reason in the results. At least one candidate is
+        tried, and the final fit is not counted. With a ``log``, the same search goes on from there.
+    verbose : bool or "auto"
+        Whether to show progress.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        The parameters of the best candidate.
+    best_score_ : float
+        Its mean score over the validation bags.
+    best_index_ : int
+        Its position in ``cv_results_``.
+    best_estimator_ : quantifier
+        It, fitted again on all data if ``refit``.
+    cv_results_ : dict of arrays
+        As in scikit-learn; ``mean_test_*`` is the mean over the validation bags.
+    scorer_ : Metric, or dict from names to Metric
+        What scores are computed with.
+    n_splits_ : int
+        1, as there is one set of validation data.
+
+    Notes
+    -----
+    Each distinct classifier configuration (classifier, ``cv``, ``random_state``) is fitted once,
+    cross-validation included, and the distances behind all bandwidths are computed once per
+    classifier. Densities of several bandwidths in one pass share the precision that the smallest
+    bandwidth needs, so that a score can differ in about its sixth digit from the score of the same
+    candidate alone.
+    """
+
+    quantifier: QuantifierLike
+    scoring: Any
+    protocol: Any
+    validation: float
+    refit: bool | str
+    error_score: Any
+    random_state: Any
+    log: str | os.PathLike[str] | None
+    cache: StageCache | None
+    n_jobs: int | None
+    time_limit: float | None
+    verbose: bool | Literal["auto"]
+    best_estimator_: Any
+
+    def _settings(self) -> list[dict[str, Any]]:
+        """Return the settings to score first."""
+        raise NotImplementedError
+
+    def _more(
+        self, settings: list[dict[str, Any]], scores: Sequence[Score], best: int
+    ) -> list[dict[str, Any]]:
+        """Return the settings to score next, from those scored so far; none ends the search."""
+        return []
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Score every candidate and fit the best.
+
+        Parameters
+        ----------
+        X : training instances
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        X_val, y_val : validation instances and labels, optional
+            By default they are split off from ``X`` and ``y``. ``y_val`` may be None for a protocol
+            that needs no labels (``GivenBags``); the best candidate is then fitted on ``X`` and
+            ``y`` only.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not allowed, or all candidates failed.
+
+        Warns
+        -----
+        FitFailedWarning
+            If some candidates failed.
+        """
+        check_is_quantifier(self.quantifier)
+        limit = TimeLimit.from_now(self.time_limit)
+        metrics = self._metrics()
+        settings = self._settings()
+        first = make_candidates(self.quantifier, settings)
+        settled = _settle_table(self.quantifier, settings, refuse_masked(X, "X"))
+        if settled.schema is not None:
+            first, X = make_candidates(settled.quantifier, settings), settled.X
+        self._check_training_points(X)
+        codes = self._start_fit(y)
+        if settled.schema is not None:
+            self.table_ = settled.schema
+        check_consistent_length(X, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        whole = Training.of(X, codes, self.classes_, weights)
+        training, validation, everything = self._data(whole, X_val, y_val)
+        cache = StageCache(self._private_stages()) if self.cache is None else self.cache
+        raising = isinstance(self.error_score, str)
+        scoring = Scoring(training, validation, tuple(metrics), cache, self.n_jobs, raising)
+        self._search(settled.quantifier, first, scoring, limit)
+        if self.refit:
+            self._refit(settled.quantifier, scoring, everything)
+        return self
+
+    def _private_stages(self) -> int:
+        """Return how many classifiers to keep if the user passes no cache."""
+        return 1
+
+    def _metrics(self) -> list[Metric]:
+        """Return the metrics of ``scoring``, after checks of the parameters about them."""
+        if self.protocol is not None:
+            check_protocol(self.protocol)
+        raises = isinstance(self.error_score, str) and self.error_score == "raise"
+        if not raises and not isinstance(self.error_score, Real):
+            raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}")
+        several = isinstance(self.scoring, Sequence) and not isinstance(self.scoring, str)
+        metrics = [get_metric(metric) for metric in (self.scoring if several else [self.scoring])]
+        if not metrics or len({metric.name for metric in metrics}) < len(metrics):
+            raise ValueError("scoring must name at least one metric, and each only once")
+        self._deciding_metric = self._choose_deciding_metric(metrics)
+        self.scorer_ = {m.name: m for m in metrics} if several else metrics[0]
+        return metrics
+
+    def _choose_deciding_metric(self, metrics: list[Metric]) -> Metric:
+        """Return the metric by which the best candidate is chosen."""
+        if isinstance(self.refit, bool):
+            return metrics[0]
+        names = [metric.name for metric in metrics]
+        if isinstance(self.refit, str):
+            deciding = get_metric(self.refit)
+            if deciding.name in names:
+                return deciding
+        raise ValueError(f"refit must be a bool or one of {names}, got {self.refit!r}")
+
+    def _data(
+        self, whole: Training, X_val: Any, y_val: ArrayLike | None
+    ) -> tuple[Training, Validation, Training]:
+        """Return training data, validation data and both together."""
+        default = APP(n_bags=250, bag_size=500)
+        protocol: BagProtocol = default if self.protocol is None else self.protocol
+        if X_val is None:
+            if y_val is not None:
+                raise ValueError("y_val was passed without X_val: pass both, or neither")
+            parts = split_off(whole.X, whole, self.validation, protocol, self.random_state)
+            return *parts, whole
+        self._check_points(X_val)
+        X_val, _ = self._instances(X_val)
+        if y_val is not None:
+            check_consistent_length(X_val, y_val)
+        labelled = protocol.bags(y_val, self.classes_)  # type: ignore[arg-type]
+        return whole, Validation.of(X_val, labelled), joined(whole, X_val, y_val)
+
+    def _search(
+        self,
+        quantifier: QuantifierLike,
+        first: list[Candidate],
+        scoring: Scoring,
+        limit: TimeLimit,
+    ) -> None:
+        """Score candidates until there are no more or the time is over; store the results."""
+        settings = [dict(candidate.params) for candidate in first]
+        scores: dict[int, Score] = {}
+        with self._open_log(first, scoring) as log:
+            candidates = first
+            while candidates:
+                is_over = self._run(candidates, scoring, log, scores, limit)
+                ordered = [scores[number] for number in range(len(settings))]
+                best = best_number(ordered, self._deciding_metric, self.error_score)
+                if is_over:
+                    break
+                more = self._more(settings, ordered, best)
+                candidates = make_candidates(quantifier, more, first=len(settings))
+                settings += more
+        self._store_results(settings, ordered, best)
+
+    def _run(
+        self,
+        candidates: list[Candidate],
+        scoring: Scoring,
+        log: SearchLog | None,
+        scores: dict[int, Score],
+        limit: TimeLimit,
+    ) -> bool:
+        """Score candidates that are not in the log, and add all scores to ``scores``.
+
+        Returns whether the time was over; candidates that were not tried have a score that says so.
+        """
+        known = {} if log is None else log.scores
+        done = {candidate.key for candidate in candidates if candidate.key in known}
+        with progress(len(candidates), "candidates", self.verbose) as shown:
+
+            def record(candidate: Candidate, score: Score) -> None:
+                if log is not None:
+                    log.append(candidate.key, score)
+                scores[candidate.number] = score
+                shown.advance()
+                if limit.passed():
+                    raise TimeOverError
+
+            for candidate in candidates:
+                if candidate.key in done:
+                    scores[candidate.number] = known[candidate.key]
+                    shown.advance()
+            try:
+                scoring.run(candidates, done, record)
+            except TimeOverError:
+                unknown = {metric.name: float("nan") for metric in scoring.metrics}
+                for candidate in candidates:
+                    missing = Score(unknown, unknown, error=NOT_TRIED)
+                    scores.setdefault(candidate.number, missing)
+                return True
+        return False
+
+    def _open_log(self, first: list[Candidate], scoring: Scoring) -> Any:
+        if self.log is None:
+            return nullcontext()
+        validation = scoring.validation
+        # Metrics of kdey are known by their names, those of users by what they compute.
+        custom = [metric for metric in scoring.metrics if METRICS.get(metric.name) is not metric]
+        return SearchLog(
+            self.log,
+            fingerprint(
+                _LOG_FORMAT,
+                self.quantifier,
+                [candidate.key for candidate in first],
+                [metric.name for metric in scoring.metrics],
+                scoring.training.key,
+                validation.pool_key,
+                validation.bags_key,
+                *custom,
+            ),
+        )
+
+    def _store_results(
+        self, settings: list[dict[str, Any]], scores: list[Score], best: int
+    ) -> None:
+        """Set the attributes that scikit-learn's searches have, and warn of failures."""
+        failed = [score.error for score in scores if score.error and score.error != NOT_TRIED]
+        n_skipped = sum(score.error == NOT_TRIED for score in scores)
+        if n_skipped:
+            warnings.warn(
+                f"time_limit={self.time_limit:g} s was over before {n_skipped} of {len(scores)} "
+                "candidates were tried; the best of the others is used",
+                UserWarning,
+                stacklevel=4,
+            )
+        if failed:
+            warnings.warn(
+                f"{len(failed)} of {len(scores)} candidates failed, the first with: {failed[0]}. "
+                "Set error_score='raise' to see where.",
+                FitFailedWarning,
+                stacklevel=4,
+            )
+        several = isinstance(self.scorer_, dict)
+        scorer: Any = self.scorer_
+        metrics: list[Metric] = list(scorer.values()) if several else [scorer]
+        self.cv_results_ = as_cv_results(settings, scores, metrics, several, self.error_score)
+        self.n_splits_ = 1
+        self.best_index_ = best
+        self.best_params_ = settings[best]
+        metric = self._deciding_metric
+        self.best_score_ = metric.sign * scores[best].means[metric.name]
+
+    def _refit(self, base: QuantifierLike, scoring: Scoring, everything: Training) -> None:
+        """Fit the best candidate on all data, with the cached classifier stage if there is one."""
+        (best,) = make_candidates(base, [self.best_params_])
+        y = everything.classes[everything.codes]
+        quantifier = as_quantifier(best.quantifier, everything.classes)
+        stages = quantifier.stages()
+        if stages is None:
+            weights = everything.weights
+            extra = {} if weights is None else {"sample_weight": weights}
+            quantifier.fit(everything.X, y, **extra)
+            self.best_estimator_ = best.quantifier  # fits of other libraries may return nothing
+            return
+        fitted, _ = scoring.fitted(stages.classifier, everything, FOLD_MODELS_BYTES)
+        self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
+
+    @property
+    def results_(self) -> Any:
+        """Data frame with one row per candidate, the best first."""
+        check_is_fitted(self, "cv_results_")
+        return self.to_frame()
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with one row per candidate, the best first.
+
+        Parameters
+        ----------
+        backend : str, optional
+            The data frame library, such as "pandas"; by default one that is installed.
+
+        Returns
+        -------
+        data frame
+        """
+        check_is_fitted(self, "cv_results_")
+        return as_frame(self.cv_results_, backend)
+
+    @property
+    def answering(self) -> BaseQuantifier:
+        """The best candidate, fitted on everything."""
+        best = vars(self).get("best_estimator_")
+        if best is None:
+            raise AttributeError(
+                "this search keeps no fitted estimator to predict with: fit it with refit=True"
+            )
+        quantifier = as_quantifier(best, self.classes_)
+        if quantifier is not best:  # of another library, whose estimates need the prevalence
+            quantifier.prevalence_ = self.prevalence_
+        return quantifier
+
+    @property
+    def table_schema(self) -> TableSchema | None:
+        """The columns of the training table, by which the best candidate reads others."""
+        schema = super().table_schema
+        if schema is not None or vars(self).get("best_estimator_") is None:
+            return schema
+        return self.answering.table_schema
+
+    def inner_estimator(self) -> Any:
+        """Return the quantifier that X is passed to."""
+        return self.quantifier
+
+    def _on_pool(self, pool: PoolWork) -> BagSolver:
+        return self.answering.on_pool(pool)
+
+    def _estimate(
+        self,
+        X: Any,
+        bags: BagsLike | None,
+        sample_weight: ArrayLike | None,
+        clusters: ArrayLike | None,
+        options: Options,
+        check_fit: bool,
+    ) -> Estimates:
+        """Return the estimates of the best candidate, with the limits and the fit check it has."""
+        check_is_fitted(self, "classes_")
+        self._check_points(X)
+        best = self.answering
+        return best._estimate(X, bags, sample_weight, clusters, options, check_fit)
+
+
+def _settle_table(
+    quantifier: QuantifierLike, settings: Sequence[Mapping[str, Any]], X: Any
+) -> SettledTable:
+    """Settle how a table is read, once for all candidates.
+
+    Candidates with classifiers of their own may read tables in other ways, each for itself.
+    """
+    ends = {name.rpartition("__")[2] for params in settings for name in params}
+    if ends & _READERS:
+        return SettledTable(quantifier, X)
+    return settle_table(quantifier, X)
+
+
+def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:
+    """Return the score of each candidate, shape (n_candidates,); larger is better.
+
+    Failed candidates get ``error_score``, or NaN if that is "raise".
+    """
+    failed = np.nan if isinstance(error_score, str) else float(error_score)
+    return np.array(
+        [failed if score.error else metric.sign * score.means[metric.name] for score in scores]
+    )
+
+
+def best_number(scores: Sequence[Score], metric: Metric, error_score: Any) -> int:
+    """Return the position of the best candidate (the first on ties), whose score is not NaN.
+
+    Raises
+    ------
+    ValueError
+        If all candidates failed.
+    """
+    values = signed_scores(scores, metric, error_score)
+    usable = ~np.isnan(values) & np.array([not score.error for score in scores])
+    if not usable.any():
+        reason = next((score.error for score in scores if score.error), "every score is NaN")
+        raise ValueError(f"no candidate can be chosen: all {len(scores)} failed ({reason})")
+    return int(np.argmax(np.where(usable, values, -np.inf)))
+
+
+def as_cv_results(
+    settings: Sequence[dict[str, Any]],
+    scores: Sequence[Score],
+    metrics: Sequence[Metric],
+    several: bool,
+    error_score: Any,
+) -> dict[str, Any]:
+    """Return the results under the names of scikit-learn, with ``error`` and ``not_converged``.
+
+    Parameters
+    ----------
+    settings : sequence of dicts from parameter names to values
+    scores : sequence of Score
+        One for each setting.
+    metrics : sequence of Metric
+    several : bool
+        Whether columns are named after the metrics; otherwise after "score".
+    error_score : "raise" or number
+        Score of candidates that failed.
+
+    Returns
+    -------
+    dict from names to columns of length n_candidates
+    """
+    results: dict[str, Any] = {
+        "mean_fit_time": np.array([score.fit_time for score in scores]),
+        "mean_score_time": np.array([score.score_time for score in scores]),
+    }
+    for name in dict.fromkeys(name for params in settings for name in params):
+        column: Any = np.ma.MaskedArray(np.empty(len(settings), dtype=object), mask=True)
+        for number, params in enumerate(settings):
+            if name in params:
+                column[number] = params[name]
+        results[f"param_{name}"] = column
+    results["params"] = list(settings)
+    for metric in metrics:
+        name = metric.name if several else "score"
+        values = signed_scores(scores, metric, error_score)
+        results[f"mean_test_{name}"] = values
+        results[f"std_test_{name}"] = np.array([score.stds[metric.name] for score in scores])
+        results[f"rank_test_{name}"] = _ranks(values)
+    results["not_converged"] = np.array([score.not_converged for score in scores])
+    results["error"] = np.array([score.error for score in scores], dtype=object)
+    return results
+
+
+def _ranks(values: Array) -> Any:
+    """Return ranks from 1 (best), equal for ties; all NaN share the last rank."""
+    filled = np.where(np.isnan(values), -np.inf, values)
+    return rankdata(-filled, method="min").astype(np.int32)
+
+
+def as_frame(cv_results: dict[str, Any], backend: str | None) -> Any:
+    """Return ``cv_results_`` as a data frame, the best candidate first."""
+    rank = next(name for name in cv_results if name.startswith("rank_test_"))
+    order = np.argsort(cv_results[rank], kind="stable")
+    table = {}
+    for name, values in cv_results.items():
+        if name == "params":
+            continue
+        plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        table[name] = [plain[number] for number in order]
+    return make_frame(table, backend)

@@ -1,0 +1,525 @@
+"""Displays of estimates, of their regions, and of the posteriors behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey.bags import Array
+from kdey.fitted import bag_posteriors, training_of
+from kdey.intervals import Estimate, Estimates
+from kdey.kernels import class_log_sums
+from kdey.plots.style import (
+    REFERENCE,
+    TRAINING_COLOUR,
+    Display,
+    add_legend_above,
+    axes_or_new,
+    draw_band,
+    label_in_percent,
+    literal_text,
+    name_corners,
+    need_mpltern,
+    pyplot,
+    ternary,
+)
+from kdey.report.classifier import Reliability, reliability
+from kdey.report.figures.simplex import region_border, region_middle, simplex_cells
+from kdey.report.group_frames import estimates_table, group_table
+from kdey.report.groups import ClassRow, Group, GroupTable, by_size, estimate_rows
+from kdey.report.periods import position
+from kdey.report.vocabulary import CLAIMED, COLOURS, OBSERVED, SHARES
+from kdey.simplex import check_posteriors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.quantifiers.base import BaseQuantifier
+
+
+#: Marks that stand beside the estimate: attribute, marker, colour.
+_COMPARED = (
+    ("naive", "D", COLOURS[1]),
+    ("training", "|", TRAINING_COLOUR),
+    ("truth", "x", COLOURS[6]),
+)
+#: Classes drawn where none are named: those with the largest shares.
+_MOST_CLASSES = 8
+
+
+@dataclass(eq=False)
+class IntervalsDisplay(Display):
+    """Intervals of one bag, the most frequent class on top.
+
+    Made by :meth:`from_estimate` or :meth:`from_estimator`; needs matplotlib
+    (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    rows : sequence of ClassRow
+    confidence : float
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Estimate : Prevalences of one bag with limits.
+    kdey.PrevalenceOverTimeDisplay : Draw prevalences over time.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimate = q.estimate(X[1::2], check_fit=False)
+    >>> display = kdey.IntervalsDisplay.from_estimate(estimate, ax=Figure().subplots())
+    >>> display.ax_.get_xlabel()
+    'prevalence'
+    """
+
+    rows: Sequence[ClassRow]
+    confidence: float
+
+    @classmethod
+    def from_estimate(
+        cls, estimate: Estimate, *, truth: ArrayLike | None = None, ax: Axes | None = None
+    ) -> Self:
+        """Return the display of an estimate, beside the shares of known labels if given."""
+        return cls(estimate_rows(estimate, truth), estimate.confidence).plot(ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        quantifier: BaseQuantifier,
+        X: Any,
+        *,
+        truth: ArrayLike | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return the display of ``quantifier.estimate(X, **options)``."""
+        return cls.from_estimate(quantifier.estimate(X, **options), truth=truth, ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the intervals on ``ax`` or a new figure."""
+        rows = by_size(self.rows)[::-1]
+        ax = axes_or_new(ax, (6.4, 1.2 + 0.27 * len(rows)))
+        places = np.arange(len(rows))
+        low, middle, high = (_column(rows, name) for name in ("low", "estimate", "high"))
+        label = f"{SHARES['estimate']}, {100 * self.confidence:g} % interval"
+        ax.hlines(places, low, high, color=COLOURS[0], linewidth=3.5, alpha=0.5)
+        ax.plot(middle, places, "o", color=COLOURS[0], label=label)
+        for name, marker, colour in _COMPARED:
+            values = _column(rows, name)
+            if not np.isnan(values).all():
+                hollow = {} if marker != "D" else {"markerfacecolor": "white"}
+                size = 10 if marker == "|" else 6
+                style: dict[str, Any] = {"color": colour, "ms": size, "mew": 1.6, **hollow}
+                ax.plot(values, places, marker, label=SHARES[name], **style)
+        ax.set_yticks(places, [literal_text(row.name) for row in rows])
+        ax.set(xlabel="prevalence", xlim=(-0.01, None), ylim=(-0.7, len(rows) - 0.3))
+        label_in_percent(ax.xaxis)
+        add_legend_above(ax)
+        return self._drawn_on(ax)
+
+
+def _column(rows: Sequence[ClassRow], name: str) -> Any:
+    return np.array([getattr(row, name) for row in rows], dtype=np.float64)
+
+
+@dataclass(eq=False)
+class PrevalenceOverTimeDisplay(Display):
+    """Prevalence over time.
+
+    Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    table : GroupTable
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.predict_groups : Estimate the groups of a table.
+    kdey.IntervalsDisplay : Draw an estimate.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> estimates = q.estimate_bags(X[1::2], [range(30), range(40, 75)], check_fit=False)
+    >>> ax = Figure().subplots()
+    >>> display = kdey.PrevalenceOverTimeDisplay.from_estimates(estimates, ax=ax)
+    >>> len(display.ax_.lines)
+    3
+    """
+
+    table: GroupTable
+
+    @classmethod
+    def from_results(
+        cls,
+        groups: Any,
+        time: str,
+        *,
+        by: Sequence[str] = (),
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return the display of a table of groups.
+
+        Parameters
+        ----------
+        groups : frame or list of dicts
+            One row per group and class; see :func:`kdey.report.group_table`.
+        time : str
+            The column that is a time.
+        by : names of further keys
+        **options
+            See :meth:`plot`.
+        """
+        return cls(group_table(groups, by, time)).plot(ax=ax, **options)
+
+    @classmethod
+    def from_estimates(
+        cls,
+        estimates: Estimates,
+        *,
+        ax: Axes | None = None,
+        classes: Sequence[str] | None = None,
+    ) -> Self:
+        """Return the display of the bags of ``estimates`` in their order.
+
+        Parameters
+        ----------
+        estimates : Estimates
+        ax : matplotlib axes, optional
+            By default a new figure.
+        classes : names of classes, by default the eight with the largest shares
+        """
+        if not len(estimates):
+            raise ValueError("there are no estimates to draw")
+        keys = [{"bag": number} for number in range(len(estimates))]
+        return cls.from_results(estimates_table(estimates, keys), "bag", ax=ax, classes=classes)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        classes: Sequence[str] | None = None,
+        series: str | None = None,
+    ) -> Self:
+        """Draw the lines of one series on ``ax`` or a new figure.
+
+        Parameters
+        ----------
+        classes : names of classes, by default the eight with the largest shares
+        series : str, optional
+            Which one, where there are further keys: their values joined by commas.
+        """
+        ax = axes_or_new(ax, (7.2, 3.8))
+        groups = self._series(series)
+        moments = [self.table.moment(group) for group in groups]
+        dated = all(position(moment) is not None for moment in moments)
+        places: Any = moments if dated else np.arange(len(moments))
+        for number, name in enumerate(self._classes(classes)):
+            rows = [group.by_class.get(name) for group in groups]
+            low, middle, high = (
+                np.array([getattr(row, part, None) for row in rows], dtype=np.float64)
+                for part in ("low", "estimate", "high")
+            )
+            draw_band(ax, places, middle, (low, high), literal_text(name), number)
+        if all(isinstance(moment, int) for moment in moments):
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if not dated:
+            ax.set_xticks(
+                places, [literal_text(moment) for moment in moments], rotation=30, ha="right"
+            )
+        ax.set(xlabel=literal_text(self.table.time), ylabel="prevalence", ylim=(0, None))
+        ax.set_title(literal_text(series or ""))
+        label_in_percent(ax.yaxis)
+        ax.tick_params(axis="x", labelrotation=30)
+        return self._drawn_on(ax, legend=True)
+
+    def _series(self, name: str | None) -> list[Group]:
+        series = self.table.series
+        if name is None and len(series) == 1:
+            return next(iter(series.values()))
+        if name not in series:
+            raise ValueError(f"series must be one of {list(series)[:10]}, got {name!r}")
+        return series[name]
+
+    def _classes(self, names: Sequence[Any] | None) -> Sequence[str]:
+        if names is not None:
+            chosen = [str(name) for name in names]
+            unknown = [name for name in chosen if name not in self.table.classes]
+            if unknown:
+                raise ValueError(f"classes has {unknown[0]!r}, which the groups do not have")
+            return chosen
+        peaks = dict.fromkeys(self.table.classes, 0.0)
+        for group in self.table.groups:
+            for row in group.rows:
+                peaks[row.name] = max(peaks[row.name], row.estimate or 0.0)
+        return sorted(peaks, key=lambda name: -peaks[name])[:_MOST_CLASSES]
+
+
+@dataclass(eq=False)
+class RegionDisplay:
+    """Estimates of three classes with their joint confidence regions, in one triangle.
+
+    Made by :meth:`from_estimate` or :meth:`from_estimates`; needs matplotlib and mpltern
+    (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    estimates : mapping from names to :class:`~kdey.Estimate`
+    truth : array of shape (3,) or None
+        Known shares of the classes.
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.IntervalsDisplay : Draw the limits of each class, for any number of classes.
+    kdey.Region : The region, which knows what it contains, and its volume.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> estimate = kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2])
+    >>> draw = kdey.RegionDisplay.from_estimate  # draw(estimate) needs matplotlib and mpltern
+    >>> callable(draw)
+    True
+    """
+
+    estimates: Mapping[str, Estimate]
+    truth: ArrayLike | None = None
+
+    @classmethod
+    def from_estimate(
+        cls, estimate: Estimate, *, truth: ArrayLike | None = None, ax: Any = None
+    ) -> Self:
+        """Return the display of one estimate."""
+        return cls({"estimate": estimate}, truth).plot(ax=ax)
+
+    @classmethod
+    def from_estimates(
+        cls, estimates: Mapping[str, Estimate], *, truth: ArrayLike | None = None, ax: Any = None
+    ) -> Self:
+        """Return the display of several estimates of the same classes, by their names."""
+        return cls(estimates, truth).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the triangle on ternary axes, or on a new figure."""
+        classes = self._classes()
+        need_mpltern()
+        if ax is None:
+            figure = pyplot().figure(figsize=(4.6, 4.2), layout="constrained")
+            ax = figure.add_subplot(projection="ternary")
+        for number, (name, estimate) in enumerate(self.estimates.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            border = region_border(estimate.region, region_middle(estimate))
+            if border is not None:
+                ax.fill(*ternary(border), color=colour, alpha=0.25, linewidth=0)
+            label = f"{literal_text(name)}, {100 * estimate.confidence:g} % region"
+            point = np.atleast_2d(estimate.estimate)
+            ax.scatter(*ternary(point), color=colour, s=28, zorder=3, label=label)
+        if self.truth is not None:
+            known = check_posteriors(np.atleast_2d(np.asarray(self.truth)), 3, name="truth")
+            ax.scatter(*ternary(known), color="black", marker="x", zorder=4, label="labels")
+        name_corners(ax, classes)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False, fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _classes(self) -> list[str]:
+        """Return the names of the three classes that all estimates have."""
+        if not self.estimates:
+            raise ValueError("estimates must hold at least one estimate")
+        all_classes = [[str(label) for label in e.classes] for e in self.estimates.values()]
+        if any(classes != all_classes[0] for classes in all_classes):
+            raise ValueError("all estimates must have the same classes")
+        if len(all_classes[0]) != 3:
+            raise ValueError(
+                f"regions are drawn for 3 classes, these estimates have {len(all_classes[0])}: "
+                "estimate.plot() draws the limits of any number, and estimate.merge adds classes up"
+            )
+        return all_classes[0]
+
+
+_COLOUR_MAPS = ("Blues", "Oranges", "Greens")
+_STEPS, _MOST_POINTS = 60, 400
+
+
+@dataclass(eq=False)
+class ReliabilityDisplay(Display):
+    """The reliability curve with limits of chance for each bin.
+
+    Made by :meth:`from_estimator` or :meth:`from_predictions`; needs matplotlib
+    (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    curve : Reliability
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.SimplexDisplay : Draw posteriors on the simplex.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.PACC().fit(X[::2], y[::2])
+    >>> display = kdey.ReliabilityDisplay.from_estimator(q, ax=Figure().subplots())
+    >>> display.figure_ is display.ax_.figure
+    True
+    """
+
+    curve: Reliability
+
+    @classmethod
+    def from_estimator(
+        cls, quantifier: AggregativeQuantifier, *, n_bins: int = 10, ax: Axes | None = None
+    ) -> Self:
+        """Return the display of a fitted quantifier's training posteriors."""
+        training = training_of(quantifier)
+        return cls.from_predictions(training.required(), training.labels, n_bins=n_bins, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, posteriors: ArrayLike, labels: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None
+    ) -> Self:
+        """Return the display of posteriors (n, k) and labels, codes 0..k-1 of shape (n,)."""
+        return cls(reliability(posteriors, labels, n_bins)).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the curve on ``ax`` or a new figure."""
+        ax = axes_or_new(ax, (4.4, 4.2))
+        curve = self.curve
+        low = np.floor(10 * min(curve.claimed[0], curve.low.min(), 0.9)) / 10
+        ax.plot([low, 1], [low, 1], **REFERENCE)
+        ax.vlines(curve.claimed, curve.low, curve.high, color=COLOURS[0], alpha=0.5, linewidth=2)
+        ax.plot(curve.claimed, curve.observed, marker="o", markersize=5, color=COLOURS[0])
+        ax.set(xlabel=CLAIMED, ylabel=OBSERVED)
+        ax.set_title(f"calibration error {100 * curve.error:.1f} %", fontsize="medium")
+        label_in_percent(ax.xaxis)
+        label_in_percent(ax.yaxis)
+        return self._drawn_on(ax)
+
+
+@dataclass(eq=False)
+class SimplexDisplay:
+    """A triangle for each training class and for each bag: kernel density and points.
+
+    Made by :meth:`from_estimator`; needs matplotlib and mpltern (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    parts : sequence of (name, posteriors of shape (m, 3))
+    classes : names of the three classes
+    n_training : int
+        How many of the parts are training classes; the others are bags.
+    bandwidth : float
+        Of the shading.
+    axes_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.ReliabilityDisplay : Draw the calibration of a classifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.PACC().fit(X[::2], y[::2])
+    >>> draw = kdey.SimplexDisplay.from_estimator  # draw(q, X[1::2]) needs matplotlib and mpltern
+    >>> callable(draw)
+    True
+    """
+
+    parts: Sequence[tuple[str, Array]]
+    classes: Sequence[str]
+    n_training: int = 0
+    bandwidth: float = 0.06
+
+    @classmethod
+    def from_estimator(
+        cls,
+        quantifier: AggregativeQuantifier,
+        X: Any = None,
+        *,
+        posteriors: ArrayLike | None = None,
+        bandwidth: float = 0.06,
+        axes: Any = None,
+    ) -> Self:
+        """Return the display of a quantifier's training classes and, if given, of a bag.
+
+        The bag is ``X`` or its ``posteriors``, shape (m, 3).
+        """
+        training = training_of(quantifier)
+        names = [str(label) for label in quantifier.classes_]
+        if len(names) != 3:
+            raise ValueError(
+                f"the simplex is drawn for 3 classes, this quantifier has {len(names)}"
+            )
+        parts = [
+            (f"training: {name}", _floats(training.required()[training.labels == code]))
+            for code, name in enumerate(names)
+        ]
+        if X is not None or posteriors is not None:
+            parts.append(("bag", _floats(bag_posteriors(quantifier, X, posteriors))))
+        return cls(parts, names, 3, bandwidth).plot(axes=axes)
+
+    def plot(self, *, axes: Any = None) -> Self:
+        """Draw the triangles on ternary axes, one per part, or on a new figure."""
+        need_mpltern()
+        if axes is None:
+            n = len(self.parts)
+            figure = pyplot().figure(figsize=(3.2 * n, 3.1), layout="constrained")
+            axes = [figure.add_subplot(1, n, i + 1, projection="ternary") for i in range(n)]
+        if len(axes) != len(self.parts):
+            raise ValueError(f"axes must hold one for each of {len(self.parts)} parts")
+        for number, (ax, (name, points)) in enumerate(zip(axes, self.parts, strict=True)):
+            shade = _COLOUR_MAPS[number] if number < self.n_training else "Greys"
+            self._draw(ax, name, points, shade)
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
+
+    def _draw(self, ax: Any, name: str, points: Array, shade: str) -> None:
+        grid = _grid()
+        sums = class_log_sums(grid, points, np.array([0, len(points)]), [self.bandwidth])
+        density = np.exp(sums[0, :, 0] - sums[0, :, 0].max())
+        levels = np.linspace(0.03, 1.0, 9)
+        ax.tricontourf(*ternary(grid), np.sqrt(density), levels=levels, cmap=shade)
+        step = max(1, -(-len(points) // _MOST_POINTS))
+        some = points[::step]
+        ax.scatter(*ternary(some), s=3, color="black", alpha=0.35, linewidths=0)
+        name_corners(ax, self.classes)
+        ax.set_title(literal_text(name), fontsize="medium", pad=22)
+
+
+def _grid() -> Array:
+    """Return the corners of all cells of the simplex, each once, shape (n, 3)."""
+    two = np.unique(simplex_cells(_STEPS)[..., :2].reshape(-1, 2), axis=0)
+    return np.column_stack([two, np.clip(1.0 - two.sum(axis=1), 0.0, 1.0)])
+
+
+def _floats(points: Any) -> Array:
+    return np.asarray(points, dtype=np.float64)

@@ -1,0 +1,571 @@
+"""Displays of evaluations: errors of methods, ranks, and errors over values of a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey.arrays import in_class_order
+from kdey.bags import Array
+from kdey.evaluation import Results
+from kdey.evaluation.significance import CriticalDifference
+from kdey.metrics import Metric, absolute_error, get_metric
+from kdey.plots.style import (
+    REFERENCE,
+    Display,
+    ResultsDisplay,
+    axes_or_new,
+    draw_band,
+    label_in_percent,
+    label_log_axis,
+    line_style,
+    literal_text,
+)
+from kdey.report.vocabulary import COLOURS, RED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from kdey.evaluation.searches import GridSearchQ
+    from kdey.quantifiers.base import BaseQuantifier
+    from kdey.tuning import Tuning
+    from kdey.tuning.trials import Trial
+
+
+@dataclass(eq=False)
+class BiasDisplay(ResultsDisplay):
+    """Boxes of estimated minus true prevalence.
+
+    Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    results : Results
+    boxes_ : list of what ``boxplot`` returned, after :meth:`plot`
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+    kdey.ErrorByShiftDisplay : Draw errors by the shift of bags.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> display = kdey.BiasDisplay.from_results(results, ax=Figure().subplots())
+    >>> display.results is results
+    True
+    """
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        methods: Sequence[str] | None = None,
+        by_class: bool = False,
+    ) -> Self:
+        """Draw a box per method; or, with ``by_class``, a box per class and method.
+
+        The errors of all classes sum to zero in every bag: together they show spread, by class
+        they show bias.
+        """
+        names = list(self.results.methods) if methods is None else list(methods)
+        errors = {name: self.results.estimated(name) - self.results.true for name in names}
+        wide = (
+            0.75 * len(self.results.classes) * len(names) ** 0.5 if by_class else 0.75 * len(names)
+        )
+        ax = axes_or_new(ax, (max(4.0, 1.2 + wide), 3.8))
+        self.boxes_ = self._by_class(ax, errors) if by_class else [self._by_method(ax, errors)]
+        ax.axhline(0, **REFERENCE)
+        ax.set(ylabel="estimated - true prevalence")
+        label_in_percent(ax.yaxis)
+        return self._drawn_on(ax)
+
+    def _by_method(self, ax: Any, errors: dict[str, Any]) -> Any:
+        boxes = ax.boxplot([values.ravel() for values in errors.values()], **_box_style())
+        _fill(boxes, COLOURS[0])
+        ax.set_xticks(np.arange(1, len(errors) + 1), list(errors), rotation=30, ha="right")
+        return boxes
+
+    def _by_class(self, ax: Any, errors: dict[str, Any]) -> list[Any]:
+        k, n = len(self.results.classes), len(errors)
+        width, boxes = 0.8 / n, []
+        for number, (name, values) in enumerate(errors.items()):
+            at = np.arange(k) + (number - (n - 1) / 2) * width
+            boxes.append(
+                ax.boxplot(list(values.T), positions=at, widths=0.85 * width, **_box_style())
+            )
+            colour = COLOURS[number % len(COLOURS)]
+            _fill(boxes[-1], colour)
+            ax.plot([], [], "s", color=colour, alpha=0.5, label=name)
+        ax.set_xticks(np.arange(k), [literal_text(label) for label in self.results.classes])
+        ax.set(xlabel="class")
+        ax.legend(frameon=False, fontsize="small")
+        return boxes
+
+
+def _box_style() -> dict[str, Any]:
+    return {
+        "patch_artist": True,
+        "flierprops": {"marker": ".", "markersize": 2, "alpha": 0.4},
+        "medianprops": {"color": "black"},
+        "manage_ticks": False,
+    }
+
+
+def _fill(boxes: Any, colour: str) -> None:
+    for box in boxes["boxes"]:
+        box.set(facecolor=colour, alpha=0.5)
+
+
+@dataclass(eq=False)
+class DiagonalDisplay(ResultsDisplay):
+    """Mean estimate over bins of the true prevalence, with its spread from bag to bag.
+
+    Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    results : Results
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.ErrorByShiftDisplay : Draw errors by the shift of bags.
+    kdey.BiasDisplay : Draw the distribution of errors.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> display = kdey.DiagonalDisplay.from_results(results, ax=Figure().subplots())
+    >>> display.results is results
+    True
+    """
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        methods: Sequence[str] | None = None,
+        label: Any = None,
+        n_bins: int = 12,
+    ) -> Self:
+        """Draw a line per method.
+
+        Parameters
+        ----------
+        methods : names of methods, by default all
+        label : a class, by default all classes together
+        n_bins : int
+            Bins of equally many bags.
+        """
+        ax = axes_or_new(ax, (4.8, 4.6))
+        columns = slice(None) if label is None else [_code(self.results, label)]
+        true = self.results.true[:, columns].ravel()
+        names = list(self.results.methods) if methods is None else methods
+        top = float(binned(true, true, n_bins)[0][-1])
+        ax.plot([0, top], [0, top], **REFERENCE)
+        for number, name in enumerate(names):
+            estimated = self.results.estimated(name)[:, columns].ravel()
+            at, middle, spread = binned(true, estimated, n_bins)
+            draw_band(ax, at, middle, (middle - spread, middle + spread), name, number)
+        ax.set(xlabel="true prevalence", ylabel="estimated prevalence")
+        if label is not None:
+            ax.set_title(literal_text(f"class {label}"), fontsize="medium")
+        label_in_percent(ax.xaxis)
+        label_in_percent(ax.yaxis)
+        return self._drawn_on(ax, legend=True)
+
+
+def binned(at: Array, values: Array, n_bins: int) -> tuple[Array, Array, Array]:
+    """Return mean place, mean and standard deviation of values over bins of equal size."""
+    order = np.argsort(at, kind="stable")
+    parts = [part for part in np.array_split(order, n_bins) if len(part)]
+    places = np.array([at[part].mean() for part in parts])
+    means = np.array([values[part].mean() for part in parts])
+    return places, means, np.array([values[part].std() for part in parts])
+
+
+def _code(results: Results, label: Any) -> int:
+    matches = np.flatnonzero(results.classes == label)
+    if len(matches) != 1:
+        raise ValueError(f"label must be one of {results.classes.tolist()[:10]}, got {label!r}")
+    return int(matches[0])
+
+
+@dataclass(eq=False)
+class ErrorByShiftDisplay(Display):
+    """Mean error over bins of the shift, a line per method.
+
+    The shift of a bag is the absolute error between its prevalence and that of training. Made by
+    :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    results : Results
+    training_prevalence : array of shape (k,)
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.BiasDisplay : Draw the distribution of errors.
+    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> protocol = kdey.APP(n_bags=10, bag_size=50)
+    >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
+    >>> display = kdey.ErrorByShiftDisplay.from_results(
+    ...     results, q.prevalence_, ax=Figure().subplots()
+    ... )
+    >>> display.results is results
+    True
+    """
+
+    results: Results
+    training_prevalence: Array
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Results,
+        training_prevalence: ArrayLike,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return the display; ``training_prevalence`` is the quantifier's ``prevalence_``."""
+        ordered = in_class_order(training_prevalence, results.classes, "training_prevalence")
+        prevalence = np.asarray(ordered, dtype=np.float64)
+        shape = results.true.shape[1:]
+        if prevalence.shape != shape:
+            raise ValueError(f"training_prevalence must have shape {shape}, got {prevalence.shape}")
+        return cls(results, prevalence).plot(ax=ax, **options)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        metric: str | None = None,
+        methods: Sequence[str] | None = None,
+        n_bins: int = 8,
+    ) -> Self:
+        """Draw a line per method for a metric of the results (by default their first)."""
+        ax = axes_or_new(ax, (5.6, 3.8))
+        first = next(iter(next(iter(self.results.methods.values())).errors))
+        chosen = first if metric is None else metric
+        shift = absolute_error(self.results.true, self.training_prevalence)
+        names = list(self.results.methods) if methods is None else methods
+        for number, name in enumerate(names):
+            at, means, spread = binned(shift, self.results.errors(chosen, name), n_bins)
+            error = spread / np.sqrt(max(len(shift) // n_bins, 1))
+            draw_band(ax, at, means, (means - error, means + error), name, number)
+        ax.set(xlabel="shift of the bag (absolute error of the training prevalence)")
+        ax.set(ylabel=f"mean {get_metric(chosen).title}", ylim=(0, None))
+        return self._drawn_on(ax, legend=True)
+
+
+#: Distance between two names, and height of the part above the axis, in lines of text.
+_LINE, _ABOVE = 0.9, 2.2
+
+
+@dataclass(eq=False)
+class CriticalDifferenceDisplay(Display):
+    """Diagram of Demšar (2006): best methods on the left, bars join groups without difference.
+
+    Made by :meth:`from_results`; needs matplotlib (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    results : CriticalDifference
+        What :func:`~kdey.evaluation.significance.nemenyi` returned.
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Results : Errors of methods on bags.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> import kdey
+    >>> from kdey.evaluation.significance import nemenyi
+    >>> errors = np.random.default_rng(0).random((12, 3))
+    >>> ranks = nemenyi(errors, ["CC", "PACC", "EMQ"])
+    >>> display = kdey.CriticalDifferenceDisplay.from_results(ranks, ax=Figure().subplots())
+    >>> display.results is ranks
+    True
+    """
+
+    results: CriticalDifference
+
+    @classmethod
+    def from_results(cls, results: CriticalDifference, *, ax: Axes | None = None) -> Self:
+        """Return the display, plotted on ``ax`` or a new figure."""
+        return cls(results).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the diagram on ``ax`` or a new figure."""
+        n = len(self.results.names)
+        half = (n + 1) // 2
+        height = _ABOVE + _LINE * (half + len(self.results.groups) * 0.5 + 1)
+        ax = axes_or_new(ax, (8.0, 0.38 * height + 0.3))
+        ax.set(xlim=(0.5, n + 0.5), ylim=(-height + _ABOVE, _ABOVE))
+        ax.axis("off")
+        self._draw_axis(ax, n)
+        below = self._draw_groups(ax)
+        self._draw_methods(ax, half, below)
+        return self._drawn_on(ax)
+
+    def _draw_axis(self, ax: Axes, n: int) -> None:
+        ax.plot([1, n], [0, 0], color="black", linewidth=1)
+        for rank in range(1, n + 1):
+            ax.plot([rank, rank], [0, 0.15], color="black", linewidth=1)
+            ax.text(rank, 0.25, str(rank), ha="center", va="bottom")
+        width = self.results.critical_difference
+        ax.plot([1, 1 + width], [1.5, 1.5], color="black", linewidth=2)
+        note = f"critical difference {width:.2f} (level {self.results.level:g})"
+        ax.text(1 + width + 0.08, 1.5, note, va="center")
+
+    def _draw_groups(self, ax: Axes) -> float:
+        """Draw one bar per group; return the height below the last."""
+        ranks = dict(zip(self.results.names, self.results.ranks, strict=True))
+        height = -0.4
+        for group in self.results.groups:
+            if len(group) > 1:
+                inside = [ranks[name] for name in group]
+                ends = [min(inside) - 0.04, max(inside) + 0.04]
+                ax.plot(ends, [height, height], color=RED.plot, linewidth=4, zorder=3)
+                height -= 0.45
+        return height
+
+    def _draw_methods(self, ax: Axes, half: int, below: float) -> None:
+        """Hang the names on both sides, the outer ranks lowest so that no lines cross."""
+        n = len(self.results.names)
+        order = np.argsort(self.results.ranks, kind="stable")
+        for place, method in enumerate(order):
+            left = place < half
+            rank, name = float(self.results.ranks[method]), self.results.names[method]
+            depth = place if left else n - 1 - place
+            height = below - _LINE * (depth + 0.4)
+            edge = 0.95 if left else n + 0.05
+            ax.plot([rank, rank, edge], [0, height, height], color="gray", linewidth=0.9)
+            side = "right" if left else "left"
+            ax.text(
+                edge + (-0.05 if left else 0.05),
+                height,
+                f"{literal_text(name)} ({rank:.2f})",
+                ha=side,
+                va="center",
+            )
+
+
+@dataclass(eq=False)
+class SensitivityDisplay(Display):
+    """Error against a parameter, the best value of each line ringed.
+
+    Made by :meth:`from_search` or :meth:`from_results`; needs matplotlib
+    (``pip install 'kdey[plot]'``). What an automatic choice tried is drawn by ``TuningDisplay``.
+
+    Attributes
+    ----------
+    parameter : str
+    lines : mapping from a name to (values, errors)
+    metric : str
+        What the errors are.
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.TuningDisplay : Draw the record of an automatic choice.
+    kdey.GridSearchQ : Search over a grid.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import kdey
+    >>> lines = {"KDEy-ML": ([0.05, 0.1, 0.2], [0.05, 0.03, 0.06])}
+    >>> display = kdey.SensitivityDisplay.from_results(
+    ...     "bandwidth", lines, metric="absolute error", ax=Figure().subplots()
+    ... )
+    >>> display.ax_.get_xlabel()
+    'bandwidth'
+    """
+
+    parameter: str
+    lines: Mapping[str, tuple[Array, Array]]
+    metric: str = "error"
+
+    @classmethod
+    def from_results(
+        cls,
+        parameter: str,
+        lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        *,
+        metric: str = "error",
+        ax: Axes | None = None,
+    ) -> Self:
+        """Return the display of named pairs (values, errors), each of one length."""
+        pairs = {str(name): _pair(str(name), *pair) for name, pair in lines.items()}
+        return cls(parameter, pairs, metric).plot(ax=ax)
+
+    @classmethod
+    def from_search(
+        cls, search: GridSearchQ, parameter: str, *, by: str | None = None, ax: Axes | None = None
+    ) -> Self:
+        """Return the display of a fitted search (``GridSearchQ`` and the like).
+
+        Parameters
+        ----------
+        parameter : name of a numeric parameter of the search
+        by : name of another parameter, a line for each of its values
+            Over all parameters not named, the best error counts.
+        """
+        scores = search.cv_results_
+        score = next(name for name in scores if name.startswith("mean_test_"))
+        for name in (parameter, *([] if by is None else [by])):
+            if f"param_{name}" not in scores:
+                known = [key.removeprefix("param_") for key in scores if key.startswith("param_")]
+                raise ValueError(f"the search has no parameter {name!r}; it has {known}")
+        best: dict[str, dict[float, float]] = {}
+        for setting, value in zip(scores["params"], -scores[score], strict=True):
+            if parameter in setting and np.isfinite(value):
+                line = best.setdefault("best" if by is None else str(setting.get(by)), {})
+                at = float(setting[parameter])
+                line[at] = min(line.get(at, np.inf), float(value))
+        lines = {name: (list(line), list(line.values())) for name, line in best.items()}
+        metric = score.removeprefix("mean_test_")
+        scorer = search.scorer_
+        title = scorer.title if metric == "score" and isinstance(scorer, Metric) else metric
+        return cls.from_results(parameter, lines, metric=f"mean {title}", ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the lines on ``ax`` or a new figure; axes are logarithmic where values are wide."""
+        ax = axes_or_new(ax, (5.6, 3.8))
+        for number, (name, (values, errors)) in enumerate(self.lines.items()):
+            style = line_style(number)
+            best = int(np.argmin(errors))
+            ax.plot(values, errors, marker=".", markersize=5, label=name, **style)
+            ax.plot(values[best], errors[best], "o", color=style["color"], ms=9, mfc="none")
+        at, errors = (np.concatenate(part) for part in zip(*self.lines.values(), strict=True))
+        if _wide(at):
+            ax.set_xscale("log")
+        if _wide(errors):
+            ax.set_yscale("log")
+        ax.set(xlabel=self.parameter, ylabel=self.metric)
+        return self._drawn_on(ax, legend=True)
+
+
+@dataclass(eq=False)
+class TuningDisplay(Display):
+    """Error on the tuning bags against the values tried, with what was chosen.
+
+    Made by :meth:`from_estimator` or :meth:`from_tuning`; needs matplotlib
+    (``pip install 'kdey[plot]'``).
+
+    Attributes
+    ----------
+    tuning : Tuning
+    ax_, figure_ : matplotlib objects, after :meth:`plot`
+
+    See Also
+    --------
+    kdey.Tuning : The record of an automatic choice.
+    kdey.SensitivityDisplay : Draw errors over a parameter.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = kdey.KDEyML(random_state=0).fit(X[::2], y[::2])
+    >>> display = kdey.TuningDisplay.from_estimator(q, ax=Figure().subplots())
+    >>> display.tuning is q.tuning_
+    True
+    """
+
+    tuning: Tuning
+
+    @classmethod
+    def from_estimator(cls, quantifier: BaseQuantifier, *, ax: Axes | None = None) -> Self:
+        """Return the display of a fitted quantifier's ``tuning_``."""
+        tuning = quantifier.tuning_record
+        if tuning is None:
+            raise ValueError(
+                f"this {type(quantifier).__name__} has chosen nothing: fit it with an 'auto' "
+                "parameter first"
+            )
+        return cls(cast("Tuning", tuning)).plot(ax=ax)
+
+    @classmethod
+    def from_tuning(cls, tuning: Tuning, *, ax: Axes | None = None) -> Self:
+        """Return the display, plotted on ``ax`` or a new figure."""
+        return cls(tuning).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the curves on ``ax`` or a new figure."""
+        ax = axes_or_new(ax, (7.0, 4.2))
+        for number, setting in enumerate(dict.fromkeys(t.setting for t in self.tuning.trials)):
+            trials = [trial for trial in self.tuning.trials if trial.setting == setting]
+            self._draw(ax, trials, line_style(number))
+        if np.isfinite(self.tuning.baseline):
+            ax.axhline(self.tuning.baseline, **{**REFERENCE, "linestyle": ":"})
+        ax.set(xscale="log", yscale="log", xlabel=self.tuning.parameter.replace("n_bins", "bins"))
+        ax.set_ylabel(f"mean {get_metric(self.tuning.metric).title}")
+        for axis in (ax.xaxis, ax.yaxis):
+            label_log_axis(axis)
+        title = f"{self.tuning.n_bags} tuning bags of {self.tuning.bag_size}"
+        ax.set_title(f"{title} (dotted: uniform prevalence)", fontsize="medium")
+        ax.legend(frameon=False, fontsize="small")
+        return self._drawn_on(ax)
+
+    def _draw(self, ax: Axes, trials: list[Trial], style: dict[str, Any]) -> None:
+        trials = sorted(trials, key=lambda trial: trial.value)
+        values = np.array([trial.value for trial in trials])
+        scores = np.array([trial.score for trial in trials])
+        spread = np.array([trial.spread for trial in trials])
+        weight = sum(trial.weight for trial in trials)
+        label = trials[0].setting + (f" ({weight:.0%})" if weight > 0 else "")
+        ax.plot(values, scores, marker=".", markersize=4, linewidth=1, label=label, **style)
+        colour = style["color"]
+        ax.fill_between(values, scores - spread, scores + spread, color=colour, alpha=0.15, lw=0)
+        for trial in trials:
+            if trial.weight > 0:
+                size = 4 + 8 * np.sqrt(trial.weight)
+                ax.plot(trial.value, trial.score, "o", color=colour, markersize=size)
+
+
+def _wide(values: Array) -> bool:
+    """Return whether values span enough to need a logarithmic axis."""
+    return bool(values.min() > 0 and values.max() / values.min() >= 20)
+
+
+def _pair(name: str, values: ArrayLike, errors: ArrayLike) -> tuple[Array, Array]:
+    x, y = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape or not len(x):
+        raise ValueError(f"line {name!r} must hold values and errors of one length")
+    order = np.argsort(x, kind="stable")
+    return x[order], y[order]

@@ -1,0 +1,458 @@
+"""Tables that are written: for people, as HTML and on a terminal, and as files.
+
+A table that people read has rows of cells, each a text with the number behind it. The tables of a
+report and those that commands print are built from these classes. Files are CSV, JSON, Parquet or
+Excel (by xlsxwriter, extra ``excel``).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kdey.bags import Array
+from kdey.tables.columns import parse_number
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+#: "summary" rows (averages, ranks) stand apart from the others; "best" and "muted" rows are shown
+#: stronger and weaker.
+RowKind = Literal["plain", "summary", "best", "muted"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell.
+
+    Attributes
+    ----------
+    text : str
+        What is shown; empty where there is nothing.
+    value : float or None
+        The number behind the text, by which a page sorts.
+    best : bool
+        Shown in bold.
+    mark : str
+        "†", "‡" or "", shown after the text.
+    shade : float or None
+        From 1 (intense green) through 0 to -1 (intense red).
+    """
+
+    text: str = ""
+    value: float | None = None
+    best: bool = False
+    mark: str = ""
+    shade: float | None = None
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The heading of a column.
+
+    Attributes
+    ----------
+    name : str
+    numeric : bool
+        Numbers are aligned to the right, texts to the left.
+    family : str
+        Neighbouring columns of one family share a heading above theirs; empty for none.
+    """
+
+    name: str
+    numeric: bool = True
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, one cell per column; the first cell names the row."""
+
+    cells: tuple[Cell, ...]
+    kind: RowKind = "plain"
+
+    @property
+    def name(self) -> str:
+        """The text of the first cell."""
+        return self.cells[0].text
+
+    @classmethod
+    def named(cls, name: str, cells: Iterable[Cell], kind: RowKind = "plain") -> Row:
+        """Return a row from its name and its other cells."""
+        return cls((Cell(name), *cells), kind)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    name : str
+        For file names and links.
+    title : str
+    columns : tuple of Heading
+        The first one holds the names of the rows.
+    rows : tuple of Row
+    notes : tuple of str
+        Shown below the table.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Heading, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def families(self) -> list[tuple[str, int]]:
+        """Families with their numbers of neighbouring columns, without the first column."""
+        spans: list[tuple[str, int]] = []
+        for column in self.columns[1:]:
+            if spans and spans[-1][0] == column.family:
+                spans[-1] = (column.family, spans[-1][1] + 1)
+            else:
+                spans.append((column.family, 1))
+        return spans if any(family for family, _ in spans) else []
+
+
+def headings(
+    corner: str, names: Sequence[str], families: Sequence[str] = ()
+) -> tuple[Heading, ...]:
+    """Return a column of row names, headed ``corner``, and numeric columns of these names."""
+    groups = families or [""] * len(names)
+    numeric = (Heading(name, family=family) for name, family in zip(names, groups, strict=True))
+    return (Heading(corner, numeric=False), *numeric)
+
+
+def number(value: float, digits: int = 5) -> Cell:
+    """Return a plain number; NaN gives an empty cell."""
+    if np.isnan(value):
+        return Cell()
+    return Cell(f"{value:.{digits}f}", float(value))
+
+
+def shaded(
+    values: Array, texts: Sequence[str] | None = None, marks: Sequence[str] | None = None
+) -> tuple[Cell, ...]:
+    """Return a row of cells, the smallest value in bold and green, the largest in red.
+
+    Parameters
+    ----------
+    values : array of shape (n_columns,)
+        NaN where there is nothing.
+    texts, marks : one per value
+    """
+    known = values[~np.isnan(values)]
+    smallest, largest = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    span = largest - smallest
+    cells = []
+    for i, value in enumerate(values.tolist()):
+        if np.isnan(value):
+            cells.append(Cell())
+            continue
+        cells.append(
+            Cell(
+                f"{value:.5f}" if texts is None else texts[i],
+                value,
+                best=value == smallest,
+                mark="" if marks is None else marks[i],
+                shade=1.0 - 2.0 * (value - smallest) / span if span > 0 else None,
+            )
+        )
+    return tuple(cells)
+
+
+# CSV
+
+
+#: Signs with which a spreadsheet takes a cell of a CSV file for a formula.
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def csv_text(columns: Sequence[str], records: Iterable[Sequence[Any]], line_end: str = "\n") -> str:
+    """Return records as CSV; None is an empty field.
+
+    Texts that a spreadsheet would take for a formula begin with an apostrophe; numbers stay what
+    they are, also where they are written as text.
+    """
+    # A cell is quoted where it holds a character of the line's end: both must be in it.
+    lines = _Lines()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    writer.writerow(map(_guarded, columns))
+    writer.writerows([_guarded(cell) for cell in record] for record in records)
+    return line_end.join([*lines.texts, ""])
+
+
+class _Lines:
+    """A stream that keeps the lines of a CSV writer without their ends."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Keep a line."""
+        self.texts.append(line.removesuffix("\r\n"))
+
+
+def _guarded(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA_SIGNS):
+        return cell
+    number = parse_number(cell)
+    return cell if number is not None and number == number else f"'{cell}"
+
+
+# HTML
+
+#: Red, green and blue of the best and of the worst cell of a row.
+_GREEN, _RED = (76, 175, 80), (229, 83, 75)
+#: Texts up to this length are not wrapped in a sortable table.
+_SHORT = 18
+
+
+def sortable_html(table: Table) -> str:
+    """Return a ``<table>`` that the script of a report can sort: cells carry their numbers."""
+    return (
+        f'<table data-sortable id="{escape(table.name)}">\n'
+        f"<caption>{escape(table.title)}</caption>\n{html_body(table, sortable=True)}\n</table>"
+    )
+
+
+def html_body(table: Table, *, sortable: bool) -> str:
+    """Return head and body of a table; only a sortable one has classes and values in its cells."""
+    families = "".join(f'<th colspan="{span}">{escape(name)}</th>' for name, span in table.families)
+    above = f"<tr><th></th>{families}</tr>" if families else ""
+    names = "".join(_html_heading(column, sortable) for column in table.columns)
+    rows = "".join(_html_row(row, table.columns, sortable) for row in table.rows)
+    return f"<thead>{above}<tr>{names}</tr></thead>\n<tbody>{rows}</tbody>"
+
+
+def _html_heading(column: Heading, sortable: bool) -> str:
+    if not sortable:
+        return f"<th>{escape(column.name)}</th>"
+    numeric = ' class="n"' if column.numeric else ""
+    return f'<th scope="col"{numeric}><button type="button">{escape(column.name)}</button></th>'
+
+
+def _html_row(row: Row, columns: Sequence[Heading], sortable: bool) -> str:
+    kind = "" if row.kind == "plain" else f' class="{row.kind}"'
+    cells = []
+    for place, (cell, column) in enumerate(zip(row.cells, columns, strict=True)):
+        tag, scope = ("td", "") if place else ("th", ' scope="row"')
+        details = _sort_attributes(cell, column) if sortable else ""
+        cells.append(f"<{tag}{scope}{details}{_html_colour(cell.shade)}>{_html_text(cell)}</{tag}>")
+    return f"<tr{kind}>{''.join(cells)}</tr>\n"
+
+
+def _sort_attributes(cell: Cell, column: Heading) -> str:
+    kind = "n" if column.numeric else "short" if len(cell.text) <= _SHORT else ""
+    attributes = f' class="{kind}"' if kind else ""
+    return attributes if cell.value is None else f'{attributes} data-value="{cell.value}"'
+
+
+def _html_text(cell: Cell) -> str:
+    text = escape(cell.text)
+    text = f"<b>{text}</b>" if cell.best else text
+    return f"{text}<sup>{escape(cell.mark)}</sup>" if cell.mark else text
+
+
+def _html_colour(shade: float | None) -> str:
+    if shade is None:
+        return ""
+    red, green, blue = _GREEN if shade >= 0 else _RED
+    return f' style="background:rgba({red},{green},{blue},{0.65 * abs(shade):.2f})"'
+
+
+# Terminal
+
+_ROW_STYLES = {"plain": None, "summary": None, "best": "bold green", "muted": "dim"}
+
+
+def terminal_table(
+    table: Table,
+    columns: slice = slice(1, None),
+    *,
+    wrap: bool = True,
+    titled: bool = False,
+    ruled: bool = True,
+) -> RichTable:
+    """Return a table as rich prints it.
+
+    Parameters
+    ----------
+    table : Table
+    columns : slice
+        Which columns to show beside the first.
+    wrap : bool
+        Whether texts may be wrapped where the terminal is narrow.
+    titled : bool
+        Whether the title stands above the table.
+    ruled : bool
+        Whether columns have lines between them; otherwise only the headings are underlined.
+    """
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    title = table.title if titled else None
+    drawn = RichTable(title=title, box=box.HEAVY_HEAD if ruled else box.SIMPLE_HEAD)
+    for column in (table.columns[0], *table.columns[columns]):
+        justify: Any = "right" if column.numeric else "left"
+        # A word that is longer than its column goes on in the next line.
+        drawn.add_column(Text(column.name), justify=justify, no_wrap=not wrap, overflow="fold")
+    for place, row in enumerate(table.rows):
+        if row.kind == "summary" and place and table.rows[place - 1].kind != "summary":
+            drawn.add_section()
+        name = Text(row.name, style="italic" if row.kind == "summary" else "")
+        cells = [
+            Text(cell.text + cell.mark, style=_cell_style(cell)) for cell in row.cells[columns]
+        ]
+        drawn.add_row(name, *cells, style=_ROW_STYLES[row.kind])
+    return drawn
+
+
+def _cell_style(cell: Cell) -> str:
+    """Return bold for the best, and a colour between green and red."""
+    bold = "bold " if cell.best else ""
+    if cell.shade is None:
+        return bold.strip()
+    share = abs(cell.shade)
+    strong, weak = round(150 + 70 * share), round(200 - 120 * share)
+    red, green = (weak, strong) if cell.shade >= 0 else (strong, weak)
+    return f"{bold}rgb({red},{green},{weak})"
+
+
+# Files
+
+#: Formats that tables are written in.
+FORMATS = ("csv", "json", "parquet", "xlsx")
+
+
+def format_of(path: str | None) -> str:
+    """Return the format that the ending of a file's name stands for; none, and .txt, mean CSV."""
+    suffix = "" if path is None else Path(path).suffix.lower().removeprefix(".")
+    if suffix and suffix not in FORMATS and suffix != "txt":
+        raise ValueError(
+            f"{path}: no format is known by the ending .{suffix}: use .csv, .json, .parquet or "
+            ".xlsx, or name one with --format"
+        )
+    return suffix if suffix in FORMATS else "csv"
+
+
+def table_bytes(table: Any, format: str) -> bytes:
+    """Return a pyarrow table in one of ``FORMATS``; JSON is a list of one object per row."""
+    if format == "parquet":
+        import pyarrow.parquet as pq
+
+        stream = io.BytesIO()
+        pq.write_table(table, stream)
+        return stream.getvalue()
+    if format == "xlsx":
+        return sheet_bytes(table.column_names, [column.to_pylist() for column in table.columns])
+    columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
+    rows = zip(*columns, strict=True)
+    if format == "json":
+        names = table.column_names
+        lines = (json.dumps(dict(zip(names, row, strict=True)), allow_nan=False) for row in rows)
+        return "[\n{}\n]\n".format(",\n".join(lines)).encode()
+    return csv_text(table.column_names, rows).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+#: Whole numbers beyond this are written as text: Excel's numbers are float64.
+_EXACT = 2**53
+#: Rows and columns that a sheet can have, and characters of a cell.
+MOST_ROWS, MOST_COLUMNS, LONGEST = 1_048_576, 16_384, 32_767
+
+
+def sheet_bytes(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
+    """Return an Excel file of one sheet.
+
+    Texts are written as text, also where they begin like formulas. Whole numbers that Excel would
+    round are written as text too; NaN and infinite numbers are left empty.
+
+    Parameters
+    ----------
+    names : names of the columns
+    columns : their values
+
+    Raises
+    ------
+    ValueError
+        If the table is larger than a sheet can be.
+    """
+    xlsxwriter = _xlsxwriter()
+    n_rows = len(columns[0]) if columns else 0
+    _check_fits(n_rows, len(names))
+    stream = io.BytesIO()
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    book = xlsxwriter.Workbook(stream, {"constant_memory": True, "in_memory": True, **options})
+    sheet = book.add_worksheet("kdey")
+    formats: dict[type, Any] = {
+        date: book.add_format({"num_format": "yyyy-mm-dd"}),
+        datetime: book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"}),
+    }
+    for place, name in enumerate(names):
+        sheet.write_string(0, place, _fitting(name))
+    for row in range(n_rows):
+        for place, column in enumerate(columns):
+            _write(sheet, row + 1, place, column[row], formats)
+    book.close()
+    return stream.getvalue()
+
+
+def _xlsxwriter() -> Any:
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise ImportError(
+            "writing Excel files needs xlsxwriter: pip install 'kdey[excel]'"
+        ) from None
+    return xlsxwriter
+
+
+def _check_fits(n_rows: int, n_columns: int) -> None:
+    if n_rows >= MOST_ROWS or n_columns > MOST_COLUMNS:
+        raise ValueError(
+            f"a sheet of Excel has at most {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns, the "
+            f"table {n_rows + 1:,} with its header and {n_columns:,}: write .csv or .parquet"
+        )
+
+
+def _write(sheet: Any, row: int, place: int, value: Any, formats: dict[type, Any]) -> None:
+    if isinstance(value, bool):
+        sheet.write_boolean(row, place, value)
+    elif isinstance(value, int) and abs(value) <= _EXACT:
+        sheet.write_number(row, place, value)
+    elif isinstance(value, float):
+        if value - value == 0.0:  # finite
+            sheet.write_number(row, place, value)
+    elif type(value) in formats and value.year >= 1900:
+        naive = value.replace(tzinfo=None) if isinstance(value, datetime) else value
+        sheet.write_datetime(row, place, naive, formats[type(value)])
+    elif value is not None:
+        sheet.write_string(row, place, _fitting(str(value)))
+
+
+def _fitting(text: str) -> str:
+    if len(text) > LONGEST:
+        raise ValueError(
+            f"a cell of Excel holds at most {LONGEST:,} characters, {text[:20]!r}... has "
+            f"{len(text):,}: write .csv or .parquet"
+        )
+    return text
