@@ -27,8 +27,8 @@ from cases import EXTRA, PAPER, Records, geometric_mean, quiet
 from kdey.evaluation import APP
 from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors
-from kdey.rows.base import CommitteeMap, CommitteeSpec
-from kdey.rows.kernel import DensityRows, KernelSpec
+from kdey.rows.base import CommitteeMap
+from kdey.rows.kernel import KernelDensityMap, KernelSpec
 from kdey.stacking.pooled_classifier import (
     FittedMember,
     HeldOut,
@@ -77,9 +77,9 @@ def best_trials(trials: Sequence[Trial]) -> list[Trial]:
     return sorted(best.values(), key=lambda trial: trial.score)
 
 
-def spec_of(trial: Trial) -> DensityRows:
+def spec_of(trial: Trial) -> KernelDensityMap:
     params = dict(trial.params)
-    return DensityRows(KernelSpec(trial.value, params["kernel"], params["shrinkage"]))
+    return KernelDensityMap(KernelSpec(trial.value, params["kernel"], params["shrinkage"]))
 
 
 def shares(trials: Sequence[Trial]) -> np.ndarray:
@@ -91,7 +91,7 @@ def member_of(
 ) -> FittedMember:
     """Return the kernel member that averages the distributions of these trials."""
     kept = [(t, float(w)) for t, w in zip(trials, shares(trials), strict=True) if w > 0]
-    spec = CommitteeSpec(tuple(spec_of(t) for t, _ in kept), tuple(w for _, w in kept))
+    spec = CommitteeMap(tuple(spec_of(t) for t, _ in kept), tuple(w for _, w in kept))
     return fit_member(classifier, MemberMethod("KDEy-ML", spec, True, True), training, k)
 
 
@@ -108,7 +108,7 @@ def best_pair(
     trials: Sequence[Trial], training: TrainingPosteriors, k: int, metric: str
 ) -> tuple[int, int]:
     """Return the pair whose average has the smallest error on the held-out bags of the tuning."""
-    effort = DensityRows(KernelSpec(1.0, "gaussian", 0.0)).tuning_effort
+    effort = KernelDensityMap(KernelSpec(1.0, "gaussian", 0.0)).tuning_effort
     hold_outs = make_hold_outs(training, k, BAG_SIZE, 0, effort)
     by_trial = [
         np.concatenate([estimates_of(t, h.training, h.points, h.bags) for h in hold_outs])
@@ -199,7 +199,8 @@ def within(pool: HeldOut, most: int, trainings: dict[str, TrainingPosteriors]) -
         elif own:
             maps = tuple(member.row_map.members[j] for j in own)
             weights = member.row_map.shares[own]
-            row_map = CommitteeMap(maps, weights / weights.sum())
+            shares_kept = weights / weights.sum()
+            row_map = CommitteeMap(maps, tuple(shares_kept), normalised=shares_kept)
             members.append(replace(member, row_map=row_map))
     return select_members(held_out(members, trainings))
 

@@ -26,7 +26,7 @@ from kdey.evaluation import APP
 from kdey.matching import MatchDivergence
 from kdey.posteriors import FittedStage
 from kdey.rows.kernel import KernelSpec
-from kdey.rows.monte_carlo import MonteCarloSpec, resolve_n_points
+from kdey.rows.monte_carlo import MonteCarloMap, resolve_n_points
 from printing import markdown
 from stacking import file_of, load
 
@@ -49,14 +49,14 @@ def measure(cache: Path, name: str, n_draws: int) -> dict[str, Any]:
     auto = resolve_n_points("auto", k)
 
     def estimates(n_points: int, sampling: str, seed: int) -> np.ndarray:
-        row_map = MonteCarloSpec(kernel, n_points, seed, sampling).fit(training, k)
+        row_map = MonteCarloMap(kernel, n_points, seed, sampling).fit(training, k)
         return np.concatenate(
             [matching.match(row_map, rows, run).prevalence
              for rows in [row_map(pool)] for run in rows.runs(bags.bags)]
         )  # fmt: skip
 
     def milliseconds(n_points: int, sampling: str) -> float:
-        row_map = MonteCarloSpec(kernel, n_points, 0, sampling).fit(training, k)
+        row_map = MonteCarloMap(kernel, n_points, 0, sampling).fit(training, k)
         bag = pool[next(iter(bags.bags))]
         spent = []
         for _ in range(7):

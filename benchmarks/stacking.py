@@ -36,7 +36,7 @@ from kdey.evaluation import APP
 from kdey.matching import MixtureLikelihood, solve_mixture
 from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_posteriors
-from kdey.rows.posterior import RatioRows
+from kdey.rows.posterior import RatioMap
 from kdey.stacking.pooled_classifier import (
     FittedMember,
     HeldOut,
@@ -196,7 +196,7 @@ class Contest:
     def recalibrated(self, pool: HeldOut, scores: dict[str, np.ndarray]) -> np.ndarray:
         """Return the estimates of a recalibrated pool without power and pseudo-instances."""
         training = replace(next(iter(self.trainings.values())), posteriors=pool.posteriors)
-        row_map = RatioRows("bcts").fit(training, len(self.prevalence))
+        row_map = RatioMap("bcts").fit(training, len(self.prevalence))
         return self.solve(row_map(self.pooled(pool, scores)).array)
 
 

@@ -20,7 +20,7 @@ from kdey.gpu import match_together, rows_of_family_on
 from kdey.kernels import DEFAULT_SHRINKAGE
 from kdey.matching import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.kernel import DensityRows, KernelSpec
+from kdey.rows.kernel import KernelDensityMap, KernelSpec
 
 N_BAGS, SIZE, N_POOL = 1_000, 1_000, 20_000
 BANDWIDTHS = [0.01 * (i + 1) for i in range(20)]
@@ -28,7 +28,7 @@ BANDWIDTHS = [0.01 * (i + 1) for i in range(20)]
 
 def one_pass(train: TrainingPosteriors, pool: Any, bags: Bags) -> dict[str, Any]:
     """Return the time of one pass, and the largest gap of all solutions."""
-    specs = [DensityRows(KernelSpec(h, "gaussian", DEFAULT_SHRINKAGE)) for h in BANDWIDTHS]
+    specs = [KernelDensityMap(KernelSpec(h, "gaussian", DEFAULT_SHRINKAGE)) for h in BANDWIDTHS]
     matching = MaximiseLikelihood()
     torch.cuda.synchronize()
     start = time.perf_counter()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kdey
 from kdey.matching import MatchMeans
-from kdey.rows.posterior import PosteriorRows
+from kdey.rows.posterior import PosteriorMap
 
 from . import strategies as some
 from .outcomes import Refused, answer, assert_limits, assert_solution, refused
@@ -48,7 +48,7 @@ METHODS: dict[str, tuple[Any, int]] = {
     "MS": (kdey.MS(), 2),
     "MS2": (kdey.MS2(), 2),
     "SORD": (kdey.SORD(), 2),
-    "composed": (kdey.compose(PosteriorRows(crisp=False, adjusted=True), MatchMeans()), 4),
+    "composed": (kdey.compose(PosteriorMap(crisp=False, adjusted=True), MatchMeans()), 4),
     "OneVsAll": (kdey.OneVsAll(kdey.MM()), 3),
     "Median": (kdey.Median(kdey.DyS(), {"n_bins": [2, 4]}), 2),
     "Ensemble": (kdey.Ensemble(kdey.PACC(), n_members=2, min_per_class=1, random_state=0), 3),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import kdey
 from kdey.matching import MatchMeans
-from kdey.rows.posterior import PosteriorRows
+from kdey.rows.posterior import PosteriorMap
 
 CLASSES = np.array(["complaint", "praise", "question"])
 
@@ -71,7 +71,7 @@ def test_a_decision_for_no_class_names_its_row(adjusted: kdey.ACC, table: pd.Dat
 def test_every_method_that_counts_takes_decisions_and_no_other(table: pd.DataFrame) -> None:
     y, decided = judged(300, [0.3, 0.4, 0.3], 0)
     one_hot = (decided[:, None] == CLASSES).astype(float)
-    composed = kdey.compose(PosteriorRows(crisp=True, adjusted=True), MatchMeans())
+    composed = kdey.compose(PosteriorMap(crisp=True, adjusted=True), MatchMeans())
     for method in (kdey.CC(), kdey.Ordered(kdey.ACC(), strength=0.1), composed):
         groups = kdey.predict_groups(
             method.fit_posteriors(one_hot, y),

@@ -301,7 +301,7 @@ def test_averaged_geometries_are_bootstrapped_member_by_member(data) -> None:
     quantifier = KDEyML(random_state=0).fit_posteriors(P, y)
     model = quantifier.interval_model()
     members = [type(m.row_map).__name__ for m in model.members]
-    assert members == ["DensityMap"] * len(quantifier.row_map_.parts)
+    assert members == ["KernelDensityMap"] * len(quantifier.row_map_.parts)
     wide = quantifier.estimate_posteriors(points, method="bootstrap", n_replicates=60)
     narrow = quantifier.estimate_posteriors(
         points, method="bootstrap", n_replicates=60, resample_templates=False

@@ -300,7 +300,7 @@ def test_many_classes_in_a_small_file(model: Path) -> None:
         prevalence_={"array": 1},
         row_map_={
             "dataclass": "kdey.rows.posterior:PosteriorMap",
-            "fields": {"templates": {"array": 2}, "crisp": False},
+            "fields": {"templates": {"array": 2}, "crisp": False, "adjusted": False},
         },
         matching_={"dataclass": "kdey.matching.squares:Mean", "fields": {}},
     )

@@ -10,7 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 import kdey
 from kdey import native
 from kdey.matching import MatchMeans
-from kdey.rows.histogram import HistogramSpec
+from kdey.rows.histogram import HistogramMap
 
 
 def classifier() -> LogisticRegression:
@@ -47,7 +47,7 @@ def multiclass() -> dict[str, Any]:
         "KDEyL2": kdey.KDEyL2(c(), cv=3, bandwidth=0.1),
         "KDEyHD": kdey.KDEyHD(c(), cv=3, bandwidth=0.1, n_points=1500),
         "Friedman": kdey.Friedman(c(), cv=3),
-        "Composed": kdey.compose(HistogramSpec(8), MatchMeans(), c(), cv=3),
+        "Composed": kdey.compose(HistogramMap(8), MatchMeans(), c(), cv=3),
         "Ensemble-accuracy": kdey.Ensemble(kdey.PACC(c(), cv=3), n_members=4, selection="accuracy"),
         "Ensemble-distribution": kdey.Ensemble(
             kdey.PACC(c(), cv=3), n_members=4, selection="distribution"

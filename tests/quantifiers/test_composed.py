@@ -12,10 +12,11 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.matching import MatchDivergence, MatchEmbeddings, MatchMeans, MaximiseLikelihood
-from kdey.rows.embedding import EmbeddingRows
-from kdey.rows.histogram import HistogramSpec
-from kdey.rows.posterior import PosteriorRows, RatioRows
-from tests.strangers.power import MatchRelative, PowerPACC, PowerRows
+from kdey.rows.embedding import EmbeddingMap
+from kdey.rows.histogram import HistogramMap
+from kdey.rows.posterior import PosteriorMap, RatioMap
+from tests.strangers.power import PowerMap
+from tests.strangers.relative import MatchRelative, RelativePACC
 
 
 def data(n: int = 200, seed: int = 0) -> Any:
@@ -25,11 +26,11 @@ def data(n: int = 200, seed: int = 0) -> Any:
 
 
 PAIRS = {
-    "PACC": (kdey.PACC(), PosteriorRows(crisp=False, adjusted=True), MatchMeans()),
-    "EMQ": (kdey.EMQ(), RatioRows(), MaximiseLikelihood(log_rows=False)),
-    "DM": (kdey.DM(n_bins=8), HistogramSpec(8), MatchDivergence("hellinger")),
-    "EDy": (kdey.EDy(), EmbeddingRows("manhattan"), MatchEmbeddings()),
-    "own": (PowerPACC(power=2.0), PowerRows(2.0), MatchRelative()),
+    "PACC": (kdey.PACC(), PosteriorMap(crisp=False, adjusted=True), MatchMeans()),
+    "EMQ": (kdey.EMQ(), RatioMap(), MaximiseLikelihood(log_rows=False)),
+    "DM": (kdey.DM(n_bins=8), HistogramMap(8), MatchDivergence("hellinger")),
+    "EDy": (kdey.EDy(), EmbeddingMap("manhattan"), MatchEmbeddings()),
+    "own": (RelativePACC(power=2.0), PowerMap(2.0), MatchRelative()),
 }
 
 
@@ -48,7 +49,7 @@ def test_composed_is_the_named_method(name: str) -> None:
 
 def test_on_features() -> None:
     X, y = data()
-    q = kdey.compose(EmbeddingRows("manhattan"), MatchEmbeddings(), on="features").fit(X, y)
+    q = kdey.compose(EmbeddingMap("manhattan"), MatchEmbeddings(), on="features").fit(X, y)
     expected = kdey.EDx(standardise=False).fit(X, y).predict(X[:40])
     np.testing.assert_allclose(q.predict(X[:40]), expected, atol=1e-12)
 
@@ -56,10 +57,10 @@ def test_on_features() -> None:
 def test_files_and_searches(tmp_path: Path) -> None:
     X, y = data()
     classifier = LogisticRegression(max_iter=200)
-    q = kdey.compose(HistogramSpec(8), MatchMeans(), classifier, cv=3)
+    q = kdey.compose(HistogramMap(8), MatchMeans(), classifier, cv=3)
     loaded = kdey.load(kdey.save(clone(q).fit(X, y), tmp_path / "model.kdey"))
     np.testing.assert_array_equal(loaded.predict(X[:30]), clone(q).fit(X, y).predict(X[:30]))
-    candidates = [HistogramSpec(2), HistogramSpec(12)]
+    candidates = [HistogramMap(2), HistogramMap(12)]
     protocol = kdey.APP(20, 60, random_state=0)
     search = kdey.GridSearchQ(q, {"rows": candidates}, protocol=protocol, verbose=False).fit(X, y)
     assert search.best_params_["rows"] in candidates
@@ -70,11 +71,11 @@ def test_files_and_searches(tmp_path: Path) -> None:
     ("rows", "matching", "options", "error", "message"),
     [
         ("PACC", MatchMeans(), {}, TypeError, "rows must be a row spec"),
-        (HistogramSpec, MatchMeans(), {}, TypeError, "rows must be a row spec"),
-        (HistogramSpec(4), "means", {}, TypeError, "matching must be a matching"),
-        (HistogramSpec(4), MatchMeans(), {"on": "bags"}, ValueError, "on must be one of"),
+        (HistogramMap, MatchMeans(), {}, TypeError, "rows must be a row spec"),
+        (HistogramMap(4), "means", {}, TypeError, "matching must be a matching"),
+        (HistogramMap(4), MatchMeans(), {"on": "bags"}, ValueError, "on must be one of"),
         (
-            EmbeddingRows(),
+            EmbeddingMap(),
             MatchEmbeddings(),
             {"on": "features", "classifier": LogisticRegression()},
             ValueError,

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 import kdey
-from kdey.rows.embedding import EmbeddingRows
+from kdey.rows.embedding import EmbeddingMap
 
 
 def draw(n: int, seed: int, prevalence: tuple[float, ...] = (0.5, 0.3, 0.2)) -> Any:
@@ -103,7 +103,7 @@ def test_random_features_approach_the_kernel() -> None:
 def test_the_median_rule_and_the_choice_among_its_multiples() -> None:
     X, y = draw(150, 6)
     apart = [np.sqrt(((a - b) ** 2).sum()) for a in X for b in X if (a != b).any()]
-    spec = EmbeddingRows("gaussian")
+    spec = EmbeddingMap("gaussian")
     from kdey.posteriors import TrainingPosteriors
 
     row_map = spec.fit(TrainingPosteriors(X, y), 3)
@@ -128,7 +128,7 @@ def test_new_rows_leave_an_instance_out_of_its_own_class() -> None:
     from kdey.posteriors import TrainingPosteriors
 
     X, y = draw(20, 9)
-    for spec in (EmbeddingRows("euclidean"), EmbeddingRows("gaussian", 0.8)):
+    for spec in (EmbeddingMap("euclidean"), EmbeddingMap("gaussian", 0.8)):
         row_map = spec.fit(TrainingPosteriors(X, y), 3)
         rows = row_map.new_rows(TrainingPosteriors(X, y), np.arange(20))
         for i in range(3, 20):
@@ -168,4 +168,4 @@ def test_parameters_are_checked(quantifier: Any, message: str) -> None:
 
 def test_distances_have_no_random_features() -> None:
     with pytest.raises(ValueError, match="has no random features"):
-        EmbeddingRows("euclidean", random_features=10)
+        EmbeddingMap("euclidean", random_features=10)

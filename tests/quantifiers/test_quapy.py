@@ -18,7 +18,6 @@ from sklearn.neighbors import KernelDensity
 
 import kdey
 from kdey.kernels import transform
-from kdey.rows.monte_carlo import MonteCarloMap
 
 STORED = np.load(Path(__file__).parents[1] / "frozen" / "quapy.npz")
 CLASSES = (2, 3, 5)
@@ -137,7 +136,7 @@ def cs_objective(q: Any, bag: Any, prevalence: Any) -> float:
 def test_hellinger_objective_is_never_above_quapys(k: int) -> None:
     q = fitted(kdey.KDEyHD(bandwidth=BANDWIDTH, n_points=k, random_state=0, precision="double"), k)
     points = stored(k, "HD_points").astype(np.float64)
-    q.row_map_ = MonteCarloMap.at(q.row_map_.references, points)
+    q.row_map_ = q.row_map_.at(q.row_map_.references, points)
     bags = zip(stored(k, "bags"), stored(k, "HD"), stored(k, "HD_objective"), strict=True)
     for bag, theirs, value in bags:
         found = q.solve_posteriors(bag)

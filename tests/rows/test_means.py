@@ -6,28 +6,28 @@ import numpy as np
 import pytest
 
 from kdey.bags import Bags
-from kdey.rows.base import StackedSpec
-from kdey.rows.histogram import HistogramSpec
-from kdey.rows.kernel import DensityRows, KernelSpec, OverlapSpec
-from kdey.rows.monte_carlo import MonteCarloSpec
-from kdey.rows.posterior import DirichletRows, PosteriorRows, RatioRows
+from kdey.rows.base import StackedMap
+from kdey.rows.histogram import HistogramMap
+from kdey.rows.kernel import KernelDensityMap, KernelSpec, OverlapMap
+from kdey.rows.monte_carlo import MonteCarloMap
+from kdey.rows.posterior import DirichletMap, PosteriorMap, RatioMap
 
 from .cases import posteriors, training
 
 KERNEL = KernelSpec(0.2, "gaussian", 1e-3, "double")
 LOG_RATIO = KernelSpec(0.8, "aitchison", 1e-3, "double")
 SPECS = {
-    "posterior": PosteriorRows(crisp=False, adjusted=True),
-    "decision": PosteriorRows(crisp=True, adjusted=True),
-    "ratio": RatioRows(),
-    "calibrated-ratio": RatioRows("vector"),
-    "histogram": HistogramSpec(8),
-    "cumulative": HistogramSpec(8, cumulative=True),
-    "positive": HistogramSpec(8, channels="positive"),
-    "overlap": OverlapSpec(KERNEL),
-    "overlap-aitchison": OverlapSpec(LOG_RATIO),
-    "monte-carlo": MonteCarloSpec(KERNEL, 40, 0),
-    "monte-carlo-aitchison": MonteCarloSpec(LOG_RATIO, 40, 0),
+    "posterior": PosteriorMap(crisp=False, adjusted=True),
+    "decision": PosteriorMap(crisp=True, adjusted=True),
+    "ratio": RatioMap(),
+    "calibrated-ratio": RatioMap("vector"),
+    "histogram": HistogramMap(8),
+    "cumulative": HistogramMap(8, cumulative=True),
+    "positive": HistogramMap(8, channels="positive"),
+    "overlap": OverlapMap(KERNEL),
+    "overlap-aitchison": OverlapMap(LOG_RATIO),
+    "monte-carlo": MonteCarloMap(KERNEL, 40, 0),
+    "monte-carlo-aitchison": MonteCarloMap(LOG_RATIO, 40, 0),
 }
 POOL = posteriors(3, 24, 4)[0]
 DRAWS = [[0], [3, 3, 7], list(range(24)), [23, 1, 1, 1, 5]]
@@ -74,7 +74,7 @@ def test_thread_count_does_not_matter(fitted):
 
 
 @pytest.mark.parametrize(
-    "spec", [DensityRows(KERNEL), DensityRows(LOG_RATIO), DirichletRows(1e-6), RatioRows()]
+    "spec", [KernelDensityMap(KERNEL), KernelDensityMap(LOG_RATIO), DirichletMap(1e-6), RatioMap()]
 )
 def test_likelihood_rows_do_not_depend_on_the_pool(spec):
     fitted = spec.fit(training(3, 90), 3)
@@ -84,8 +84,8 @@ def test_likelihood_rows_do_not_depend_on_the_pool(spec):
 
 
 def test_stacked_rows_are_their_parts():
-    parts = (HistogramSpec(4), HistogramSpec(9, channels="positive"))
-    stacked = StackedSpec(parts).fit(training(3), 3)
+    parts = (HistogramMap(4), HistogramMap(9, channels="positive"))
+    stacked = StackedMap(parts).fit(training(3), 3)
     whole = Bags.whole(24)
     for spec, made, rows in zip(parts, stacked.parts, stacked(POOL).parts, strict=True):
         alone = spec.fit(training(3), 3)

@@ -16,7 +16,7 @@ from kdey.bags import Bags
 from kdey.matching import Divergence
 from kdey.matching.divergence import resolve_generator
 from kdey.rows.kernel import KernelSpec
-from kdey.rows.monte_carlo import MonteCarloMap, MonteCarloSpec
+from kdey.rows.monte_carlo import MonteCarloMap
 
 from .cases import plane_density, plane_grid, posteriors, repeated, training
 
@@ -33,7 +33,7 @@ GRIDS = {2: (0.01, 1.8), 3: (0.04, 1.6)}
 
 
 def spec(h, n_points, seed=0, kernel="gaussian", sampling="plain"):
-    return MonteCarloSpec(KernelSpec(h, kernel, 1e-3, "double"), n_points, seed, sampling)
+    return MonteCarloMap(KernelSpec(h, kernel, 1e-3, "double"), n_points, seed, sampling)
 
 
 def log_density(centres, h, at, weights=None):
@@ -123,7 +123,7 @@ def test_weights_are_repetitions_to_the_last_point():
 def test_given_points_are_taken_as_they_are():
     made = spec(0.1, 3).fit(training(3), 3)
     points = posteriors(3, 17, 1)[0]
-    again = MonteCarloMap.at(made.references, points)
+    again = made.at(made.references, points)
     np.testing.assert_array_equal(again.points, points)
     assert again.n_terms == 17
     np.testing.assert_allclose(again.templates.mean(axis=1), 1)

@@ -22,7 +22,7 @@ from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.kde import KDEyCS, KDEyL2
 from kdey.rows import kernel as overlap
-from kdey.rows.kernel import KernelSpec, OverlapSpec
+from kdey.rows.kernel import KernelSpec, OverlapMap
 
 from .cases import plane_density, plane_grid, posteriors, repeated, training
 
@@ -30,7 +30,7 @@ GRIDS = {2: (0.02, 2.0), 3: (0.05, 1.8)}
 
 
 def spec(h, kernel="gaussian"):
-    return OverlapSpec(KernelSpec(h, kernel, 1e-3, "double"))
+    return OverlapMap(KernelSpec(h, kernel, 1e-3, "double"))
 
 
 def integrals(k, h, given, bag):

@@ -8,7 +8,7 @@ import pytest
 from kdey.rows.kernel import KernelSpec
 from kdey.rows.monte_carlo import (
     SAMPLINGS,
-    MonteCarloSpec,
+    MonteCarloMap,
     draw_points,
     resolve_n_points,
     spatial_order,
@@ -46,7 +46,7 @@ def test_quasi_random_averages_have_less_noise(k):
 
     def noise(sampling):
         specs = [
-            MonteCarloSpec(KernelSpec(0.1, "gaussian", 1e-3, "double"), 100 * k, seed, sampling)
+            MonteCarloMap(KernelSpec(0.1, "gaussian", 1e-3, "double"), 100 * k, seed, sampling)
             for seed in range(12)
         ]
         means = [spec.fit(given, k).templates.mean(axis=0) for spec in specs]
@@ -115,7 +115,7 @@ def test_a_given_number_of_points_is_drawn_plainly_and_an_automatic_one_spread()
     kernel, given = KernelSpec(0.1, "gaussian", 1e-3, "double"), training(3)
     for n_points, same, other in ((70, "plain", "quasi-random"), ("auto", "quasi-random", "plain")):
         points = {
-            sampling: MonteCarloSpec(kernel, n_points, 0, sampling).fit(given, 3).points
+            sampling: MonteCarloMap(kernel, n_points, 0, sampling).fit(given, 3).points
             for sampling in ("auto", same, other)
         }
         np.testing.assert_array_equal(points["auto"], points[same])
@@ -124,16 +124,16 @@ def test_a_given_number_of_points_is_drawn_plainly_and_an_automatic_one_spread()
 
 def test_the_points_of_a_tuning_are_few_and_drawn_alike():
     kernel = KernelSpec(0.1, "gaussian", 1e-3)
-    few = MonteCarloSpec(kernel, "auto").for_tuning(3)
+    few = MonteCarloMap(kernel, "auto").for_tuning(3)
     assert (few.n_points, few.sampling, few.random_state) == (500, "quasi-random", 3)
-    assert MonteCarloSpec(kernel, 100).for_tuning(3).n_points == 100
-    assert MonteCarloSpec(kernel, 10_000).for_tuning(3).sampling == "plain"
+    assert MonteCarloMap(kernel, 100).for_tuning(3).n_points == 100
+    assert MonteCarloMap(kernel, 10_000).for_tuning(3).sampling == "plain"
 
 
 def test_parameters_are_checked():
     kernel = KernelSpec(0.1, "gaussian", 1e-3)
     with pytest.raises(ValueError, match="sampling must be one of auto, quasi-random, plain"):
-        MonteCarloSpec(kernel, 10, None, "sobol")
+        MonteCarloMap(kernel, 10, None, "sobol")
     for n_points in (True, 0, "many"):
         with pytest.raises(ValueError, match='n_points must be a positive integer or "auto"'):
-            MonteCarloSpec(kernel, n_points)
+            MonteCarloMap(kernel, n_points)

@@ -10,9 +10,9 @@ import pytest
 import kdey
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows import RowMap
-from kdey.rows.base import CommitteeMap, CommitteeSpec, StackedSpec
-from kdey.rows.kernel import DensityRows, KernelSpec
-from kdey.rows.posterior import RatioRows
+from kdey.rows.base import CommitteeMap, StackedMap
+from kdey.rows.kernel import KernelDensityMap, KernelSpec
+from kdey.rows.posterior import RatioMap
 from kdey.stacking.pooled_classifier import (
     MOST_KERNELS,
     FittedMember,
@@ -24,15 +24,15 @@ from kdey.stacking.pooled_classifier import (
 )
 
 
-def rows(h: float, kernel: str = "gaussian") -> DensityRows:
-    return DensityRows(KernelSpec(h, kernel, 0.01))
+def rows(h: float, kernel: str = "gaussian") -> KernelDensityMap:
+    return KernelDensityMap(KernelSpec(h, kernel, 0.01))
 
 
-COMMITTEE = CommitteeSpec((rows(0.1), rows(0.3), rows(0.5, "aitchison")), (0.5, 0.3, 0.2))
+COMMITTEE = CommitteeMap((rows(0.1), rows(0.3), rows(0.5, "aitchison")), (0.5, 0.3, 0.2))
 METHODS = (
     MemberMethod("kernels", COMMITTEE, True, True),
     MemberMethod("kernel", rows(0.2), True, True),
-    MemberMethod("ratios", RatioRows(), False),
+    MemberMethod("ratios", RatioMap(), False),
 )
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_committee_keeps_everything_or_refuses(trainings) -> None:
     assert single.keep_members([0]) is single
     fitted = single.fit(trainings["a"], 3)
     assert fitted.keep_members([0]) is fitted
-    stack = StackedSpec((rows(0.1), rows(0.2)))
+    stack = StackedMap((rows(0.1), rows(0.2)))
     for composite in (stack, stack.fit(trainings["a"], 3)):
         with pytest.raises(NotImplementedError, match="keeps all of its members"):
             composite.keep_members([0])

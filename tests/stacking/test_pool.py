@@ -13,13 +13,13 @@ from sklearn.naive_bayes import GaussianNB
 
 from kdey.calibration import BCTS
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.posterior import RatioRows
+from kdey.rows.posterior import RatioMap
+from kdey.stacking import PooledClassifier
 from kdey.stacking.pooled_classifier import (
     FLOOR,
     LEAST_WEIGHT,
     PSEUDO_COUNT,
     MemberMethod,
-    PooledClassifier,
     fit_member,
     held_out,
     mean_posteriors,
@@ -28,7 +28,7 @@ from kdey.stacking.pooled_classifier import (
     select_members,
 )
 
-PLAIN = MemberMethod("plain", RatioRows(), False)
+PLAIN = MemberMethod("plain", RatioMap(), False)
 
 
 def likelihoods(n: int, *sharpness: float, seed: int = 0) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,16 +16,17 @@ from kdey.evaluation import check_quantifier
 from kdey.evaluation.checks import quantifier_checks
 from kdey.groups import predict_groups
 from kdey.matching import MatchMeans
-from kdey.matching.base import LimitsSource
+from kdey.matching.base import IntervalSource
 from kdey.persistence.archive import ModelFileError
-from kdey.rows import ArrayRows, RowMap, RowSpec, class_means
-from tests.strangers.power import MatchRelative, PowerPACC
+from kdey.rows import ArrayRows, RowMap, class_means
+from kdey.rows import fitted as fitted_field
+from tests.strangers.power import PowerPACC
+from tests.strangers.relative import MatchRelative, RelativePACC
 
 TRUSTED = [
-    "tests.strangers.power:MatchRelative",
     "tests.strangers.power:PowerMap",
-    "tests.strangers.power:PowerPACC",
-    "tests.strangers.power:PowerRows",
+    "tests.strangers.relative:MatchRelative",
+    "tests.strangers.relative:RelativePACC",
 ]
 
 
@@ -38,24 +39,25 @@ def draw(n: int, seed: int, prevalence: tuple[float, ...] = (0.5, 0.3, 0.2)) -> 
 
 
 @pytest.fixture(scope="module")
-def fitted() -> PowerPACC:
-    return PowerPACC(power=2.0).fit_posteriors(*draw(900, 0))
+def fitted() -> RelativePACC:
+    return RelativePACC(power=2.0).fit_posteriors(*draw(900, 0))
 
 
 @pytest.mark.parametrize(
     "check",
-    quantifier_checks(PowerPACC(power=2.0)),
+    quantifier_checks(RelativePACC(power=2.0)),
     ids=lambda check: check.func.__name__ if hasattr(check, "func") else check.__name__,
 )
-def test_it_keeps_every_promise(check: Any) -> None:
-    check(PowerPACC(LogisticRegression(max_iter=1000), power=2.0))
+@pytest.mark.parametrize("kind", [PowerPACC, RelativePACC])
+def test_it_keeps_every_promise(check: Any, kind: type[PowerPACC]) -> None:
+    check(kind(LogisticRegression(max_iter=1000), power=2.0))
 
 
 def test_check_quantifier_with_an_open_parameter() -> None:
-    check_quantifier(PowerPACC(LogisticRegression(max_iter=1000)))
+    check_quantifier(RelativePACC(LogisticRegression(max_iter=1000)))
 
 
-def test_limits_come_from_derivatives_and_the_estimate_says_so(fitted: PowerPACC) -> None:
+def test_limits_come_from_derivatives_and_the_estimate_says_so(fitted: RelativePACC) -> None:
     p, _ = draw(600, 1, (0.1, 0.2, 0.7))
     estimate = fitted.estimate_posteriors(p)
     assert estimate.method == "analytic"
@@ -72,7 +74,7 @@ def test_limits_come_from_derivatives_and_the_estimate_says_so(fitted: PowerPACC
 
 @dataclass(frozen=True)
 class MatchMeansByDerivatives(MatchMeans):
-    limits_source: ClassVar[LimitsSource] = "derivatives"
+    interval_source: ClassVar[IntervalSource] = "derivatives"
 
 
 class PACCByDerivatives(kdey.PACC):
@@ -95,7 +97,7 @@ def test_limits_cover() -> None:
     """95 % limits hold the true prevalence in most of 150 bags with training redrawn."""
     prevalence, inside = (0.15, 0.25, 0.6), []
     for seed in range(150):
-        q = PowerPACC(power=2.0).fit_posteriors(*draw(400, 2 * seed))
+        q = RelativePACC(power=2.0).fit_posteriors(*draw(400, 2 * seed))
         estimate = q.estimate_posteriors(draw(250, 2 * seed + 1, prevalence)[0])
         inside.append((estimate.low <= prevalence) & (prevalence <= estimate.high))
     assert np.mean(inside) > 0.91
@@ -111,7 +113,7 @@ class MatchNothing(MatchRelative):
         return solution
 
 
-class Constant(PowerPACC):
+class Constant(RelativePACC):
     def matching(self) -> MatchNothing:
         return MatchNothing()
 
@@ -124,25 +126,22 @@ def test_without_derivatives_there_is_a_bootstrap() -> None:
         q.estimate_posteriors(p, method="analytic")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class BothMap(RowMap):
-    templates: Any
+    templates: Any = fitted_field()
+
+    def fit(self, training: Any, n_classes: int, n_threads: int = 1) -> BothMap:
+        rows = self(training.required()).array
+        means = class_means(rows, training.labels, n_classes, training.weights)
+        return replace(self, templates=means)
 
     def __call__(self, points: Any, n_threads: int = 1) -> ArrayRows:
         return ArrayRows(np.hstack([points, np.square(points)]))
 
 
-@dataclass(frozen=True)
-class BothRows(RowSpec):
-    def fit(self, training: Any, n_classes: int, n_threads: int = 1) -> BothMap:
-        p = training.required()
-        rows = np.hstack([p, np.square(p)])
-        return BothMap(class_means(rows, training.labels, n_classes, training.weights))
-
-
 class BothPACC(kdey.PACC):
-    def row_spec(self) -> BothRows:  # type: ignore[override]
-        return BothRows()
+    def row_spec(self) -> BothMap:  # type: ignore[override]
+        return BothMap()
 
 
 def test_rows_may_hold_more_numbers_than_there_are_classes() -> None:
@@ -163,7 +162,7 @@ def table(n: int, seed: int) -> pd.DataFrame:
 SCORES = ["p_0", "p_1", "p_2"]
 
 
-def test_groups_in_memory_and_beyond(fitted: PowerPACC, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_in_memory_and_beyond(fitted: RelativePACC, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = table(900, 6)
     memory = predict_groups(fitted, frame, "field", scores=SCORES).to_frame()
     assert (memory["low"] < memory["estimate"]).all()
@@ -175,18 +174,18 @@ def test_groups_in_memory_and_beyond(fitted: PowerPACC, monkeypatch: pytest.Monk
     np.testing.assert_allclose(partitioned[columns], memory[columns], atol=1e-8)
 
 
-def test_evaluation_and_search(fitted: PowerPACC) -> None:
+def test_evaluation_and_search(fitted: RelativePACC) -> None:
     p, y = draw(900, 7)
     results = kdey.evaluate(
-        PowerPACC(LogisticRegression(max_iter=1000), power=1.0).fit(p[::2], y[::2]),
+        RelativePACC(LogisticRegression(max_iter=1000), power=1.0).fit(p[::2], y[::2]),
         p[1::2],
         y[1::2],
         kdey.APP(40, 100, random_state=0),
         verbose=False,
     )
-    assert results.errors("ae", "PowerPACC").mean() < 0.2
+    assert results.errors("ae", "RelativePACC").mean() < 0.2
     search = kdey.GridSearchQ(
-        PowerPACC(LogisticRegression(max_iter=1000)),
+        RelativePACC(LogisticRegression(max_iter=1000)),
         {"power": [1.0, 2.0]},
         protocol=kdey.APP(40, 100, random_state=0),
         verbose=False,
@@ -196,7 +195,7 @@ def test_evaluation_and_search(fitted: PowerPACC) -> None:
 
 
 def test_automatic_tuning() -> None:
-    q = PowerPACC().fit_posteriors(*draw(600, 8))
+    q = RelativePACC().fit_posteriors(*draw(600, 8))
     assert q.tuning_.best_value in (0.5, 1.0, 2.0)
     assert q.row_map_.power == q.tuning_.best_value
     assert "power" in q.tuning_.summary()
@@ -211,9 +210,9 @@ def test_contributing_shows_this_very_file() -> None:
     assert code.partition('"""\n\n')[2] in page
 
 
-def test_model_files(fitted: PowerPACC, tmp_path: Path) -> None:
+def test_model_files(fitted: RelativePACC, tmp_path: Path) -> None:
     path = kdey.save(fitted, tmp_path / "model.kdey")
-    with pytest.raises(ModelFileError, match=r"trusted=\['tests.strangers.power:MatchRelative'"):
+    with pytest.raises(ModelFileError, match=r"trusted=\['tests.strangers.power:PowerMap'"):
         kdey.load(path)
     again = kdey.load(path, trusted=TRUSTED)
     p = draw(100, 9)[0]

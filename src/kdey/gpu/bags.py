@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -37,7 +37,8 @@ from kdey.arrays import on_host
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.gpu.sums import DeviceReferences, in_tiles, log_sums_to
 from kdey.rows.base import RowMap, Rows
-from kdey.rows.kernel import ClassReferences
+from kdey.rows.kernel import ClassReferences, KernelDensityMap, OverlapMap
+from kdey.rows.monte_carlo import MonteCarloMap
 
 #: Numbers (bags x longest bag x classes) in memory at a time.
 _NUMBERS = {"cuda": 1 << 27, "cpu": 1 << 22}
@@ -356,11 +357,11 @@ def device_rows(
             for part in first.members
         ]
         return [MemberRows(tuple(parts))]
-    references, widths = first.class_references(), [row_map.kernel_width() for row_map in maps]
-    if references is not None and None not in widths:
-        return _kernel_rows(references, points, [width or 0.0 for width in widths], device)
-    if references is not None and first.drawn_points() is not None:
-        x = coordinates(references, as_tensor(points, device).double())
+    if isinstance(first, KernelDensityMap | OverlapMap):
+        widths = [cast(KernelDensityMap, row_map).kernel_width() for row_map in maps]
+        return _kernel_rows(first.references, points, widths, device)
+    if isinstance(first, MonteCarloMap):
+        x = coordinates(first.references, as_tensor(points, device).double())
         return [PointRows(x) for _ in maps]
     if first.has_tensor_rows:
         rows = first.tensor_rows(as_tensor(points, device))

@@ -38,6 +38,7 @@ from kdey.matching.squares import CauchySchwarz, QuadraticMatch
 from kdey.matching.squares import solve_cauchy_schwarz as host_cauchy_schwarz
 from kdey.matching.squares import solve_quadratic as host_quadratic
 from kdey.rows.base import RowMap, Rows
+from kdey.rows.monte_carlo import MonteCarloMap
 
 #: Largest number of steps of the interior-point method, which usually needs about a dozen.
 _MAX_ITER = 100
@@ -277,18 +278,17 @@ def _certified(
 
 def _match_divergence(divergence: str, row_map: RowMap, rows: PointRows, bags: Bags) -> Solution:
     """Return the solution of a divergence at the points that the row map drew."""
-    drawn, references = row_map.drawn_points(), row_map.class_references()
-    assert drawn is not None, "a divergence on a device needs drawn points"
-    assert references is not None, "a divergence on a device needs kernel references"
+    assert isinstance(row_map, MonteCarloMap), "a divergence on a device needs drawn points"
+    bandwidth = row_map.references.bandwidth
     x = rows.coordinates
-    points = as_tensor(drawn.points, x.device).double()
-    log_scale = as_tensor(drawn.log_reference, x.device)
+    points = as_tensor(row_map.points, x.device).double()
+    log_scale = as_tensor(row_map.log_reference, x.device)
     templates = as_tensor(row_map.templates, x.device)
     step = max(1, _PROFILES.get(x.device.type, 1 << 22) // len(points))
     parts: list[Solution] = []
 
     def work(start: int, stop: int) -> None:
-        targets = kernel_means(points, log_scale, x, bags[start:stop], references.bandwidth)
+        targets = kernel_means(points, log_scale, x, bags[start:stop], bandwidth)
         parts.append(_solve_divergence(divergence, templates, targets, row_map.n_terms))
 
     in_tiles(work, len(bags), step)

@@ -14,7 +14,7 @@ from kdey._numerics import Minimum
 from kdey.bags import Array
 from kdey.calibration import BCTS
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.posterior import RatioMap, RatioRows
+from kdey.rows.posterior import RatioMap
 
 
 class RegularisedBCTS(BCTS):
@@ -44,4 +44,4 @@ def calibrated_map(training: TrainingPosteriors, n_classes: int) -> RatioMap:
         Its rows are proportional to the class densities.
     """
     with muted(UserWarning):  # any features are valid, those of an unfinished fit too
-        return RatioRows(RegularisedBCTS()).fit(training, n_classes)
+        return RatioMap(RegularisedBCTS()).fit(training, n_classes)

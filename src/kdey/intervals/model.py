@@ -13,7 +13,7 @@ from kdey.bags import Array
 from kdey.intervals.class_rows import ClassRows, class_rows
 from kdey.intervals.features import calibrated_map
 from kdey.intervals.moments import Moments, training_moments
-from kdey.matching.base import LimitsSource, Matching
+from kdey.matching.base import IntervalSource, Matching
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.base import RowMap, RowSpec
@@ -77,11 +77,11 @@ class FittedModel:
         return self.training is not None and self.training.posteriors is not None
 
     @property
-    def limits_source(self) -> LimitsSource:
+    def interval_source(self) -> IntervalSource:
         """Where limits come from by default; see :class:`Matching`."""
         if self.likelihood is not None:
             return "moments"
-        source = self.matching.limits_source
+        source = self.matching.interval_source
         if source == "moments":
             return source if self.training is not None else "bootstrap"
         derivable = self.is_learnt and self.matching.bag_summary == "mean"
@@ -90,7 +90,7 @@ class FittedModel:
     @property
     def is_analytic(self) -> bool:
         """Whether limits follow from the moment equation for every bag."""
-        return self.limits_source == "moments"
+        return self.interval_source == "moments"
 
     @cached_property
     def class_rows(self) -> ClassRows | None:

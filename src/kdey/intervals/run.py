@@ -38,7 +38,7 @@ from kdey.intervals.region import (
 from kdey.intervals.replicates import EstimatedBag, replicated_bags
 from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
 from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
-from kdey.matching.base import LimitsSource, Solution
+from kdey.matching.base import IntervalSource, Solution
 from kdey.options import Options
 from kdey.rows.base import ArrayRows, Rows
 from kdey.status import FEW_LABELS
@@ -230,9 +230,9 @@ def _without_templates(estimates: Estimates) -> Estimates:
     return replace(estimates, notes=[[*texts, BAG_ONLY] for texts in estimates.notes])
 
 
-def _limits_source(model: FittedModel, options: Options) -> LimitsSource:
+def _limits_source(model: FittedModel, options: Options) -> IntervalSource:
     """Return the source of limits that the options select for this model."""
-    source = model.limits_source
+    source = model.interval_source
     if options.method == "bootstrap":
         return "bootstrap"
     if options.method == "analytic" and source == "bootstrap":

@@ -410,7 +410,7 @@ class LabelPredictor:
             return None
         if not np.isfinite(model.prevalence).all():
             return cls(np.asarray(points, dtype=np.float64), None, adapts=False)
-        ratios = RatioMap(model.prevalence, None)
+        ratios = RatioMap(prior=model.prevalence)
         return cls(densities(ratios(points).each(), logs=False), _ratio_rows(model, ratios))
 
     def predict(

@@ -8,8 +8,8 @@ the library asks of a matching is declared here, with a default that is valid fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from kdey.rows.base import RowMap, Rows
 
 if TYPE_CHECKING:
     from kdey.matching.likelihood import MaximiseLikelihood
+
 
 Indices = NDArray[np.int64]
 
@@ -276,7 +277,7 @@ BagSummary: TypeAlias = Literal["rows", "mean", "log mean"]
 
 #: How confidence limits are computed: from the moment equation (if templates are class means of the
 #: rows), from numerical derivatives of the matching (if they exist), or by a bootstrap.
-LimitsSource: TypeAlias = Literal["moments", "derivatives", "bootstrap"]
+IntervalSource: TypeAlias = Literal["moments", "derivatives", "bootstrap"]
 
 
 @dataclass(frozen=True)
@@ -311,7 +312,7 @@ class Matching(Generic[P]):
 
     #: How confidence limits are computed by default, unless a likelihood is maximised: then by its
     #: moment equation.
-    limits_source: ClassVar[LimitsSource] = "derivatives"
+    interval_source: ClassVar[IntervalSource] = "derivatives"
     #: Whether :meth:`match_templates` is implemented, so that every bag may have its own templates.
     takes_templates: ClassVar[bool] = False
 
@@ -383,15 +384,6 @@ class Matching(Generic[P]):
         """The matching of each member of a composite; otherwise the matching itself."""
         return self
 
-    @property
-    def minimises(self) -> bool:
-        """Whether estimates are minima of a problem, as opposed to counts."""
-        return True
-
-    def with_member(self, change: Callable[[Matching[Any]], Matching[Any]]) -> Matching[Any]:
-        """Return the matching with ``change`` applied to it, or to the member of a composite."""
-        return change(self)
-
     def combine(self, parts: Sequence[Solution], shares: Array) -> Solution:
         """Return the solution of a composite from those of its members."""
         return parts[0]
@@ -439,16 +431,12 @@ class Composite(Matching[Any]):
 
     inner: Matching[Any]
     # Only where no likelihood is maximised: an average of maxima has the limits of a likelihood.
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     @property
     def member(self) -> Matching[Any]:
         """The matching of each member."""
         return self.inner
-
-    def with_member(self, change: Callable[[Matching[Any]], Matching[Any]]) -> Matching[Any]:
-        """Return the composite with ``change`` applied to the matching of its members."""
-        return replace(self, inner=change(self.inner))
 
     @property
     def bag_summary(self) -> BagSummary:

@@ -25,7 +25,7 @@ from kdey.bags import Array, Bags
 from kdey.matching.base import (
     DeviceProblem,
     Indices,
-    LimitsSource,
+    IntervalSource,
     Matching,
     Solution,
     _start_of,
@@ -40,6 +40,7 @@ from kdey.matching.base import (
 )
 from kdey.matching.sqp import solve_sqp
 from kdey.rows.base import RowMap, Rows
+from kdey.rows.monte_carlo import MonteCarloMap
 
 Function = Callable[[Array, Array], Array]
 
@@ -412,7 +413,7 @@ class MatchDivergence(Matching[Divergence]):
     """
 
     divergence: str
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def __post_init__(self) -> None:
         resolve_generator(self.divergence)
@@ -424,7 +425,7 @@ class MatchDivergence(Matching[Divergence]):
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the divergence problem if rows are kernels at drawn points."""
-        if row_map.drawn_points() is None or self.divergence in ON_HOST:
+        if not isinstance(row_map, MonteCarloMap) or self.divergence in ON_HOST:
             return None
         if not row_map.templates.any(axis=1).all():
             return None

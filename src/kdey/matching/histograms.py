@@ -23,7 +23,7 @@ from kdey.bags import Array, Bags
 from kdey.matching.base import (
     BagSummary,
     Indices,
-    LimitsSource,
+    IntervalSource,
     Matching,
     Solution,
     check_array,
@@ -575,7 +575,7 @@ class MatchHistograms(Matching[HistogramProblem]):
     """A dissimilarity of histograms that is not convex: DM-CS, and DM-HD without the square."""
 
     kind: str
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -605,7 +605,7 @@ class MatchBinary(Matching[Dissimilarity]):
     """Any dissimilarity of two histograms, by ternary search: DyS."""
 
     dissimilarity: Any
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def __post_init__(self) -> None:
         resolve_dissimilarity(self.dissimilarity)
@@ -626,7 +626,7 @@ class MatchCdf(Matching[CdfDistance]):
     """A norm between cumulative histograms of the positive posterior: MM."""
 
     norm: str
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -644,7 +644,7 @@ class MatchCdf(Matching[CdfDistance]):
 class MatchScores(Matching[CdfDistance]):
     """Area between the cumulative distributions of scores, at every score: SORD."""
 
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     @property
     def bag_summary(self) -> BagSummary:
@@ -671,7 +671,7 @@ class MatchThresholds(Matching[LeastSquares]):
     have (q - fpr) / (tpr - fpr) positives, restricted to [0, 1].
     """
 
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from kdey.bags import Bags
 from kdey.classifiers import ClassifierOutput
 from kdey.matching.base import (
     BagSummary,
+    Composite,
     DeviceProblem,
-    LimitsSource,
+    IntervalSource,
     Matching,
     Problem,
     Solution,
@@ -28,16 +29,7 @@ from kdey.matching.base import (
 )
 from kdey.matching.sqp import solve_sqp
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import (
-    Array,
-    Indices,
-    Penalty,
-    RowMap,
-    Rows,
-    RowSpec,
-    TuningEffort,
-    TuningRecord,
-)
+from kdey.rows.base import Array, Indices, RowMap, Rows, RowSpec, TuningEffort, TuningRecord, fitted
 from kdey.rows.kernel import ClassReferences
 
 #: Confidence of RLLS's bound on the error of the templates, and the factor by which its authors
@@ -46,6 +38,22 @@ RLLS_DELTA, RLLS_FACTOR = 0.05, 0.01
 
 #: Classes that weights make rarer than this are penalised as if they were as frequent.
 _SMALLEST_PREVALENCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    r"""A quadratic penalty on prevalences, :math:`\tfrac12 \| L \alpha - c \|^2`.
+
+    Attributes
+    ----------
+    matrix : array of shape (p, k)
+        L.
+    centre : array of shape (p,)
+        c.
+    """
+
+    matrix: Array
+    centre: Array
 
 
 class PenaltySpec(Protocol):
@@ -117,16 +125,21 @@ def finite_sample_strength(n_classes: int, n_instances: float) -> float:
 
 
 @dataclass(frozen=True)
-class PenalisedRows(RowSpec):
-    """Spec of :class:`PenalisedMap`: the rows ``inner``, and a penalty on prevalences."""
+class PenalisedMap(RowMap):
+    """The rows ``inner``, with a penalty on prevalences; all else is that of the rows.
+
+    Before the fit, ``inner`` may be any row spec; after it, ``penalty`` is the penalty ``added``
+    for the training data.
+    """
 
     inner: RowSpec
     added: PenaltySpec
+    penalty: Penalty = fitted()
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PenalisedMap:
         """Return the fitted rows with the fitted penalty."""
         inner = self.inner.fit(training, n_classes, n_threads)
-        return PenalisedMap(inner, self.added.fit(training, n_classes))
+        return replace(self, inner=inner, penalty=self.added.fit(training, n_classes))
 
     def on_device(self, device: str) -> RowSpec:
         """Return the spec whose inner rows are chosen on a device."""
@@ -155,93 +168,79 @@ class PenalisedRows(RowSpec):
         return TuningEffort(min(effort.bags, 60), effort.rows)
 
     @property
-    def members(self) -> tuple[RowSpec, ...]:
-        """The specs of a composite's members, each with the penalty; otherwise the spec itself."""
-        if self.inner.members[0] is self.inner:
-            return (self,)
-        return tuple(replace(self, inner=member) for member in self.inner.members)
-
-
-@dataclass(frozen=True, eq=False)
-class PenalisedMap(RowMap):
-    """The fitted rows ``inner`` with a penalty; all else is that of the rows."""
-
-    inner: RowMap
-    added: Penalty
+    def rows(self) -> RowMap:
+        """The rows, once they are fitted."""
+        return cast(RowMap, self.inner)
 
     @property
     def templates(self) -> Array:
         """The templates of the rows, shape (r, k)."""
-        return self.inner.templates
-
-    def penalty(self) -> Penalty:
-        """Return the penalty."""
-        return self.added
+        return self.rows.templates
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return the rows of ``points``, shape (m, d)."""
-        return self.inner(points, n_threads)
+        return self.rows(points, n_threads)
 
     def prepare(self, n_threads: int = 1) -> None:
         """Prepare the rows."""
-        self.inner.prepare(n_threads)
+        self.rows.prepare(n_threads)
 
     def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return rows accurate to six digits."""
-        return self.inner.quick_rows(points, n_threads)
+        return self.rows.quick_rows(points, n_threads)
 
     def new_rows(
         self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
     ) -> NDArray[np.floating]:
         """Return rows of the training instances at ``picks`` as if they were new, shape (n', r)."""
-        return self.inner.new_rows(training, picks, n_threads)
+        return self.rows.new_rows(training, picks, n_threads)
 
     @property
     def has_tensor_rows(self) -> bool:
         """Whether the rows have it."""
-        return self.inner.has_tensor_rows
+        return self.rows.has_tensor_rows
 
     def tensor_rows(self, points: Any) -> Any:
         """Return the rows of a tensor of posteriors, shape (m, r)."""
-        return self.inner.tensor_rows(points)
+        return self.rows.tensor_rows(points)
 
     def influence_features(self, points: NDArray[Any]) -> Array | None:
         """Return the numbers whose class means the rows invert, or None."""
-        return self.inner.influence_features(points)
+        return self.rows.influence_features(points)
 
     def class_references(self) -> ClassReferences | None:
         """Return the references of each class of the kernel, or None."""
-        return self.inner.class_references()
+        return self.rows.class_references()
 
     def starting_prevalence(self) -> Array | None:
         """Return the prevalence at which EM starts, or None."""
-        return self.inner.starting_prevalence()
+        return self.rows.starting_prevalence()
 
     @property
     def pseudo_share(self) -> float:
         """Weight of one pseudo-instance per class that a likelihood adds to a bag."""
-        return self.inner.pseudo_share
+        return self.rows.pseudo_share
 
     def n_pairs(self, n_points: int) -> float:
         """Return the approximate cost of the rows of ``n_points`` instances, in kernel values."""
-        return self.inner.n_pairs(n_points)
+        return self.rows.n_pairs(n_points)
 
     @property
     def n_terms(self) -> int:
         """Number of histograms or points over which a divergence is averaged."""
-        return self.inner.n_terms
+        return self.rows.n_terms
 
     @property
-    def members(self) -> tuple[RowMap, ...]:
-        """The row maps of a composite, each with the penalty; otherwise the map itself."""
-        if not self.inner.is_composite:
+    def members(self) -> tuple[PenalisedMap, ...]:
+        """The members of a composite, each with the penalty; otherwise the map itself."""
+        if self.inner.members[0] is self.inner:
             return (self,)
-        return tuple(PenalisedMap(member, self.added) for member in self.inner.members)
+        return tuple(replace(self, inner=member) for member in self.rows.members)
 
     @property
     def shares(self) -> Array:
         """Weights of the members, summing to one, shape (n_members,)."""
-        return self.inner.shares
+        return self.rows.shares
 
 
 def _check_strength(strength: Any) -> None:
@@ -337,7 +336,7 @@ class Penalised(Matching[PenalisedProblem]):
 
     inner: Matching[Any]
     tol: float = 1e-9
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     @property
     def bag_summary(self) -> BagSummary:
@@ -352,14 +351,18 @@ class Penalised(Matching[PenalisedProblem]):
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
     ) -> PenalisedProblem:
         """Return the inner problem with the penalty added."""
-        penalty = row_map.penalty()
-        if penalty is None:
-            raise ValueError(
-                f"{type(row_map).__name__} has no penalty: wrap the row spec in PenalisedRows"
-            )
-        inner = self.inner.problem(row_map, rows, bags, n_threads, full)
-        return PenalisedProblem(inner, penalty.matrix, penalty.centre)
+        if not isinstance(row_map, PenalisedMap):
+            raise ValueError(f"{type(row_map).__name__} has no penalty: wrap it in PenalisedMap")
+        inner = self.inner.problem(row_map.rows, rows, bags, n_threads, full)
+        return PenalisedProblem(inner, row_map.penalty.matrix, row_map.penalty.centre)
 
     def solve(self, problem: PenalisedProblem, n_threads: int = 1) -> Solution:
         """Return the optimum on the simplex."""
         return solve_sqp(problem, tol=self.tol, n_threads=n_threads)
+
+
+def penalise(matching: Matching[Any]) -> Matching[Any]:
+    """Return the matching with a penalty; that of its members if it is a composite."""
+    if isinstance(matching, Composite):
+        return replace(matching, inner=Penalised(matching.inner))
+    return Penalised(matching)

@@ -22,7 +22,7 @@ from kdey.matching.base import (
     BagSummary,
     DeviceProblem,
     Indices,
-    LimitsSource,
+    IntervalSource,
     Matching,
     OneBag,
     Solution,
@@ -42,7 +42,9 @@ from kdey.matching.sqp import (
     _normalised,
     solve_programs,
 )
-from kdey.rows.base import MeanRule, RowMap, Rows
+from kdey.rows.base import RowMap, Rows
+from kdey.rows.kernel import OverlapMap
+from kdey.rows.posterior import PosteriorMap
 from kdey.simplex import CLEAR_TOLERANCE
 
 
@@ -400,19 +402,20 @@ class OneBagMean:
     Parameters
     ----------
     n_classes : int
-    rule : {"posteriors", "decisions"}
+    crisp : bool
+        Whether decisions are counted instead of averaging posteriors.
     problem : LeastSquares, optional
         Its templates, shape (k, k), are matched; without it the mean row is the prevalence.
     """
 
-    def __init__(self, n_classes: int, rule: MeanRule, problem: LeastSquares | None = None) -> None:
+    def __init__(self, n_classes: int, crisp: bool, problem: LeastSquares | None = None) -> None:
         self._n_classes = n_classes
         self._problem = problem  # keeps the arrays alive whose addresses are noted
         templates = None if problem is None else native.address(problem.templates)
         gram = None if problem is None else native.address(problem.gram)
         self._call = native.function("kdey_match_one_bag")
         self._before_out: tuple[float | None, ...] = (
-            *(n_classes, int(rule == "decisions"), templates, gram),
+            *(n_classes, int(crisp), templates, gram),
             *(PASSES, CLEAR_TOLERANCE, TOLERANCE),
         )
 
@@ -434,13 +437,13 @@ class OneBagMean:
 
 
 def one_bag_mean(
-    n_classes: int, rule: MeanRule | None, problem: LeastSquares | None = None
+    row_map: RowMap, n_classes: int, problem: LeastSquares | None = None
 ) -> OneBag | None:
-    """Return :class:`OneBagMean`; None without a rule for mean rows or without the native core."""
+    """Return :class:`OneBagMean`; None if rows are not posteriors, or without the native core."""
     has_rows_of_classes = problem is None or problem.templates.shape == (n_classes, n_classes)
-    if rule is None or not has_rows_of_classes or not native.available():
+    if not isinstance(row_map, PosteriorMap) or not has_rows_of_classes or not native.available():
         return None
-    return OneBagMean(n_classes, rule, problem)
+    return OneBagMean(n_classes, row_map.crisp, problem)
 
 
 @dataclass(frozen=True)
@@ -448,12 +451,7 @@ class Mean(Matching[LeastSquares]):
     """The mean row is the prevalence: CC and PCC."""
 
     # Nothing is inverted, so there is no moment equation.
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
-
-    @property
-    def minimises(self) -> bool:
-        """The mean is no minimum of anything that depends on the classes."""
-        return False
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
         """Return the mean rows, scaled to a sum of one (posteriors may deviate slightly)."""
@@ -462,7 +460,7 @@ class Mean(Matching[LeastSquares]):
 
     def one_bag(self, row_map: RowMap) -> OneBag | None:
         """Return a single native call for a bag."""
-        return one_bag_mean(row_map.templates.shape[0], row_map.mean_rule)
+        return one_bag_mean(row_map, row_map.templates.shape[0])
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the problem of mean rows."""
@@ -485,7 +483,7 @@ class MatchMeans(Matching[LeastSquares]):
     """Least squares between mean rows and templates: ACC, PACC."""
 
     # Templates are class means of the rows.
-    limits_source: ClassVar[LimitsSource] = "moments"
+    interval_source: ClassVar[IntervalSource] = "moments"
     takes_templates: ClassVar[bool] = True
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
@@ -505,7 +503,7 @@ class MatchMeans(Matching[LeastSquares]):
     def one_bag(self, row_map: RowMap) -> OneBag | None:
         """Return a single native call for a bag."""
         problem = _first_problem(row_map)
-        return one_bag_mean(problem.templates.shape[1], row_map.mean_rule, problem)
+        return one_bag_mean(row_map, problem.templates.shape[1], problem)
 
     def match_templates(self, templates: Array, targets: Array, n_threads: int = 1) -> Array:
         """Return the least squares prevalences of bags with their own templates, shape (n, k)."""
@@ -527,7 +525,7 @@ def _first_problem(row_map: RowMap) -> LeastSquares:
 class MatchCauchySchwarz(Matching[CauchySchwarz]):
     """Cauchy-Schwarz divergence between densities: KDEy-CS."""
 
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     @property
     def bag_summary(self) -> BagSummary:
@@ -536,7 +534,7 @@ class MatchCauchySchwarz(Matching[CauchySchwarz]):
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the Cauchy-Schwarz problem if rows are mean kernels."""
-        return None if row_map.kernel_width() is None else DeviceProblem("cauchy-schwarz")
+        return DeviceProblem("cauchy-schwarz") if isinstance(row_map, OverlapMap) else None
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -554,11 +552,11 @@ class MatchCauchySchwarz(Matching[CauchySchwarz]):
 class MatchSquares(Matching[QuadraticMatch]):
     """Integrated squared error between densities: KDEy-L2."""
 
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def device_problem(self, row_map: RowMap) -> DeviceProblem | None:
         """Return the quadratic problem if rows are mean kernels."""
-        return None if row_map.kernel_width() is None else DeviceProblem("quadratic")
+        return DeviceProblem("quadratic") if isinstance(row_map, OverlapMap) else None
 
     def problem(
         self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1, full: bool = False
@@ -579,4 +577,4 @@ class MatchEmbeddings(MatchSquares):
     """Squared distance between mean embeddings: EDy, EDx, KMM."""
 
     # Templates are class means of the rows.
-    limits_source: ClassVar[LimitsSource] = "moments"
+    interval_source: ClassVar[IntervalSource] = "moments"

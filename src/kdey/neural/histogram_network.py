@@ -20,7 +20,7 @@ from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags
 from kdey.evaluation.protocols import APP
 from kdey.intervals import FittedModel
 from kdey.matching import exact_solution
-from kdey.matching.base import LimitsSource, Matching, Solution
+from kdey.matching.base import IntervalSource, Matching, Solution
 from kdey.matching.squares import LeastSquares
 from kdey.neural.network_training import Network, TrainingPlan, train
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
@@ -125,7 +125,7 @@ class NetworkMap(RowMap):
 class AskNetwork(Matching[LeastSquares]):
     """The answer of the network to the mean row of a bag."""
 
-    limits_source: ClassVar[LimitsSource] = "bootstrap"
+    interval_source: ClassVar[IntervalSource] = "bootstrap"
 
     def match(self, row_map: RowMap, rows: Rows, bags: Bags, n_threads: int = 1) -> Solution:
         """Return the prevalences that the network of the row map answers."""

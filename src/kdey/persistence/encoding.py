@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from kdey.matching import Generator, Matching
-from kdey.matching.penalty import RatioShrinkage, Smoothness
+from kdey.matching.penalty import Penalty, RatioShrinkage, Smoothness
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.rows.base import RowMap, RowSpec
 
@@ -30,7 +30,7 @@ Node = Any
 #: classifier) is foreign and written by skops.
 PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 #: What a model file may name of the room of matchings, which has the problems too.
-MATCHING_PARTS = (Matching, RowSpec, RowMap, Generator, Smoothness, RatioShrinkage)
+MATCHING_PARTS = (Matching, RowMap, Generator, Penalty, Smoothness, RatioShrinkage)
 #: Rooms of the package whose classes a model file may name; but see ``_is_problem``.
 _ROOMS = (
     *("bags", "calibration", "decisions", "kernels", "matching", "neural", "posteriors"),

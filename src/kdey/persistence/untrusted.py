@@ -99,7 +99,7 @@ def check_shapes(quantifier: Any) -> None:
                 _check_classes(part)
             elif isinstance(owner, BaseQuantifier) and isinstance(part, TrainingPosteriors):
                 _check_training(part, owner)
-            elif isinstance(owner, BaseQuantifier) and isinstance(part, RowMap):
+            elif isinstance(owner, BaseQuantifier) and isinstance(part, RowMap) and part.is_fitted:
                 _check_templates(part.templates, len(owner.classes_))
         except (AttributeError, LookupError, TypeError) as error:  # a field that is missing
             raise ValueError(f"its parts do not fit together ({error!r:.200})") from error

@@ -12,13 +12,13 @@ from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array
 from kdey.bayes.error_rates import check_counts
 from kdey.intervals import Estimate
-from kdey.matching.penalty import Penalised, PenalisedRows, RatioShrinkage
+from kdey.matching.penalty import Penalised, PenalisedMap, RatioShrinkage
 from kdey.matching.squares import LeastSquares, MatchMeans
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.decisions import DecisionsMixin
 from kdey.rows.base import RowSpec
-from kdey.rows.posterior import FriedmanRows, PosteriorMap, PosteriorRows
+from kdey.rows.posterior import FriedmanMap, PosteriorMap
 from kdey.simplex import check_posteriors
 from kdey.tuning.automatic import AutomaticStrength
 from kdey.tuning.trials import TuningPlan
@@ -34,9 +34,9 @@ class _Adjusting(AggregativeQuantifier):
 
     _crisp: bool
 
-    def row_spec(self) -> PosteriorRows:
+    def row_spec(self) -> PosteriorMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return PosteriorRows(crisp=self._crisp, adjusted=True)
+        return PosteriorMap(crisp=self._crisp, adjusted=True)
 
     def matching(self) -> MatchMeans:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -75,9 +75,8 @@ class _Adjusting(AggregativeQuantifier):
         quantifier = cls()
         quantifier.classes_ = _class_names(len(rates), classes)
         quantifier.prevalence_ = np.full(len(rates), np.nan)
-        quantifier.row_map_ = PosteriorMap(
-            np.ascontiguousarray(rates, dtype=np.float64), cls._crisp
-        )
+        templates = np.ascontiguousarray(rates, dtype=np.float64)
+        quantifier.row_map_ = PosteriorMap(cls._crisp, adjusted=True, templates=templates)
         quantifier.matching_ = quantifier.matching()
         return quantifier
 
@@ -344,9 +343,9 @@ class Friedman(AggregativeQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    def row_spec(self) -> FriedmanRows:
+    def row_spec(self) -> FriedmanMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return FriedmanRows()
+        return FriedmanMap()
 
     def matching(self) -> MatchMeans:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -419,12 +418,12 @@ class RLLS(AggregativeQuantifier):
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
-        rows = PosteriorRows(crisp=bool(self.crisp), adjusted=True)
+        rows = PosteriorMap(crisp=bool(self.crisp), adjusted=True)
         if not isinstance(self.strength, str):
-            return PenalisedRows(rows, RatioShrinkage(self.strength))
+            return PenalisedMap(rows, RatioShrinkage(self.strength))
         if check_choice(self.strength, "strength", ["finite-sample", "auto"]) == "auto":
             return AutomaticStrength(rows, RatioShrinkage, self.matching(), plan)
-        return PenalisedRows(rows, RatioShrinkage())
+        return PenalisedMap(rows, RatioShrinkage())
 
     def matching(self) -> Penalised:
         """Return the matching for the parameters; raises ValueError if they are invalid."""

@@ -65,9 +65,9 @@ def compose(
     >>> from sklearn.datasets import load_iris
     >>> from kdey import compose
     >>> from kdey.matching import MatchMeans
-    >>> from kdey.rows.histogram import HistogramSpec
+    >>> from kdey.rows.histogram import HistogramMap
     >>> X, y = load_iris(return_X_y=True)
-    >>> q = compose(HistogramSpec(8), MatchMeans()).fit(X[::2], y[::2])
+    >>> q = compose(HistogramMap(8), MatchMeans()).fit(X[::2], y[::2])
     >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
     array([0.5, 0.5, 0. ])
     """
@@ -151,6 +151,6 @@ class ComposedOnFeatures(FeatureQuantifier):
 
 def _check_parts(rows: Any, matching: Any) -> None:
     if not isinstance(rows, RowSpec):
-        raise TypeError(f"rows must be a row spec, such as PosteriorRows(...), got {rows!r:.80}")
+        raise TypeError(f"rows must be a row spec, such as PosteriorMap(...), got {rows!r:.80}")
     if not isinstance(matching, Matching):
         raise TypeError(f"matching must be a matching, such as MatchMeans(), got {matching!r:.80}")

@@ -14,7 +14,7 @@ from kdey.matching.squares import Mean
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, unfitted_on_failure
 from kdey.quantifiers.decisions import DecisionsMixin
-from kdey.rows.posterior import PosteriorRows
+from kdey.rows.posterior import PosteriorMap
 from kdey.validation import check_weights
 
 
@@ -36,9 +36,9 @@ class _Counting(AggregativeQuantifier):
         """Whether ``fit`` needs training posteriors."""
         return False
 
-    def row_spec(self) -> PosteriorRows:
+    def row_spec(self) -> PosteriorMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return PosteriorRows(crisp=self._crisp, adjusted=False)
+        return PosteriorMap(crisp=self._crisp, adjusted=False)
 
     def matching(self) -> Mean:
         """Return the matching for the parameters; raises ValueError if they are invalid."""

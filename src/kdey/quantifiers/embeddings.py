@@ -7,7 +7,7 @@ from typing import Any
 from kdey.matching.squares import MatchEmbeddings
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier
 from kdey.rows.base import RowSpec
-from kdey.rows.embedding import DISTANCES, KERNELS, EmbeddingRows
+from kdey.rows.embedding import DISTANCES, KERNELS, EmbeddingMap
 from kdey.tuning.automatic import AutomaticChoice
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, check_positive
@@ -59,9 +59,9 @@ class EDy(AggregativeQuantifier):
         super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
         self.distance = distance
 
-    def row_spec(self) -> EmbeddingRows:
+    def row_spec(self) -> EmbeddingMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return EmbeddingRows(check_choice(self.distance, "distance", DISTANCES))
+        return EmbeddingMap(check_choice(self.distance, "distance", DISTANCES))
 
     def matching(self) -> MatchEmbeddings:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -108,10 +108,10 @@ class EDx(FeatureQuantifier):
         self.standardise = standardise
         self.n_jobs = n_jobs
 
-    def row_spec(self) -> EmbeddingRows:
+    def row_spec(self) -> EmbeddingMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         distance = check_choice(self.distance, "distance", DISTANCES)
-        return EmbeddingRows(distance, standardise=bool(self.standardise))
+        return EmbeddingMap(distance, standardise=bool(self.standardise))
 
     def matching(self) -> MatchEmbeddings:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -196,7 +196,7 @@ class KMM(FeatureQuantifier):
         else:
             check_positive(self.bandwidth, "bandwidth")
         plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
-        spec = EmbeddingRows(
+        spec = EmbeddingMap(
             self.kernel,
             "median" if isinstance(self.bandwidth, str) else self.bandwidth,
             self.random_features,

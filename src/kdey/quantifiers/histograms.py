@@ -9,8 +9,8 @@ from kdey.matching.divergence import GENERATORS, MatchDivergence
 from kdey.matching.histograms import MatchHistograms, MatchHistogramsBinary
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
-from kdey.rows.base import RowSpec, StackedSpec, TuningEffort
-from kdey.rows.histogram import HistogramSpec
+from kdey.rows.base import RowSpec, StackedMap, TuningEffort
+from kdey.rows.histogram import HistogramMap
 from kdey.tuning.automatic import AutomaticBins
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice
@@ -47,7 +47,7 @@ class Binned(RowQuantifier):
         return self._tunes
 
     def _automatic(
-        self, rows: HistogramSpec, *, stacked: bool = False, convex: bool = True
+        self, rows: HistogramMap, *, stacked: bool = False, convex: bool = True
     ) -> AutomaticBins:
         plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
         effort = TuningEffort() if convex else TuningEffort(bags=_FEW_BAGS)
@@ -123,8 +123,8 @@ class DM(Binned, AggregativeQuantifier):
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
             convex = self.divergence not in _NOT_CONVEX
-            return self._automatic(HistogramSpec(2, self.cdf), convex=convex)
-        return HistogramSpec(self.n_bins, self.cdf)
+            return self._automatic(HistogramMap(2, self.cdf), convex=convex)
+        return HistogramMap(self.n_bins, self.cdf)
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -186,8 +186,8 @@ class DMx(Binned, FeatureQuantifier):
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
             convex = self.divergence not in _NOT_CONVEX
-            return self._automatic(HistogramSpec(2, self.cdf, "features"), convex=convex)
-        return HistogramSpec(self.n_bins, self.cdf, "features")
+            return self._automatic(HistogramMap(2, self.cdf, "features"), convex=convex)
+        return HistogramMap(self.n_bins, self.cdf, "features")
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -249,7 +249,7 @@ class HDy(Binned, AggregativeQuantifier):
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
-            return self._automatic(HistogramSpec(2, channels="positive"), stacked=True)
+            return self._automatic(HistogramMap(2, channels="positive"), stacked=True)
         return _stack(self.n_bins, "positive")
 
     def matching(self) -> AnyMatching:
@@ -306,7 +306,7 @@ class HDx(Binned, FeatureQuantifier):
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
-            rows = HistogramSpec(2, channels="features")
+            rows = HistogramMap(2, channels="features")
             return self._automatic(rows, stacked=True, convex=False)
         return _stack(self.n_bins, "features")
 
@@ -315,7 +315,7 @@ class HDx(Binned, FeatureQuantifier):
         return MedianOf(MatchHistogramsBinary("mean-hellinger"))
 
 
-def _stack(n_bins: Any, channels: str) -> StackedSpec:
+def _stack(n_bins: Any, channels: str) -> StackedMap:
     try:
         counts = tuple(n_bins)
     except TypeError:
@@ -324,4 +324,4 @@ def _stack(n_bins: Any, channels: str) -> StackedSpec:
         ) from None
     if not counts:
         raise ValueError("n_bins must name at least one number of bins")
-    return StackedSpec(tuple(HistogramSpec(b, channels=channels) for b in counts))
+    return StackedMap(tuple(HistogramMap(b, channels=channels) for b in counts))

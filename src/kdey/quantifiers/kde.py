@@ -20,8 +20,8 @@ from kdey.matching.squares import MatchCauchySchwarz, MatchSquares
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.base import RowSpec
-from kdey.rows.kernel import DensityRows, KernelRowSpec, KernelSpec, OverlapSpec
-from kdey.rows.monte_carlo import MonteCarloSpec
+from kdey.rows.kernel import KernelDensityMap, KernelMap, KernelSpec, OverlapMap
+from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.tuning.automatic import AutomaticKernel, geometries
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_count
@@ -112,7 +112,7 @@ class KDEy(AggregativeQuantifier):
             most = max(check_count(self.average, "average", least=0), 1)
         return most if self._tunes and self.kernel == "auto" else 1
 
-    def _kernel_rows(self, kernel: KernelSpec) -> KernelRowSpec:
+    def _kernel_rows(self, kernel: KernelSpec) -> KernelMap:
         """Return the row spec of the method for one kernel."""
         raise NotImplementedError
 
@@ -193,8 +193,8 @@ class KDEyML(KDEy):
     True
     """
 
-    def _kernel_rows(self, kernel: KernelSpec) -> DensityRows:
-        return DensityRows(kernel)
+    def _kernel_rows(self, kernel: KernelSpec) -> KernelDensityMap:
+        return KernelDensityMap(kernel)
 
     def _kernel_matching(self) -> AnyMatching:
         return MaximiseLikelihood()
@@ -230,8 +230,8 @@ class KDEyCS(KDEy):
     array([0.5, 0.5, 0. ])
     """
 
-    def _kernel_rows(self, kernel: KernelSpec) -> OverlapSpec:
-        return OverlapSpec(kernel)
+    def _kernel_rows(self, kernel: KernelSpec) -> OverlapMap:
+        return OverlapMap(kernel)
 
     def _kernel_matching(self) -> AnyMatching:
         return MatchCauchySchwarz()
@@ -265,8 +265,8 @@ class KDEyL2(KDEy):
     array([0.5, 0.5, 0. ])
     """
 
-    def _kernel_rows(self, kernel: KernelSpec) -> OverlapSpec:
-        return OverlapSpec(kernel)
+    def _kernel_rows(self, kernel: KernelSpec) -> OverlapMap:
+        return OverlapMap(kernel)
 
     def _kernel_matching(self) -> AnyMatching:
         return MatchSquares()
@@ -360,8 +360,8 @@ class KDEyHD(KDEy):
         self.n_points = n_points
         self.sampling = sampling
 
-    def _kernel_rows(self, kernel: KernelSpec) -> MonteCarloSpec:
-        return MonteCarloSpec(kernel, self.n_points, self.random_state, self.sampling)
+    def _kernel_rows(self, kernel: KernelSpec) -> MonteCarloMap:
+        return MonteCarloMap(kernel, self.n_points, self.random_state, self.sampling)
 
     def _kernel_matching(self) -> AnyMatching:
         return MatchDivergence(self.divergence)

@@ -6,7 +6,7 @@ from typing import Any
 
 from kdey.matching.likelihood import ExpectationMaximisation, MaximiseLikelihood
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.rows.posterior import DirichletRows, RatioRows
+from kdey.rows.posterior import DirichletMap, RatioMap
 from kdey.validation import check_choice
 
 
@@ -81,9 +81,9 @@ class EMQ(AggregativeQuantifier):
         """Whether ``fit`` needs training posteriors."""
         return self.calibration is not None
 
-    def row_spec(self) -> RatioRows:
+    def row_spec(self) -> RatioMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return RatioRows(self.calibration)
+        return RatioMap(self.calibration)
 
     def matching(self) -> MaximiseLikelihood:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -140,9 +140,9 @@ class DIR(AggregativeQuantifier):
         self.device = device
         self.shrinkage = shrinkage
 
-    def row_spec(self) -> DirichletRows:
+    def row_spec(self) -> DirichletMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return DirichletRows(self.shrinkage)
+        return DirichletMap(self.shrinkage)
 
     def matching(self) -> MaximiseLikelihood:
         """Return the matching for the parameters; raises ValueError if they are invalid."""

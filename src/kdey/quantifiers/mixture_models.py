@@ -9,7 +9,7 @@ from kdey.matching.histograms import MatchBinary, MatchCdf
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.histograms import Binned
 from kdey.rows.base import RowSpec
-from kdey.rows.histogram import HistogramSpec
+from kdey.rows.histogram import HistogramMap
 from kdey.validation import check_choice
 
 #: From the criterion to the norm of the problem.
@@ -69,9 +69,9 @@ class MM(AggregativeQuantifier):
         self.criterion = criterion
         self.n_bins = n_bins
 
-    def row_spec(self) -> HistogramSpec:
+    def row_spec(self) -> HistogramMap:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return HistogramSpec(self.n_bins, cumulative=True, channels="positive")
+        return HistogramMap(self.n_bins, cumulative=True, channels="positive")
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -136,8 +136,8 @@ class DyS(Binned, AggregativeQuantifier):
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
         if self._tunes:
-            return self._automatic(HistogramSpec(2, channels="positive"))
-        return HistogramSpec(self.n_bins, channels="positive")
+            return self._automatic(HistogramMap(2, channels="positive"))
+        return HistogramMap(self.n_bins, channels="positive")
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""

@@ -8,7 +8,8 @@ from typing import Any
 from sklearn.base import clone
 
 from kdey.matching.base import AnyMatching
-from kdey.matching.penalty import Penalised, PenalisedRows, Smoothness
+from kdey.matching.penalty import PenalisedMap, Smoothness, penalise
+from kdey.matching.squares import Mean
 from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import SettledTable
@@ -169,14 +170,14 @@ class Ordered(AggregativeQuantifier):
         if isinstance(self.strength, str):
             check_choice(self.strength, "strength", ["auto"])
             return AutomaticStrength(rows, Smoothness, self.matching(), plan)
-        return PenalisedRows(rows, Smoothness(self.strength))
+        return PenalisedMap(rows, Smoothness(self.strength))
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
         inner = self.inner.matching()
-        if not inner.minimises:
+        if isinstance(inner, Mean):
             raise ValueError(
                 f"{type(self.inner).__name__} counts, and minimises nothing that a penalty could "
                 "be added to: take ACC, PACC, EMQ, KDEyML or another method that corrects"
             )
-        return inner.with_member(Penalised)
+        return penalise(inner)

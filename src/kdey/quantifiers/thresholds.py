@@ -13,7 +13,7 @@ from kdey.matching.histograms import MatchScores, MatchThresholds
 from kdey.matching.squares import MatchMeans
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.base import RowSpec
-from kdey.rows.histogram import ScoreRows, ThresholdRows
+from kdey.rows.histogram import ScoreMap, ThresholdMap
 
 
 class _SingleThreshold(AggregativeQuantifier):
@@ -24,7 +24,7 @@ class _SingleThreshold(AggregativeQuantifier):
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return ThresholdRows(self._policy)
+        return ThresholdMap(self._policy)
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -137,7 +137,7 @@ class MS(AggregativeQuantifier):
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return ThresholdRows(self._policy)
+        return ThresholdMap(self._policy)
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -206,7 +206,7 @@ class SORD(AggregativeQuantifier):
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return ScoreRows()
+        return ScoreMap()
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""

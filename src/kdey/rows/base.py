@@ -1,13 +1,14 @@
-"""The interface of row specs, row maps and rows, and composites of them.
+"""The interface of row maps and rows, and composites of row maps.
 
-A method on rows takes three steps. A :class:`RowSpec` has parameters; fitted on training posteriors
-it gives a :class:`RowMap`, which has one *template* per class and turns the instances of a pool
-into :class:`Rows`, whose means over bags are compared with the templates.
+A :class:`RowMap` has parameters, and ``fit`` returns it with what it has learnt from training
+posteriors (:func:`fitted`): one *template* per class. Called, it turns the instances of a pool into
+:class:`Rows`, whose means over bags are compared with the templates. A :class:`RowSpec` can be
+fitted too, but ends in a row map of another class: the automatic choices of ``kdey.tuning``.
 
-Everything that another part of the library asks of these three is declared here, with a default
-that is valid for any method. A new method overrides ``fit``, ``templates`` and ``__call__``. The
-other hooks are optional: overriding one makes a computation faster or more accurate, but everything
-works without it.
+Everything that another part of the library asks of them is declared here, with a default that is
+valid for any method. A new method overrides ``fit``, ``templates`` and ``__call__``. The other
+hooks are optional: overriding one makes a computation faster or more accurate, but everything works
+without it.
 
 A composite has several row maps of the same instances, whose estimates the matching combines
 (``kdey.matching.base``).
@@ -16,8 +17,8 @@ A composite has several row maps of the same instances, whose estimates the matc
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,6 @@ TemplateReplicator: TypeAlias = Callable[[Array], Array]
 
 #: From training weights of n replicates, shape (n, n_training), to densities of shape (n, m, k).
 DensityReplicator: TypeAlias = Callable[[Array], Array]
-
-#: What the mean row of a bag consists of: mean posteriors, or shares of the most probable classes.
-MeanRule: TypeAlias = Literal["posteriors", "decisions"]
 
 #: Number of kernel values that cost about as much as one row of a method without kernels.
 _PAIRS_PER_ROW = 200
@@ -131,176 +129,6 @@ class ArrayRows(Rows):
         return self.array
 
 
-@dataclass(frozen=True, eq=False)
-class DrawnPoints:
-    """Points drawn on the simplex, at which densities are compared (KDEy-HD).
-
-    Attributes
-    ----------
-    points : array of shape (t, d)
-        In the kernel's geometry.
-    log_reference : array of shape (t,)
-        Log of the density from which they were drawn, without normaliser.
-    """
-
-    points: NDArray[np.floating]
-    log_reference: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Penalty:
-    r"""A quadratic penalty on prevalences, :math:`\tfrac12 \| L \alpha - c \|^2`.
-
-    Attributes
-    ----------
-    matrix : array of shape (p, k)
-        L.
-    centre : array of shape (p,)
-        c.
-    """
-
-    matrix: Array
-    centre: Array
-
-
-class RowMap(Derived):
-    """A fitted row map: templates of the classes, and rows of instances.
-
-    Subclasses are frozen dataclasses with a field or a property ``templates``.
-    """
-
-    if TYPE_CHECKING:
-        # For the type checker only: at run time this property would become the default value of
-        # the dataclass field of the same name.
-        @property
-        def templates(self) -> Array:
-            """The templates, one column per class, shape (r, k)."""
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
-        """Return the rows of ``points``, shape (m, d): posteriors, or features."""
-        raise NotImplementedError
-
-    def prepare(self, n_threads: int = 1) -> None:
-        """Compute what the first rows would otherwise wait for; by default there is nothing."""
-
-    @property
-    def mean_rule(self) -> MeanRule | None:
-        """How the mean row of a bag follows from its posteriors, if there is a simple rule."""
-        return None
-
-    def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
-        """Return rows accurate to six digits, which is enough to compare candidates."""
-        return self(points, n_threads)
-
-    def rows_together(
-        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
-    ) -> Sequence[Rows]:
-        """Return the rows of ``points`` under several maps of one family; this map is the first."""
-        return [row_map(points, n_threads) for row_map in maps]
-
-    def new_rows(
-        self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
-    ) -> NDArray[np.floating]:
-        """Return rows of the training instances at ``picks`` as if they were new, shape (n', r).
-
-        A training instance contributes to the templates that it is compared with. If templates are
-        a few numbers per class, the effect is of order 1 / n and the plain rows are returned.
-        """
-        return self(training.required()[picks], n_threads).each()
-
-    def replicate_templates(self, training: TrainingPosteriors) -> TemplateReplicator | None:
-        """Return a function from training weights to templates; None if they need a new fit."""
-        return None
-
-    def replicate_densities(
-        self, points: NDArray[Any], rows: Rows, training: TrainingPosteriors, n_threads: int = 1
-    ) -> DensityReplicator | None:
-        """Return a function from training weights to densities; None if they need a new fit.
-
-        The densities at ``points`` are relative to the largest entry of each of their ``rows``.
-        """
-        return None
-
-    def influence_features(self, points: NDArray[Any]) -> Array | None:
-        """Return k numbers per instance whose class means the method inverts, shape (m, k).
-
-        None if the method has no such numbers; density ratios are then used in their place.
-        """
-        return None
-
-    @property
-    def has_tensor_rows(self) -> bool:
-        """Whether :meth:`tensor_rows` is implemented."""
-        return False
-
-    def tensor_rows(self, points: Any) -> Any:
-        """Return the rows of posteriors that are a torch tensor (m, d) as a tensor (m, r).
-
-        It is on the same device and made by the tensor's own methods, so that torch need not be
-        imported. By default rows are computed on the host.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no rows on tensors")
-
-    def class_references(self) -> ClassReferences | None:
-        """Return the references of each class of the kernel; None if there is no kernel."""
-        return None
-
-    def starting_prevalence(self) -> Array | None:
-        """Return the prevalence at which EM starts, shape (k,); None for the uniform one."""
-        return None
-
-    @property
-    def pseudo_share(self) -> float:
-        """Weight of one pseudo-instance per class that a likelihood adds to a bag of weight one.
-
-        Zero for a plain maximum likelihood; see :class:`kdey.matching.MixtureLikelihood`.
-        """
-        return 0.0
-
-    def kernel_width(self) -> float | None:
-        """Return the width of the kernel if rows are log mean kernels to references, else None."""
-        return None
-
-    def drawn_points(self) -> DrawnPoints | None:
-        """Return the points if rows are kernel values at drawn points, otherwise None."""
-        return None
-
-    def penalty(self) -> Penalty | None:
-        """Return the penalty on prevalences that a penalised matching adds; None for none."""
-        return None
-
-    def n_pairs(self, n_points: int) -> float:
-        """Return the approximate cost of the rows of ``n_points`` instances, in kernel values."""
-        return float(n_points) * _PAIRS_PER_ROW
-
-    @property
-    def n_terms(self) -> int:
-        """Number of histograms or points over which a divergence is averaged."""
-        return 1
-
-    @property
-    def members(self) -> tuple[RowMap, ...]:
-        """The row maps of a composite, heaviest first; otherwise the map itself."""
-        return (self,)
-
-    @property
-    def is_composite(self) -> bool:
-        """Whether the map consists of members."""
-        return self.members[0] is not self
-
-    @property
-    def shares(self) -> Array:
-        """Weights of the members, summing to one, shape (n_members,)."""
-        n = len(self.members)
-        return np.full(n, 1.0 / n)
-
-    def keep_members(self, positions: Sequence[int]) -> RowMap:
-        """Return the composite with the members at ``positions`` only, at least one of them."""
-        if list(positions) != list(range(len(self.members))):
-            raise NotImplementedError(f"{type(self).__name__} keeps all of its members")
-        return self
-
-
 class TuningRecord(Protocol):
     """The record of an automatic choice (:class:`kdey.Tuning`)."""
 
@@ -328,8 +156,13 @@ class TuningEffort:
     rows: int = 30_000
 
 
+def fitted() -> Any:
+    """Return a field of a row map that ``fit`` sets; it is None before."""
+    return field(default=None, repr=False, compare=False, metadata={"fitted": True})
+
+
 class RowSpec:
-    """Parameters of a row map, validated on construction. Subclasses are frozen dataclasses."""
+    """Parameters from which rows are fitted. Subclasses are frozen dataclasses."""
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> RowMap:
         """Return the fitted row map."""
@@ -400,6 +233,132 @@ class RowSpec:
         if list(positions) != list(range(len(self.members))):
             raise NotImplementedError(f"{type(self).__name__} keeps all of its members")
         return self
+
+
+class RowMap(RowSpec, Derived):
+    """Parameters and, once fitted, templates of the classes and rows of instances.
+
+    Subclasses are frozen dataclasses with a field or a property ``templates``. What ``fit`` learns
+    is in fields with the default :func:`fitted`.
+    """
+
+    if TYPE_CHECKING:
+        # For the type checker only: at run time this property would become the default value of
+        # the dataclass field of the same name.
+        @property
+        def templates(self) -> Array:
+            """The templates, one column per class, shape (r, k)."""
+
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
+        """Return the rows of ``points``, shape (m, d): posteriors, or features."""
+        raise NotImplementedError
+
+    def prepare(self, n_threads: int = 1) -> None:
+        """Compute what the first rows would otherwise wait for; by default there is nothing."""
+
+    def quick_rows(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
+        """Return rows accurate to six digits, which is enough to compare candidates."""
+        return self(points, n_threads)
+
+    def rows_together(
+        self, maps: Sequence[Self], points: NDArray[Any], n_threads: int = 1
+    ) -> Sequence[Rows]:
+        """Return the rows of ``points`` under several maps of one family; this map is the first."""
+        return [row_map(points, n_threads) for row_map in maps]
+
+    def new_rows(
+        self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
+    ) -> NDArray[np.floating]:
+        """Return rows of the training instances at ``picks`` as if they were new, shape (n', r).
+
+        A training instance contributes to the templates that it is compared with. If templates are
+        a few numbers per class, the effect is of order 1 / n and the plain rows are returned.
+        """
+        return self(training.required()[picks], n_threads).each()
+
+    def replicate_templates(self, training: TrainingPosteriors) -> TemplateReplicator | None:
+        """Return a function from training weights to templates; None if they need a new fit."""
+        return None
+
+    def replicate_densities(
+        self, points: NDArray[Any], rows: Rows, training: TrainingPosteriors, n_threads: int = 1
+    ) -> DensityReplicator | None:
+        """Return a function from training weights to densities; None if they need a new fit.
+
+        The densities at ``points`` are relative to the largest entry of each of their ``rows``.
+        """
+        return None
+
+    def influence_features(self, points: NDArray[Any]) -> Array | None:
+        """Return k numbers per instance whose class means the method inverts, shape (m, k).
+
+        None if the method has no such numbers; density ratios are then used in their place.
+        """
+        return None
+
+    @property
+    def has_tensor_rows(self) -> bool:
+        """Whether :meth:`tensor_rows` is implemented."""
+        return False
+
+    def tensor_rows(self, points: Any) -> Any:
+        """Return the rows of posteriors that are a torch tensor (m, d) as a tensor (m, r).
+
+        It is on the same device and made by the tensor's own methods, so that torch need not be
+        imported. By default rows are computed on the host.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no rows on tensors")
+
+    def class_references(self) -> ClassReferences | None:
+        """Return the references of each class of the kernel; None if there is no kernel."""
+        return None
+
+    def starting_prevalence(self) -> Array | None:
+        """Return the prevalence at which EM starts, shape (k,); None for the uniform one."""
+        return None
+
+    @property
+    def pseudo_share(self) -> float:
+        """Weight of one pseudo-instance per class that a likelihood adds to a bag of weight one.
+
+        Zero for a plain maximum likelihood; see :class:`kdey.matching.MixtureLikelihood`.
+        """
+        return 0.0
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return the approximate cost of the rows of ``n_points`` instances, in kernel values."""
+        return float(n_points) * _PAIRS_PER_ROW
+
+    @property
+    def n_terms(self) -> int:
+        """Number of histograms or points over which a divergence is averaged."""
+        return 1
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether anything has been learnt."""
+        learnt = [f.name for f in fields(self) if "fitted" in f.metadata]  # type: ignore[arg-type]
+        return not learnt or any(getattr(self, name) is not None for name in learnt)
+
+    @property
+    def members(self) -> tuple[RowMap, ...]:
+        """The row maps of a composite, heaviest first; otherwise the map itself."""
+        return (self,)
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether the map consists of members."""
+        return self.members[0] is not self
+
+    @property
+    def shares(self) -> Array:
+        """Weights of the members, summing to one, shape (n_members,)."""
+        n = len(self.members)
+        return np.full(n, 1.0 / n)
+
+    def keep_members(self, positions: Sequence[int]) -> RowMap:
+        """Return the composite with the members at ``positions`` only, at least one of them."""
+        return cast(RowMap, super().keep_members(positions))
 
 
 def families(specs: Sequence[RowSpec], pool_size: int, n_classes: int) -> list[list[int]]:
@@ -501,77 +460,24 @@ class CompositeRows(Rows):
         return self.parts
 
 
-class _CompositeMap(RowMap):
-    """Base of row maps with several members; the first member represents the whole."""
-
-    parts: tuple[RowMap, ...]
-
-    @property
-    def templates(self) -> Array:
-        """The templates of the first member."""
-        return self.parts[0].templates
-
-    @property
-    def members(self) -> tuple[RowMap, ...]:
-        """The members, heaviest first."""
-        return self.parts
-
-    def __iter__(self) -> Iterator[RowMap]:
-        """Iterate over the members."""
-        return iter(self.parts)
-
-    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> CompositeRows:
-        """Return the rows of ``points`` under each member."""
-        return CompositeRows(tuple(part(points, n_threads) for part in self.parts))
-
-    def prepare(self, n_threads: int = 1) -> None:
-        """Prepare each member."""
-        for part in self.parts:
-            part.prepare(n_threads)
-
-    def new_rows(
-        self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
-    ) -> NDArray[np.floating]:
-        """Return rows of training instances under the first member, as if they were new."""
-        return self.parts[0].new_rows(training, picks, n_threads)
-
-    def class_references(self) -> ClassReferences | None:
-        """Return the references of the first member."""
-        return self.parts[0].class_references()
-
-    def starting_prevalence(self) -> Array | None:
-        """Return the starting prevalence of the first member."""
-        return self.parts[0].starting_prevalence()
-
-    def n_pairs(self, n_points: int) -> float:
-        """Return the total cost of all members, in kernel values."""
-        return sum(part.n_pairs(n_points) for part in self.parts)
-
-
-@dataclass(frozen=True, eq=False)
-class CommitteeMap(_CompositeMap):
-    """The fitted row map of each member, heaviest first, with ``weights`` that sum to one."""
-
-    parts: tuple[RowMap, ...]
-    weights: Array
-
-    @property
-    def shares(self) -> Array:
-        """The weights of the members, shape (n_members,)."""
-        return self.weights
-
-    def keep_members(self, positions: Sequence[int]) -> CommitteeMap:
-        """Return the committee of the members at ``positions``, with weights in proportion."""
-        weights = self.weights[list(positions)]
-        return CommitteeMap(tuple(self.parts[i] for i in positions), weights / weights.sum())
-
-
 @dataclass(frozen=True)
-class CommitteeSpec(RowSpec):
-    """Spec of ``CommitteeMap``: the members' row specs, heaviest first, and their weights."""
+class StackedMap(RowMap):
+    """Several row maps, the members (HDy's numbers of bins); the first represents the whole.
+
+    Before the fit, members may be any row specs.
+    """
 
     parts: tuple[RowSpec, ...]
-    weights: tuple[float, ...]
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Self:
+        """Return the map with every member fitted."""
+        parts = tuple(part.fit(training, n_classes, n_threads) for part in self.parts)
+        return replace(self, parts=parts)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the members are."""
+        return isinstance(self.parts[0], RowMap) and self.parts[0].is_fitted
 
     @property
     def uses_kernels(self) -> bool:
@@ -579,50 +485,81 @@ class CommitteeSpec(RowSpec):
         return any(part.uses_kernels for part in self.parts)
 
     @property
-    def members(self) -> tuple[RowSpec, ...]:
-        """The members' specs."""
-        return self.parts
-
-    def keep_members(self, positions: Sequence[int]) -> CommitteeSpec:
-        """Return the committee of the members at ``positions``, with weights in proportion."""
-        weights = tuple(self.weights[i] for i in positions)
-        return CommitteeSpec(tuple(self.parts[i] for i in positions), weights)
-
-    @property
     def needs(self) -> ClassifierOutput:
         """What the most demanding member needs of a classifier."""
         return strictest(part.needs for part in self.parts)
 
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> CommitteeMap:
-        """Return the map with every member fitted."""
-        maps = tuple(part.fit(training, n_classes, n_threads) for part in self.parts)
-        shares = np.asarray(self.weights, dtype=np.float64)
-        return CommitteeMap(maps, shares / shares.sum())
+    @property
+    def templates(self) -> Array:
+        """The templates of the first member."""
+        return self.members[0].templates
 
+    @property
+    def members(self) -> tuple[RowMap, ...]:
+        """The members, heaviest first."""
+        return cast(tuple[RowMap, ...], self.parts)
 
-@dataclass(frozen=True, eq=False)
-class StackedMap(_CompositeMap):
-    """The fitted row map of each part (HDy's numbers of bins)."""
+    def __iter__(self) -> Iterator[RowMap]:
+        """Iterate over the members."""
+        return iter(self.members)
 
-    parts: tuple[RowMap, ...]
+    def __call__(self, points: NDArray[Any], n_threads: int = 1) -> CompositeRows:
+        """Return the rows of ``points`` under each member."""
+        return CompositeRows(tuple(part(points, n_threads) for part in self.members))
+
+    def prepare(self, n_threads: int = 1) -> None:
+        """Prepare each member."""
+        for part in self.members:
+            part.prepare(n_threads)
+
+    def new_rows(
+        self, training: TrainingPosteriors, picks: Indices, n_threads: int = 1
+    ) -> NDArray[np.floating]:
+        """Return rows of training instances under the first member, as if they were new."""
+        return self.members[0].new_rows(training, picks, n_threads)
+
+    def class_references(self) -> ClassReferences | None:
+        """Return the references of the first member."""
+        return self.members[0].class_references()
+
+    def starting_prevalence(self) -> Array | None:
+        """Return the starting prevalence of the first member."""
+        return self.members[0].starting_prevalence()
+
+    def n_pairs(self, n_points: int) -> float:
+        """Return the total cost of all members, in kernel values."""
+        return sum(part.n_pairs(n_points) for part in self.members)
 
 
 @dataclass(frozen=True)
-class StackedSpec(RowSpec):
-    """Spec of ``StackedMap``: one row spec per part."""
+class CommitteeMap(StackedMap):
+    """Members whose estimates are averaged, heaviest first, with ``weights``.
 
-    parts: tuple[RowSpec, ...]
+    ``normalised``, shape (n_members,), are the weights divided by their sum.
+    """
+
+    weights: tuple[float, ...]
+    normalised: Array = fitted()
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> Self:
+        """Return the map with every member fitted."""
+        shares = np.asarray(self.weights, dtype=np.float64)
+        members = super().fit(training, n_classes, n_threads)
+        return replace(members, normalised=shares / shares.sum())
 
     @property
-    def members(self) -> tuple[RowSpec, ...]:
-        """The parts' specs."""
-        return self.parts
+    def shares(self) -> Array:
+        """The weights of the members, shape (n_members,)."""
+        return self.normalised
 
-    @property
-    def needs(self) -> ClassifierOutput:
-        """What the most demanding member needs of a classifier."""
-        return strictest(part.needs for part in self.parts)
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> StackedMap:
-        """Return the map with every part fitted."""
-        return StackedMap(tuple(part.fit(training, n_classes, n_threads) for part in self.parts))
+    def keep_members(self, positions: Sequence[int]) -> Self:
+        """Return the committee of the members at ``positions``, with weights in proportion."""
+        kept = replace(
+            self,
+            parts=tuple(self.parts[i] for i in positions),
+            weights=tuple(self.weights[i] for i in positions),
+        )
+        if not self.is_fitted:
+            return kept
+        shares = self.normalised[list(positions)]
+        return replace(kept, normalised=shares / shares.sum())

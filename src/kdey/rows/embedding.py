@@ -30,7 +30,7 @@ from scipy.spatial.distance import cdist
 
 from kdey.bags import Bags
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import Array, Indices, RowMap, Rows, RowSpec, TuningEffort, class_means
+from kdey.rows.base import Array, Indices, RowMap, Rows, TuningEffort, class_means, fitted
 from kdey.validation import check_choice, check_count, check_positive
 
 ScipyMetric: TypeAlias = Literal["euclidean", "cityblock", "sqeuclidean"]
@@ -44,100 +44,13 @@ _CHUNK = 1 << 22
 _MEDIAN_ROWS = 1000
 
 
-@dataclass(frozen=True)
-class EmbeddingRows(RowSpec):
-    """Spec of :class:`EmbeddingMap`.
-
-    Attributes
-    ----------
-    similarity : {"manhattan", "euclidean", "gaussian", "laplacian"}
-        The first two are negative distances.
-    width : float or "median"
-        Width h of a kernel: exp(-d^2 / 2 h^2) for "gaussian" with the Euclidean distance d,
-        exp(-d / h) for "laplacian" with the Manhattan distance. "median": the median distance
-        between training instances. Distances have no width.
-    random_features : int or None
-        Number of random features that approximate a kernel (Rahimi and Recht, 2007), for large
-        training sets; None computes all pairs.
-    standardise : bool
-        Whether columns are divided by their training standard deviation first.
-    seed : int
-        Seed of the random features.
-    multiple : float
-        Factor of the median distance, if the width is "median".
-    """
-
-    similarity: str = "manhattan"
-    width: float | str = "median"
-    random_features: int | None = None
-    standardise: bool = False
-    seed: int = 0
-    multiple: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice(self.similarity, "similarity", [*DISTANCES, *KERNELS])
-        if not (isinstance(self.width, str) and self.width == "median"):
-            check_positive(self.width, "width")
-        if self.random_features is not None:
-            check_count(self.random_features, "random_features", least=2)
-            if self.similarity in DISTANCES:
-                raise ValueError(
-                    f"similarity {self.similarity!r} has no random features; use one of "
-                    f"{', '.join(KERNELS)}, or random_features=None"
-                )
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> EmbeddingMap:
-        """Return the map, with the inner products of the class embeddings as templates."""
-        points, labels, weights = _sorted_by_class(training)
-        scale = np.ones(points.shape[1])
-        if self.standardise:
-            centred = points - np.average(points, axis=0, weights=weights)
-            spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
-            scale = np.where(spread > 0, spread, 1.0)
-        points = np.ascontiguousarray(points / scale)
-        spec = self if self.similarity in DISTANCES else self._with_width(points, weights)
-        embedding: Embedding
-        if self.random_features is None:
-            offsets = np.searchsorted(labels, np.arange(n_classes + 1)).astype(np.int64)
-            embedding = AllPairs(spec, points, offsets, weights)
-        else:
-            embedding = RandomFeatures.fit(spec, points, labels, weights, n_classes)
-        between = class_means(embedding.similarities(points), labels, n_classes, weights)
-        return EmbeddingMap.of(embedding, scale, (between + between.T) / 2.0)
-
-    def times(self, multiple: float) -> EmbeddingRows:
-        """Return the spec whose width is a multiple of the median distance."""
-        return replace(self, width="median", multiple=multiple)
-
-    @property
-    def tuning_effort(self) -> TuningEffort:
-        """Few references, because the cost of the templates is their number squared."""
-        return TuningEffort(bags=100, rows=1_500)
-
-    def _with_width(self, points: Array, weights: Array) -> EmbeddingRows:
-        """Return the spec with a number as width, by the median rule if none is given."""
-        if not isinstance(self.width, str):
-            return self
-        # Evenly spaced rows of data sorted by class: a sample that needs no random numbers.
-        picks = np.unique(np.linspace(0, len(points) - 1, _MEDIAN_ROWS).astype(np.int64))
-        metric: ScipyMetric = (
-            "euclidean" if self.similarity == "gaussian" else KERNELS[self.similarity]
-        )
-        distances = cdist(points[picks], points[picks], metric)
-        products, apart = np.outer(weights[picks], weights[picks]), distances > 0
-        if not apart.any():
-            return replace(self, width=1.0)
-        median = _weighted_median(distances[apart], products[apart])
-        return replace(self, width=self.multiple * median)
-
-
 @dataclass(frozen=True, eq=False)
 class AllPairs:
     """Similarities to every training instance, sorted by class.
 
     Attributes
     ----------
-    spec : EmbeddingRows
+    spec : EmbeddingMap
         With a number as width.
     points : array of shape (n, d)
     offsets : int64 array of shape (k + 1,)
@@ -145,7 +58,7 @@ class AllPairs:
     weights : array of shape (n,)
     """
 
-    spec: EmbeddingRows
+    spec: EmbeddingMap
     points: Array
     offsets: Indices
     weights: Array
@@ -202,7 +115,7 @@ class RandomFeatures:
 
     @classmethod
     def fit(
-        cls, spec: EmbeddingRows, points: Array, labels: Indices, weights: Array, n_classes: int
+        cls, spec: EmbeddingMap, points: Array, labels: Indices, weights: Array, n_classes: int
     ) -> RandomFeatures:
         """Return drawn frequencies with the class means of training points (n, d)."""
         rng = np.random.default_rng(spec.seed)
@@ -243,12 +156,27 @@ class RandomFeatures:
 Embedding: TypeAlias = AllPairs | RandomFeatures
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class EmbeddingMap(RowMap):
-    """Fitted embedding rows; the module docstring has the formulas.
+    """Embedding rows; the module docstring has the formulas.
 
     Attributes
     ----------
+    similarity : {"manhattan", "euclidean", "gaussian", "laplacian"}
+        The first two are negative distances.
+    width : float or "median"
+        Width h of a kernel: exp(-d^2 / 2 h^2) for "gaussian" with the Euclidean distance d,
+        exp(-d / h) for "laplacian" with the Manhattan distance. "median": the median distance
+        between training instances. Distances have no width.
+    random_features : int or None
+        Number of random features that approximate a kernel (Rahimi and Recht, 2007), for large
+        training sets; None computes all pairs.
+    standardise : bool
+        Whether columns are divided by their training standard deviation first.
+    seed : int
+        Seed of the random features.
+    multiple : float
+        Factor of the median distance, if the width is "median".
     templates : array of shape (k, k)
         G.
     embedding : AllPairs or RandomFeatures
@@ -260,20 +188,85 @@ class EmbeddingMap(RowMap):
         The squared length of the origin, minus c: added to similarities within a bag.
     """
 
-    templates: Array
-    embedding: Embedding
-    scale: Array
-    shift: Array
-    origin: float
+    similarity: str = "manhattan"
+    width: float | str = "median"
+    random_features: int | None = None
+    standardise: bool = False
+    seed: int = 0
+    multiple: float = 1.0
+    templates: Array = fitted()
+    embedding: Embedding = fitted()
+    scale: Array = fitted()
+    shift: Array = fitted()
+    origin: float = fitted()
 
-    @classmethod
-    def of(cls, embedding: Embedding, scale: Array, between: Array) -> EmbeddingMap:
+    def __post_init__(self) -> None:
+        check_choice(self.similarity, "similarity", [*DISTANCES, *KERNELS])
+        if not (isinstance(self.width, str) and self.width == "median"):
+            check_positive(self.width, "width")
+        if self.random_features is not None:
+            check_count(self.random_features, "random_features", least=2)
+            if self.similarity in DISTANCES:
+                raise ValueError(
+                    f"similarity {self.similarity!r} has no random features; use one of "
+                    f"{', '.join(KERNELS)}, or random_features=None"
+                )
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> EmbeddingMap:
+        """Return the map, with the inner products of the class embeddings as templates."""
+        points, labels, weights = _sorted_by_class(training)
+        scale = np.ones(points.shape[1])
+        if self.standardise:
+            centred = points - np.average(points, axis=0, weights=weights)
+            spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
+            scale = np.where(spread > 0, spread, 1.0)
+        points = np.ascontiguousarray(points / scale)
+        spec = self if self.similarity in DISTANCES else self._with_width(points, weights)
+        embedding: Embedding
+        if self.random_features is None:
+            offsets = np.searchsorted(labels, np.arange(n_classes + 1)).astype(np.int64)
+            embedding = AllPairs(spec, points, offsets, weights)
+        else:
+            embedding = RandomFeatures.fit(spec, points, labels, weights, n_classes)
+        between = class_means(embedding.similarities(points), labels, n_classes, weights)
+        return replace(self, embedding=embedding, scale=scale)._matching(
+            (between + between.T) / 2.0
+        )
+
+    def _matching(self, between: Array) -> EmbeddingMap:
         """Return the map for mean similarities ``between`` classes, shape (k, k)."""
         means, overall = between.mean(axis=0), float(between.mean())
         gram = between - means[:, None] - means + overall
         spread = float(np.trace(gram)) / len(gram)
         level = spread if spread > 0 else 1.0
-        return cls(gram + level, embedding, scale, overall - means + level, overall + level)
+        return replace(
+            self, templates=gram + level, shift=overall - means + level, origin=overall + level
+        )
+
+    def times(self, multiple: float) -> EmbeddingMap:
+        """Return the spec whose width is a multiple of the median distance."""
+        return replace(self, width="median", multiple=multiple)
+
+    @property
+    def tuning_effort(self) -> TuningEffort:
+        """Few references, because the cost of the templates is their number squared."""
+        return TuningEffort(bags=100, rows=1_500)
+
+    def _with_width(self, points: Array, weights: Array) -> EmbeddingMap:
+        """Return the spec with a number as width, by the median rule if none is given."""
+        if not isinstance(self.width, str):
+            return self
+        # Evenly spaced rows of data sorted by class: a sample that needs no random numbers.
+        picks = np.unique(np.linspace(0, len(points) - 1, _MEDIAN_ROWS).astype(np.int64))
+        metric: ScipyMetric = (
+            "euclidean" if self.similarity == "gaussian" else KERNELS[self.similarity]
+        )
+        distances = cdist(points[picks], points[picks], metric)
+        products, apart = np.outer(weights[picks], weights[picks]), distances > 0
+        if not apart.any():
+            return replace(self, width=1.0)
+        median = _weighted_median(distances[apart], products[apart])
+        return replace(self, width=self.multiple * median)
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> EmbeddedRows:
         """Return the rows of points of shape (m, d)."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ from kdey.rows.base import (
     Indices,
     RowMap,
     Rows,
-    RowSpec,
     class_means,
+    fitted,
     no_templates,
 )
 from kdey.validation import check_choice
@@ -41,8 +41,8 @@ _CHUNK = 1 << 17
 
 
 @dataclass(frozen=True)
-class HistogramSpec(RowSpec):
-    """Spec of ``HistogramMap``.
+class HistogramMap(RowMap):
+    """Histogram rows: equal-width bins between ``low`` and ``high`` of each channel.
 
     Attributes
     ----------
@@ -52,11 +52,20 @@ class HistogramSpec(RowSpec):
     channels : {"posteriors", "positive", "features"}
         One histogram per class posterior in [0, 1]; one for the posterior of the last class (binary
         methods); or one per feature between its training minimum and maximum.
+    templates : array of shape (n_channels * n_bins, k)
+    columns : int64 array of shape (n_channels,)
+        The channels among the columns of the points.
+    low, high : arrays of shape (n_channels,)
+        Values outside the range belong to the outermost bins.
     """
 
     n_bins: int
     cumulative: bool = False
     channels: str = "posteriors"
+    templates: Array = fitted()
+    columns: Codes = fitted()
+    low: Array = fitted()
+    high: Array = fitted()
 
     def __post_init__(self) -> None:
         check_n_bins(self.n_bins)
@@ -70,30 +79,12 @@ class HistogramSpec(RowSpec):
         if self.channels == "features":
             weighted = points if training.weights is None else points[training.weights > 0]
             low, high = weighted.min(axis=0), weighted.max(axis=0)
-        untrained = HistogramMap(
-            np.empty((0, n_classes)), columns, low, high, int(self.n_bins), self.cumulative
-        )
+        untrained = replace(self, n_bins=int(self.n_bins), columns=columns, low=low, high=high)
         members = [np.flatnonzero(training.labels == i) for i in range(n_classes)]
         weights = None if training.weights is None else [training.weights[m] for m in members]
         bags = Bags.from_indices(members, len(points), weights)
         templates = np.ascontiguousarray(untrained(points).mean(bags).T)
-        return HistogramMap(templates, columns, low, high, untrained.n_bins, self.cumulative)
-
-
-@dataclass(frozen=True, eq=False)
-class HistogramMap(RowMap):
-    """Fitted histogram rows: equal-width bins between ``low`` and ``high`` of each channel.
-
-    ``columns`` selects the channels among the columns of the points; values outside the range
-    belong to the outermost bins. ``templates`` has shape (n_channels * n_bins, k).
-    """
-
-    templates: Array
-    columns: Codes
-    low: Array
-    high: Array
-    n_bins: int
-    cumulative: bool
+        return replace(untrained, templates=templates)
 
     @property
     def n_terms(self) -> int:
@@ -172,18 +163,6 @@ MS2_DIFFERENCE = 0.25
 
 
 @dataclass(frozen=True)
-class ScoreRows(RowSpec):
-    """Spec of :class:`ScoreMap`; it has no parameters."""
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> ScoreMap:
-        """Return the map, with the sorted scores of the training classes."""
-        scores, labels, weights = _positive_scores(training)
-        order = np.argsort(scores, kind="stable")
-        mass = np.eye(n_classes)[labels[order]] * weights[order][:, None]
-        return ScoreMap(scores[order], np.cumsum(mass, axis=0) / mass.sum(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
 class ScoreMap(RowMap):
     """Row of an instance: its score.
 
@@ -195,8 +174,17 @@ class ScoreMap(RowMap):
         Share of each class whose score is at most that of the row.
     """
 
-    scores: Array
-    cumulative: Array
+    scores: Array = fitted()
+    cumulative: Array = fitted()
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> ScoreMap:
+        """Return the map, with the sorted scores of the training classes."""
+        scores, labels, weights = _positive_scores(training)
+        order = np.argsort(scores, kind="stable")
+        mass = np.eye(n_classes)[labels[order]] * weights[order][:, None]
+        return replace(
+            self, scores=scores[order], cumulative=np.cumsum(mass, axis=0) / mass.sum(axis=0)
+        )
 
     @property
     def templates(self) -> Array:
@@ -259,8 +247,8 @@ class SortedScores(Rows):
 
 
 @dataclass(frozen=True)
-class ThresholdRows(RowSpec):
-    """Spec of :class:`ThresholdMap`.
+class ThresholdMap(RowMap):
+    """Row of an instance: for every threshold, whether its score lies below it, or reaches it.
 
     Candidates are the distinct training scores; those at which the true positive rate tpr equals
     the false positive rate fpr say nothing and are left out.
@@ -271,9 +259,15 @@ class ThresholdRows(RowSpec):
         "t50": the threshold whose tpr is closest to 0.5; "max": the largest tpr - fpr; "x": fpr
         closest to 1 - tpr; "all": all of them; "apart": those with tpr - fpr > 0.25. The smallest
         threshold wins a tie, and 0.5 is taken where there is no candidate.
+    templates : array of shape (2 t, 2)
+        Column 0 holds the rates of the negative class, column 1 those of the positive one; rows
+        0 to t - 1 the shares below the t thresholds, the others the shares that reach them.
+    thresholds : array of shape (t,)
     """
 
     policy: str
+    templates: Array = fitted()
+    thresholds: Array = fitted()
 
     def __post_init__(self) -> None:
         check_choice(self.policy, "policy", ["t50", "max", "x", "all", "apart"])
@@ -286,11 +280,10 @@ class ThresholdRows(RowSpec):
         difference = rates[:, 1] - rates[:, 0]
         chosen = self._choose(rates, difference)
         thresholds = candidates[chosen] * (1.0 - _ROUNDING) if len(chosen) else np.array([0.5])
-        untrained = ThresholdMap(np.empty((0, n_classes)), thresholds)
+        untrained = replace(self, thresholds=thresholds)
         rows = untrained(training.required()).each()
-        return ThresholdMap(
-            class_means(rows, training.labels, n_classes, training.weights), thresholds
-        )
+        templates = class_means(rows, training.labels, n_classes, training.weights)
+        return replace(untrained, templates=templates)
 
     def _choose(self, rates: Array, difference: Array) -> Indices:
         """Return the positions of the chosen candidates; ``rates`` has columns fpr and tpr."""
@@ -307,22 +300,6 @@ class ThresholdRows(RowSpec):
         # Rates are quotients of counts: equal ones may differ in the last digit.
         best = useful[np.flatnonzero(cost <= cost.min() + 1e-12)]
         return best[:1]
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdMap(RowMap):
-    """Row of an instance: for every threshold, whether its score lies below it, or reaches it.
-
-    Attributes
-    ----------
-    templates : array of shape (2 t, 2)
-        Column 0 holds the rates of the negative class, column 1 those of the positive one; rows
-        0 to t - 1 the shares below the t thresholds, the others the shares that reach them.
-    thresholds : array of shape (t,)
-    """
-
-    templates: Array
-    thresholds: Array
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> Rows:
         """Return the rows of posteriors of shape (m, 2)."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,8 @@ from kdey.rows.base import (
     Indices,
     RowMap,
     Rows,
-    RowSpec,
     TuningEffort,
+    fitted,
     no_templates,
 )
 
@@ -57,25 +57,25 @@ class BandwidthWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class KernelRowSpec(RowSpec):
-    """Base of row specs with a kernel, whose parameters ``kdey.tuning`` can choose."""
+class KernelMap(RowMap):
+    """Base of the row maps around class references; ``kdey.tuning`` can choose the ``kernel``."""
 
     kernel: KernelSpec
 
+    if TYPE_CHECKING:
+        # For the type checker only: a field of the subclasses, after their parameters.
+        @property
+        def references(self) -> ClassReferences:
+            """The references of the classes."""
+
     def with_kernel(self, kernel: KernelSpec) -> Self:
-        """Return the spec with another kernel."""
+        """Return the map with another kernel."""
         return replace(self, kernel=kernel)
 
     @property
     def uses_kernels(self) -> bool:
         """True: rows are averages over kernels."""
         return True
-
-
-class KernelMap(RowMap):
-    """Base of the row maps around class references. Subclasses have a field ``references``."""
-
-    references: ClassReferences
 
     def class_references(self) -> ClassReferences:
         """Return the references."""
@@ -267,16 +267,20 @@ def _normalised_weights(weights: Array, offsets: NDArray[np.int64]) -> Array:
 
 
 @dataclass(frozen=True)
-class DensityRows(KernelRowSpec):
-    """Spec of :class:`DensityMap`."""
+class KernelDensityMap(KernelMap):
+    """Row of an instance: the log of the k class kernel densities, up to a common constant."""
 
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> DensityMap:
+    references: ClassReferences = fitted()
+
+    def fit(
+        self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
+    ) -> KernelDensityMap:
         """Return the map around the training posteriors."""
-        return DensityMap(self.kernel.fit(training, n_classes))
+        return replace(self, references=self.kernel.fit(training, n_classes))
 
     @property
     def family(self) -> Hashable:
-        """Specs with the same key share one pass over the distances, and so do their rows."""
+        """Maps with the same key share one pass over the distances, and so do their rows."""
         return ("density", *self.kernel.family)
 
     def fit_together(
@@ -285,17 +289,10 @@ class DensityRows(KernelRowSpec):
         training: TrainingPosteriors,
         n_classes: int,
         n_threads: int = 1,
-    ) -> list[DensityMap]:
-        """Return the maps of specs of one family."""
+    ) -> list[KernelDensityMap]:
+        """Return the fitted maps of one family."""
         references = self.kernel.fit_quietly(training, n_classes)
-        return [DensityMap(references.at(spec.kernel)) for spec in specs]
-
-
-@dataclass(frozen=True, eq=False)
-class DensityMap(KernelMap):
-    """Row of an instance: the log of the k class kernel densities, up to a common constant."""
-
-    references: ClassReferences
+        return [replace(spec, references=references.at(spec.kernel)) for spec in specs]
 
     @property
     def templates(self) -> Array:
@@ -383,17 +380,20 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class OverlapSpec(KernelRowSpec):
-    """Spec of :class:`OverlapMap`."""
+class OverlapMap(KernelMap):
+    """Overlap rows; ``templates`` is the Gram matrix B of the class densities, shape (k, k)."""
+
+    references: ClassReferences = fitted()
+    templates: Array = fitted()
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> OverlapMap:
         """Return the map, with the Gram matrix of the class densities."""
-        refs = self.kernel.fit(training, n_classes)
-        return _overlap_maps([refs], n_threads)[0]
+        fitted_map = replace(self, references=self.kernel.fit(training, n_classes))
+        return _with_grams([fitted_map], n_threads)[0]
 
     @property
     def family(self) -> Hashable:
-        """Specs with the same key share one pass over the distances, and so do their rows."""
+        """Maps with the same key share one pass over the distances, and so do their rows."""
         return ("overlap", *self.kernel.family)
 
     def fit_together(
@@ -403,22 +403,15 @@ class OverlapSpec(KernelRowSpec):
         n_classes: int,
         n_threads: int = 1,
     ) -> list[OverlapMap]:
-        """Return the maps of specs of one family, in one pass over the distances."""
+        """Return the fitted maps of one family, in one pass over the distances."""
         references = self.kernel.fit_quietly(training, n_classes)
-        return _overlap_maps([references.at(spec.kernel) for spec in specs], n_threads)
+        maps = [replace(spec, references=references.at(spec.kernel)) for spec in specs]
+        return _with_grams(maps, n_threads)
 
     @property
     def tuning_effort(self) -> TuningEffort:
         """Few references, because the cost of the Gram matrix is their number squared."""
         return TuningEffort(rows=3_000)
-
-
-@dataclass(frozen=True, eq=False)
-class OverlapMap(KernelMap):
-    """Fitted overlap rows; ``templates`` is the Gram matrix B of the class densities, (k, k)."""
-
-    references: ClassReferences
-    templates: Array
 
     def kernel_width(self) -> float:
         """Return the kernel's width between two densities, sqrt(2) times the bandwidth."""
@@ -488,11 +481,11 @@ class OverlapRows(Rows):
         return float(logsumexp(log_sums, b=w)) - 2.0 * math.log(w.sum())
 
 
-def _overlap_maps(references: Sequence[ClassReferences], n_threads: int) -> list[OverlapMap]:
-    """Return the maps of the same references at several bandwidths."""
-    widths = [math.sqrt(2.0) * refs.bandwidth for refs in references]
-    grams = _grams(references[0], widths, n_threads)
-    return [OverlapMap(refs, gram) for refs, gram in zip(references, grams, strict=True)]
+def _with_grams(maps: Sequence[OverlapMap], n_threads: int) -> list[OverlapMap]:
+    """Return maps of the same references at several bandwidths with their templates."""
+    widths = [row_map.kernel_width() for row_map in maps]
+    grams = _grams(maps[0].references, widths, n_threads)
+    return [replace(row_map, templates=gram) for row_map, gram in zip(maps, grams, strict=True)]
 
 
 def _grams(refs: ClassReferences, widths: Sequence[float], n_threads: int) -> Array:

@@ -33,16 +33,16 @@ from sklearn.utils import check_random_state
 from kdey.bags import Bags, offsets_of
 from kdey.kernels.sums import kernel_means
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import Array, DrawnPoints, Rows, TuningEffort
-from kdey.rows.kernel import ClassReferences, Floats, KernelMap, KernelRowSpec
+from kdey.rows.base import Array, Rows, TuningEffort, fitted
+from kdey.rows.kernel import ClassReferences, Floats, KernelMap
 
 #: Numbers in memory at a time (bags x reference points) when many bags are evaluated.
 _CHUNK = 1 << 23
 
 
 @dataclass(frozen=True)
-class MonteCarloSpec(KernelRowSpec):
-    """Spec of :class:`MonteCarloMap`: ``n_points`` points, divided evenly among the classes.
+class MonteCarloMap(KernelMap):
+    """Monte Carlo rows: ``n_points`` points, divided evenly among the classes.
 
     Attributes
     ----------
@@ -50,15 +50,25 @@ class MonteCarloSpec(KernelRowSpec):
     random_state : int, RandomState or None
     sampling : {"auto", "quasi-random", "plain"}
         See the top of the module.
+    templates : array of shape (t, k)
+        Class densities at the reference points, divided by their uniform mixture.
+    points : array of shape (t, k)
+        The reference points, in the kernel's geometry.
+    log_reference : array of shape (t,)
+        Log of the uniform mixture r there (without normaliser).
     """
 
     n_points: int | str
     random_state: Any = None
     sampling: str = "auto"
+    references: ClassReferences = fitted()
+    templates: Array = fitted()
+    points: Floats = fitted()
+    log_reference: Array = fitted()
     #: Number of points with which candidate bandwidths are compared.
     tuning_points: ClassVar[int] = 500
 
-    def for_tuning(self, seed: int) -> MonteCarloSpec:
+    def for_tuning(self, seed: int) -> MonteCarloMap:
         """Return the spec with few points, drawn with the same seed for all candidates."""
         few = self.tuning_points
         n_points = few if isinstance(self.n_points, str) else min(self.n_points, few)
@@ -83,47 +93,28 @@ class MonteCarloSpec(KernelRowSpec):
         n_points = resolve_n_points(self.n_points, n_classes)
         sampling = resolve_sampling(self.sampling, self.n_points)
         points = draw_points(refs, n_points, sampling, rng)
-        return MonteCarloMap.at(refs, points, n_threads)
-
-
-@dataclass(frozen=True, eq=False)
-class MonteCarloMap(KernelMap):
-    """Fitted Monte Carlo rows.
-
-    Attributes
-    ----------
-    templates : array of shape (t, k)
-        Class densities at the reference points, divided by their uniform mixture.
-    points : array of shape (t, k)
-        The reference points, in the kernel's geometry.
-    log_reference : array of shape (t,)
-        Log of the uniform mixture r there (without normaliser).
-    """
-
-    references: ClassReferences
-    templates: Array
-    points: Floats
-    log_reference: Array
+        return self.at(refs, points, n_threads)
 
     @property
     def n_terms(self) -> int:
         """Number of reference points over which a divergence is averaged."""
         return len(self.points)
 
-    def drawn_points(self) -> DrawnPoints:
-        """Return the points, with the log of the mixture from which they were drawn."""
-        return DrawnPoints(self.points, self.log_reference)
-
     def n_pairs(self, n_points: int) -> float:
         """Return the number of kernel values in the rows of ``n_points`` instances."""
         return float(n_points) * len(self.points)
 
-    @classmethod
-    def at(cls, references: ClassReferences, points: Floats, n_threads: int = 1) -> MonteCarloMap:
+    def at(self, references: ClassReferences, points: Floats, n_threads: int = 1) -> MonteCarloMap:
         """Return the map with these reference points."""
         logs = references.log_means(points, references.bandwidth, n_threads)
         log_reference = np.asarray(logsumexp(logs, axis=1)) - np.log(logs.shape[1])
-        return cls(references, np.exp(logs - log_reference[:, None]), points, log_reference)
+        return replace(
+            self,
+            references=references,
+            templates=np.exp(logs - log_reference[:, None]),
+            points=points,
+            log_reference=log_reference,
+        )
 
     def __call__(self, points: NDArray[Any], n_threads: int = 1) -> MonteCarloRows:
         """Return the rows of posteriors of shape (m, k)."""

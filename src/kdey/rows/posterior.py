@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,10 @@ from kdey.posteriors import TrainingPosteriors
 from kdey.rows.base import (
     Array,
     ArrayRows,
-    MeanRule,
     RowMap,
-    RowSpec,
     TemplateReplicator,
     class_means,
+    fitted,
     no_templates,
 )
 from kdey.simplex import check_posteriors
@@ -46,11 +45,16 @@ _ROUNDING = 2.0**-22
 
 
 @dataclass(frozen=True)
-class PosteriorRows(RowSpec):
-    """Spec of ``PosteriorMap``; with ``adjusted`` it has templates (ACC, PACC)."""
+class PosteriorMap(RowMap):
+    """Row of an instance: its posterior, or its one-hot decision (``crisp``).
+
+    ``templates`` is the (soft) misclassification matrix of shape (k, k): column i holds the mean
+    row of training class i. It is empty, shape (k, 0), for methods without adjustment.
+    """
 
     crisp: bool
     adjusted: bool
+    templates: Array = fitted()
 
     @property
     def needs(self) -> ClassifierOutput:
@@ -61,34 +65,16 @@ class PosteriorRows(RowSpec):
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> PosteriorMap:
         """Return the map, with class means of the training rows as templates if ``adjusted``."""
-        unadjusted = PosteriorMap(no_templates(n_classes), self.crisp)
         if not self.adjusted:
-            return unadjusted
-        rows = unadjusted(training.required()).array
+            return replace(self, templates=no_templates(n_classes))
+        rows = self(training.required()).array
         templates = class_means(rows, training.labels, n_classes, training.weights)
-        return PosteriorMap(templates, self.crisp)
-
-
-@dataclass(frozen=True, eq=False)
-class PosteriorMap(RowMap):
-    """Row of an instance: its posterior, or its one-hot decision (``crisp``).
-
-    ``templates`` is the (soft) misclassification matrix of shape (k, k): column i holds the mean
-    row of training class i. It is empty, shape (k, 0), for methods without adjustment.
-    """
-
-    templates: Array
-    crisp: bool
+        return replace(self, templates=templates)
 
     def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
         """Return the rows of posteriors of shape (m, k)."""
         rows = one_hot_argmax(points) if self.crisp else np.asarray(points, dtype=np.float64)
         return ArrayRows(rows)
-
-    @property
-    def mean_rule(self) -> MeanRule:
-        """Shares of decisions, or mean posteriors."""
-        return "decisions" if self.crisp else "posteriors"
 
     @property
     def has_tensor_rows(self) -> bool:
@@ -122,28 +108,23 @@ class PosteriorMap(RowMap):
 
 
 @dataclass(frozen=True)
-class FriedmanRows(RowSpec):
-    """Spec of ``FriedmanMap``; it has no parameters."""
-
-    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> FriedmanMap:
-        """Return the map, with class means of the training rows as templates."""
-        mass = np.bincount(training.labels, weights=training.weights, minlength=n_classes)
-        untrained = FriedmanMap(np.empty((0, n_classes)), mass / mass.sum())
-        rows = untrained(training.required()).array
-        templates = class_means(rows, training.labels, n_classes, training.weights)
-        return FriedmanMap(templates, untrained.prior)
-
-
-@dataclass(frozen=True, eq=False)
 class FriedmanMap(RowMap):
     """Row of an instance: whether each posterior reaches the training prevalence, and a one.
 
     The one says that prevalences sum to one, which the least squares on the simplex know anyway,
-    and limits would not. ``templates`` has shape (k + 1, k).
+    and intervals would not. ``templates`` has shape (k + 1, k).
     """
 
-    templates: Array
-    prior: Array
+    prior: Array = fitted()
+    templates: Array = fitted()
+
+    def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> FriedmanMap:
+        """Return the map, with class means of the training rows as templates."""
+        mass = np.bincount(training.labels, weights=training.weights, minlength=n_classes)
+        untrained = replace(self, prior=mass / mass.sum())
+        rows = untrained(training.required()).array
+        templates = class_means(rows, training.labels, n_classes, training.weights)
+        return replace(untrained, templates=templates)
 
     def __call__(self, points: NDArray[np.floating], n_threads: int = 1) -> ArrayRows:
         """Return the rows of posteriors of shape (m, k)."""
@@ -169,16 +150,20 @@ class FriedmanMap(RowMap):
 
 
 @dataclass(frozen=True)
-class RatioRows(RowSpec):
-    """Spec of ``RatioMap``.
+class RatioMap(RowMap):
+    """Row of an instance: its (calibrated) posterior divided by the training prevalence, for EMQ.
 
-    Without calibration the training prevalence is that of the labels; with calibration it is the
-    mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise. ``pseudo_share``
-    is that of :class:`kdey.matching.MixtureLikelihood`.
+    By Bayes' rule p(y|x) / p(y) is the class density p(x|y) up to a factor per row, and such
+    factors do not change the maximum of the likelihood (Saerens, Latinne and Decaestecker, 2002).
+    Without calibration the training prevalence ``prior`` is that of the labels; with calibration it
+    is the mean calibrated posterior, as Alexandari, Kundaje and Shrikumar (2020) advise.
+    ``pseudo_share`` is that of :class:`kdey.matching.MixtureLikelihood`.
     """
 
     calibration: Any = None
     pseudo_share: float = 0.0
+    prior: Array = fitted()
+    calibrator: Any = fitted()
 
     @property
     def needs(self) -> ClassifierOutput:
@@ -190,27 +175,14 @@ class RatioRows(RowSpec):
         w = training.weights
         if self.calibration is None:
             prior = np.bincount(training.labels, weights=w, minlength=n_classes).astype(np.float64)
-            return RatioMap(prior / prior.sum(), None, self.pseudo_share)
+            return replace(self, prior=prior / prior.sum())
         calibrator = make_calibrator(self.calibration)
         p = training.required()
         calibrator.fit(p, training.labels, sample_weight=w)
         prior = np.average(calibrator.transform(p), axis=0, weights=w)
         # A calibrator that did not converge may give a class probability zero; this avoids 0 / 0.
         prior = np.maximum(prior, np.finfo(np.float64).tiny)
-        return RatioMap(prior, calibrator, self.pseudo_share)
-
-
-@dataclass(frozen=True, eq=False)
-class RatioMap(RowMap):
-    """Row of an instance: its (calibrated) posterior divided by the training prevalence, for EMQ.
-
-    By Bayes' rule p(y|x) / p(y) is the class density p(x|y) up to a factor per row, and such
-    factors do not change the maximum of the likelihood (Saerens, Latinne and Decaestecker, 2002).
-    """
-
-    prior: Array
-    calibrator: Any
-    pseudo_share: float = 0.0
+        return replace(self, prior=prior, calibrator=calibrator)
 
     @property
     def templates(self) -> Array:
@@ -261,10 +233,15 @@ MAX_CONCENTRATION = 1e8
 
 
 @dataclass(frozen=True)
-class DirichletRows(RowSpec):
-    """Spec of ``DirichletMap``; ``shrinkage`` keeps the logarithms of zeros finite."""
+class DirichletMap(RowMap):
+    """Row of an instance: the log of the k class Dirichlet densities.
+
+    ``parameters`` has shape (k, k): row i is the Dirichlet fitted to training class i.
+    ``shrinkage`` keeps the logarithms of zeros finite.
+    """
 
     shrinkage: float
+    parameters: Array = fitted()
 
     def __post_init__(self) -> None:
         check_shrinkage(self.shrinkage)
@@ -277,18 +254,7 @@ class DirichletRows(RowSpec):
             fit_dirichlet(points[members], None if weights is None else weights[members]).alpha
             for members in (training.labels == i for i in range(n_classes))
         ]
-        return DirichletMap(np.array(parameters), self.shrinkage)
-
-
-@dataclass(frozen=True, eq=False)
-class DirichletMap(RowMap):
-    """Row of an instance: the log of the k class Dirichlet densities.
-
-    ``parameters`` has shape (k, k): row i is the Dirichlet fitted to training class i.
-    """
-
-    parameters: Array
-    shrinkage: float
+        return replace(self, parameters=np.array(parameters))
 
     @property
     def templates(self) -> Array:

@@ -37,7 +37,7 @@ from kdey.rows.base import (
     TuningRecord,
     no_templates,
 )
-from kdey.rows.posterior import RatioMap, RatioRows
+from kdey.rows.posterior import RatioMap
 from kdey.stacking.pooled_classifier import (
     FittedMember,
     HeldOut,
@@ -181,7 +181,7 @@ def _bag_error(training: TrainingPosteriors, plan: TuningPlan, n_threads: int) -
     if not hold_outs:
         return None
     scorer = TrialScorer(hold_outs, MaximiseLikelihood(log_rows=False), plan, n_threads)
-    return float(np.mean(scorer.errors([RatioRows()])))
+    return float(np.mean(scorer.errors([RatioMap()])))
 
 
 def describe_pool(record: StackRecord) -> str:
@@ -312,7 +312,7 @@ class SmoothedRatioRows(RowSpec):
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
-    ) -> tuple[Tuning, RatioRows]:
+    ) -> tuple[Tuning, RatioMap]:
         """Return the record of the choice, and the row spec that was chosen."""
         plan, seed = self.plan, self.plan.seed()
         hold_outs = complete_hold_outs(training, n_classes, plan, TuningEffort())
@@ -349,7 +349,7 @@ class SmoothedRatioRows(RowSpec):
                 out[i, j] = scorer.error(hold_out, solution.prevalence)
         return out
 
-    def _fall_back(self, seed: int) -> tuple[Tuning, RatioRows]:
+    def _fall_back(self, seed: int) -> tuple[Tuning, RatioMap]:
         reason = "no fold can be held out without losing a class"
         warning = (
             f"nothing can be learnt from the training posteriors ({reason}); the pool is "
@@ -360,9 +360,9 @@ class SmoothedRatioRows(RowSpec):
         return tuning, ratio_rows(1.0, 0.0)
 
 
-def ratio_rows(power: float, share: float) -> RatioRows:
+def ratio_rows(power: float, share: float) -> RatioMap:
     """Return the spec of recalibrated density ratios with a given power and share."""
-    return RatioRows(SharpenedBCTS(power), share)
+    return RatioMap(SharpenedBCTS(power), share)
 
 
 def _make_trial(power: float, share: float, errors: Array | None, chosen: bool) -> Trial:
@@ -378,7 +378,7 @@ class PooledRows(RowSpec):
     names : tuple of str
         Names of the sets of scores. Points have k columns for each of them, in this order.
     methods : tuple of MemberMethod
-    smoothing : SmoothedRatioRows or RatioRows
+    smoothing : SmoothedRatioRows or RatioMap
         Rows of the pool's posteriors.
     chosen : tuple of (str, MemberMethod) or None
         The members, as the name of a set of scores and a method, once they are chosen.

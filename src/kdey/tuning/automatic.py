@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from kdey.classifiers import ClassifierOutput, strictest
 from kdey.kernels import DEFAULT_SHRINKAGE, transform
 from kdey.matching import AnyMatching
-from kdey.matching.penalty import PenalisedRows, PenaltySpec
+from kdey.matching.penalty import PenalisedMap, PenaltySpec
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import CommitteeSpec, RowMap, RowSpec, StackedSpec, TuningEffort
-from kdey.rows.histogram import HistogramSpec
-from kdey.rows.kernel import KernelRowSpec, median_nearest
+from kdey.rows.base import CommitteeMap, RowMap, RowSpec, StackedMap, TuningEffort
+from kdey.rows.histogram import HistogramMap
+from kdey.rows.kernel import KernelMap, median_nearest
 from kdey.tuning.trials import (
     Array,
     Lattice,
@@ -141,7 +141,7 @@ class AutomaticBins(ChoosingSpec):
 
     Attributes
     ----------
-    rows : HistogramSpec
+    rows : HistogramMap
         Its number of bins is a placeholder.
     matching : Matching
         The matching with which candidates are evaluated.
@@ -151,7 +151,7 @@ class AutomaticBins(ChoosingSpec):
     effort : TuningEffort
     """
 
-    rows: HistogramSpec
+    rows: HistogramMap
     matching: AnyMatching
     plan: TuningPlan
     stacked: bool = False
@@ -180,7 +180,7 @@ class AutomaticBins(ChoosingSpec):
 
     def _spec(self, n_bins: int) -> RowSpec:
         spec = replace(self.rows, n_bins=n_bins)
-        return StackedSpec((spec,)) if self.stacked else spec
+        return StackedMap((spec,)) if self.stacked else spec
 
     def _fall_back(self, seed: int) -> tuple[Tuning, RowSpec]:
         reason = "all training rows are equal, or no two classes are in more than one fold"
@@ -224,7 +224,7 @@ class AutomaticKernel(ChoosingSpec):
 
     Attributes
     ----------
-    rows : KernelRowSpec
+    rows : KernelMap
         The rows of the method; their bandwidth and geometry are placeholders.
     geometries : tuple of Geometry
     matching : Matching
@@ -235,7 +235,7 @@ class AutomaticKernel(ChoosingSpec):
         with the weights of ``committee_weights``; one means that the best is used alone.
     """
 
-    rows: KernelRowSpec
+    rows: KernelMap
     geometries: tuple[Geometry, ...]
     matching: AnyMatching
     plan: TuningPlan
@@ -316,9 +316,9 @@ class AutomaticKernel(ChoosingSpec):
         )
         if self.most_members == 1:
             return specs[0]
-        return CommitteeSpec(specs, tuple(trial.weight for trial in tuning.members))
+        return CommitteeMap(specs, tuple(trial.weight for trial in tuning.members))
 
-    def _spec(self, geometry: Geometry, bandwidth: float) -> KernelRowSpec:
+    def _spec(self, geometry: Geometry, bandwidth: float) -> KernelMap:
         kernel = replace(
             self.rows.kernel,
             bandwidth=bandwidth,
@@ -414,7 +414,7 @@ class AutomaticStrength(ChoosingSpec):
         """Return the record of the choice of the strength, and the row spec with it."""
         _, rows = self.rows.settle(training, n_classes, n_threads)
         candidates = {
-            strength: PenalisedRows(rows, self.penalty(strength)) for strength in STRENGTHS
+            strength: PenalisedMap(rows, self.penalty(strength)) for strength in STRENGTHS
         }
         choice = AutomaticChoice("strength", candidates, self.matching, self.plan)
         return choice.settle(training, n_classes, n_threads)
