@@ -194,7 +194,8 @@ def draw(points: list[dict[str, Any]]) -> None:
     """Draw the times of each axis beside the cost model."""
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    from kdey.plots.style import COLOURS, new_figure, remove_clutter
+    from kdey.plots.style import new_figure, remove_clutter
+    from kdey.report.vocabulary import COLOURS
 
     models = {stage: fit_model(points, stage) for stage in TERMS}
     figure = new_figure(11.0, 4.0)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kdey import PACC, Bags, KDEyML
+from kdey.intervals.moment_rows import training_rows
 from kdey.posteriors import Posteriors
 from printing import markdown, significant
 
@@ -82,7 +83,7 @@ def main() -> None:
     density = KDEyML(bandwidth=0.1, n_jobs=given.jobs).fit_posteriors(training, labels)
     table = bootstrap(density, pool[:1000], given.repeats)
     begin = time.perf_counter()
-    held = density.interval_model().class_rows.rows
+    held = training_rows(density.model_, given.jobs).rows
     spent = time.perf_counter() - begin
     table.append(row(f"KDEyML: {len(held):,} leave-one-out rows, once per fit", spent, "s"))
     table += analytic(density, pool, bags, given.repeats)

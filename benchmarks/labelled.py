@@ -173,7 +173,7 @@ def _count(
         labelled_sample((p, q.classes_[y[p]]), q.classes_, SIZE)
         for p, (_, y, _) in zip(positions, drawn, strict=True)
     ]
-    model, sums = q.interval_model(), defaultdict(float)
+    model, sums = q.model_, defaultdict(float)
     tested = np.arange(len(samples)) % TESTED == 0
     results: dict[int, Any] = {}
     for test in (True, False):
@@ -270,7 +270,8 @@ def table() -> None:
 
 def figure() -> None:
     """Draw error and coverage against the number of labels, the mean over sets, by shift."""
-    from kdey.plots.style import COLOURS, REFERENCE, new_figure, remove_clutter
+    from kdey.plots.style import REFERENCE, new_figure, remove_clutter
+    from kdey.report.vocabulary import COLOURS
 
     rows = [row for row in read_summary(SUMMARY) if row["method"] == "EMQ-BCTS"]
     figure = new_figure(13, 5)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kdey.plots.style import COLOURS, new_figure, remove_clutter
+from kdey.plots.style import new_figure, remove_clutter
+from kdey.report.vocabulary import COLOURS
 
 sys.path.append(str(Path(__file__).parents[1]))  # the experiments are not installed
 from experiments.results import read_results

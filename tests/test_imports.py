@@ -24,6 +24,7 @@ LAYERS = (
     ("rows",),
     ("matching",),
     ("gpu", "metrics", "tables"),
+    ("model",),
     ("intervals",),
     ("fitted", "labelled", "tuning"),
     ("bayes", "diagnostics", "stacking"),

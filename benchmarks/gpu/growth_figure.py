@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kdey.plots.style import COLOURS, DPI, REFERENCE, file_style, new_figure, remove_clutter
+from kdey.plots.style import DPI, REFERENCE, file_style, new_figure, remove_clutter
+from kdey.report.vocabulary import COLOURS
 
 HERE = Path(__file__).parent
 FIGURE = HERE.parents[1] / "docs" / "figures" / "gpu-growth.png"

@@ -56,7 +56,7 @@ def stages(quantifier: KDEyML, pool: torch.Tensor, bags: Bags) -> dict[str, floa
         lambda: device_rows([quantifier.row_map_], pool, pool.device)[0], repeats=3
     )
     _, times = timed(
-        lambda: solve_bags(quantifier.matching_, quantifier.row_map_, rows, bags), repeats=3
+        lambda: solve_bags(quantifier.model_.matching, quantifier.row_map_, rows, bags), repeats=3
     )
     return {"seconds of rows": row_times[0], "seconds of solving": times[0]}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -123,13 +123,36 @@ class Options:
     @classmethod
     def of(cls, **options: Any) -> Options:
         """Return the options of these names; raises TypeError, which lists them, for another."""
+        return cls(**cls.known(options))
+
+    @classmethod
+    def known(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what was given if all are options; raises TypeError, which lists them, if not."""
         known = [field.name for field in fields(cls)]
         for name in options:
             if name not in known:
                 alike = get_close_matches(name, known, 1)
                 hint = f", did you mean {alike[0]}?" if alike else ";"
                 raise TypeError(f"unknown option {name}{hint} the options are {', '.join(known)}")
-        return cls(**options)
+        return options
+
+    @classmethod
+    def given(cls, options: Options | None, **values: Any) -> Options:
+        """Return the options, with those of the values that are not None in their place.
+
+        Parameters
+        ----------
+        options : Options, optional
+            By default those with all defaults.
+        **values
+            Options that a function takes as keywords of their own.
+        """
+        if options is not None and not isinstance(options, cls):
+            raise TypeError(f"options must be kdey.Options(...), got {options!r:.80}")
+        said = {name: value for name, value in values.items() if value is not None}
+        if options is None:
+            return cls(**said)
+        return replace(options, **said) if said else options
 
     def tail(self, n_classes: int) -> float:
         """Return the probability outside each end of the interval of a class."""

@@ -166,7 +166,7 @@ class Counting(ClassifierMixin, BaseEstimator):
 def test_members_and_searches_keep_few_models(data) -> None:
     X, y = data
     ensemble = Ensemble(PACC(), n_members=2, random_state=0).fit(X, y)
-    assert not any(hasattr(member, "fold_classifiers_") for member in ensemble.quantifiers_)
+    assert not any(member.scorer.fold_models for member in ensemble.model_.members)
     search = GridSearchQ(KDEyML(), {"bandwidth": [0.1, 0.2]}, random_state=0).fit(X, y)
     assert len(search.best_estimator_.fold_classifiers_) == 5
 
@@ -176,14 +176,13 @@ def test_what_is_computed_once_per_fit_is_not_pickled(data) -> None:
     fitted = PACC(random_state=0).fit(X, y)
     before = len(pickle.dumps(fitted))
     first = fitted.estimate(X[:60], check_fit=True).diagnostics["fit"]
-    assert "_computed" in vars(fitted)
+    assert "_derived" in vars(fitted.model_)
     restored = pickle.loads(pickle.dumps(fitted))
-    assert "_computed" not in vars(restored)
+    assert "_derived" not in vars(restored.model_)
     assert restored.estimate(X[:60]).diagnostics["fit"] == first
-    fitted._interval_model = None
     assert len(pickle.dumps(fitted)) < before + 1_000
     fitted.fit(X[::2], y[::2])
-    assert "_computed" not in vars(fitted)
+    assert "_derived" not in vars(fitted.model_)
 
 
 def test_size_of_a_model_is_that_of_its_pickle() -> None:

@@ -106,14 +106,14 @@ def test_batches_hold_a_bounded_number_of_instances(
     _, _, X, y = data
     seen: list[int] = []
     one = fitted["pacc"]
-    original = type(one.matching_).match
+    original = type(one.model_.matching).match
 
     def spy(self: Any, row_map: Any, rows: Any, bags: Any, n_threads: int = 1) -> Any:
         seen.append(len(bags.indices))
         return original(self, row_map, rows, bags, n_threads)
 
     monkeypatch.setattr(sys.modules["kdey.evaluation.evaluating"], "BATCH", 130)
-    monkeypatch.setattr(type(one.matching_), "match", spy)
+    monkeypatch.setattr(type(one.model_.matching), "match", spy)
     results = kdey.evaluate(one, X, y, PROTOCOL)
     assert seen == [120] * 7 + [80]
     assert len(results) == 23

@@ -48,7 +48,8 @@ def test_pseudo_instances_as_on_the_host(device, weighted):
     P, y, Q, bags = problem(seed=1, weighted=weighted)
     quantifier = kdey.EMQ().fit_posteriors(P, y)
     plain = quantifier.solve_posteriors(Q, bags)
-    quantifier.row_map_ = replace(quantifier.row_map_, pseudo_share=0.02)
+    smoothed = replace(quantifier.row_map_, pseudo_share=0.02)
+    quantifier.model_ = replace(quantifier.model_, row_map=smoothed)
     wanted = quantifier.solve_posteriors(Q, bags)
     agree(quantifier.set_params(device=device).solve_posteriors(Q, bags), wanted)
     assert np.abs(wanted.prevalence - plain.prevalence).max() > 10 * TOLERANCE
@@ -61,7 +62,7 @@ def test_which_methods_have_a_route():
     others["HD-reverse-kl"] = kdey.KDEyHD(divergence="reverse-kl", bandwidth=0.1, n_points=100)
     for name, quantifier in {**methods(), **others}.items():
         fitted = quantifier.fit_posteriors(P, y)
-        found[name] = fitted.matching_.device_problem(fitted.row_map_) is not None
+        found[name] = fitted.model_.matching.device_problem(fitted.row_map_) is not None
     without = {name for name, route in found.items() if not route}
     assert without == {"EMQ-em", "HD-reverse-kl", "DM"}
 
@@ -77,7 +78,7 @@ def test_means_as_on_the_host(device, place, name, weighted, dtype):
     quantifier = mean_methods()[name].fit_posteriors(P, y)
     wanted = quantifier.solve_posteriors(tensor.cpu().numpy(), bags)
     quantifier.device = device  # these methods have no such parameter: they follow their tensors
-    solver = quantifier._on_points(tensor, 1)
+    solver = quantifier.model_.solver(tensor, quantifier._place())
     assert solver.func.__name__ == "match_rows"
     found = solver(bags)
     np.testing.assert_allclose(found.prevalence, wanted.prevalence, atol=1e-9)

@@ -28,7 +28,7 @@ TRUTH = (0.2, 0.3, 0.5)
 
 def replicates(quantifier, points, n: int = 6):
     """Return the bag, its counts, and what is needed to solve them."""
-    model = quantifier.interval_model()
+    model = quantifier.model_
     one = sampled_bags(Bags.whole(len(points)), None)[0]
     estimate = quantifier.aggregate(points)
     given = EstimatedBag(one, points, model.row_map(points), estimate)

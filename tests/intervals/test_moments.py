@@ -8,6 +8,7 @@ import pytest
 from kdey import PACC, KDEyML
 from kdey.bags import Array, Bags
 from kdey.intervals.class_rows import ClassRows, MembershipWeights, SortedClassWeights
+from kdey.intervals.moment_rows import training_rows
 from kdey.intervals.moments import (
     adapted,
     bag_moments,
@@ -97,7 +98,7 @@ def test_weights_of_training_instances_are_repetitions() -> None:
     P, y = training(60, rng)
     points, _ = bag(80, (0.2, 0.3, 0.5), rng)
     times = rng.integers(1, 4, len(y))
-    weighted = KDEyML(bandwidth=0.1).fit_posteriors(P, y, times).interval_model().class_rows
+    weighted = training_rows(KDEyML(bandwidth=0.1).fit_posteriors(P, y, times).model_)
     assert weighted is not None
     mass = np.bincount(y, weights=times)
     assert (weighted.sizes < mass).all()
@@ -110,7 +111,7 @@ def test_leave_one_out_rows_against_refits() -> None:
     rng = np.random.default_rng(2)
     P, y = training(30, rng)
     order = np.argsort(y, kind="stable")
-    held = KDEyML(bandwidth=0.1).fit_posteriors(P, y).interval_model().class_rows
+    held = training_rows(KDEyML(bandwidth=0.1).fit_posteriors(P, y).model_)
     assert held is not None
     for position in (0, 7, 29):
         r = order[position]

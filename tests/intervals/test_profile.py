@@ -10,6 +10,7 @@ from scipy.optimize import brentq, nnls
 from kdey import ACC, EMQ, PACC, Bags, KDEyML
 from kdey.bags import Array
 from kdey.intervals.class_rows import MembershipWeights
+from kdey.intervals.moment_rows import moment_densities
 from kdey.intervals.moments import MomentEquations, Moments
 from kdey.intervals.profile import _Chunk, _Faces, _Fit, profile_limits
 from kdey.intervals.score_interval import wilson
@@ -309,7 +310,7 @@ def test_all_likelihood_methods_share_their_features() -> None:
     P, y = training(240, rng)
     points, _ = bag(150, (0.2, 0.3, 0.5), rng)
     rows = [
-        method.fit_posteriors(P, y).interval_model().moment_densities(points)
+        moment_densities(method.fit_posteriors(P, y).model_, points)
         for method in (KDEyML(bandwidth=0.1), KDEyML(), EMQ(), EMQ(calibration="bcts"))
     ]
     for other in rows[1:]:

@@ -290,7 +290,7 @@ def test_bad_requests_are_refused() -> None:
 
 def test_many_bags_together_are_estimated_as_one_by_one() -> None:
     q, rng = fitted(), np.random.default_rng(30)
-    model, options = q.interval_model(), Options()
+    model, options = q.model_, Options()
     bags = [bag(size, [0.2, 0.5, 0.3], rng) for size in (80, 30, 120)]
     clusters = [np.arange(len(y)) // 2 for _, y in bags]
     samples = [

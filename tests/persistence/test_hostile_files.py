@@ -154,7 +154,7 @@ def test_an_array_of_objects_is_not_made(model: Path) -> None:
 def test_parts_that_do_not_fit_together(model: Path) -> None:
     """Each part is in order by itself; the first bag would have ended in an IndexError."""
     tree = json.loads(parts(model)[0]["quantifier.json"])
-    columns = tree["state"]["row_map_"]["fields"]["columns"]
+    columns = tree["state"]["model_"]["fields"]["row_map"]["fields"]["columns"]
     columns.clear()
     columns["list"] = [0, 1, 77]
     assert "do not fit together" in refused(with_tree(model, json.dumps(tree)))
@@ -162,7 +162,7 @@ def test_parts_that_do_not_fit_together(model: Path) -> None:
 
 def test_a_missing_field_is_told_when_the_file_is_read(model: Path) -> None:
     tree = json.loads(parts(model)[0]["quantifier.json"])
-    del tree["state"]["row_map_"]
+    del tree["state"]["model_"]["fields"]["row_map"]
     assert "do not fit together" in refused(with_tree(model, json.dumps(tree)))
 
 
@@ -286,7 +286,17 @@ def test_entries_without_bytes(model: Path) -> None:
         assert "not plain data" in refused(with_members(model, {"arrays/0.npy": data}))
 
 
-def tree_of(name: str, **state: Any) -> bytes:
+def tree_of(name: str, **fields: Any) -> bytes:
+    flags = {"crisp": False, "adjusted": False}
+    parts = {
+        "row_spec": {"dataclass": "kdey.rows.posterior:PosteriorMap", "fields": flags},
+        "row_map": {
+            "dataclass": "kdey.rows.posterior:PosteriorMap",
+            "fields": {"templates": {"array": 2}, "crisp": False},
+        },
+        "matching": {"dataclass": "kdey.matching.squares:Mean", "fields": {}},
+    }
+    state = {"model_": {"dataclass": "kdey.model:Model", "fields": parts | fields}}
     node = {"estimator": f"kdey.quantifiers.{name}", "params": {}, "state": state}
     return json.dumps(node).encode()
 
@@ -296,13 +306,8 @@ def test_many_classes_in_a_small_file(model: Path) -> None:
     k = 15_000
     tree = tree_of(
         "counting:PCC",
-        classes_={"array": 0},
-        prevalence_={"array": 1},
-        row_map_={
-            "dataclass": "kdey.rows.posterior:PosteriorMap",
-            "fields": {"templates": {"array": 2}, "crisp": False, "adjusted": False},
-        },
-        matching_={"dataclass": "kdey.matching.squares:Mean", "fields": {}},
+        classes={"array": 0},
+        prevalence={"array": 1},
     )
     path = crafted(
         model,
@@ -319,7 +324,7 @@ def test_many_classes_in_a_small_file(model: Path) -> None:
 
 
 def test_more_classes_than_are_read(model: Path) -> None:
-    tree = tree_of("counting:PCC", classes_={"array": 0}, prevalence_={"array": 0})
+    tree = tree_of("counting:PCC", classes={"array": 0}, prevalence={"array": 0}, row_map=None)
     zeros = array_bytes(np.zeros(MOST_CLASSES + 1, np.int8))
     path = crafted(
         model, {"quantifier.json": lambda: iter([tree]), "arrays/0.npy": lambda: iter([zeros])}
@@ -330,9 +335,9 @@ def test_more_classes_than_are_read(model: Path) -> None:
 @pytest.mark.parametrize(
     ("part", "shape"),
     [
-        ("classes_", (4,)),
-        ("classes_", (3, 1)),
-        ("prevalence_", (2,)),
+        ("classes", (4,)),
+        ("classes", (3, 1)),
+        ("prevalence", (2,)),
         ("posteriors", (36, 4)),
         ("posteriors", (35, 3)),
         ("labels", (30,)),
@@ -342,8 +347,9 @@ def test_more_classes_than_are_read(model: Path) -> None:
 def test_shapes_that_do_not_match(model: Path, part: str, shape: tuple[int, ...]) -> None:
     members, _ = parts(model)
     tree = json.loads(members["quantifier.json"])
-    fields = tree["state"]["training_"]["fields"] | tree["state"]["row_map_"]["fields"]
-    number = (tree["state"] | fields)[part]["array"]
+    known = tree["state"]["model_"]["fields"]
+    fields = known["training"]["fields"] | known["row_map"]["fields"]
+    number = (known | fields)[part]["array"]
     old = np.load(io.BytesIO(members[f"arrays/{number}.npy"]), allow_pickle=False)
     new = {f"arrays/{number}.npy": array_bytes(np.zeros(shape, old.dtype))}
     said = refused(with_members(model, new))
@@ -352,7 +358,9 @@ def test_shapes_that_do_not_match(model: Path, part: str, shape: tuple[int, ...]
 
 def test_labels_of_other_classes(model: Path) -> None:
     members, _ = parts(model)
-    fields = json.loads(members["quantifier.json"])["state"]["training_"]["fields"]
+    fields = json.loads(members["quantifier.json"])["state"]["model_"]["fields"]["training"][
+        "fields"
+    ]
     name = f"arrays/{fields['labels']['array']}.npy"
     for label in (-1, 3):
         path = with_members(model, {name: array_bytes(np.full(36, label))})
@@ -366,7 +374,7 @@ def test_a_problem_is_no_part_of_a_model(model: Path) -> None:
         "dataclass": "kdey.matching.squares:LeastSquares",
         "fields": {"templates": {"array": 0}, "targets": {"array": 1}},
     }
-    node = json.loads(tree) | {"state": {"classes_": problem}}
+    node = json.loads(tree) | {"state": {"model_": problem}}
     path = crafted(
         model,
         {
@@ -381,7 +389,7 @@ def test_a_problem_is_no_part_of_a_model(model: Path) -> None:
 
 def test_a_trial_is_not_made_of_giant_parameters(model: Path) -> None:
     tree = json.loads(parts(model)[0]["quantifier.json"])
-    tree["state"]["row_map_"]["fields"]["n_bins"] = 100_000_000
+    tree["state"]["model_"]["fields"]["row_map"]["fields"]["n_bins"] = 100_000_000
     with at_most(50 << 20):
         kdey.load(with_tree(model, json.dumps(tree)))
 

@@ -66,9 +66,9 @@ def test_score_columns_are_kept(tmp_path: Path) -> None:
     p = np.random.default_rng(0).dirichlet([1, 1], 60)
     model = kdey.PACC().fit_posteriors(p, np.where(p[:, 1] > 0.4, "b", "a"))
     columns = (Column("kind", "label"), *(Column(n, "feature", "score") for n in ("pa", "pb")))
-    model.table_ = TableSchema(columns)
+    model.model_ = model.model_.with_scorer(schema=TableSchema(columns))
     again = kdey.load(kdey.save(model, tmp_path / "m.kdey"))
-    assert again.table_schema == model.table_
+    assert again.model_.table_schema == model.model_.table_schema
     frame = pd.DataFrame({"pb": p[:, 1], "pa": p[:, 0]})
     made = again.predict_groups(frame).to_frame()
     assert_allclose(made["estimate"], model.aggregate(p), atol=1e-12)

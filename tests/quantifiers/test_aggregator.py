@@ -11,6 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from kdey import ACC, CC, EMQ, PACC, PCC, Friedman, KDEyCS, KDEyML, OneVsAll, Quantifier, native
+from kdey.model import HOST
 from kdey.simplex import SUM_TOLERANCE, on_simplex
 
 LABELS = np.repeat(np.arange(3), 60)
@@ -66,7 +67,7 @@ def test_one_native_call_gives_the_same_bits(method, k):
     posteriors = rng.dirichlet(np.full(k, 0.3), 20 * k)
     posteriors[::7] = 1 / k  # ties, which the first class wins
     fitted = method().fit_posteriors(posteriors, rng.permutation(np.arange(20 * k) % k))
-    one_bag = fitted.one_bag()
+    one_bag = fitted.model_.one_bag(HOST)
     for size in (1, 10, 20 * k):
         for dtype in (np.float32, np.float64):
             bag = posteriors[:size].astype(dtype)
@@ -77,7 +78,7 @@ def test_one_native_call_gives_the_same_bits(method, k):
 
 @pytest.mark.skipif(not native.available(), reason="the single call is native")
 def test_one_native_call_leaves_doubtful_bags_to_the_careful_way(pacc):
-    one_bag, bag = pacc.one_bag(), draw(1, (7, 2, 1))
+    one_bag, bag = pacc.model_.one_bag(HOST), draw(1, (7, 2, 1))
     assert one_bag(bag) is not None
     for doubtful in (*BAD.values(), bag[:, ::-1], bag + 0.9995e-3 / 3, bag.tolist()):
         assert one_bag(doubtful) is None
@@ -92,7 +93,7 @@ def test_one_native_call_leaves_doubtful_bags_to_the_careful_way(pacc):
 
 def test_templates_of_other_rows_have_no_single_call():
     friedman = Friedman().fit_posteriors(TRAINING, LABELS)
-    assert friedman.one_bag() is None
+    assert friedman.model_.one_bag(HOST) is None
     bag = draw(1, (7, 2, 1))
     np.testing.assert_array_equal(friedman.aggregator()(bag), friedman.aggregate(bag))
 

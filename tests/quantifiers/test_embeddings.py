@@ -75,7 +75,7 @@ def test_the_minimum_is_that_of_double_loops(name: str, prevalence: Any) -> None
     assert solution.converged.all()
     assert solution.gap[0] < 1e-12
     # The full objective is half the squared distance, also away from the optimum.
-    matching, row_map = q.matching_, q.row_map_
+    matching, row_map = q.model_.matching, q.row_map_
     for at in ([0.2, 0.3, 0.5], [1.0, 0.0, 0.0]):
         whole = kdey.Bags.whole(len(bag))
         value = matching.full_objective(row_map, row_map(bag), whole, np.array([at]))
@@ -110,7 +110,7 @@ def test_the_median_rule_and_the_choice_among_its_multiples() -> None:
     assert row_map.embedding.spec.width == pytest.approx(np.median(apart), rel=1e-3)
     tuned = kdey.KMM(bandwidth="auto", tune_bag_size=60).fit(X, y)
     assert tuned.tuning_.best_value in (0.125, 0.25, 0.5, 1.0, 2.0)
-    assert tuned.row_spec_.multiple == tuned.tuning_.best_value
+    assert tuned.model_.row_spec.multiple == tuned.tuning_.best_value
 
 
 def test_units_of_standardised_features_do_not_matter() -> None:

@@ -303,7 +303,7 @@ def test_one_vs_all_of_a_method_on_features_says_that_it_takes_no_posteriors() -
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
     fitted = kdey.OneVsAll(kdey.HDx()).fit(X, y)
     posteriors = np.full((60, 3), 1 / 3)
-    with pytest.raises(TypeError, match=r"HDx.* works on features"):
+    with pytest.raises(TypeError, match="inside works on features, not on posteriors"):
         fitted.aggregate(posteriors)
     with pytest.raises(TypeError, match=r"HDx.* works on features"):
         kdey.OneVsAll(kdey.HDx()).fit_posteriors(posteriors, y)

@@ -121,8 +121,7 @@ def test_groups_from_sums(fitted: Quantifier) -> None:
     assert fitted.row_map_.pseudo_share >= 0
     smoothed = dataclasses.replace(fitted.row_map_, pseudo_share=0.01)
     other = copy.copy(fitted)
-    other.row_map_ = smoothed
-    other.__dict__.pop("_interval_model", None)
+    other.model_ = dataclasses.replace(fitted.model_, row_map=smoothed)
     lazy = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
     for q in (fitted, other):
         answers = q.predict_groups(lazy, "group").to_frame().sort_values(["group", "class"])

@@ -38,6 +38,11 @@ def training() -> Any:
     return draw(300, 5)
 
 
+def answer(model: Any, posteriors: Any) -> Any:
+    bag = kdey.Bags.whole(len(posteriors))
+    return model.solver(model.given(posteriors))(bag).prevalence[0]
+
+
 def ensemble(selection: str, **options: Any) -> Any:
     return kdey.Ensemble(kdey.PACC(), n_members=8, selection=selection, random_state=0, **options)
 
@@ -45,33 +50,28 @@ def ensemble(selection: str, **options: Any) -> Any:
 def test_accuracy_keeps_the_members_that_do_best_on_the_bags_of_the_others(training: Any) -> None:
     p, y = training
     everyone = ensemble("all").fit_posteriors(p, y)
-    draws = ensemble("all")
-    draws.classes_ = np.arange(3)
-    bags = draws._draw(y)
+    bags = [part.rows for part in ensemble("all")._parts(kdey.PACC(), y, np.arange(3))]
     errors = [
         np.mean(
             [
-                np.abs(
-                    member.aggregate(p[bag]) - np.bincount(y[bag], minlength=3) / len(bag)
-                ).mean()
+                np.abs(answer(member, p[bag]) - np.bincount(y[bag], minlength=3) / len(bag)).mean()
                 for other, bag in enumerate(bags)
                 if other != number
             ]
         )
-        for number, member in enumerate(everyone.quantifiers_)
+        for number, member in enumerate(everyone.model_.members)
     ]
     q = ensemble("accuracy", n_selected=3).fit_posteriors(p, y)
-    assert q.selected_.tolist() == np.sort(np.argsort(errors)[:3]).tolist()
+    assert q.model_.combination.selected.tolist() == np.sort(np.argsort(errors)[:3]).tolist()
     bag = draw(80, 6)[0]
-    votes = [everyone.quantifiers_[i].aggregate(bag) for i in q.selected_]
+    votes = [answer(everyone.model_.members[i], bag) for i in q.model_.combination.selected]
     np.testing.assert_allclose(q.aggregate(bag), np.mean(votes, axis=0), atol=1e-9)
 
 
 def test_distribution_keeps_the_members_whose_bags_look_like_the_bag(training: Any) -> None:
     p, y = training
     q = ensemble("distribution", n_selected=2).fit_posteriors(p, y)
-    draws = ensemble("all")
-    draws.classes_ = np.arange(3)
+    draws = [part.rows for part in ensemble("all")._parts(kdey.PACC(), y, np.arange(3))]
     bag = draw(90, 7, (0.1, 0.1, 0.8))[0]
 
     def histograms(P: Any) -> Any:
@@ -86,9 +86,9 @@ def test_distribution_keeps_the_members_whose_bags_look_like_the_bag(training: A
             )
         )
 
-    distances = [distance(histograms(p[d]), histograms(bag)) for d in draws._draw(y)]
+    distances = [distance(histograms(p[d]), histograms(bag)) for d in draws]
     nearest = np.argsort(distances)[:2]
-    votes = [q.quantifiers_[i].aggregate(bag) for i in nearest]
+    votes = [answer(q.model_.members[i], bag) for i in nearest]
     np.testing.assert_allclose(q.aggregate(bag), np.mean(votes, axis=0), atol=1e-9)
 
 
@@ -96,8 +96,8 @@ def test_prevalence_keeps_as_many_as_asked_for(training: Any) -> None:
     p, y = training
     q = ensemble("prevalence", n_selected=1).fit_posteriors(p, y)
     bag = draw(90, 8)[0]
-    votes = np.array([member.aggregate(bag) for member in q.quantifiers_])
-    nearest = np.abs(q.member_prevalence_ - votes.mean(axis=0)).sum(axis=1).argmin()
+    votes = np.array([answer(member, bag) for member in q.model_.members])
+    nearest = np.abs(q.model_.combination.prevalences - votes.mean(axis=0)).sum(axis=1).argmin()
     np.testing.assert_allclose(q.aggregate(bag), votes[nearest], atol=1e-9)
 
 

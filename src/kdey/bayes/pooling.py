@@ -23,7 +23,7 @@ are counts for the level above it, so that two levels are the same step twice.
 **The templates** are learnt from a limited number of training instances. All groups of a table
 share their error, so it does not average out over groups. A *template draw* is the Bayesian
 bootstrap: training instances get weights from the exponential distribution, and the rows are fitted
-again. The rows are calibrated posteriors divided by their mean (``kdey.intervals.features``),
+again. The rows are calibrated posteriors divided by their mean (``kdey.intervals.moment_rows``),
 whichever method estimates the groups one by one: the likelihoods of kernel densities count too much
 for the limits of many small groups (coverage 0.81 instead of 0.95 in a prototype). Calibrated
 posteriors are not exact densities either, which matters where many groups together know their mean
@@ -54,9 +54,8 @@ from kdey._display import muted
 from kdey._parallel import one_blas_thread
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.sampling import SamplingWarning, draw_dirichlet
-from kdey.fitted import FittedQuantifier, fitted_stages
-from kdey.intervals.features import calibrated_map
-from kdey.intervals.model import FittedModel, densities
+from kdey.intervals.moment_rows import calibrated_map, densities
+from kdey.model import Fitted, Model, posterior_model
 from kdey.rows.base import RowMap
 from kdey.simplex import project
 
@@ -143,13 +142,15 @@ class TemplateDraws:
 
     Attributes
     ----------
-    model : FittedModel
+    model : Model
+    n_threads : int
     """
 
-    model: FittedModel
+    model: Model
+    n_threads: int = 1
 
     @classmethod
-    def of(cls, quantifier: FittedQuantifier) -> TemplateDraws:
+    def of(cls, quantifier: Fitted, n_threads: int = 1) -> TemplateDraws:
         """Return the draws of a quantifier on posteriors.
 
         Raises
@@ -157,14 +158,14 @@ class TemplateDraws:
         TypeError
             If it works on features, or has neither training posteriors nor a likelihood.
         """
-        model = fitted_stages(quantifier)
+        model = posterior_model(quantifier)
         if not model.is_learnt and model.likelihood is None:
             raise TypeError(
                 f"{type(quantifier).__name__} keeps no training posteriors, from which class "
                 "densities could be learnt: use a method that does (Quantifier, KDEyML, PACC, EMQ "
                 "with calibration)"
             )
-        return cls(model)
+        return cls(model, n_threads)
 
     @property
     def varies(self) -> bool:
@@ -186,10 +187,9 @@ class TemplateDraws:
         if training.required().shape[1] == model.n_classes:
             row_map: RowMap = calibrated_map(drawn, model.n_classes)
         else:  # scores of several models, which the rows pool and calibrate
-            assert model.row_spec is not None, "what is learnt has a spec"
             with muted(UserWarning):  # the fit of the quantifier has said what there is to say
-                row_map = model.row_spec.fit(drawn, model.n_classes, model.n_threads)
-        rows = row_map.new_rows(drawn, np.arange(len(weights)), model.n_threads)
+                row_map = model.row_spec.fit(drawn, model.n_classes, self.n_threads)
+        rows = row_map.new_rows(drawn, np.arange(len(weights)), self.n_threads)
         shares = np.zeros((len(weights), model.n_classes))
         shares[np.arange(len(weights)), training.labels] = weights
         shares /= shares.sum(axis=0)

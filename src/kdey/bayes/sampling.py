@@ -27,8 +27,8 @@ from kdey._parallel import thread_count
 from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Bags
 from kdey.bayes.draws import PosteriorDraws, effective_size, split_r_hat
-from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
 from kdey.matching.likelihood import MixtureLikelihood
+from kdey.model import Fitted, bag_posteriors, posterior_model
 from kdey.validation import check_count, check_positive, check_weights
 
 Array = NDArray[np.float64]
@@ -166,7 +166,7 @@ class SamplingWarning(UserWarning):
 
 
 def sample_posterior(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     X: Any = None,
     *,
     posteriors: ArrayLike | None = None,
@@ -242,7 +242,7 @@ def sample_posterior(
     True
     """
     points = bag_posteriors(quantifier, X, posteriors)
-    model = fitted_stages(quantifier)
+    model = posterior_model(quantifier)
     likelihood = model.likelihood
     if likelihood is None:
         raise TypeError(
@@ -254,9 +254,9 @@ def sample_posterior(
     problem = likelihood.problem(row_map, row_map(points, n_threads), Bags.whole(len(points)))
     return sample_rows(
         problem,
-        classes=quantifier.classes_,
+        classes=model.classes,
         sample_weight=sample_weight,
-        prior=in_class_order(prior, quantifier.classes_, "prior"),
+        prior=in_class_order(prior, model.classes, "prior"),
         min_ess=min_ess,
         n_chains=n_chains,
         max_sweeps=max_sweeps,

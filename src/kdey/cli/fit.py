@@ -124,11 +124,12 @@ def _fit_scores(
     from kdey.tables.schema import Column, TableSchema
 
     classes = np.unique(training.y)
-    if len(scores) == 1 and quantifier.counts_decisions:
+    if len(scores) == 1 and quantifier.row_spec().needs == "decisions":
         fitted = quantifier.fit_posteriors(one_hot(training.X[:, 0], classes), training.y)
         decided = Column(scores[0], "feature", "decision", tuple(class_texts(classes)))
         label = training.schema.with_role("label")
-        fitted.table_ = TableSchema((*label, decided), training.schema.decimal)
+        schema = TableSchema((*label, decided), training.schema.decimal)
+        fitted.model_ = fitted.model_.with_scorer(schema=schema)
         return fitted
     if len(scores) == 1:
         raise ValueError(
@@ -144,5 +145,6 @@ def _fit_scores(
     fitted = quantifier.fit_posteriors(p, training.y)
     schema = training.schema
     columns = (Column(name, "feature", "score") for name in ordered)
-    fitted.table_ = TableSchema((*schema.with_role("label"), *columns), schema.decimal)
+    known = TableSchema((*schema.with_role("label"), *columns), schema.decimal)
+    fitted.model_ = fitted.model_.with_scorer(schema=known)
     return fitted

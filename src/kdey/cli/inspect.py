@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.tables.schema import TableSchema
 
+
 #: Categories of a column that are shown; --json has all of them.
 _MOST_TEXTS = 8
 
@@ -61,7 +62,8 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
 
 def _choices(quantifier: BaseQuantifier) -> dict[str, Any]:
     """Return what was chosen at fit: in a sentence, or in the lines of an explanation."""
-    record, explanation = quantifier.tuning_record, quantifier.explain()
+    record = quantifier.tuning_record
+    explanation = getattr(quantifier, "explain", quantifier.summary)()
     if explanation is None or (record is not None and explanation == record.summary()):
         return {"tuning": explanation}
     return {"explanation": explanation.splitlines()}
@@ -92,7 +94,7 @@ def _needed_title(schema: TableSchema) -> str:
 
 
 def _rows(quantifier: BaseQuantifier) -> int | None:
-    from kdey.fitted import kept_training
+    from kdey.model import kept_training
 
     training = kept_training(quantifier)
     return None if training is None else len(training.labels)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.arrays import in_class_order
-from kdey.fitted import FittedQuantifier
+from kdey.model import Fitted, model_of
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import check_posteriors, check_prevalence
 from kdey.validation import encode_labels
@@ -162,9 +162,7 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
         self.prevalence = prevalence
 
     @classmethod
-    def from_quantifier(
-        cls, quantifier: FittedQuantifier, prevalence: ArrayLike
-    ) -> AdaptedClassifier:
+    def from_quantifier(cls, quantifier: Fitted, prevalence: ArrayLike) -> AdaptedClassifier:
         """Return the classifier of a fitted quantifier, adapted to an estimated prevalence.
 
         Parameters
@@ -182,14 +180,14 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If the quantifier has no classifier, or ``prevalence`` is none of k classes.
         """
-        check_is_fitted(quantifier, "classes_")
-        classifier = quantifier.fitted_classifier
+        model = model_of(quantifier)
+        classifier = model.scorer.classifier
         if classifier is None:
             raise ValueError(f"this {type(quantifier).__name__} has no classifier to adapt")
-        labels = list(quantifier.classes_)
+        labels = list(model.classes)
         columns = [labels.index(label) for label in classifier.classes_]
-        target = check_prevalence(prevalence, classes=quantifier.classes_)[columns]
-        return cls(classifier, quantifier.prevalence_[columns], target)
+        target = check_prevalence(prevalence, classes=model.classes)[columns]
+        return cls(classifier, model.prevalence[columns], target)
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Return self, because the classifier is already fitted."""

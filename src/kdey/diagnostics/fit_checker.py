@@ -47,8 +47,8 @@ from kdey.diagnostics.fit_statistics import (
     warn_single,
 )
 from kdey.diagnostics.fold_models import FoldModels, fold_models, held_fold_models
-from kdey.fitted import FittedQuantifier, bag_posteriors, training_of
 from kdey.intervals import Estimates
+from kdey.model import Fitted, Model, bag_posteriors, model_of, training_of
 from kdey.validation import check_count, check_share, check_weights
 
 N_NULL, LEVEL = 300, 0.05
@@ -75,7 +75,7 @@ def most_instances(n_classes: int) -> int:
 
 
 def check_fit(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     X: Any = None,
     *,
     posteriors: ArrayLike | None = None,
@@ -182,7 +182,7 @@ class FitChecker:
     True
     """
 
-    quantifier: FittedQuantifier
+    quantifier: Fitted
     densities: TrainingDensities
     embedding: Embedding | None
     models: FoldModels | None
@@ -191,7 +191,7 @@ class FitChecker:
     @classmethod
     def fit(
         cls,
-        quantifier: FittedQuantifier,
+        quantifier: Fitted,
         training: tuple[Any, ArrayLike] | None = None,
         *,
         n_jobs: int | None = None,
@@ -214,12 +214,13 @@ class FitChecker:
         FitChecker
         """
         known = training_of(quantifier)
-        k = len(quantifier.classes_)
+        model = model_of(quantifier)
+        k = model.n_classes
         n_threads, most = thread_count(n_jobs), most_instances(k)
         most = most if most_references is None else min(most, most_references)
         references = few_per_class(known, k, most)
         densities = TrainingDensities.fit(references, k, DEFAULT_KERNEL, n_threads)
-        warn_single(densities, quantifier.classes_)
+        warn_single(densities, model.classes)
         models = fold_models(quantifier, *training) if training is not None else None
         if models is None and held:
             models = held_fold_models(quantifier)
@@ -577,12 +578,12 @@ def _check_effort(n_null: int, level: float) -> None:
     check_share(level, "level")
 
 
-def unchecked_reason(quantifier: FittedQuantifier) -> str | None:
+def unchecked_reason(quantifier: Fitted) -> str | None:
     """Return why bags of this quantifier cannot be checked, in a few words; None if they can."""
-    if not quantifier.takes_posteriors:
+    model = model_of(quantifier)
+    if not model.takes_posteriors:
         return "the method works on features"
-    model = quantifier.interval_model()
-    if model is None:
+    if not isinstance(model, Model):
         return "the method combines several quantifiers"
     if model.training is None or model.training.posteriors is None:
         return "the method keeps no training posteriors"
@@ -590,7 +591,7 @@ def unchecked_reason(quantifier: FittedQuantifier) -> str | None:
 
 
 def default_checker(
-    quantifier: FittedQuantifier, held: bool, most_references: int | None = None
+    quantifier: Fitted, held: bool, most_references: int | None = None, *, n_threads: int = 1
 ) -> FitChecker:
     """Return the checker of a quantifier that can be checked, made once per fit.
 
@@ -601,28 +602,26 @@ def default_checker(
         Whether fold models that the quantifier keeps score the bags.
     most_references : int, optional
         See :meth:`FitChecker.fit`.
+    n_threads : int
 
     Returns
     -------
     FitChecker
     """
-    by_folds = held and quantifier.fold_classifiers is not None
+    model = model_of(quantifier)
+    by_folds = held and model.scorer.fold_classifiers is not None
 
     def compute() -> FitChecker:
         with muted(UserWarning):  # the estimates have notes about classes of one instance
             return FitChecker.fit(
-                quantifier,
-                n_jobs=quantifier.n_jobs,
-                held=by_folds,
-                most_references=most_references,
+                model, n_jobs=n_threads, held=by_folds, most_references=most_references
             )
 
-    parts = (thread_count(quantifier.n_jobs), by_folds, most_references)
-    return quantifier.once_per_fit(f"fit checker {parts}", compute)
+    return model.derived(f"fit checker {(n_threads, by_folds, most_references)}", compute)
 
 
 def full_check(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     posteriors: NDArray[np.floating],
     weights: Array | None = None,
     *,
@@ -648,11 +647,13 @@ def full_check(
 
 
 def with_fit_checks(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     estimates: Estimates,
     posteriors: NDArray[np.floating],
     bags: Bags,
     X: Any = None,
+    *,
+    n_threads: int = 1,
 ) -> Estimates:
     """Return the estimates with the verdict on the fit of every bag as ``diagnostics["fit"]``.
 
@@ -672,15 +673,18 @@ def with_fit_checks(
     Estimates
     """
     seed = estimates.options.random_state
-    return replace(estimates, details=fit_details(quantifier, posteriors, bags, X, seed))
+    details = fit_details(quantifier, posteriors, bags, X, seed, n_threads=n_threads)
+    return replace(estimates, details=details)
 
 
 def fit_details(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     posteriors: NDArray[np.floating],
     bags: Bags,
     X: Any = None,
     seed: int = 0,
+    *,
+    n_threads: int = 1,
 ) -> list[dict[str, Any]]:
     """Return what the fit check adds to the diagnostics of every bag.
 
@@ -698,7 +702,7 @@ def fit_details(
     reason = unchecked_reason(quantifier)
     if reason is not None:
         return [{"fit": NotChecked(reason).summary()} for _ in range(len(bags))]
-    checker = default_checker(quantifier, held=X is not None)
+    checker = default_checker(quantifier, held=X is not None, n_threads=n_threads)
     sampled, points = sample_bags(bags, checker.most_instances, seed), on_host(posteriors)
     if checker.models is not None:  # they score the instances that are checked, and no others
         used, indices = np.unique(sampled.indices, return_inverse=True)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from kdey.arrays import for_numpy, take_rows
-from kdey.fitted import FittedQuantifier, training_of
+from kdey.model import Fitted, FittedQuantifier, model_of, training_of
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
 
 Floats = NDArray[np.floating]
@@ -71,7 +71,7 @@ class FoldModels:
         return out
 
 
-def fold_models(quantifier: FittedQuantifier, X: Any, y: ArrayLike) -> FoldModels:
+def fold_models(quantifier: Fitted, X: Any, y: ArrayLike) -> FoldModels:
     """Refit the models of the cross-validation folds of a fitted quantifier.
 
     If a single model produced all training posteriors (``cv`` is a fraction, or the classifier a
@@ -92,21 +92,21 @@ def fold_models(quantifier: FittedQuantifier, X: Any, y: ArrayLike) -> FoldModel
     ValueError
         If the quantifier has no classifier, or X and y are not its training data.
     """
-    training = training_of(quantifier)
-    if quantifier.fitted_classifier is None:
+    training, model = training_of(quantifier), model_of(quantifier)
+    if model.scorer.classifier is None:
         raise ValueError(
             "quantifier was fitted on posteriors and has no classifier to refit; fit it on "
             "instances"
         )
     labels = np.asarray(for_numpy(y, "y"))
-    _check_same_data(training, quantifier.classes_, X, labels)
+    _check_same_data(training, model.classes, X, labels)
     if training.folds is None or len(np.unique(training.folds)) == 1:
-        return FoldModels((quantifier.fitted_classifier,), quantifier.classes_)
+        return FoldModels((model.scorer.classifier,), model.classes)
     models = tuple(
-        _refit_without(quantifier, training, int(fold), X, labels)
+        _refit_without(model.scorer.classifier, training, int(fold), X, labels)
         for fold in np.unique(training.folds)
     )
-    return FoldModels(models, quantifier.classes_)
+    return FoldModels(models, model.classes)
 
 
 def hold_fold_models(quantifier: Q, X: Any, y: ArrayLike) -> Q:
@@ -126,18 +126,20 @@ def hold_fold_models(quantifier: Q, X: Any, y: ArrayLike) -> Q:
     quantifier
         The same object.
     """
-    quantifier.keep_fold_classifiers(fold_models(quantifier, X, y).models)
+    models = fold_models(quantifier, X, y).models
+    quantifier.model_ = quantifier.model_.with_scorer(fold_models=models)  # type: ignore[misc]
     return quantifier
 
 
-def held_fold_models(quantifier: FittedQuantifier) -> FoldModels | None:
+def held_fold_models(quantifier: Fitted) -> FoldModels | None:
     """Return the models that :func:`hold_fold_models` kept, or None if there are none."""
-    models = quantifier.fold_classifiers
-    return None if models is None else FoldModels(tuple(models), quantifier.classes_)
+    model = model_of(quantifier)
+    models = model.scorer.fold_classifiers
+    return None if models is None else FoldModels(tuple(models), model.classes)
 
 
 def _refit_without(
-    quantifier: FittedQuantifier,
+    classifier: Any,
     training: TrainingPosteriors,
     fold: int,
     X: Any,
@@ -151,7 +153,7 @@ def _refit_without(
         from sklearn.dummy import DummyClassifier
 
         return DummyClassifier().fit(take_rows(X, rows), labels[rows])
-    unfitted, extra = clone(quantifier.fitted_classifier), {}
+    unfitted, extra = clone(classifier), {}
     parameter = None if training.weights is None else find_weight_parameter(unfitted)
     if parameter is not None:
         weights = np.ones(len(labels))

@@ -35,7 +35,7 @@ from kdey._parallel import thread_count
 from kdey.arrays import make_frame
 from kdey.bags import Array
 from kdey.diagnostics.fit_statistics import DEFAULT_KERNEL, TrainingDensities, warn_single
-from kdey.fitted import FittedQuantifier, fitted_stages, training_of
+from kdey.model import Fitted, posterior_model, training_of
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.base import RowMap
 from kdey.rows.kernel import KernelSpec, reference_order
@@ -344,7 +344,7 @@ class Identifiability:
 
 
 def identifiability(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     bag_size: int = 500,
     *,
     prevalence: ArrayLike | None = None,
@@ -397,15 +397,16 @@ def identifiability(
     check_count(bag_size, "bag_size")
     z_score(confidence)
     training = training_of(quantifier)
-    classes = np.asarray(quantifier.classes_)
+    model = posterior_model(quantifier)
+    classes = np.asarray(model.classes)
     alpha = check_prevalence(
-        quantifier.prevalence_ if prevalence is None else prevalence, classes=classes
+        model.prevalence if prevalence is None else prevalence, classes=classes
     )
     kernel, n_threads = _kernel(quantifier), thread_count(n_jobs)
     fitted = TrainingDensities.fit(training, len(classes), kernel, n_threads)
     warn_single(fitted, classes)
     points = _sorted_posteriors(training)
-    features = _features(fitted_stages(quantifier).row_map, fitted, points, alpha)
+    features = _features(model.row_map, fitted, points, alpha)
     return Identifiability(
         classes=classes,
         prevalence=alpha,
@@ -432,11 +433,12 @@ def _within_simplex(covariance: Array) -> Array:
     return np.asarray(basis @ (prior - prior @ np.linalg.solve(data + prior, prior)) @ basis.T)
 
 
-def _kernel(quantifier: FittedQuantifier) -> KernelSpec:
+def _kernel(quantifier: Fitted) -> KernelSpec:
     """Return the kernel of the densities: the user's, or the default."""
-    references = fitted_stages(quantifier).row_map.class_references()
+    model = posterior_model(quantifier)
+    references = model.row_map.class_references()
     # A bandwidth that was tuned for small errors can be too small to measure overlap.
-    if quantifier.tuning_record is None and references is not None:
+    if model.tuning is None and references is not None:
         return references.spec
     return DEFAULT_KERNEL
 

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._display import OverviewColumn, percentages, text_column
 from kdey.arrays import make_frame
 from kdey.diagnostics.identify import Identifiability, identifiability, z_score
-from kdey.fitted import FittedQuantifier, bag_posteriors, fitted_stages
 from kdey.labelled import Plan, SamplingPlan, plan_sample
+from kdey.model import Fitted, bag_posteriors, posterior_model
 from kdey.options import Options
 from kdey.validation import check_count, check_share
 
@@ -162,7 +162,7 @@ class LabelPlan(Plan):
 
 
 def plan_bag_size(
-    source: Identifiability | FittedQuantifier, width: float, *, target: str = "population"
+    source: Identifiability | Fitted, width: float, *, target: str = "population"
 ) -> BagPlan:
     """Return the bag size at which intervals are expected to be ``width`` wide.
 
@@ -210,7 +210,7 @@ def plan_bag_size(
 
 @overload
 def plan_labels(
-    source: Identifiability | FittedQuantifier,
+    source: Identifiability | Fitted,
     width: float,
     *,
     bag_size: int | None = None,
@@ -220,7 +220,7 @@ def plan_labels(
 
 @overload
 def plan_labels(
-    source: FittedQuantifier,
+    source: Fitted,
     width: float,
     *,
     X: Any = None,
@@ -232,7 +232,7 @@ def plan_labels(
 
 
 def plan_labels(
-    source: Identifiability | FittedQuantifier,
+    source: Identifiability | Fitted,
     width: float,
     *,
     bag_size: int | None = None,
@@ -302,7 +302,7 @@ def plan_labels(
         options = Options(confidence, target)
         check_share(width, "width")
         seed = check_count(random_state, "random_state", 0)
-        return plan_sample(fitted_stages(source), points, width, options, seed)
+        return plan_sample(posterior_model(source), points, width, options, seed)
     report = _report(source)
     allowed = _allowed_variance(report, width)
     from_bag = report.bag_variance(bag_size, target)
@@ -325,7 +325,7 @@ def plan_labels(
     )
 
 
-def _report(source: Identifiability | FittedQuantifier) -> Identifiability:
+def _report(source: Identifiability | Fitted) -> Identifiability:
     return source if isinstance(source, Identifiability) else identifiability(source)
 
 

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -17,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from kdey._caching import fingerprint
 from kdey._display import progress
 from kdey.arrays import make_frame, refuse_masked
-from kdey.bags import Array, BagsLike
+from kdey.bags import Array
 from kdey.evaluation.bag_drawing import BagProtocol, check_protocol
 from kdey.evaluation.candidates import (
     NOT_TRIED,
@@ -39,17 +40,17 @@ from kdey.evaluation.candidates import (
 )
 from kdey.evaluation.protocols import APP
 from kdey.evaluation.stage_scoring import Scoring, StageCache
-from kdey.intervals import Estimates
 from kdey.metrics import METRICS, Metric, get_metric
-from kdey.options import Options
+from kdey.model import AnyModel, ForeignModel, Place
 from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
-from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, SettledTable
+from kdey.quantifiers.base import BaseQuantifier, SettledTable, shares_of
 from kdey.quantifiers.foreign import (
     QuantifierLike,
     as_quantifier,
     check_is_quantifier,
     settle_table,
 )
+from kdey.tables.features import table_instances
 from kdey.tables.schema import TableSchema
 from kdey.validation import check_weights
 
@@ -181,6 +182,8 @@ class BaseSearch(BaseQuantifier):
             If some candidates failed.
         """
         check_is_quantifier(self.quantifier)
+        for name in ("model_", "best_estimator_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         limit = TimeLimit.from_now(self.time_limit)
         metrics = self._metrics()
         settings = self._settings()
@@ -189,19 +192,23 @@ class BaseSearch(BaseQuantifier):
         if settled.schema is not None:
             first, X = make_candidates(settled.quantifier, settings), settled.X
         self._check_training_points(X)
-        codes = self._start_fit(y)
-        if settled.schema is not None:
-            self.table_ = settled.schema
+        codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        whole = Training.of(X, codes, self.classes_, weights)
-        training, validation, everything = self._data(whole, X_val, y_val)
+        whole = Training.of(X, codes, classes, weights)
+        training, validation, everything = self._data(whole, X_val, y_val, settled.schema)
         cache = StageCache(self._private_stages()) if self.cache is None else self.cache
         raising = isinstance(self.error_score, str)
         scoring = Scoring(training, validation, tuple(metrics), cache, self.n_jobs, raising)
         self._search(settled.quantifier, first, scoring, limit)
         if self.refit:
             self._refit(settled.quantifier, scoring, everything)
+            model = as_quantifier(self.best_estimator_, classes)._fitted_model()
+            if isinstance(model, ForeignModel):  # whose estimates need the prevalence
+                model = replace(model, prevalence=shares_of(codes, None, len(classes)))
+            if settled.schema is not None and model.table_schema is None:
+                model = model.with_scorer(schema=settled.schema)
+            self.model_ = model
         return self
 
     def _private_stages(self) -> int:
@@ -235,7 +242,7 @@ class BaseSearch(BaseQuantifier):
         raise ValueError(f"refit must be a bool or one of {names}, got {self.refit!r}")
 
     def _data(
-        self, whole: Training, X_val: Any, y_val: ArrayLike | None
+        self, whole: Training, X_val: Any, y_val: ArrayLike | None, schema: TableSchema | None
     ) -> tuple[Training, Validation, Training]:
         """Return training data, validation data and both together."""
         default = APP(n_bags=250, bag_size=500)
@@ -245,11 +252,13 @@ class BaseSearch(BaseQuantifier):
                 raise ValueError("y_val was passed without X_val: pass both, or neither")
             parts = split_off(whole.X, whole, self.validation, protocol, self.random_state)
             return *parts, whole
-        self._check_points(X_val)
-        X_val, _ = self._instances(X_val)
+        if schema is not None and schema.feature_names:
+            X_val, _ = table_instances(schema, X_val)
+        else:
+            validate_data(self, refuse_masked(X_val, "X_val"), reset=False, skip_check_array=True)
         if y_val is not None:
             check_consistent_length(X_val, y_val)
-        labelled = protocol.bags(y_val, self.classes_)  # type: ignore[arg-type]
+        labelled = protocol.bags(y_val, whole.classes)  # type: ignore[arg-type]
         return whole, Validation.of(X_val, labelled), joined(whole, X_val, y_val)
 
     def _search(
@@ -399,48 +408,20 @@ class BaseSearch(BaseQuantifier):
         check_is_fitted(self, "cv_results_")
         return as_frame(self.cv_results_, backend)
 
-    @property
-    def answering(self) -> BaseQuantifier:
-        """The best candidate, fitted on everything."""
-        best = vars(self).get("best_estimator_")
-        if best is None:
+    def _place(self) -> Place:
+        best: QuantifierLike = self.best_estimator_
+        return as_quantifier(best)._place()
+
+    def _fitted_model(self) -> AnyModel:
+        if "cv_results_" in vars(self) and "best_estimator_" not in vars(self):
             raise AttributeError(
                 "this search keeps no fitted estimator to predict with: fit it with refit=True"
             )
-        quantifier = as_quantifier(best, self.classes_)
-        if quantifier is not best:  # of another library, whose estimates need the prevalence
-            quantifier.prevalence_ = self.prevalence_
-        return quantifier
-
-    @property
-    def table_schema(self) -> TableSchema | None:
-        """The columns of the training table, by which the best candidate reads others."""
-        schema = super().table_schema
-        if schema is not None or vars(self).get("best_estimator_") is None:
-            return schema
-        return self.answering.table_schema
+        return super()._fitted_model()
 
     def inner_estimator(self) -> Any:
         """Return the quantifier that X is passed to."""
         return self.quantifier
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        return self.answering.on_pool(pool)
-
-    def _estimate(
-        self,
-        X: Any,
-        bags: BagsLike | None,
-        sample_weight: ArrayLike | None,
-        clusters: ArrayLike | None,
-        options: Options,
-        check_fit: bool,
-    ) -> Estimates:
-        """Return the estimates of the best candidate, with the limits and the fit check it has."""
-        check_is_fitted(self, "classes_")
-        self._check_points(X)
-        best = self.answering
-        return best._estimate(X, bags, sample_weight, clusters, options, check_fit)
 
 
 def _settle_table(

@@ -22,9 +22,9 @@ from kdey.evaluation.protocols import APP
 from kdey.evaluation.results import MethodResults, Results
 from kdey.matching.base import concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
+from kdey.model import Pool
 from kdey.posteriors import FittedStage
-from kdey.quantifiers.base import PoolWork
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, settle_table
+from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, pool_solver, settle_table
 from kdey.validation import check_count, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
@@ -182,10 +182,12 @@ def evaluate(
             f"{labelled.bags.pool_size}"
         )
     batches = list(_batches(labelled.bags, chunk_size))
-    pool = PoolWork(X, n_jobs)
+    pool = Pool(X)
     with progress(len(named) * len(labelled), "bags", verbose) as shown:
         methods = {
-            name: _evaluate_method(quantifier, pool, labelled, batches, chosen_metrics, shown)
+            name: _evaluate_method(
+                quantifier, pool, n_jobs, labelled, batches, chosen_metrics, shown
+            )
             for name, quantifier in named.items()
         }
     return Results(classes, labelled.prevalences, labelled.sizes, methods)
@@ -193,7 +195,8 @@ def evaluate(
 
 def _evaluate_method(
     quantifier: QuantifierLike,
-    pool: PoolWork,
+    pool: Pool,
+    n_jobs: int | None,
     labelled: LabelledBags,
     batches: list[slice],
     metrics: list[Metric],
@@ -201,7 +204,7 @@ def _evaluate_method(
 ) -> MethodResults:
     """Solve all batches of bags by one quantifier and compute its errors."""
     start = time.perf_counter()
-    solve = as_quantifier(quantifier).on_pool(pool)
+    solve = pool_solver(quantifier, pool, n_jobs)
     pool_seconds = time.perf_counter() - start
     parts, seconds = [], []
     for batch in batches:

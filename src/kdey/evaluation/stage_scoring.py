@@ -25,9 +25,10 @@ from kdey.evaluation.candidates import Candidate, Score, Training, Validation
 from kdey.gpu.route import match_together, rows_of_family_on
 from kdey.matching.base import AnyMatching, Solution
 from kdey.metrics import Metric
+from kdey.model import Pool
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
-from kdey.quantifiers.base import MethodStages, PoolWork
-from kdey.quantifiers.foreign import as_quantifier
+from kdey.quantifiers.base import MethodStages
+from kdey.quantifiers.foreign import as_quantifier, pool_solver
 from kdey.rows.base import RowMap, Rows, RowSpec, families, rows_of_family
 from kdey.rows.kernel import BandwidthWarning
 from kdey.validation import check_count
@@ -309,8 +310,7 @@ class Scoring:
                 quantifier.fit(training.X, training.classes[training.codes], **extra)
                 fit_time = time.perf_counter() - start
                 start = time.perf_counter()
-                pool = PoolWork(self.validation.X, self.n_jobs)
-                solve = quantifier.on_pool(pool)
+                solve = pool_solver(quantifier, Pool(self.validation.X), self.n_jobs)
                 solution = solve(self.validation.labelled.bags)
         except Exception as error:
             self._record_failure([candidate], error, record)

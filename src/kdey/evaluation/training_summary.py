@@ -7,12 +7,14 @@ half of them are tried on bags drawn from the other half, so that the error is t
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._parallel import thread_count
 from kdey.bags import Array, Indices
 from kdey.diagnostics import identifiability
 from kdey.posteriors import TrainingPosteriors
@@ -170,7 +172,9 @@ def _fit_half(
     """Return the quantifier with templates of some rows; what it chose at ``fit`` is kept."""
     weights = None if training.weights is None else training.weights[rows]
     part = TrainingPosteriors(training.required()[rows], training.labels[rows], weights)
-    return quantifier.with_training(part)
+    half = copy(quantifier)
+    half.model_ = quantifier.model_.with_training(part, thread_count(quantifier.n_jobs))
+    return half
 
 
 def _bag_errors(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._parallel import thread_count
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.pooling import MOST_BYTES, GroupDraws, GroupTree, TemplateDraws, shrink_groups
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
@@ -114,14 +115,14 @@ class _Pooling:
         groups = np.array([g for g in keys.order() if sizes[g] > 0], dtype=np.int64)
         if not len(groups):
             return separate
-        templates = TemplateDraws.of(self.quantifier)
+        templates = TemplateDraws.of(self.quantifier, thread_count(self.quantifier.n_jobs))
         drawn = shrink_groups(
             templates,
             self.table.rows.points,
             GroupTree.of(sizes[groups], self._parents(groups)),
             positions=self._positions(groups, sizes),
             random_state=self.request.options.random_state,
-            n_threads=templates.model.n_threads,
+            n_threads=templates.n_threads,
         )
         shrinkage = np.full(len(separate), np.nan)
         shrinkage[groups] = drawn.shrinkage
@@ -135,14 +136,14 @@ class _Pooling:
         if not (sizes > 0).any():
             return separate
         series, times = series_and_times(keys, self.request.grouping)
-        templates = TemplateDraws.of(self.quantifier)
+        templates = TemplateDraws.of(self.quantifier, thread_count(self.quantifier.n_jobs))
         drawn = smooth_periods(
             templates,
             self.table.rows.points,
             PeriodTree(offsets_of(sizes[groups]), series[groups], times[groups]),
             positions=self._positions(groups, sizes),
             random_state=self.request.options.random_state,
-            n_threads=templates.model.n_threads,
+            n_threads=templates.n_threads,
         )
         return self._filled(separate, groups, drawn, ())
 

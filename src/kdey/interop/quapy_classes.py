@@ -150,7 +150,8 @@ class WrappedAggregative(WrappedQuantifier, AggregativeSoftQuantifier):
             return self._classifier
         if self._training is not None:
             return self._training.stage.classifier
-        fitted = self.__dict__.get("_fitted", self.quantifier).fitted_classifier
+        model = vars(self.__dict__.get("_fitted", self.quantifier)).get("model_")
+        fitted = None if model is None else model.scorer.classifier
         return self.quantifier.inner_estimator() if fitted is None else fitted
 
     @classifier.setter
@@ -208,8 +209,7 @@ class WrappedAggregative(WrappedQuantifier, AggregativeSoftQuantifier):
             known = None if training is None and self._classifier is None else self.classes_
             quantifier.fit_posteriors(classif_predictions, labels, classes=known)
             if known is not None:
-                classifier = self.classifier
-                quantifier.replace_classifiers(lambda _: classifier)
+                quantifier.model_ = quantifier.model_.with_scorer(classifier=self.classifier)
         self._fitted = quantifier
         return self
 

@@ -6,22 +6,19 @@ ways (analytically, or by bootstrap). The result is an :class:`Estimate` either 
 ``run.py`` chooses the way and assembles the result. The analytic interval is in ``moments.py`` (the
 equation), ``analytic.py`` and ``derivatives.py`` (the equation for each family of methods) and
 ``score_interval.py`` (its limits); the bootstrap is in ``bootstrap.py`` and ``replicates.py``.
-``model.py`` is the fitted quantifier as all of them see it.
+``moment_rows.py`` has the rows of a model that enter the equation.
 """
 
 from kdey.intervals.differences import Difference, difference
 from kdey.intervals.estimate import Estimate, Estimates
-from kdey.intervals.model import FittedModel
 from kdey.intervals.region import Region
-from kdey.intervals.run import estimate_points, estimate_solver
+from kdey.intervals.run import estimate_points
 
 __all__ = [
     "Difference",
     "Estimate",
     "Estimates",
-    "FittedModel",
     "Region",
     "difference",
     "estimate_points",
-    "estimate_solver",
 ]

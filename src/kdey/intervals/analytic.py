@@ -15,7 +15,7 @@ import numpy as np
 
 from kdey._parallel import as_tensor
 from kdey.bags import Array
-from kdey.intervals.model import FittedModel
+from kdey.intervals.moment_rows import feature_moments, moment_map, moment_training_rows
 from kdey.intervals.moments import (
     MomentEquations,
     Moments,
@@ -28,17 +28,23 @@ from kdey.intervals.moments import (
 )
 from kdey.intervals.profile import profile_limits
 from kdey.intervals.sampled_bags import SampledBags
+from kdey.model import Model
 from kdey.rows.base import Rows
 
 
 def linearise_features(
-    model: FittedModel, means: Array, rows: Rows, bags: SampledBags, estimates: Array
+    model: Model,
+    means: Array,
+    rows: Rows,
+    bags: SampledBags,
+    estimates: Array,
+    n_threads: int = 1,
 ) -> MomentEquations:
     """Return the moment equation of every bag for methods whose rows are features (ACC, PACC).
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     means : array of shape (n_bags, k)
         Mean row of every bag.
     rows : Rows
@@ -50,7 +56,7 @@ def linearise_features(
     -------
     MomentEquations
     """
-    moments = model.feature_moments
+    moments = feature_moments(model, n_threads)
     effects = np.ones(estimates.shape)
     if bags.codes is not None:
         each = rows.each()
@@ -60,15 +66,15 @@ def linearise_features(
 
 
 def linearise_likelihood(
-    model: FittedModel, rows: Array, bags: SampledBags, estimates: Array
+    model: Model, rows: Array, bags: SampledBags, estimates: Array, n_threads: int = 1
 ) -> MomentEquations:
     """Return the moment equation of every bag for the likelihood methods: EMQ, DIR, KDEy-ML.
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     rows : array of shape (pool_size, k)
-        Densities as ``model.moment_densities`` returns them.
+        As :func:`~kdey.intervals.moment_rows.moment_densities` returns them.
     bags : SampledBags
     estimates : array of shape (n_bags, k)
 
@@ -76,7 +82,7 @@ def linearise_likelihood(
     -------
     MomentEquations
     """
-    training, all_moments = model.moment_class_rows, []
+    training, all_moments = moment_training_rows(model, n_threads), []
     means, effects = np.empty(estimates.shape), np.ones(estimates.shape)
     prevalences = adapting_prevalence(estimates, bags.effective_sizes, training)
     for number, bag in enumerate(bags):
@@ -95,14 +101,14 @@ def linearise_likelihood(
 
 
 def linearise_likelihood_on(
-    model: FittedModel, points: Any, bags: SampledBags, estimates: Array, device: Any
+    model: Model, points: Any, bags: SampledBags, estimates: Array, device: Any
 ) -> MomentEquations:
     """Return :func:`linearise_likelihood` for bags without clusters, computed on a device.
 
     Parameters
     ----------
-    model : FittedModel
-        Its ``moment_map`` must have rows on tensors, and training rows.
+    model : Model
+        Its moment map must have rows on tensors, and training rows.
     points : array or tensor of shape (pool_size, k)
         Posteriors.
     bags : SampledBags
@@ -119,10 +125,10 @@ def linearise_likelihood_on(
         batch_moments,  # imports torch
     )
 
-    training = model.moment_class_rows
+    training = moment_training_rows(model)
     assert training is not None, "calibrated moments come from training rows"
     prevalences = adapting_prevalence(estimates, bags.effective_sizes, training)
-    densities = model.moment_map.tensor_rows(as_tensor(points, device))
+    densities = moment_map(model).tensor_rows(as_tensor(points, device))
     means = adapted_bag_means(densities, bags.bags, prevalences)
     thin = training.thin_weights
     batch = batch_moments(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from kdey.bags import Array
-from kdey.intervals.model import FittedModel
+from kdey.intervals.moment_rows import moment_rows
 from kdey.intervals.moments import adapted
 from kdey.intervals.replicates import (
     REFITS,
@@ -32,18 +32,19 @@ from kdey.intervals.replicates import (
     drawn_shares,
     replicate_solver,
 )
+from kdey.model import Model
 from kdey.options import Options
 
 #: Numbers in memory at a time: instances x classes x replicates.
 CHUNK = 1 << 24
 
 
-def bootstrap_draws(model: FittedModel, bag: EstimatedBag, options: Options) -> Array:
+def bootstrap_draws(model: Model, bag: EstimatedBag, options: Options, n_threads: int = 1) -> Array:
     """Return draws of the target around the estimate, shape (n_replicates, k).
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     bag : EstimatedBag
     options : Options
 
@@ -56,7 +57,9 @@ def bootstrap_draws(model: FittedModel, bag: EstimatedBag, options: Options) -> 
     ValueError
         If the target is the bag and the method has no posteriors.
     """
-    solve = replicate_solver(model, bag, options.resample_templates, options.random_state)
+    solve = replicate_solver(
+        model, bag, options.resample_templates, options.random_state, n_threads
+    )
     membership = None if options.target == "population" else memberships(model, bag)
     return draws_by(solve, bag, options, membership, model.n_classes)
 
@@ -100,11 +103,11 @@ def draws_by(
     return np.concatenate(parts)
 
 
-def memberships(model: FittedModel, bag: EstimatedBag) -> Array:
+def memberships(model: Model, bag: EstimatedBag) -> Array:
     """Return the posteriors of a bag's instances adapted to its estimate, shape (m, k)."""
     if model.likelihood is not None:
-        return _adapted(model.moment_rows(bag.rows.each()), bag.estimate)
-    if not model.on_posteriors:
+        return _adapted(moment_rows(model, bag.rows.each()), bag.estimate)
+    if not model.takes_posteriors:
         raise ValueError(
             "target='bag' needs posteriors, which say how likely each instance is of each class, "
             "and this method has none; use target='population'"

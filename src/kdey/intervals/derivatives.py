@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Bags
 from kdey.intervals.analytic import linearised
 from kdey.intervals.class_rows import ClassRows
-from kdey.intervals.model import FittedModel
+from kdey.intervals.moment_rows import training_rows
 from kdey.intervals.moments import MomentEquations, Moments, projected_moments
 from kdey.intervals.sampled_bags import SampledBags
+from kdey.model import Model
 from kdey.rows.base import ArrayRows, CompositeRows, Rows
 
 #: Share of the uniform prevalence in the point at which derivatives are taken, so that steps stay
@@ -41,17 +42,18 @@ WIDEST = 512
 
 
 def linearise_matching(
-    model: FittedModel,
+    model: Model,
     means: Array,
     bags: SampledBags,
     estimates: Array,
     rows: Rows | None = None,
+    n_threads: int = 1,
 ) -> MomentEquations | None:
     """Return the moment equation of every bag; None if a derivative does not exist.
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
         Has training rows, and a matching that summarises a bag by its mean row.
     means : array of shape (n_bags, r)
         Mean row of every bag.
@@ -64,7 +66,7 @@ def linearise_matching(
     -------
     MomentEquations or None
     """
-    training = model.class_rows
+    training = training_rows(model, n_threads)
     if training is None or training.rows.shape[1] > WIDEST:
         return None
     directions = Directions.of(training)
@@ -72,7 +74,7 @@ def linearise_matching(
     moments: list[Moments] = []
     for number in range(len(bags)):
         inside = (1.0 - INSIDE) * estimates[number] + INSIDE / model.n_classes
-        derivative = directions.derivative(model, inside)
+        derivative = directions.derivative(model, inside, n_threads)
         if derivative is None:
             return None
         moments.append(projected_moments(training, derivative))
@@ -112,10 +114,10 @@ class Directions:
         kept = values > FLAT * max(values[0], np.finfo(np.float64).tiny)
         return cls(means, right[kept].T, values[kept] / np.sqrt(len(centred)))
 
-    def derivative(self, model: FittedModel, prevalence: Array) -> Array | None:
+    def derivative(self, model: Model, prevalence: Array, n_threads: int = 1) -> Array | None:
         """Return the derivative of the estimate by the mean row, (k, r); None if there is none."""
-        long = self._difference(model, prevalence, STEP)
-        short = self._difference(model, prevalence, STEP / 2.0)
+        long = self._difference(model, prevalence, STEP, n_threads)
+        short = self._difference(model, prevalence, STEP / 2.0, n_threads)
         if long is None or short is None:
             return None
         tangent = np.eye(len(prevalence)) - 1.0 / len(prevalence)
@@ -130,13 +132,15 @@ class Directions:
         """Standard deviation of each number of a row, shape (r,)."""
         return np.asarray(np.sqrt((self.basis**2) @ self.lengths**2))
 
-    def _difference(self, model: FittedModel, prevalence: Array, step: float) -> Array | None:
+    def _difference(
+        self, model: Model, prevalence: Array, step: float, n_threads: int
+    ) -> Array | None:
         """Return central differences of one step length, shape (k, r); None if they fail."""
         middle = self.means @ prevalence
         moves = step * (self.basis * self.lengths).T
         try:
             answers = match_means(
-                model, np.concatenate([middle[None], middle + moves, middle - moves])
+                model, np.concatenate([middle[None], middle + moves, middle - moves]), n_threads
             )
         except ValueError:  # A step left the domain of the problem: there is no derivative.
             return None
@@ -147,11 +151,11 @@ class Directions:
         return np.asarray(slopes.T @ self.basis.T)
 
 
-def match_means(model: FittedModel, means: NDArray[np.floating]) -> Array:
+def match_means(model: Model, means: NDArray[np.floating], n_threads: int = 1) -> Array:
     """Return the prevalences (n, k) of n bags that are known by their mean rows (n, r) only."""
     n = len(means)
     single = Bags(np.arange(n, dtype=np.int64), np.arange(n + 1, dtype=np.int64), n)
     rows: Rows = ArrayRows(np.asarray(means, dtype=np.float64))
     if model.row_map.is_composite:
         rows = CompositeRows((rows,) * len(model.row_map.members))
-    return model.matching.match(model.row_map, rows, single, model.n_threads).prevalence
+    return model.matching.match(model.row_map, rows, single, n_threads).prevalence

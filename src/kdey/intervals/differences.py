@@ -33,6 +33,7 @@ from kdey.bags import Array
 from kdey.intervals.bootstrap import bootstrap_limits
 from kdey.intervals.estimate import Estimate
 from kdey.intervals.region import AnalyticUncertainty, BootstrapUncertainty
+from kdey.model import Model
 from kdey.validation import as_numbers
 
 #: Degrees of freedom from which Student's distribution counts as the normal one.
@@ -177,7 +178,7 @@ def difference(first: Estimate, second: Estimate) -> Difference:
             raise TypeError(f"{name} must be an Estimate, got {value!r}")
     _check_comparable(first, second)
     a, b = first.uncertainty, second.uncertainty
-    shared = a.shared_model is not None and a.shared_model is b.shared_model
+    shared = _same_templates(a.shared_model, b.shared_model)
     rho = np.zeros(len(first.classes))
     if isinstance(a, BootstrapUncertainty) and isinstance(b, BootstrapUncertainty):
         paired = shared and a.seed == b.seed
@@ -203,6 +204,12 @@ def difference(first: Estimate, second: Estimate) -> Difference:
         shared=shared,
         template_noise=first.template_noise and second.template_noise,
     )
+
+
+def _same_templates(first: Model | None, second: Model | None) -> bool:
+    if first is None or second is None:
+        return False
+    return first is second or first.digest == second.digest
 
 
 def _check_comparable(first: Estimate, second: Estimate) -> None:

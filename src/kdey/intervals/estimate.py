@@ -706,8 +706,10 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
         values = [getattr(part, name) for part in parts]
         return None if values[0] is None else np.concatenate(values)
 
-    arrays = ("estimate", "low", "high", "size", "effective_size", "gap", "converged")
-    arrays += ("n_missing", "fit_p_value", "counted")
+    arrays = (
+        *("estimate", "low", "high", "size", "effective_size", "gap", "converged"),
+        *("n_missing", "fit_p_value", "counted"),
+    )
     labelled = None
     if first.labelled is not None:
         known = [part.labelled for part in parts if part.labelled is not None]

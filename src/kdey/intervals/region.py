@@ -29,7 +29,7 @@ from scipy.special import chdtri, fdtri, softmax
 
 from kdey.bags import Array
 from kdey.intervals.analytic import AnalyticLimits, TemplateErrors
-from kdey.intervals.model import FittedModel
+from kdey.model import Model
 from kdey.simplex import check_posteriors, sample_uniform
 
 #: Directions of S below this share of the largest count as exactly known.
@@ -282,7 +282,7 @@ class Uncertainty:
         return self.shared_model is not None and self.shared_model.is_learnt
 
     @property
-    def shared_model(self) -> FittedModel | None:
+    def shared_model(self) -> Model | None:
         """The fitted model whose template errors the limits include, or None.
 
         The errors of two estimates with the same shared model are correlated.
@@ -341,20 +341,20 @@ class AnalyticUncertainty(Uncertainty):
 
     Attributes
     ----------
-    model : FittedModel
+    model : Model
     limits : AnalyticLimits
         Those of all bags.
     number : int
         Number of this bag among them.
     """
 
-    model: FittedModel
+    model: Model
     limits: AnalyticLimits
     number: int
     method: ClassVar[str] = "analytic"
 
     @property
-    def shared_model(self) -> FittedModel:
+    def shared_model(self) -> Model:
         """The fitted model."""
         return self.model
 
@@ -399,7 +399,7 @@ class BootstrapUncertainty(Uncertainty):
 
     Attributes
     ----------
-    model : FittedModel or None
+    model : Model or None
         None if the training data were not resampled.
     seed : int
         Seed of the bootstrap.
@@ -410,7 +410,7 @@ class BootstrapUncertainty(Uncertainty):
         infinite if they are of the bag itself.
     """
 
-    model: FittedModel | None
+    model: Model | None
     seed: int
     estimate: Array
     draws: Array
@@ -418,7 +418,7 @@ class BootstrapUncertainty(Uncertainty):
     method: ClassVar[str] = "bootstrap"
 
     @property
-    def shared_model(self) -> FittedModel | None:
+    def shared_model(self) -> Model | None:
         """The fitted model if its training data were resampled too, or None."""
         return self.model
 

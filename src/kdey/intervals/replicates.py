@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, offsets_of
-from kdey.intervals.model import FittedModel
+from kdey.intervals.moment_rows import moment_rows
 from kdey.intervals.sampled_bags import SampledBag
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
+from kdey.model import Model
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.base import DensityReplicator, Rows, TemplateReplicator
 
@@ -166,47 +167,52 @@ class EstimatedBag:
 
 
 def replicate_solver(
-    model: FittedModel, bag: EstimatedBag, templates: bool, seed: int
+    model: Model, bag: EstimatedBag, templates: bool, seed: int, n_threads: int = 1
 ) -> ReplicateSolver:
     """Return the solver of replicates of a bag that suits the method.
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     bag : EstimatedBag
     templates : bool
         Whether the training data are resampled too.
     seed : int
         Seed of the training replicates.
+    n_threads : int
 
     Returns
     -------
     ReplicateSolver
     """
     if model.row_map.is_composite:
-        return _combined(model, bag, templates, seed)
+        return _combined(model, bag, templates, seed, n_threads)
     likelihood = model.likelihood
     exact = None if likelihood is None or not likelihood.is_exact else likelihood
     if not templates or model.training is None or not model.is_learnt:
-        return _fixed(model, bag) if exact is None else _fixed_likelihood(model, exact, bag)
+        if exact is None:
+            return _fixed(model, bag, n_threads)
+        return _fixed_likelihood(model, exact, bag, n_threads)
     replicates = TrainingReplicates(model.training, seed)
     if exact is not None:
         densities = model.row_map.replicate_densities(
-            bag.points, bag.rows, model.training, model.n_threads
+            bag.points, bag.rows, model.training, n_threads
         )
         if densities is not None:
-            return _replicated_densities(model, exact, bag, densities, replicates)
+            return _replicated_densities(model, exact, bag, densities, replicates, n_threads)
     elif model.matching.takes_templates:
         drawn = model.row_map.replicate_templates(model.training)
         if drawn is not None:
-            return _replicated_templates(model, bag, drawn, replicates)
-    return _refitted(model, bag, replicates)
+            return _replicated_templates(model, bag, drawn, replicates, n_threads)
+    return _refitted(model, bag, replicates, n_threads)
 
 
-def _combined(model: FittedModel, bag: EstimatedBag, templates: bool, seed: int) -> ReplicateSolver:
+def _combined(
+    model: Model, bag: EstimatedBag, templates: bool, seed: int, n_threads: int
+) -> ReplicateSolver:
     """Solve replicates by every member of a composite and combine the estimates."""
     members = [
-        replicate_solver(member, replace(bag, rows=rows), templates, seed)
+        replicate_solver(member, replace(bag, rows=rows), templates, seed, n_threads)
         for member, rows in zip(model.members, bag.rows.members, strict=True)
     ]
 
@@ -217,26 +223,26 @@ def _combined(model: FittedModel, bag: EstimatedBag, templates: bool, seed: int)
     return solve
 
 
-def _fixed(model: FittedModel, bag: EstimatedBag) -> ReplicateSolver:
+def _fixed(model: Model, bag: EstimatedBag, n_threads: int) -> ReplicateSolver:
     """Solve replicates of the bag alone, with the templates as they are."""
 
     def solve(counts: Indices, first: int) -> Array:
         bags = bag.bags(counts)
-        return model.matching.match(model.row_map, bag.rows, bags, model.n_threads).prevalence
+        return model.matching.match(model.row_map, bag.rows, bags, n_threads).prevalence
 
     return solve
 
 
 def _fixed_likelihood(
-    model: FittedModel, likelihood: MaximiseLikelihood, bag: EstimatedBag
+    model: Model, likelihood: MaximiseLikelihood, bag: EstimatedBag, n_threads: int
 ) -> ReplicateSolver:
     """Maximise the likelihood of replicates of the bag alone."""
-    rows = model.moment_rows(bag.rows.each())
+    rows = moment_rows(model, bag.rows.each())
 
     def solve(counts: Indices, first: int) -> Array:
         share = model.row_map.pseudo_share
         problem = MixtureLikelihood(rows, bag.bags(counts), pseudo_share=share)
-        return _maximise(likelihood, problem, bag.estimate, model.n_threads)
+        return _maximise(likelihood, problem, bag.estimate, n_threads)
 
     return solve
 
@@ -250,11 +256,12 @@ def _maximise(
 
 
 def _replicated_densities(
-    model: FittedModel,
+    model: Model,
     likelihood: MaximiseLikelihood,
     bag: EstimatedBag,
     densities: DensityReplicator,
     replicates: TrainingReplicates,
+    n_threads: int,
 ) -> ReplicateSolver:
     """Maximise likelihoods whose densities are reweighted by training replicates."""
 
@@ -265,33 +272,33 @@ def _replicated_densities(
         problem = MixtureLikelihood(
             rows.reshape(n * m, model.n_classes), bags, pseudo_share=model.row_map.pseudo_share
         )
-        return _maximise(likelihood, problem, bag.estimate, model.n_threads)
+        return _maximise(likelihood, problem, bag.estimate, n_threads)
 
     return solve
 
 
 def _replicated_templates(
-    model: FittedModel,
+    model: Model,
     bag: EstimatedBag,
     templates: TemplateReplicator,
     replicates: TrainingReplicates,
+    n_threads: int,
 ) -> ReplicateSolver:
     """Match mean rows to templates that are recomputed for training replicates."""
 
     def solve(counts: Indices, first: int) -> Array:
         targets = bag.rows.mean(bag.bags(counts))
         drawn = templates(replicates.many(range(first, first + len(counts))))
-        return model.matching.match_templates(drawn, targets, model.n_threads)
+        return model.matching.match_templates(drawn, targets, n_threads)
 
     return solve
 
 
 def _refitted(
-    model: FittedModel, bag: EstimatedBag, replicates: TrainingReplicates
+    model: Model, bag: EstimatedBag, replicates: TrainingReplicates, n_threads: int
 ) -> ReplicateSolver:
     """Refit the row map on a few training replicates, each of which serves many of the bag."""
     spec, training = model.row_spec, model.training
-    assert spec is not None, "templates supplied by the user cannot be refitted"
     assert training is not None, "templates supplied by the user cannot be refitted"
 
     def solve(counts: Indices, first: int) -> Array:
@@ -299,11 +306,11 @@ def _refitted(
         numbers = (first + np.arange(len(counts))) % REFITS
         for number in np.unique(numbers):
             weighted = replace(training, weights=replicates(int(number)))
-            row_map = spec.fit(weighted, model.n_classes, model.n_threads)
-            rows = row_map(bag.points, model.n_threads)
+            row_map = spec.fit(weighted, model.n_classes, n_threads)
+            rows = row_map(bag.points, n_threads)
             selected = numbers == number
             bags = bag.bags(counts[selected])
-            out[selected] = model.matching.match(row_map, rows, bags, model.n_threads).prevalence
+            out[selected] = model.matching.match(row_map, rows, bags, n_threads).prevalence
         return out
 
     return solve

@@ -1,9 +1,8 @@
-"""Estimation with limits: from a fitted quantifier and bags to :class:`Estimates`.
+"""Estimation with intervals: from a model and bags to :class:`Estimates`.
 
-:func:`estimate_points` serves the quantifiers of this library, whose stages are known. It solves
-for the prevalences, then gets limits from the moment equation, from numerical derivatives of the
-matching, or from a bootstrap, in this order of preference. :func:`estimate_solver` serves
-quantifiers that only return answers: it always bootstraps.
+:func:`estimate_points` solves for the prevalences, then gets intervals from the moment equation,
+from numerical derivatives of the matching, or from a bootstrap, in this order of preference. Models
+that combine others, or are of another library, only answer: their bags are bootstrapped.
 """
 
 from __future__ import annotations
@@ -27,7 +26,13 @@ from kdey.intervals.analytic import (
 from kdey.intervals.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
 from kdey.intervals.derivatives import linearise_matching
 from kdey.intervals.estimate import Decisions, Estimates
-from kdey.intervals.model import FittedModel
+from kdey.intervals.moment_rows import (
+    has_calibrated_moments,
+    interval_source,
+    moment_densities,
+    moment_map,
+    moment_rows,
+)
 from kdey.intervals.moments import MomentEquations
 from kdey.intervals.region import (
     AnalyticUncertainty,
@@ -39,6 +44,7 @@ from kdey.intervals.replicates import EstimatedBag, replicated_bags
 from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
 from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
 from kdey.matching.base import IntervalSource, Solution
+from kdey.model import HOST, AnyModel, Model, Place
 from kdey.options import Options
 from kdey.rows.base import ArrayRows, Rows
 from kdey.status import FEW_LABELS
@@ -53,27 +59,27 @@ Limits = tuple[Array, Array, Callable[[int], Uncertainty]]
 
 
 def estimate_points(
-    model: FittedModel,
+    model: AnyModel,
     points: Any,
     bags: Bags,
     options: Options,
     clusters: ArrayLike | None = None,
-    device: Any = None,
+    place: Place = HOST,
 ) -> Estimates:
     """Return the estimates of bags over a pool of points.
 
     Parameters
     ----------
-    model : FittedModel
-    points : array or tensor of shape (pool_size, d)
-        Posteriors or features, as ``model.on_posteriors`` says.
+    model : model
+    points : array or tensor of shape (pool_size, d), or whatever the model makes of instances
+        See ``model.points`` and ``model.given``.
     bags : Bags
     options : Options
     clusters : array-like of shape (pool_size,), optional
         Id of the cluster in which each instance was drawn.
-    device : torch.device, optional
-        Where prevalences and the moments of analytic limits are computed, if the method has a
-        route there. Limits themselves, and bootstraps, are computed on the host.
+    place : Place
+        Its device computes prevalences and the moments of analytic intervals, if the method has a
+        route there. Intervals themselves, and bootstraps, are computed on the host.
 
     Returns
     -------
@@ -82,76 +88,72 @@ def estimate_points(
     Raises
     ------
     ValueError
-        If ``options`` asks for analytic limits that this method does not have, or for the bag as
-        target without posteriors, or if ``clusters`` does not fit the pool.
+        If ``options`` asks for analytic intervals that this method does not have, or for the bag
+        as target without posteriors, or if ``clusters`` does not fit the pool.
     """
-    source = _limits_source(model, options)
+    if not isinstance(model, Model):
+        return _by_answers(model, points, bags, options, clusters, place)
+    source = _interval_source(model, options)
     drawn = sampled_bags(bags, clusters)
     limits: Limits | None = None
-    resampled = True
+    resampled, n_threads = True, place.n_threads
+    device = model.device(points, place)
     tensor, points = points, on_host(points)
     if source == "moments" and device is not None and _has_device_moments(model):
-        solution, limits = _analytic_on(model, tensor, drawn, options, device)
-        return _with_training_notes(
-            _assembled(model, points, drawn, solution, limits, options), model
-        )
-    rows = model.row_map(points, model.n_threads)
-    if source == "moments":
-        solution, limits = _analytic(model, points, rows, drawn, options)
+        solution, limits = _analytic_on(model, tensor, drawn, options, device, n_threads)
     else:
-        solution = model.matching.match(model.row_map, rows, bags, model.n_threads)
-    if source == "derivatives":
-        limits = _by_derivatives(model, rows, drawn, solution.prevalence, options)
+        rows = model.row_map(points, n_threads)
+        if source == "moments":
+            solution, limits = _analytic(model, points, rows, drawn, options, n_threads)
+        else:
+            solution = model.matching.match(model.row_map, rows, bags, n_threads)
+        if source == "derivatives":
+            limits = _by_derivatives(model, rows, drawn, solution.prevalence, options, n_threads)
     if limits is None:
-        limits = _bootstrap(model, points, drawn, solution.prevalence, options)
+        limits = _bootstrap(model, points, drawn, solution.prevalence, options, n_threads)
         resampled = options.resample_templates and model.is_learnt
-    estimates = _assembled(model, points, drawn, solution, limits, options)
+    decisions = _decisions(model, points, bags, n_threads)
+    estimates = _assemble(model, model.rare, solution, drawn, limits, options, decisions)
     estimates = _with_training_notes(estimates, model)
     return estimates if resampled else _without_templates(estimates)
 
 
-def _assembled(
-    model: FittedModel,
-    points: NDArray[Any],
-    drawn: SampledBags,
-    solution: Solution,
-    limits: Limits,
-    options: Options,
-) -> Estimates:
-    """Return the estimates of a model's bags."""
-    decisions = Decisions(points, drawn.bags) if model.on_posteriors else None
-    return _assemble(
-        model.classes, model.prevalence, model.rare, solution, drawn, limits, options, decisions
-    )
+def _decisions(model: Model, points: NDArray[Any], bags: Bags, n_threads: int) -> Decisions | None:
+    """Return the decisions for instances; those of several models are decisions of their pool."""
+    if not model.takes_posteriors:
+        return None
+    if model.n_score_columns > model.n_classes:
+        points = model.row_map.posteriors(points, n_threads)  # type: ignore[attr-defined]
+    return Decisions(points, bags)
 
 
-def _has_device_moments(model: FittedModel) -> bool:
+def _has_device_moments(model: Model) -> bool:
     """Return whether a device can solve the problem and compute its moments."""
     if model.matching.device_problem(model.row_map) is None:
         return False
     if model.likelihood is None:
         return True
-    return model.has_calibrated_moments and model.moment_map.has_tensor_rows
+    return has_calibrated_moments(model) and moment_map(model).has_tensor_rows
 
 
 def _analytic_on(
-    model: FittedModel, points: Any, drawn: SampledBags, options: Options, device: Any
+    model: Model, points: Any, drawn: SampledBags, options: Options, device: Any, n_threads: int
 ) -> tuple[Solution, Limits]:
     """Return solution and limits by the moment equation, as :func:`_analytic`, on a device."""
     rows = rows_on(model.row_map, model.matching, points, device)
-    solution = match_rows(model.matching, model.row_map, rows, drawn.bags, model.n_threads)
+    solution = match_rows(model.matching, model.row_map, rows, drawn.bags, n_threads)
     if model.likelihood is None:
         means = rows.mean(drawn.bags)
-        equations = linearise_features(model, means, rows, drawn, solution.prevalence)
+        equations = linearise_features(model, means, rows, drawn, solution.prevalence, n_threads)
     elif drawn.codes is None:
         equations = linearise_likelihood_on(model, points, drawn, solution.prevalence, device)
     else:
-        densities = model.moment_densities(on_host(points))
-        equations = linearise_likelihood(model, densities, drawn, solution.prevalence)
-    return solution, _limits_of(model, equations, options)
+        densities = moment_densities(model, on_host(points), n_threads)
+        equations = linearise_likelihood(model, densities, drawn, solution.prevalence, n_threads)
+    return solution, _limits_of(model, equations, options, n_threads)
 
 
-def _with_training_notes(estimates: Estimates, model: FittedModel) -> Estimates:
+def _with_training_notes(estimates: Estimates, model: Model) -> Estimates:
     """Return the estimates that say, in notes and status, which classes have few labels."""
     notes = model.training_notes
     if not notes:
@@ -160,39 +162,18 @@ def _with_training_notes(estimates: Estimates, model: FittedModel) -> Estimates:
     return estimates.with_notes(notes).marked(FEW_LABELS, everywhere)
 
 
-def estimate_solver(
-    solve: Callable[[Bags], Solution],
-    classes: NDArray[Any],
-    prevalence: Array,
+def _by_answers(
+    model: AnyModel,
+    points: Any,
     bags: Bags,
     options: Options,
-    clusters: ArrayLike | None = None,
+    clusters: ArrayLike | None,
+    place: Place,
 ) -> Estimates:
-    """Return the estimates of bags by a quantifier whose stages are unknown.
+    """Return the estimates of a model that only answers: it always bootstraps.
 
     Only the bags are resampled, so the limits do not include the uncertainty that comes from the
     training data.
-
-    Parameters
-    ----------
-    solve : callable
-        Takes bags and returns their solution.
-    classes : array of shape (k,)
-    prevalence : array of shape (k,)
-        Class prevalences of the training data.
-    bags : Bags
-    options : Options
-    clusters : array-like of shape (pool_size,), optional
-        Id of the cluster in which each instance was drawn.
-
-    Returns
-    -------
-    Estimates
-
-    Raises
-    ------
-    ValueError
-        If ``options`` asks for analytic limits or for the bag as target.
     """
     if options.method == "analytic":
         raise ValueError(
@@ -202,8 +183,9 @@ def estimate_solver(
         raise ValueError(
             "target='bag' is not available for this quantifier; use target='population'"
         )
+    solve = model.solver(points, place)
     drawn, solution = sampled_bags(bags, clusters), solve(bags)
-    k = len(classes)
+    k = model.n_classes
 
     def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
         def solve_replicates(counts: NDArray[np.int64], first: int) -> Array:
@@ -220,9 +202,7 @@ def estimate_solver(
 
     limits = _limits_from_draws(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
-    return _without_templates(
-        _assemble(classes, prevalence, rare, solution, drawn, limits, options, None)
-    )
+    return _without_templates(_assemble(model, rare, solution, drawn, limits, options, None))
 
 
 def _without_templates(estimates: Estimates) -> Estimates:
@@ -230,9 +210,9 @@ def _without_templates(estimates: Estimates) -> Estimates:
     return replace(estimates, notes=[[*texts, BAG_ONLY] for texts in estimates.notes])
 
 
-def _limits_source(model: FittedModel, options: Options) -> IntervalSource:
+def _interval_source(model: Model, options: Options) -> IntervalSource:
     """Return the source of limits that the options select for this model."""
-    source = model.interval_source
+    source = interval_source(model)
     if options.method == "bootstrap":
         return "bootstrap"
     if options.method == "analytic" and source == "bootstrap":
@@ -244,39 +224,52 @@ def _limits_source(model: FittedModel, options: Options) -> IntervalSource:
 
 
 def _analytic(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     rows: Rows,
     drawn: SampledBags,
     options: Options,
+    n_threads: int,
 ) -> tuple[Solution, Limits]:
     """Return solution and limits by the moment equation."""
     if model.likelihood is not None:
-        solution = model.matching.match(model.row_map, rows, drawn.bags, model.n_threads)
-        own_rows = not model.has_calibrated_moments
-        densities = model.moment_rows(rows.each()) if own_rows else model.moment_densities(points)
-        equations = linearise_likelihood(model, densities, drawn, solution.prevalence)
+        solution = model.matching.match(model.row_map, rows, drawn.bags, n_threads)
+        if has_calibrated_moments(model):
+            densities = moment_densities(model, points, n_threads)
+        else:
+            densities = moment_rows(model, rows.each())
+        equations = linearise_likelihood(model, densities, drawn, solution.prevalence, n_threads)
     else:
-        problem = model.matching.problem(model.row_map, rows, drawn.bags, model.n_threads)
-        solution = model.matching.solve(problem, model.n_threads)
-        equations = linearise_features(model, problem.targets, rows, drawn, solution.prevalence)
-    return solution, _limits_of(model, equations, options)
+        problem = model.matching.problem(model.row_map, rows, drawn.bags, n_threads)
+        solution = model.matching.solve(problem, n_threads)
+        equations = linearise_features(
+            model, problem.targets, rows, drawn, solution.prevalence, n_threads
+        )
+    return solution, _limits_of(model, equations, options, n_threads)
 
 
-def _limits_of(model: FittedModel, equations: MomentEquations, options: Options) -> Limits:
+def _limits_of(
+    model: Model, equations: MomentEquations, options: Options, n_threads: int
+) -> Limits:
     """Return the limits that follow from the moment equation."""
     population = options.target == "population"
-    limits = analytic_limits(equations, options.tail(model.n_classes), population, model.n_threads)
+    limits = analytic_limits(equations, options.tail(model.n_classes), population, n_threads)
     return limits.low, limits.high, lambda number: AnalyticUncertainty(model, limits, number)
 
 
 def _by_derivatives(
-    model: FittedModel, rows: Rows, bags: SampledBags, estimates: Array, options: Options
+    model: Model,
+    rows: Rows,
+    bags: SampledBags,
+    estimates: Array,
+    options: Options,
+    n_threads: int,
 ) -> Limits | None:
     """Return limits by numerical derivatives of the matching; None if these do not exist."""
-    line = linearise_matching(model, rows.mean(bags.bags), bags, estimates, rows)
+    means = rows.mean(bags.bags)
+    line = linearise_matching(model, means, bags, estimates, rows, n_threads)
     if line is not None:
-        return _limits_of(model, line, options)
+        return _limits_of(model, line, options, n_threads)
     if options.method == "analytic":
         raise ValueError(
             "method='analytic' needs a matching that recovers the prevalence of a mixture of the "
@@ -287,19 +280,21 @@ def _by_derivatives(
 
 
 def _bootstrap(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     bags: SampledBags,
     estimates: Array,
     options: Options,
+    n_threads: int,
 ) -> Limits:
     """Return limits by resampling each bag and, if the options say so, the training data."""
     shared = model if options.resample_templates else None
 
     def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
         bag_points = points[bag.indices]
-        rows = model.row_map(bag_points, model.n_threads)
-        draws = bootstrap_draws(model, EstimatedBag(bag, bag_points, rows, estimate), options)
+        rows = model.row_map(bag_points, n_threads)
+        estimated = EstimatedBag(bag, bag_points, rows, estimate)
+        draws = bootstrap_draws(model, estimated, options, n_threads)
         n_units = _population_units(bag, options)
         return BootstrapUncertainty(shared, options.random_state, estimate, draws, n_units)
 
@@ -333,8 +328,7 @@ def _limits_from_draws(
 
 
 def _assemble(
-    classes: NDArray[Any],
-    prevalence: Array,
+    model: AnyModel,
     rare: NDArray[np.bool_],
     solution: Solution,
     bags: SampledBags,
@@ -347,15 +341,15 @@ def _assemble(
     notes, single = widen_unsupported(low, high, bags, rare), bags.n_units < 2
 
     def uncertainty_of(number: int) -> Uncertainty:
-        return UnknownUncertainty(len(classes)) if single[number] else limits[2](number)
+        return UnknownUncertainty(model.n_classes) if single[number] else limits[2](number)
 
     return Estimates(
-        classes=classes,
+        classes=model.classes,
         estimate=solution.prevalence,
         low=low,
         high=high,
         options=options,
-        training_prevalence=prevalence,
+        training_prevalence=model.prevalence,
         size=bags.sizes,
         effective_size=bags.effective_sizes,
         gap=solution.gap,

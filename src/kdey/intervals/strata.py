@@ -27,13 +27,13 @@ import numpy as np
 from kdey.bags import Array, Indices
 from kdey.intervals.estimate import Estimate
 from kdey.intervals.merging import limits_of_sums
-from kdey.intervals.model import FittedModel
 from kdey.intervals.region import (
     Region,
     Uncertainty,
     region_from_covariance,
     region_from_draws,
 )
+from kdey.model import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class StratifiedUncertainty(Uncertainty):
         return all(part.template_noise for part in self.parts)
 
     @property
-    def shared_model(self) -> FittedModel | None:
+    def shared_model(self) -> Model | None:
         """The fitted model that all strata share, or None."""
         return self.parts[0].shared_model
 

@@ -52,11 +52,12 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from kdey.bags import Array, offsets_of
-from kdey.intervals import FittedModel, estimate_points
+from kdey.intervals import estimate_points
 from kdey.intervals.class_rows import ClassRows, class_rows
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.merging import Merging
-from kdey.intervals.model import densities
+from kdey.intervals.moment_rows import densities, training_rows
+from kdey.intervals.moment_rows import moment_rows as rows_of_moments
 from kdey.intervals.moments import PSEUDO_OBSERVATIONS, adapted, smoothed
 from kdey.labelled.sample import (
     LabelledSample,
@@ -69,6 +70,7 @@ from kdey.labelled.sample import (
 )
 from kdey.matching.base import Solution, exact_solution
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood
+from kdey.model import Model, Place
 from kdey.options import Options
 from kdey.rows.base import Rows
 from kdey.rows.posterior import RatioMap
@@ -93,16 +95,17 @@ _MOST_RESIDUALS = 200_000
 
 
 def without_labels(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     samples: Sequence[LabelledSample],
     options: Options,
+    n_threads: int = 1,
 ) -> Estimates:
     """Return the estimates from unlabelled instances, or from all if these are no random part.
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     points : array of shape (total size of the samples, d)
     samples : sequence of LabelledSample
         Each with at least one unlabelled instance. They own consecutive points.
@@ -120,17 +123,22 @@ def without_labels(
         # Bags have no cluster in common, but their clusters are numbered from zero.
         starts = offsets_of(np.array([codes.max() + 1 for codes in numbers], dtype=np.int64))
         clusters = np.concatenate([c + s for c, s in zip(numbers, starts[:-1], strict=True)])
-    return estimate_points(model, points, joined_bags(samples, used), options, clusters)
+    place = Place(n_threads)
+    return estimate_points(model, points, joined_bags(samples, used), options, clusters, place)
 
 
 def joint_solution(
-    model: FittedModel, rows: Rows, samples: Sequence[LabelledSample], bases: Sequence[Estimate]
+    model: Model,
+    rows: Rows,
+    samples: Sequence[LabelledSample],
+    bases: Sequence[Estimate],
+    n_threads: int = 1,
 ) -> Solution:
     """Return the prevalences from all instances, labelled ones as one-hot rows.
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     rows : Rows
         Those of all instances.
     samples : sequence of LabelledSample
@@ -148,7 +156,7 @@ def joint_solution(
         return exact_solution(
             np.array([_combined_shares(s, b) for s, b in zip(samples, bases, strict=True)])
         )
-    parts = [_member_solution(likelihood, part, samples, model.n_threads) for part in rows.members]
+    parts = [_member_solution(likelihood, part, samples, n_threads) for part in rows.members]
     return model.matching.combine(parts, model.row_map.shares)
 
 
@@ -387,7 +395,9 @@ class LabelPredictor:
     adapts: bool = True
 
     @classmethod
-    def of(cls, model: FittedModel, points: NDArray[Any], rows: Rows) -> LabelPredictor | None:
+    def of(
+        cls, model: Model, points: NDArray[Any], rows: Rows, n_threads: int = 1
+    ) -> LabelPredictor | None:
         """Return the predictor of some points; None for methods on features.
 
         Likelihood methods predict by their densities (of the heaviest member), other methods on
@@ -395,7 +405,7 @@ class LabelPredictor:
 
         Parameters
         ----------
-        model : FittedModel
+        model : Model
         points : array of shape (m, d)
         rows : Rows
             Those of the points.
@@ -405,13 +415,14 @@ class LabelPredictor:
         LabelPredictor or None
         """
         if model.likelihood is not None:
-            return cls(model.moment_rows(rows.each()), model.class_rows)
-        if not model.on_posteriors:
+            return cls(rows_of_moments(model, rows.each()), training_rows(model, n_threads))
+        if not model.takes_posteriors:
             return None
         if not np.isfinite(model.prevalence).all():
             return cls(np.asarray(points, dtype=np.float64), None, adapts=False)
         ratios = RatioMap(prior=model.prevalence)
-        return cls(densities(ratios(points).each(), logs=False), _ratio_rows(model, ratios))
+        known = _ratio_rows(model, ratios, n_threads)
+        return cls(densities(ratios(points).each(), logs=False), known)
 
     def predict(
         self, run: slice, estimate: Array, size: float
@@ -472,7 +483,7 @@ def class_moments(training: ClassRows, prevalence: Array) -> ClassMoments:
     return ClassMoments(inverse, covariances, training.sizes, residuals)
 
 
-def _ratio_rows(model: FittedModel, ratios: RatioMap) -> ClassRows | None:
+def _ratio_rows(model: Model, ratios: RatioMap, n_threads: int) -> ClassRows | None:
     """Return the class rows of posteriors divided by the training prevalence."""
     if model.training is None or not model.is_learnt:
         return None
@@ -480,7 +491,7 @@ def _ratio_rows(model: FittedModel, ratios: RatioMap) -> ClassRows | None:
     def moment_rows(rows: NDArray[np.floating]) -> Array:
         return densities(rows, logs=False)
 
-    return class_rows(ratios, model.training, model.n_classes, moment_rows, model.n_threads)
+    return class_rows(ratios, model.training, model.n_classes, moment_rows, n_threads)
 
 
 def _covariance(values: Array, weights: Array) -> Array:

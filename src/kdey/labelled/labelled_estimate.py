@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
-from kdey.intervals import FittedModel
 from kdey.intervals.estimate import Decisions, Estimate
 from kdey.intervals.merging import Merging
 from kdey.intervals.sampled_bags import sampled_bags
@@ -41,6 +40,7 @@ from kdey.labelled.sample import (
     sample_offsets,
 )
 from kdey.matching.base import Solution, exact_solution
+from kdey.model import Model
 from kdey.options import LABEL_SHIFT, LABELS, PREDICTION_POWERED, WAYS, Options
 from kdey.rows.base import Rows
 
@@ -134,7 +134,7 @@ class LabelledEstimate(Estimate):
 
 
 def estimate_labelled(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     labelled: Labelled,
     options: Options,
@@ -142,14 +142,15 @@ def estimate_labelled(
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     merge: Mapping[Any, Any] | None = None,
+    n_threads: int = 1,
 ) -> LabelledEstimate:
     """Return the estimates of the bag of all points, of which some have labels.
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     points : array of shape (m, d)
-        Posteriors or features of all instances, as ``model.on_posteriors`` says.
+        Posteriors or features of all instances, as ``model.takes_posteriors`` says.
     labelled : pair of array-likes of shape (n,)
         Positions of the labelled instances in the bag, and their labels.
     options : Options
@@ -178,17 +179,19 @@ def estimate_labelled(
         clusters=sampled_bags(Bags.whole(len(points)), clusters).codes,
     )
     merging = None if merge is None else Merging.of(merge, model.classes)
-    return estimate_labelled_bags(model, points, [sample], options, merging)[0]
+    found = estimate_labelled_bags(model, points, [sample], options, merging, n_threads=n_threads)
+    return found[0]
 
 
 def estimate_labelled_bags(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     samples: Sequence[LabelledSample],
     options: Options,
     merging: Merging | None = None,
     *,
     test: bool = True,
+    n_threads: int = 1,
 ) -> list[LabelledEstimate]:
     """Return the estimates of many bags, in each of which some instances have labels.
 
@@ -196,7 +199,7 @@ def estimate_labelled_bags(
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     points : array of shape (total size of the samples, d)
         Posteriors or features of all instances, bag after bag.
     samples : sequence of LabelledSample
@@ -214,9 +217,9 @@ def estimate_labelled_bags(
         return []
     groups = Merging.identity(model.classes) if merging is None else merging
     runs = [slice(a, b) for a, b in pairwise(sample_offsets(samples).tolist())]
-    rows = model.row_map(points, model.n_threads)
-    predictor = LabelPredictor.of(model, points, rows)
-    bases, solutions = _solve(model, points, rows, samples, options)
+    rows = model.row_map(points, n_threads)
+    predictor = LabelPredictor.of(model, points, rows, n_threads)
+    bases, solutions = _solve(model, points, rows, samples, options, n_threads)
     results = []
     for run, sample, base, solution in zip(runs, samples, bases, solutions, strict=True):
         f, moments, shift_test = None, None, None
@@ -233,11 +236,12 @@ def estimate_labelled_bags(
 
 
 def _solve(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     rows: Rows,
     samples: Sequence[LabelledSample],
     options: Options,
+    n_threads: int,
 ) -> tuple[list[Estimate | None], list[Solution]]:
     """Return for each sample the estimate without labels, and the joint solution.
 
@@ -252,10 +256,10 @@ def _solve(
         offsets = sample_offsets(samples)
         kept = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in partial])
         points = points[kept]
-        rows = model.row_map(points, model.n_threads)
+        rows = model.row_map(points, n_threads)
     chosen = [samples[number] for number in partial]
-    unlabelled = list(without_labels(model, points, chosen, options))
-    joint = joint_solution(model, rows, chosen, unlabelled)
+    unlabelled = list(without_labels(model, points, chosen, options, n_threads))
+    joint = joint_solution(model, rows, chosen, unlabelled, n_threads)
     for position, number in enumerate(partial):
         bases[number], solutions[number] = unlabelled[position], joint[position : position + 1]
     return bases, solutions
@@ -286,7 +290,7 @@ def _shares(
 
 
 def _alternatives(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     sample: LabelledSample,
     shares: dict[str, Shares],
@@ -296,7 +300,8 @@ def _alternatives(
     options: Options,
 ) -> dict[str, Estimate]:
     """Return the three estimates of one bag."""
-    decisions = Decisions(points, sample.bag(sample.members)) if model.on_posteriors else None
+    decided = model.takes_posteriors
+    decisions = Decisions(points, sample.bag(sample.members)) if decided else None
     counted = groups.decisions(decisions)
     return {
         way: Estimate(

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from kdey._display import Overview, OverviewColumn, bar_column, percentages, row_names, text_column
 from kdey.arrays import make_frame
 from kdey.bags import Array, Bags
-from kdey.intervals import FittedModel, estimate_points
+from kdey.intervals import estimate_points
 from kdey.labelled.label_shift import LabelPredictor
 from kdey.labelled.sample import relative_variance, score_limits, upper_quantile
+from kdey.model import Model
 from kdey.options import Options
 
 Indices = NDArray[np.int64]
@@ -172,7 +173,7 @@ class SamplingPlan(Plan):
 
 
 def plan_sample(
-    model: FittedModel,
+    model: Model,
     points: NDArray[Any],
     width: float,
     options: Options,
@@ -182,7 +183,7 @@ def plan_sample(
 
     Parameters
     ----------
-    model : FittedModel
+    model : Model
     points : array of shape (m, d)
     width : float in (0, 1)
     options : Options
@@ -201,7 +202,7 @@ def plan_sample(
     """
     bag = Bags.whole(len(points))
     estimate = estimate_points(model, points, bag, options)[0].estimate
-    rows = model.row_map(points, model.n_threads)
+    rows = model.row_map(points)
     predictor = LabelPredictor.of(model, points, rows)
     if predictor is None:
         raise TypeError("a plan of labels needs a method on posteriors, which predicts labels")

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdey._caching import fingerprint
 from kdey.bags import Array
-from kdey.fitted import FittedQuantifier, kept_training
+from kdey.fitted import FittedQuantifier
 from kdey.groups import (
     Request,
     ScoredTable,
@@ -29,6 +29,7 @@ from kdey.groups import (
 )
 from kdey.groups.keys import Grouping
 from kdey.intervals import Estimate
+from kdey.model import kept_training
 from kdey.monitoring.alarms import Alarm, find_alarms
 from kdey.monitoring.history import (
     History,

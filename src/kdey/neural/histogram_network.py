@@ -5,7 +5,7 @@ The network is the last stage of a quantifier: rows are histograms, and the matc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -18,10 +18,10 @@ from kdey.arrays import in_class_order
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags
 from kdey.evaluation.protocols import APP
-from kdey.intervals import FittedModel
 from kdey.matching import exact_solution
 from kdey.matching.base import IntervalSource, Matching, Solution
 from kdey.matching.squares import LeastSquares
+from kdey.model import InstanceScorer, Model
 from kdey.neural.network_training import Network, TrainingPlan, train
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
@@ -324,9 +324,8 @@ class HistNetQ(AggregativeQuantifier):
         classifier = self._fitted_classifier()
         classes = np.asarray(classifier.classes_)
         posteriors = predict_posteriors(classifier, X, classes)
-        self._fit_posterior_bags(posteriors, bags, prevalences, classes)
-        self.classifier_ = classifier
-        return self
+        scorer = self._scorer(classifier=classifier)
+        return self._fit_posterior_bags(posteriors, bags, prevalences, classes, scorer)
 
     @unfitted_on_failure
     def fit_posterior_bags(
@@ -349,13 +348,17 @@ class HistNetQ(AggregativeQuantifier):
         """
         k = np.shape(prevalences)[1]
         names = np.arange(k) if classes is None else np.asarray(classes)
-        self._fit_posterior_bags(posteriors, bags, prevalences, names)
-        self._forget_classifier()
-        return self
+        self._forget_features()
+        return self._fit_posterior_bags(posteriors, bags, prevalences, names, InstanceScorer())
 
     def _fit_posterior_bags(
-        self, posteriors: Any, bags: BagsLike, prevalences: ArrayLike, classes: Any
-    ) -> None:
+        self,
+        posteriors: Any,
+        bags: BagsLike,
+        prevalences: ArrayLike,
+        classes: Any,
+        scorer: InstanceScorer,
+    ) -> Self:
         self.stages()  # raises for invalid parameters before any work
         names = check_classes(classes)
         points = np.asarray(check_posteriors(posteriors, classes=names), dtype=np.float64)
@@ -369,19 +372,17 @@ class HistNetQ(AggregativeQuantifier):
             )
         if len(drawn) < 2:
             raise ValueError("a network needs at least 2 bags to be trained and validated on")
-        self._forget_computed()
-        self._forget("training_", "_interval_model")
-        self.classes_, self.prevalence_ = names, shares.mean(axis=0)
-        self.matching_, self.tuning_ = self.matching(), None
-        self.row_spec_ = self.row_spec()
+        spec = self.row_spec()
         labelled = LabelledBags(drawn, shares.astype(np.float64), names)
-        self.row_map_ = self.row_spec_.fit_bags(points, labelled)
+        row_map = spec.fit_bags(points, labelled)
+        prevalence = shares.mean(axis=0)
+        self.model_ = Model(names, prevalence, spec, row_map, self.matching(), scorer=scorer)
+        return self
 
     def _fitted_classifier(self) -> Any:
         """Return the classifier of an earlier fit, or the parameter if it is fitted."""
-        earlier = vars(self).get("classifier_")
-        if earlier is not None:
-            return earlier
+        if "model_" in vars(self) and self.model_.scorer.classifier is not None:
+            return self.model_.scorer.classifier
         inner = self.classifier
         try:
             check_is_fitted(inner)
@@ -393,17 +394,12 @@ class HistNetQ(AggregativeQuantifier):
             ) from None
         return inner
 
-    def interval_model(self) -> FittedModel:
-        """Return the fitted stages without the training data.
+    def _fit_rows(self, *args: Any, **options: Any) -> Self:
+        """Make the model, and leave the training data out of it.
 
-        Limits are bootstraps of the bag: to train the network again for each replicate would take
-        hours. The estimates say so in their notes.
+        Intervals are bootstraps of the bag: to train the network again for each replicate would
+        take hours. The estimates say so in their notes.
         """
-        model = super().interval_model()
-        if model.training is not None:
-            model = FittedModel(
-                *(model.classes, model.prevalence, None, model.row_map, model.matching, None),
-                *(model.on_posteriors, model.n_threads),
-            )
-            self._interval_model = model
-        return model
+        super()._fit_rows(*args, **options)
+        self.model_ = replace(self.model_, training=None)
+        return self

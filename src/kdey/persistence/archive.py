@@ -23,7 +23,7 @@ from kdey.persistence.bounds import MOST_MANIFEST, check_members
 
 #: Version of the format that is written, and the only one that is read until the first release
 #: freezes it. It increases with every change of what files contain.
-FORMAT = 3
+FORMAT = 4
 _MANIFEST = "manifest.json"
 #: The same time stamp for all members, so that equal models give equal files.
 TIME_STAMP = (1980, 1, 1, 0, 0, 0)

@@ -33,7 +33,7 @@ PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 MATCHING_PARTS = (Matching, RowMap, Generator, Penalty, Smoothness, RatioShrinkage)
 #: Rooms of the package whose classes a model file may name; but see ``_is_problem``.
 _ROOMS = (
-    *("bags", "calibration", "decisions", "kernels", "matching", "neural", "posteriors"),
+    *("bags", "calibration", "decisions", "kernels", "matching", "model", "neural", "posteriors"),
     *("evaluation.protocols", "quantifiers", "rows", "stacking", "tables"),
     *("tuning",),
 )
@@ -188,7 +188,11 @@ def _decode_estimator(node: Node, parts: Parts) -> Any:
 
 def _decode_dataclass(node: Node, parts: Parts) -> Any:
     fields = {key: decode(item, parts) for key, item in node["fields"].items()}
-    return _class_of(node["dataclass"], parts)(**fields)
+    kind = _class_of(node["dataclass"], parts)
+    try:
+        return kind(**fields)
+    except TypeError as error:  # a field is missing, or unknown
+        raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
 
 
 def types_outside(node: Node) -> set[str]:

@@ -116,9 +116,9 @@ def save(
             f"save accepts quantifiers of kdey, got {type(quantifier).__qualname__}; use pickle "
             "for other objects"
         )
-    if quantifier.answering is not quantifier:
+    if hasattr(quantifier, "best_estimator_"):
         raise TypeError("a search cannot be saved: save its best_estimator_")
-    check_is_fitted(quantifier, "classes_")
+    check_is_fitted(quantifier, "model_")
     parts = Parts()
     tree = encode(quantifier, parts)
     members = {_TREE: json.dumps(tree).encode()}

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from kdey.model import AnyModel, Model
 from kdey.persistence.bounds import MOST_CLASSES
 from kdey.posteriors import TrainingPosteriors
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.on_posteriors import PosteriorsMixin
+from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin
 from kdey.rows.base import RowMap
 
 
@@ -93,40 +93,41 @@ def check_shapes(quantifier: Any) -> None:
     """
     if not isinstance(quantifier, BaseQuantifier):
         raise ValueError("it contains no quantifier")
-    for owner, part in _walk(quantifier, quantifier, set()):
-        try:
-            if isinstance(part, BaseQuantifier):
-                _check_classes(part)
-            elif isinstance(owner, BaseQuantifier) and isinstance(part, TrainingPosteriors):
-                _check_training(part, owner)
-            elif isinstance(owner, BaseQuantifier) and isinstance(part, RowMap) and part.is_fitted:
-                _check_templates(part.templates, len(owner.classes_))
-        except (AttributeError, LookupError, TypeError) as error:  # a field that is missing
-            raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
+    for _, part in _walk(quantifier, quantifier, set()):
+        if isinstance(part, AnyModel):
+            try:
+                _check_model(part)
+            except (AttributeError, LookupError, TypeError) as error:  # a field that is missing
+                raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
 
 
-def _check_classes(quantifier: BaseQuantifier) -> None:
-    """Raise ValueError unless a fitted quantifier has one prevalence per class."""
-    if "classes_" not in vars(quantifier):  # the unfitted pattern of a wrapper's members
-        return
-    k = len(quantifier.classes_)
-    if np.shape(quantifier.classes_) != (k,) or k > MOST_CLASSES:
+def _check_model(model: AnyModel) -> None:
+    """Raise ValueError unless there is one prevalence, and one template, per class."""
+    k = len(model.classes)
+    if np.shape(model.classes) != (k,) or k > MOST_CLASSES:
         raise ValueError(f"it has {k} classes, and at most {MOST_CLASSES} are read")
-    _check_shape("prevalence_", quantifier.prevalence_, (k,))
-    if not isinstance(quantifier.n_features, int | np.integer | None):
+    _check_shape("prevalence", model.prevalence, (k,))
+    if not isinstance(model.scorer.n_features, int | np.integer | None):
         raise ValueError("its number of features is no number")
+    if not isinstance(model, Model):
+        return
+    if model.training is not None:
+        _check_training(model.training, model)
+    for _, part in _walk(model.row_map, None, set()):
+        if isinstance(part, RowMap) and part.is_fitted:
+            _check_templates(part.templates, k)
 
 
-def _check_training(training: TrainingPosteriors, owner: BaseQuantifier) -> None:
+def _check_training(training: TrainingPosteriors, model: Model) -> None:
     """Raise ValueError unless there is one label and one row of posteriors per instance."""
-    labels, n_classes = np.asarray(training.labels), len(owner.classes_)
+    labels, n_classes = np.asarray(training.labels), model.n_classes
     n = len(labels)
     _check_shape("labels", labels, (n,))
     if labels.dtype.kind not in "iu":
         raise ValueError("its labels are no codes of classes")
     if n and not 0 <= int(labels.min()) <= int(labels.max()) < n_classes:
         raise ValueError("its labels are codes of classes that it does not have")
-    width = owner.n_score_columns if owner.takes_posteriors else owner.n_features
+    width = model.n_score_columns if model.takes_posteriors else model.scorer.n_features
     if training.posteriors is not None and width is not None:
         _check_shape("posteriors", training.posteriors, (n, int(width)))
     for name, values in (
@@ -184,7 +185,7 @@ def check_answers(quantifier: BaseQuantifier) -> None:
         if quantifier.takes_posteriors:
             cast(PosteriorsMixin, quantifier).aggregate(_corners(len(quantifier.classes_)))
         else:
-            quantifier.predict(np.zeros((2, quantifier.n_features or 1)))
+            quantifier.predict(np.zeros((2, _width(quantifier))))
     except (*_MISMATCHES, *_OVERRUNS) as error:
         raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
     except Exception:  # It will be raised again, with its message, by the first bag.
@@ -194,7 +195,7 @@ def check_answers(quantifier: BaseQuantifier) -> None:
 def _can_be_tried(quantifier: BaseQuantifier) -> bool:
     """Return whether the bag of a trial takes little time and memory, whatever the file says."""
     k = len(quantifier.classes_)
-    if max(k, quantifier.n_features or 1) > _MOST_TRIED:
+    if max(k, _width(quantifier)) > _MOST_TRIED:
         return False
     members = 0
     for _, part in _walk(quantifier, quantifier, set()):
@@ -205,6 +206,10 @@ def _can_be_tried(quantifier: BaseQuantifier) -> bool:
         if members > _MOST_MEMBERS or k * max(sizes, default=0) > _MOST_WORK:
             return False
     return True
+
+
+def _width(quantifier: BaseQuantifier) -> int:
+    return quantifier.model_.scorer.n_features or 1
 
 
 def _corners(n_classes: int) -> NDArray[np.float64]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array
-from kdey.fitted import bag_posteriors, training_of
 from kdey.intervals import Estimate, Estimates
 from kdey.kernels import class_log_sums
+from kdey.model import bag_posteriors, training_of
 from kdey.plots.style import (
     REFERENCE,
     TRAINING_COLOUR,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from kdey.plots.style import (
-    COLOURS,
     Display,
     add_legend_above,
     axes_or_new,
     label_in_percent,
     literal_text,
 )
+from kdey.report.vocabulary import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

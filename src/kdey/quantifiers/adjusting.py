@@ -14,6 +14,7 @@ from kdey.bayes.error_rates import check_counts
 from kdey.intervals import Estimate
 from kdey.matching.penalty import Penalised, PenalisedMap, RatioShrinkage
 from kdey.matching.squares import LeastSquares, MatchMeans
+from kdey.model import InstanceScorer, Model
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.decisions import DecisionsMixin
@@ -72,12 +73,18 @@ class _Adjusting(AggregativeQuantifier):
         rates = check_posteriors(np.asarray(ordered, dtype=np.float64).T, name="matrix columns").T
         if rates.shape[0] != rates.shape[1] or len(rates) < 2:
             raise ValueError(f"matrix must be square with at least 2 classes, got {rates.shape}")
-        quantifier = cls()
-        quantifier.classes_ = _class_names(len(rates), classes)
-        quantifier.prevalence_ = np.full(len(rates), np.nan)
-        templates = np.ascontiguousarray(rates, dtype=np.float64)
-        quantifier.row_map_ = PosteriorMap(cls._crisp, adjusted=True, templates=templates)
-        quantifier.matching_ = quantifier.matching()
+        quantifier, k = cls(), len(rates)
+        quantifier.model_ = Model(
+            _class_names(k, classes),
+            np.full(k, np.nan),
+            quantifier.row_spec(),
+            PosteriorMap(
+                cls._crisp,
+                adjusted=True,
+                templates=np.ascontiguousarray(rates, dtype=np.float64),
+            ),
+            quantifier.matching(),
+        )
         return quantifier
 
     def adjust(self, observed: ArrayLike) -> Array:
@@ -96,7 +103,8 @@ class _Adjusting(AggregativeQuantifier):
         shares = np.asarray(refuse_masked(ordered, "observed"), dtype=np.float64)
         k = len(self.row_map_.templates)
         checked = check_posteriors(np.atleast_2d(shares), k, name="observed").astype(np.float64)
-        prevalence = self.matching_.solve(LeastSquares(self.row_map_.templates, checked)).prevalence
+        problem = LeastSquares(self.row_map_.templates, checked)
+        prevalence = self.model_.matching.solve(problem).prevalence
         return prevalence if shares.ndim == 2 else np.asarray(prevalence[0])
 
 
@@ -170,10 +178,8 @@ class ACC(DecisionsMixin, _Adjusting):
             empty = int(np.argmin(table.sum(axis=0)))
             raise ValueError(f"counts has no instance of class number {empty}")
         quantifier, k = cls(), len(table)
-        quantifier.classes_ = _class_names(k, classes)
-        quantifier.prevalence_ = table.sum(axis=0) / table.sum()
-        quantifier.training_ = _counted_training(table)
-        return quantifier._fit_rows(quantifier.training_)
+        names, prevalence = _class_names(k, classes), table.sum(axis=0) / table.sum()
+        return quantifier._fit_rows(_counted_training(table), names, prevalence, InstanceScorer())
 
     @classmethod
     def from_rates(

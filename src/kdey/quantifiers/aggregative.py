@@ -8,41 +8,36 @@ A method declares two things, which are made from its parameters at ``fit``:
     which problem is solved with them, and how (``kdey.matching``).
 
 Labels, classifiers, cross-validation, pools and checks are handled here for all methods. The
-interface of a fitted quantifier is in ``kdey.fitted``, those of rows and matchings are in
-``kdey.rows.base`` and ``kdey.matching.base``; all of them have defaults.
+interfaces of rows and matchings are in ``kdey.rows.base`` and ``kdey.matching.base``; all
+of them have defaults.
 """
 
 from __future__ import annotations
 
-from copy import copy
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
-from kdey._parallel import choose_device, device_name, posteriors_on, thread_count
-from kdey.arrays import for_numpy, in_class_order, on_gpu, on_host, refuse_levels, refuse_masked
-from kdey.bags import Array, Bags, BagsLike
+from kdey._parallel import device_name, thread_count
+from kdey.arrays import for_numpy, in_class_order, on_gpu, refuse_levels, refuse_masked
+from kdey.bags import Array, BagsLike
 from kdey.classifiers import adapt_classifier
-from kdey.gpu.route import device_solver
-from kdey.intervals import Estimates, FittedModel, estimate_points
-from kdey.matching.base import AnyMatching, OneBag, Solution
-from kdey.options import Options
+from kdey.matching.base import AnyMatching
+from kdey.model import InstanceScorer, Model
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
-    BagSolver,
     BaseQuantifier,
     MethodStages,
-    PoolWork,
+    PosteriorsMixin,
     SettledTable,
     checked_bags,
+    shares_of,
     unfitted_on_failure,
 )
-from kdey.quantifiers.on_posteriors import PosteriorsMixin
-from kdey.rows.base import RowSpec
+from kdey.rows.base import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
 from kdey.validation import check_weights
 
@@ -62,7 +57,7 @@ def _kept_bytes(keep_fold_models: bool | str) -> float:
 class RowQuantifier(BaseQuantifier):
     """A quantifier defined by a row spec and a matching (see the module docstring)."""
 
-    training_: TrainingPosteriors
+    model_: Model
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -72,105 +67,69 @@ class RowQuantifier(BaseQuantifier):
         """Return the matching for the parameters; raises ValueError if they are invalid."""
         raise NotImplementedError
 
-    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
-        """Make the templates; ``device`` makes an automatic choice, by default ``self.device``."""
-        k = len(self.classes_)
+    @property
+    def row_map_(self) -> RowMap:
+        """The fitted row map, with its ``templates``."""
+        return self.model_.row_map
+
+    @property
+    def tuning_(self) -> TuningRecord | None:
+        """The record of an automatic choice; None if nothing was left to choose."""
+        return self.model_.tuning
+
+    @property
+    def training_(self) -> TrainingPosteriors:
+        """The training posteriors or features from which templates were made."""
+        if self.model_.training is None:
+            raise AttributeError(f"this {type(self).__name__} has no training data")
+        return self.model_.training
+
+    def _fit_rows(
+        self,
+        training: TrainingPosteriors,
+        classes: NDArray[Any],
+        prevalence: Array,
+        scorer: InstanceScorer,
+        *,
+        device: str | None = None,
+        rows: RowSpec | None = None,
+    ) -> Self:
+        """Make the templates, and set the model.
+
+        Parameters
+        ----------
+        training : TrainingPosteriors
+        classes : array of shape (k,)
+        prevalence : array of shape (k,)
+            Of the training labels; that of the weighted training rows is used if they have weights.
+        scorer : InstanceScorer
+        device : str, optional
+            Makes an automatic choice; by default ``self.device``.
+        rows : RowSpec, optional
+            By default those of the parameters.
+        """
+        k = len(classes)
         mass = np.bincount(training.labels, weights=training.weights, minlength=k)
         if not (mass > 0).all():
             raise ValueError(
-                f"class {self.classes_[np.argmin(mass)]!r} has no training instance to build on: "
+                f"class {classes[np.argmin(mass)]!r} has no training instance to build on: "
                 "cv and sample_weight must leave some of every class"
             )
         if training.weights is not None:
-            self.prevalence_ = mass / mass.sum()
+            prevalence = mass / mass.sum()
         place = device_name(self.device) if device is None else device
-        matching = self.matching()
-        spec, n_threads = self.row_spec().on_device(place), thread_count(self.n_jobs)
-        self.tuning_, spec = spec.settle(training, k, n_threads)
-        self.row_spec_, self.row_map_ = spec, spec.fit(training, k, n_threads)
-        self.matching_ = matching
-        self.__dict__.pop("_interval_model", None)
-        return self
-
-    def with_training(self, training: TrainingPosteriors) -> Self:
-        """Return a copy whose templates are made from other training posteriors.
-
-        The classifier is the same, and so are parameters that were chosen at ``fit``.
-        """
-        changed = copy(self)
-        changed._forget_computed()
-        changed.__dict__.pop("_interval_model", None)
-        k = len(self.classes_)
-        mass = np.bincount(training.labels, weights=training.weights, minlength=k)
-        changed.prevalence_ = mass / mass.sum()
-        changed.training_ = training
-        changed.row_map_ = self.row_spec_.fit(training, k, thread_count(self.n_jobs))
-        return changed
-
-    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        """Return the input of the row map for a pool: posteriors, or features."""
-        raise NotImplementedError
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        return self._on_points(self._pool_points(pool), pool.n_threads(self.n_jobs))
-
-    def _estimates_on(
-        self, pool: PoolWork, bags: Bags, options: Options, clusters: ArrayLike | None
-    ) -> Estimates:
-        points = self._pool_points(pool)
-        device = self._device(points)
-        return estimate_points(self.interval_model(), points, bags, options, clusters, device)
-
-    def interval_model(self) -> FittedModel:
-        """Return the fitted stages for interval estimates, whose preparations are cached."""
-        threads = thread_count(self.n_jobs)
-        model: FittedModel | None = vars(self).get("_interval_model")
-        if model is None or model.n_threads != threads:
-            model = FittedModel(
-                self.classes_,
-                self.prevalence_,
-                vars(self).get("row_spec_"),  # absent if the templates were given
-                self.row_map_,
-                self.matching_,
-                vars(self).get("training_"),
-                self.takes_posteriors,
-                threads,
-            )
-            self._interval_model = model
-        return model
-
-    def _device(self, points: Any) -> Any:
-        """Return the torch device for ``points``; None for the native core."""
-        may_use_device = on_gpu(points) or not (
-            isinstance(self.device, str) and self.device == "cpu"
+        matching, n_threads = self.matching(), thread_count(self.n_jobs)
+        spec = (self.row_spec() if rows is None else rows).on_device(place)
+        tuning, spec = spec.settle(training, k, n_threads)
+        row_map = spec.fit(training, k, n_threads)
+        takes_posteriors = self.takes_posteriors
+        self.model_ = Model(
+            *(classes, prevalence, spec, row_map, matching, training),
+            takes_posteriors=takes_posteriors,
+            scorer=scorer,
+            tuning=tuning,
         )
-        if not may_use_device or self.matching_.device_problem(self.row_map_) is None:
-            return None
-        return choose_device(self.device, self.row_map_.n_pairs(len(points)), points)
-
-    def _on_points(self, points: Any, n_threads: int) -> BagSolver:
-        device = self._device(points)
-        if device is not None:
-            return device_solver(self.row_map_, self.matching_, points, device, n_threads)
-        rows = self.row_map_(on_host(points), n_threads)
-        return partial(self.matching_.match, self.row_map_, rows, n_threads=n_threads)
-
-    def _divergence_at(
-        self, points: NDArray[Any], bags: Bags, prevalence: ArrayLike | None
-    ) -> Array:
-        n_threads = thread_count(self.n_jobs)
-        rows = self.row_map_(points, n_threads)
-        if prevalence is None:
-            prevalences = self.matching_.match(self.row_map_, rows, bags, n_threads).prevalence
-        else:
-            shape = (len(bags), len(self.classes_))
-            ordered = in_class_order(prevalence, self.classes_, "prevalence")
-            values = np.asarray(refuse_masked(ordered, "prevalence"), dtype=np.float64)
-            repeated = np.broadcast_to(values, shape)
-            prevalences = np.asarray(
-                check_posteriors(repeated, name="prevalence"), dtype=np.float64
-            )
-        return self.matching_.full_objective(self.row_map_, rows, bags, prevalences, n_threads)
+        return self
 
 
 class FeatureQuantifier(RowQuantifier):
@@ -187,18 +146,15 @@ class FeatureQuantifier(RowQuantifier):
         sample_weight : array-like of shape (n,), optional
         """
         points = validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), dtype=np.float64)
-        codes = self._start_fit(y)
+        codes, classes = self._labels(y)
         check_consistent_length(points, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        self.training_ = TrainingPosteriors(points, codes, weights)
-        return self._fit_rows(self.training_)
+        training = TrainingPosteriors(points, codes, weights)
+        prevalence = shares_of(codes, None, len(classes))
+        return self._fit_rows(training, classes, prevalence, self._scorer())
 
     def _check_points(self, X: Any) -> None:
         validate_data(self, refuse_levels(for_numpy(X, "X"), "X"), reset=False, dtype=np.float64)
-
-    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        points: NDArray[Any] = check_array(on_host(pool.X), dtype=np.float64)
-        return points
 
 
 class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
@@ -222,6 +178,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
     Attributes
     ----------
+    model_ : :class:`~kdey.model.Model`
+        All that was learnt.
     classifier_ : classifier
         The fitted classifier; absent after ``fit_posteriors``.
     fold_classifiers_ : list of classifiers
@@ -230,6 +188,8 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         The training posteriors from which templates were made.
     row_map_ : RowMap
         The fitted row map, with its ``templates``.
+    tuning_ : TuningRecord or None
+        The record of an automatic choice.
     """
 
     def __init__(
@@ -251,9 +211,20 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         return True
 
     @property
-    def counts_decisions(self) -> bool:
-        """Whether it uses no more of a posterior than the class that it decides for (CC, ACC)."""
-        return self.row_spec().needs == "decisions"
+    def classifier_(self) -> Any:
+        """The fitted classifier; absent after ``fit_posteriors``."""
+        classifier = self.model_.scorer.classifier
+        if classifier is None:
+            raise AttributeError(f"this {type(self).__name__} was fitted without a classifier")
+        return classifier
+
+    @property
+    def fold_classifiers_(self) -> list[Any]:
+        """The models of the folds; absent if they were not kept."""
+        models = self.model_.scorer.fold_models
+        if models is None:
+            raise AttributeError(f"this {type(self).__name__} keeps no models of the folds")
+        return list(models)
 
     @unfitted_on_failure
     def fit(
@@ -284,21 +255,19 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         settled = self.settle_table(X)
         X = settled.X
         self._check_training_points(X)
-        codes = self._start_fit(y)
+        codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         self._warn_of_label_columns(settled, codes)
         stage = settled.quantifier._classifier_stage()
-        return self._fit_from_stage(
-            stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs, keep_bytes)
-        )
+        fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, keep_bytes)
+        return self._fit_from_stage(fitted, codes, classes)
 
     @unfitted_on_failure
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
         self.stages()
         self._check_training_points(X)
-        self._start_fit(y)
-        return self._fit_from_stage(stage)
+        return self._fit_from_stage(stage, *self._labels(y))
 
     def stages(self) -> MethodStages:
         """Return the stages for the parameters; raises ValueError if they are invalid."""
@@ -320,12 +289,12 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             return SettledTable(self, X, schema)
         return SettledTable(clone(self).set_params(classifier=classifier), X, schema)
 
-    def _fit_from_stage(self, stage: FittedStage) -> Self:
-        self.classifier_, self.training_ = stage.classifier, stage.training
-        self._forget("fold_classifiers_", "table_")  # of an earlier fit
-        if stage.fold_classifiers is not None:
-            self.keep_fold_classifiers(stage.fold_classifiers)
-        return self._fit_rows(self.training_)
+    def _fit_from_stage(
+        self, stage: FittedStage, codes: NDArray[np.int64], classes: NDArray[Any]
+    ) -> Self:
+        scorer = self._scorer(classifier=stage.classifier, fold_models=stage.fold_classifiers)
+        prevalence = shares_of(codes, None, len(classes))
+        return self._fit_rows(stage.training, classes, prevalence, scorer)
 
     @unfitted_on_failure
     def fit_posteriors(
@@ -348,16 +317,15 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         classes : array-like of shape (k,), optional
             The classes, sorted; by default the labels that occur in ``y``.
         """
-        codes = self._start_fit(y, classes)
-        p = check_posteriors(posteriors, classes=self.classes_)
+        codes, known = self._labels(y, classes)
+        p = check_posteriors(posteriors, classes=known)
         check_consistent_length(p, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        self._forget_classifier()
-        self.training_ = TrainingPosteriors(p, codes, weights)
-        device = device_name(self.device)
-        return self._fit_rows(
-            self.training_, str(posteriors.device) if on_gpu(posteriors) else device
-        )
+        self._forget_features()
+        training = TrainingPosteriors(p, codes, weights)
+        prevalence = shares_of(codes, None, len(known))
+        device = str(posteriors.device) if on_gpu(posteriors) else None
+        return self._fit_rows(training, known, prevalence, InstanceScorer(), device=device)
 
     def inner_estimator(self) -> Any:
         """Return the unfitted classifier that X is passed to."""
@@ -365,49 +333,10 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
 
         return LogisticRegression(max_iter=1000) if self.classifier is None else self.classifier
 
-    def _forget_classifier(self) -> None:
-        self._forget("classifier_", "fold_classifiers_", "n_features_in_", "feature_names_in_")
-        self._forget("table_")
-
-    def _forget(self, *names: str) -> None:
-        for name in names:
+    def _forget_features(self) -> None:
+        """Drop what scikit-learn keeps of the instances of an earlier fit."""
+        for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-
-    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        if self.fitted_classifier is None:
-            raise ValueError(
-                f"this {type(self).__name__} was fitted on posteriors and has no classifier: "
-                "use aggregate, aggregate_bags or estimate_posteriors"
-            )
-        return pool.posteriors(self.fitted_classifier, self.classes_)
-
-    def _estimates_from(
-        self,
-        posteriors: NDArray[np.floating],
-        bags: Bags,
-        options: Options,
-        clusters: ArrayLike | None,
-    ) -> Estimates:
-        device = self._device(posteriors)
-        return estimate_points(self.interval_model(), posteriors, bags, options, clusters, device)
-
-    def _checked_posteriors(self, posteriors: Any) -> Any:
-        device = self._device(posteriors)
-        return posteriors_on(posteriors, self.classes_, device)
-
-    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
-        return self._on_points(posteriors, thread_count(self.n_jobs))(bags)
-
-    def one_bag(self) -> OneBag | None:
-        """Return a faster way to the same answer for one bag on the host; None if there is none."""
-        if not (isinstance(self.device, str) and self.device == "cpu"):
-            return None
-        row_map, matching = self.row_map_, self.matching_
-        return row_map.derived("one bag", lambda: matching.one_bag(row_map))
-
-    def prepare(self) -> None:
-        """Pack the references of kernels, which otherwise the first answer does."""
-        self.row_map_.prepare(thread_count(self.n_jobs))
 
     def divergence_at(
         self,
@@ -427,6 +356,15 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             Where to evaluate; by default at the solution.
         bags : see :meth:`solve`
         """
-        self._check_fitted()
-        p = check_posteriors(posteriors, classes=self.classes_)
-        return self._divergence_at(p, checked_bags(bags, len(p)), prevalence)
+        self._fitted_model()  # raises before fit
+        model, n_threads = self.model_, thread_count(self.n_jobs)
+        p = check_posteriors(posteriors, classes=model.classes)
+        checked, rows = checked_bags(bags, len(p)), model.row_map(p, n_threads)
+        if prevalence is None:
+            shares = model.matching.match(model.row_map, rows, checked, n_threads).prevalence
+        else:
+            ordered = in_class_order(prevalence, model.classes, "prevalence")
+            values = np.asarray(refuse_masked(ordered, "prevalence"), dtype=np.float64)
+            repeated = np.broadcast_to(values, (len(checked), model.n_classes))
+            shares = np.asarray(check_posteriors(repeated, name="prevalence"), dtype=np.float64)
+        return model.matching.full_objective(model.row_map, rows, checked, shares, n_threads)

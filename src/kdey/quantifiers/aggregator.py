@@ -3,45 +3,21 @@
 ``aggregate`` takes whatever holds posteriors: lists, data frames with named columns, tensors. A
 service that scores small bags all day has float arrays, and finding that out is half of the time
 that such a bag takes. :class:`Aggregator` looks at float arrays in one native pass and leaves
-everything else, bad input included, to the quantifier, so that answers and messages are the same.
+everything else, bad input included, to the model, so that answers and messages are the same.
 """
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags
-from kdey.matching.base import OneBag, Solution
+from kdey.matching.base import Solution
+from kdey.model import AnyModel, Model, Place
 from kdey.simplex import on_simplex
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-
-
-class AnswersPosteriors(Protocol):
-    """What is asked of the quantifier (:class:`kdey.quantifiers.on_posteriors.PosteriorsMixin`)."""
-
-    device: Any
-    classes_: NDArray[Any]
-
-    @property
-    def n_score_columns(self) -> int:
-        """The number of columns of posteriors that it takes."""
-
-    def one_bag(self) -> OneBag | None:
-        """Return a faster way to the same answer for one bag on the host; None if there is none."""
-
-    def prepare(self) -> None:
-        """Compute what the first answer would otherwise wait for."""
-
-    def _checked_posteriors(self, posteriors: Any) -> Any:
-        """Return posteriors in the form that is solved, or raise."""
-
-    def _solve_posteriors(self, posteriors: Any, bags: Bags) -> Solution:
-        """Return the solutions of bags over a pool of checked posteriors."""
 
 
 class Aggregator:
@@ -53,7 +29,8 @@ class Aggregator:
 
     Parameters
     ----------
-    quantifier : fitted quantifier on posteriors
+    model : model on posteriors
+    place : Place
 
     Attributes
     ----------
@@ -61,15 +38,15 @@ class Aggregator:
         The labels, in the order of the prevalences.
     """
 
-    def __init__(self, quantifier: AnswersPosteriors) -> None:
-        self._quantifier = copy(quantifier)
-        self._quantifier.prepare()
-        self.classes = quantifier.classes_
-        # Scores of several models side by side do not sum to one, and tensors go to a device.
-        k = len(self.classes)
-        on_host = isinstance(quantifier.device, str) and quantifier.device == "cpu"
-        self._takes_arrays = on_host and quantifier.n_score_columns == k
-        self._one_bag = self._quantifier.one_bag()
+    def __init__(self, model: AnyModel, place: Place) -> None:
+        self._model, self._place = model, place
+        model.prepare(place)
+        self.classes = model.classes
+        # Scores of several models side by side do not sum to one, tensors go to a device, and
+        # members have posteriors of their own.
+        single = isinstance(model, Model) and model.n_score_columns == len(self.classes)
+        self._takes_arrays = place.is_host and single
+        self._one_bag = model.one_bag(place)
         self._bag = Bags.whole(1)  # the last bag, because sizes often repeat
 
     def __call__(self, posteriors: Any) -> Array:
@@ -98,18 +75,18 @@ class Aggregator:
         return prevalence
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the quantifier alone: what was prepared may not be pickled."""
-        return Aggregator, (self._quantifier,)
+        """Pickle the model alone: what was prepared may not be pickled."""
+        return Aggregator, (self._model, self._place)
 
     def solve(self, posteriors: Any) -> Solution:
         """Return the prevalence with its objective and gap, as ``solve_posteriors`` does."""
         p = posteriors
         if not (self._takes_arrays and self._is_checked(p)):
-            p = self._quantifier._checked_posteriors(p)
+            p = self._model.given(p, self._place)
         bag = self._bag
         if bag.pool_size != len(p):
             self._bag = bag = Bags.whole(len(p))
-        return self._quantifier._solve_posteriors(p, bag)
+        return self._model.solver(p, self._place)(bag)
 
     def _is_checked(self, posteriors: Any) -> bool:
         """Return whether posteriors are an array that needs no further look."""

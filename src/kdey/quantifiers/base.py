@@ -1,16 +1,15 @@
-"""The base class of all quantifiers: scikit-learn estimators from bags to prevalences.
+"""The base class of all quantifiers: scikit-learn estimators around a model.
 
-:class:`BaseQuantifier` has the public methods for instances; those for posteriors are in
-:mod:`kdey.quantifiers.on_posteriors`. The work per instance is done once per pool
-(:class:`PoolWork`), for all bags.
+``fit`` sets ``model_`` (:mod:`kdey.model`), and everything else asks it. :class:`BaseQuantifier`
+has the public methods for instances; :class:`PosteriorsMixin` adds those for posteriors.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,11 +31,13 @@ from kdey._display import (
 from kdey._parallel import thread_count
 from kdey.arrays import on_host, refuse_levels, refuse_masked
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.intervals import Estimate, Estimates, FittedModel, estimate_solver
+from kdey.intervals import Estimate, Estimates, estimate_points
 from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
 from kdey.matching.base import AnyMatching, Solution
+from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool
 from kdey.options import Options
-from kdey.posteriors import ClassifierStage, FittedStage, Posteriors, predict_posteriors
+from kdey.posteriors import ClassifierStage, FittedStage
+from kdey.quantifiers.aggregator import Aggregator
 from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
 from kdey.rows.base import RowSpec, TuningRecord
 from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
@@ -48,38 +49,6 @@ from kdey.validation import (
     label_columns_note,
     training_labels,
 )
-
-#: From bags over a pool to their solutions; the work per instance is already done.
-BagSolver: TypeAlias = Callable[[Bags], Solution]
-
-
-@dataclass(frozen=True, eq=False)
-class PoolWork:
-    """A pool with the posteriors of its instances, which are computed once per classifier.
-
-    Attributes
-    ----------
-    X : instances of the pool
-    n_jobs : int, optional
-        Native threads; overrides the ``n_jobs`` of quantifiers.
-    """
-
-    X: Any
-    n_jobs: int | None = None
-    # The classifier is kept with its posteriors, so that its id is not reused.
-    _posteriors: dict[Any, tuple[Any, Posteriors]] = field(default_factory=dict, repr=False)
-
-    def posteriors(self, classifier: Any, classes: NDArray[Any]) -> Posteriors:
-        """Return the posteriors of the pool, shape (m, k), computed once per classifier object."""
-        key = (id(classifier), tuple(np.asarray(classes).tolist()))
-        if key not in self._posteriors:
-            computed = predict_posteriors(classifier, self.X, classes, stay=True)
-            self._posteriors[key] = (classifier, computed)
-        return self._posteriors[key][1]
-
-    def n_threads(self, n_jobs: int | None) -> int:
-        """Return the number of native threads for a quantifier with this ``n_jobs``."""
-        return thread_count(n_jobs if self.n_jobs is None else self.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +88,12 @@ class SettledTable:
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-T = TypeVar("T")
-FittedT = TypeVar("FittedT")
 
 
 def unfitted_on_failure(fit: Fit) -> Fit:
     """Decorate a method ``fit`` so that a quantifier whose ``fit`` raises is unfitted.
 
-    ``classes_`` is set first. If it stayed, without the rest or with the results of an earlier fit,
-    predictions would fail with an unrelated message, or refer to other classes.
+    The model of an earlier fit would otherwise stay, and answer for other data.
     """
 
     @functools.wraps(fit)
@@ -135,7 +101,7 @@ def unfitted_on_failure(fit: Fit) -> Fit:
         try:
             return fit(self, *args, **options)
         except BaseException:
-            self.__dict__.pop("classes_", None)
+            self.__dict__.pop("model_", None)
             raise
 
     return cast(Fit, run)
@@ -157,8 +123,11 @@ class BaseQuantifier(BaseEstimator):
         Sorted labels; prevalences follow this order.
     prevalence_ : array of shape (k,)
         Class prevalences of the training data.
+    model_ : Model, CombinedModel or ForeignModel
+        All that ``fit`` learnt (:mod:`kdey.model`).
     """
 
+    model_: AnyModel
     #: Largest number of classes that the method handles; 2 for binary methods.
     max_classes: int | None = None
     #: Whether the order of the classes matters to the method.
@@ -180,107 +149,70 @@ class BaseQuantifier(BaseEstimator):
         raise NotImplementedError
 
     @property
-    def answering(self) -> BaseQuantifier:
-        """The quantifier that gives the answers: itself, or the best one of a search."""
-        return self
+    def classes_(self) -> NDArray[Any]:
+        """The sorted labels, shape (k,); prevalences follow this order."""
+        return self.model_.classes
+
+    @property
+    def prevalence_(self) -> Array:
+        """The class prevalences of the training data, shape (k,)."""
+        return self.model_.prevalence
 
     @property
     def takes_posteriors(self) -> bool:
         """Whether it works on posteriors, and so has ``aggregate`` and ``estimate_posteriors``."""
         return False
 
-    @property
-    def counts_decisions(self) -> bool:
-        """Whether it uses no more of a posterior than the class that it decides for."""
-        return False
+    # What follows, up to the next method, forwards to the model for rooms that take quantifiers.
 
     @property
-    def n_score_columns(self) -> int:
-        """The number of columns of posteriors that it takes."""
-        return len(self.classes_)
+    def answering(self) -> Self:
+        """The quantifier itself."""
+        return self
 
     @property
     def fitted_classifier(self) -> Any | None:
         """The classifier that scores instances; None if there is none, or more than one."""
-        return vars(self).get("classifier_")
+        return self.model_.scorer.classifier
 
     @property
     def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds if they were kept (``keep_fold_models``), otherwise None."""
-        return vars(self).get("fold_classifiers_")
-
-    def keep_fold_classifiers(self, classifiers: Sequence[Any]) -> None:
-        """Store the classifiers of the folds in addition to the one fitted on all instances."""
-        self.fold_classifiers_ = list(classifiers)
-        self._forget_computed()
-
-    def once_per_fit(self, key: str, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` returns, computed once per fit under this key.
-
-        It is neither saved nor pickled.
-        """
-        computed: dict[str, Any] = self.__dict__.setdefault("_computed", {})
-        if key not in computed:
-            computed[key] = compute()
-        return cast(T, computed[key])
-
-    def _forget_computed(self) -> None:
-        self.__dict__.pop("_computed", None)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle, without what can be computed again."""
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_computed"}
-
-    def replace_classifiers(self, replaced: Callable[[Any], Any]) -> None:
-        """Replace the fitted classifier, and those of the folds, by what a function returns.
-
-        They then read tables themselves, so that a layout of columns beside them is dropped.
-        """
-        self.classifier_ = replaced(self.fitted_classifier)
-        if self.fold_classifiers is not None:
-            self.keep_fold_classifiers([replaced(model) for model in self.fold_classifiers])
-        self.__dict__.pop("table_", None)
+        """The classifiers of the folds if they were kept."""
+        return self.model_.scorer.fold_classifiers
 
     @property
     def table_schema(self) -> TableSchema | None:
-        """The columns of the training table (``kdey.tables``); None if there was no table."""
-        from kdey.tables.features import classifier_schema  # slow to import
-
-        stored: TableSchema | None = vars(self).get("table_")
-        if stored is not None:
-            return stored
-        return classifier_schema(self.fitted_classifier)
+        """The columns of the training table; None if there was no table."""
+        return self.model_.table_schema
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """The names of the training features; None if they had no names."""
-        names = vars(self).get("feature_names_in_")
-        return None if names is None else tuple(str(name) for name in names)
+        return self.model_.scorer.feature_names
 
     @property
     def n_features(self) -> int | None:
         """The number of training features; None if it was fitted on posteriors."""
-        return vars(self).get("n_features_in_")
+        return self.model_.scorer.n_features
+
+    @property
+    def n_score_columns(self) -> int:
+        """The number of columns of posteriors that it takes."""
+        return self.model_.n_score_columns
+
+    @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for."""
+        return self.model_.counts_decisions
 
     @property
     def tuning_record(self) -> TuningRecord | None:
         """The record of an automatic choice at ``fit``; None if nothing was left to choose."""
-        return vars(self).get("tuning_")
+        return self.model_.tuning
 
-    def interval_model(self) -> FittedModel | None:
-        """Return the fitted stages of a method with rows and a matching; None for other methods."""
-        return None
-
-    def estimate_posteriors(
-        self, posteriors: ArrayLike, bags: BagsLike | None = None, **options: Any
-    ) -> Estimate | Estimates:
-        """Raise TypeError: only quantifiers on posteriors have this method."""
-        raise TypeError(f"{type(self).__name__} works on features, not on posteriors")
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        """Do the work per instance; return the map from bags to their solutions."""
-        raise NotImplementedError
+    def interval_model(self) -> Model | None:
+        """Return the model of a method with rows and a matching; None for other methods."""
+        return self.model_ if isinstance(self.model_, Model) else None
 
     def stages(self) -> MethodStages | None:
         """Return the stages for the parameters; None if the method has no separate stages.
@@ -299,8 +231,8 @@ class BaseQuantifier(BaseEstimator):
 
     def summary(self) -> str | None:
         """Return a sentence or two about what ``fit`` chose; None if nothing was left to choose."""
-        self._check_fitted()
-        return None if self.tuning_record is None else self.tuning_record.summary()
+        tuning = self._fitted_model().tuning
+        return None if tuning is None else tuning.summary()
 
     @property
     def description(self) -> str | None:
@@ -315,8 +247,8 @@ class BaseQuantifier(BaseEstimator):
         Overview
             Shown as text by a terminal, and as HTML by a notebook.
         """
-        check_is_fitted(self, "classes_")
-        classes, shares = self.answering.classes_, self.answering.prevalence_
+        model = self._fitted_model()
+        classes, shares = model.classes, model.prevalence
         decimals = share_decimals(shares)
         largest = int(np.argmax(shares))
         chosen = self.summary()
@@ -355,27 +287,13 @@ class BaseQuantifier(BaseEstimator):
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """Return what a notebook shows: scikit-learn's diagram, below the overview once fitted."""
         shown: dict[str, str] = super()._repr_mimebundle_(**options)
-        if "text/html" in shown and "classes_" in vars(self):
+        if "text/html" in shown and "model_" in vars(self):
             shown["text/html"] = self.overview().html() + shown["text/html"]
         return shown
-
-    def explain(self) -> str | None:
-        """Return in words what ``fit`` chose and why; None if nothing was left to choose."""
-        return self.summary()
 
     def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
         """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
         raise NotImplementedError(f"{type(self).__name__} is fitted as a whole")
-
-    def on_pool(self, pool: PoolWork) -> BagSolver:
-        """Do the work per instance of a pool; return the map from bags to their solutions.
-
-        Quantifiers that share a classifier and a :class:`~kdey.quantifiers.base.PoolWork` also
-        share the posteriors.
-        """
-        self._check_fitted()
-        self._check_points(pool.X)
-        return self._on_pool(pool)
 
     def solve(
         self, X: Any, bags: BagsLike | None = None, sample_weight: ArrayLike | None = None
@@ -397,11 +315,9 @@ class BaseQuantifier(BaseEstimator):
         solution : Solution
             Prevalences of shape (n_bags, k), with objectives, gaps and iterations.
         """
-        self._check_fitted()
-        self._check_points(X)
-        X, _ = self._instances(X)
+        model, X = self._fitted_model(), self._read(X)[0]
         checked = checked_bags(bags, _num_samples(X), sample_weight)
-        return self._on_pool(PoolWork(X))(checked)
+        return model.solver(model.points(Pool(X)), self._place())(checked)
 
     def predict(self, X: Any, sample_weight: ArrayLike | None = None) -> Array:
         """Return the prevalences of the bag of all instances of ``X``, shape (k,).
@@ -424,17 +340,15 @@ class BaseQuantifier(BaseEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         clusters: ArrayLike | None = None,
-        confidence: float = 0.95,
-        target: str = "population",
-        method: str = "auto",
-        check_fit: bool = True,
+        confidence: float | None = None,
+        target: str | None = None,
         labelled: Labelled | None = None,
-        selection: ArrayLike | None = None,
-        believe: str = "prediction-powered",
         merge: Mapping[Any, Any] | None = None,
-        **options: Any,
+        check_fit: bool | None = None,
+        options: Options | None = None,
+        **more: Any,
     ) -> Estimate:
-        """Return the prevalences of the bag of all instances of ``X`` with their limits.
+        """Return the prevalences of the bag of all instances of ``X`` with their intervals.
 
         Parameters
         ----------
@@ -444,85 +358,35 @@ class BaseQuantifier(BaseEstimator):
         clusters : array-like of shape (m,), optional
             Ids of the clusters in which instances were drawn; whole clusters are then the
             sampling units.
-        confidence, target, method, **options
-            See :class:`~kdey.Options`.
-        check_fit : bool
-            Whether to check that the bag looks like a mixture of the training classes, at level
-            0.01; the verdict is ``diagnostics["fit"]`` and enters ``status``. A method that cannot
-            be checked says so there. See :func:`kdey.check_fit` for more detail.
+        confidence : float, optional
+            Nominal coverage of the intervals, 0.95 by default.
+        target : {"population", "bag"}, optional
+            The prevalence of the population that the bag was drawn from (the default), or the
+            realised class shares of the instances in this bag.
         labelled : pair of array-likes of shape (n,), optional
             Positions (row numbers of X) of instances whose labels are known, and these labels. The
-            instances must be a random draw from the bag, or ``selection`` must say with which
-            probabilities they were chosen. The result is then a
+            instances must be a random draw from the bag, or ``options.selection`` must say with
+            which probabilities they were chosen. The result is then a
             :class:`~kdey.labelled.LabelledEstimate` with three estimates side by side.
-        selection : array-like of shape (n,), optional
-            The probability with which each labelled instance was chosen for labelling.
-        believe : {"prediction-powered", "label-shift", "labels"}
-            Which of the three estimates with labels is the estimate of the result.
         merge : mapping from new label to classes, optional
             Groups of classes whose shares are wanted; see :meth:`kdey.Estimate.merge`.
+        check_fit : bool, optional
+            Whether to check that the bag looks like a mixture of the training classes, at level
+            0.01 (the default); the verdict is ``diagnostics["fit"]`` and enters ``status``. A
+            method that cannot be checked says so there. See :func:`kdey.check_fit` for more detail.
+        options : Options, optional
+            What is asked for rarely; keywords above override it.
 
         Returns
         -------
         estimate : Estimate
         """
-        interval_options = Options.of(
-            confidence=confidence,
-            target=target,
-            method=method,
-            selection=selection,
-            believe=believe,
-            **options,
+        asked = _asked(options, more, confidence=confidence, target=target, check_fit=check_fit)
+        model, (X, unseen) = self._fitted_model(), self._read(X)
+        found = self._estimates(
+            model.points(Pool(X)), None, sample_weight, clusters, labelled, merge, asked, X, unseen
         )
-        if labelled is not None:
-            return self._estimate_labelled(
-                X, labelled, merge, sample_weight, clusters, interval_options, check_fit
-            )
-        refuse_selection(selection)
-        estimates = self._estimate(X, None, sample_weight, clusters, interval_options, check_fit)
-        return estimates[0] if merge is None else estimates[0].merge(merge)
-
-    def _estimate_labelled(
-        self,
-        X: Any,
-        labelled: Labelled,
-        merge: Mapping[Any, Any] | None,
-        sample_weight: ArrayLike | None,
-        clusters: ArrayLike | None,
-        options: Options,
-        check_fit: bool,
-    ) -> LabelledEstimate:
-        self._check_fitted()
-        self._check_points(X)
-        model, pool = self._labelled_model(), PoolWork(self._instances(X)[0])
-        points = on_host(self._pool_points(pool))
-        result = estimate_labelled(
-            model,
-            points,
-            labelled,
-            options,
-            sample_weight=sample_weight,
-            clusters=clusters,
-            merge=merge,
-        )
-        if not check_fit:
-            return result
-        from kdey.diagnostics import fit_details  # slow to import
-
-        bags = Bags.whole(len(points), sample_weight)
-        return result.with_diagnostics(
-            fit_details(self, points, bags, pool.X, options.random_state)[0]
-        )
-
-    def _labelled_model(self) -> FittedModel:
-        """Return the stages that estimates with labels need, or raise TypeError."""
-        model = self.interval_model()
-        if model is None:
-            raise TypeError(
-                f"labelled= needs a method with rows and a matching (KDEyML, EMQ, PACC, ...), and "
-                f"{type(self).__name__} combines several quantifiers"
-            )
-        return model
+        return found[0]
 
     def estimate_bags(
         self,
@@ -530,22 +394,95 @@ class BaseQuantifier(BaseEstimator):
         bags: BagsLike,
         *,
         clusters: ArrayLike | None = None,
-        confidence: float = 0.95,
-        target: str = "population",
-        method: str = "auto",
-        check_fit: bool = True,
+        confidence: float | None = None,
+        target: str | None = None,
         merge: Mapping[Any, Any] | None = None,
-        **options: Any,
+        check_fit: bool | None = None,
+        options: Options | None = None,
+        **more: Any,
     ) -> Estimates:
         """As :meth:`estimate` for many bags over the pool ``X``, without labels.
 
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
-        interval_options = Options.of(
-            confidence=confidence, target=target, method=method, **options
+        asked = _asked(options, more, confidence=confidence, target=target, check_fit=check_fit)
+        model, (X, unseen) = self._fitted_model(), self._read(X)
+        found = self._estimates(
+            model.points(Pool(X)), bags, None, clusters, None, merge, asked, X, unseen
         )
-        estimates = self._estimate(X, bags, None, clusters, interval_options, check_fit)
+        return cast(Estimates, found)
+
+    def _estimates(
+        self,
+        points: Any,
+        bags: BagsLike | None,
+        sample_weight: ArrayLike | None,
+        clusters: ArrayLike | None,
+        labelled: Labelled | None,
+        merge: Mapping[Any, Any] | None,
+        options: Options,
+        X: Any = None,
+        unseen: NDArray[np.bool_] | None = None,
+    ) -> Sequence[Estimate]:
+        """Return the estimates of bags over points, whether of instances ``X`` or given ones.
+
+        ``unseen`` says which instances hold a value that training lacks.
+        """
+        model, place = self._fitted_model(), self._place()
+        if labelled is not None:
+            if bags is not None:
+                raise ValueError("labelled is for a single bag, not for bags over a pool")
+            return [self._labelled(points, sample_weight, clusters, labelled, merge, options, X)]
+        if options.selection is not None:
+            raise ValueError(
+                "selection says how labelled instances were chosen: give "
+                "labelled=(positions, labels)"
+            )
+        checked = checked_bags(bags, _num_samples(points), sample_weight)
+        estimates = estimate_points(model, points, checked, options, clusters, place)
+        if unseen is not None:
+            shares = checked.mean(unseen[:, None].astype(np.float64))[:, 0]
+            estimates = estimates.marked(UNSEEN_VALUES, shares > MOST_UNSEEN)
+        if options.check_fit:
+            from kdey.diagnostics import with_fit_checks  # slow to import
+
+            estimates = with_fit_checks(
+                model, estimates, points, checked, X, n_threads=place.n_threads
+            )
         return estimates if merge is None else estimates.merge(merge)
+
+    def _labelled(
+        self,
+        points: Any,
+        sample_weight: ArrayLike | None,
+        clusters: ArrayLike | None,
+        labelled: Labelled,
+        merge: Mapping[Any, Any] | None,
+        options: Options,
+        X: Any,
+    ) -> LabelledEstimate:
+        """Return the estimates of one bag in which some labels are known."""
+        model = self._fitted_model()
+        if not isinstance(model, Model):
+            raise TypeError(
+                f"labelled= needs a method with rows and a matching (KDEyML, EMQ, PACC, ...), and "
+                f"{type(self).__name__} combines several quantifiers"
+            )
+        points = on_host(points)
+        result = estimate_labelled(
+            *(model, points, labelled, options),
+            sample_weight=sample_weight,
+            clusters=clusters,
+            merge=merge,
+            n_threads=self._place().n_threads,
+        )
+        if not options.check_fit:
+            return result
+        from kdey.diagnostics import fit_details  # slow to import
+
+        bags, threads = Bags.whole(len(points), sample_weight), self._place().n_threads
+        details = fit_details(model, points, bags, X, options.random_state, n_threads=threads)
+        return result.with_diagnostics(details[0])
 
     def predict_groups(
         self, source: Any, by: str | Sequence[str] = (), **options: Any
@@ -562,57 +499,35 @@ class BaseQuantifier(BaseEstimator):
             options["options"] = Options.of(**rare)
         return predict_groups(self, source, by, **options)
 
-    def _estimate(
-        self,
-        X: Any,
-        bags: BagsLike | None,
-        sample_weight: ArrayLike | None,
-        clusters: ArrayLike | None,
-        options: Options,
-        check_fit: bool,
-    ) -> Estimates:
-        self._check_fitted()
-        self._check_points(X)
-        X, unseen = self._instances(X)
-        checked, pool = checked_bags(bags, _num_samples(X), sample_weight), PoolWork(X)
-        estimates = self._estimates_on(pool, checked, options, clusters)
-        if unseen is not None:
-            shares = checked.mean(unseen[:, None].astype(np.float64))[:, 0]
-            estimates = estimates.marked(UNSEEN_VALUES, shares > MOST_UNSEEN)
-        if not check_fit:
-            return estimates
-        from kdey.diagnostics import unchecked_reason, with_fit_checks  # slow to import
-
-        may_check = unchecked_reason(self) is None
-        posteriors = self._pool_points(pool) if may_check else np.empty((0, len(self.classes_)))
-        return with_fit_checks(self, estimates, posteriors, checked, X)
-
-    def _pool_points(self, pool: PoolWork) -> NDArray[Any]:
-        """Return the input of the method for a pool: features, or posteriors."""
-        raise NotImplementedError
-
-    def _estimates_on(
-        self, pool: PoolWork, bags: Bags, options: Options, clusters: ArrayLike | None
-    ) -> Estimates:
-        solve = self._on_pool(pool)
-        return estimate_solver(solve, self.classes_, self.prevalence_, bags, options, clusters)
-
-    def _check_fitted(self) -> None:
-        """Raise NotFittedError before ``fit``."""
+    def _fitted_model(self) -> AnyModel:
+        """Return ``model_``; raises NotFittedError before ``fit``."""
         # scikit-learn's check asks for the tags, which takes longer than many a solution.
-        if "classes_" not in vars(self):
-            check_is_fitted(self, "classes_")
+        if "model_" not in vars(self):
+            check_is_fitted(self, "model_")
+        return self.model_
+
+    def _place(self) -> Place:
+        """Return where the work is done, by ``n_jobs`` and ``device``."""
+        return Place(thread_count(self.n_jobs), self.device)
+
+    def _scorer(self, **parts: Any) -> InstanceScorer:
+        """Return a scorer for the features that ``fit`` has seen."""
+        names = vars(self).get("feature_names_in_")
+        named = None if names is None else tuple(str(name) for name in names)
+        width = vars(self).get("n_features_in_")
+        return InstanceScorer(feature_names=named, n_features=width, **parts)
 
     def _check_training_points(self, X: Any) -> None:
         """Store the number and the names of the features, or raise if ``X`` is masked."""
         validate_data(self, refuse_levels(refuse_masked(X, "X"), "X"), skip_check_array=True)
 
-    def _instances(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+    def _read(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
         """Return instances as the classifier takes them: the features of a table, if it is one.
 
         The second value says which rows of a table hold a value that training lacks; None: none.
         """
-        schema = self.table_schema
+        self._check_points(X)
+        schema = self._fitted_model().table_schema
         if schema is None or not schema.feature_names:
             return X, None
         from kdey.tables.features import table_instances  # slow to import
@@ -624,12 +539,13 @@ class BaseQuantifier(BaseEstimator):
             return
         if _num_samples(refuse_levels(refuse_masked(X, "X"), "X")) == 0:
             raise ValueError("X is empty: a bag needs at least one instance")
-        if getattr(X, "ndim", 2) == 1 and self.n_features is not None:
+        width = vars(self).get("n_features_in_")
+        if getattr(X, "ndim", 2) == 1 and width is not None:
             raise ValueError(
                 "Expected 2D array, got 1D array instead. Reshape your data: X must have shape "
-                f"(n_instances, {self.n_features})"
+                f"(n_instances, {width})"
             )
-        if self.table_schema is None:  # tables are checked by the schema, column by column
+        if self._fitted_model().table_schema is None:  # a schema checks column by column
             validate_data(self, X, reset=False, skip_check_array=True)
 
     def _is_plain_matrix(self, X: Any) -> bool:
@@ -642,34 +558,26 @@ class BaseQuantifier(BaseEstimator):
             type(X) is np.ndarray  # a masked array is another type
             and X.ndim == 2
             and len(X) > 0
-            and X.shape[1] == self.n_features
-            and self.feature_names is None
+            and X.shape[1] == vars(self).get("n_features_in_")
+            and "feature_names_in_" not in vars(self)
         )
 
-    def _start_fit(
+    def _labels(
         self, y: ArrayLike, classes: ArrayLike | None = None, stacklevel: int = 4
-    ) -> NDArray[np.int64]:
-        """Set ``classes_`` and ``prevalence_``; return the labels as codes.
-
-        The schema of a table that an earlier fit read is dropped.
-        """
-        self._forget_computed()
-        self.__dict__.pop("table_", None)
-        codes, self.classes_ = training_labels(y, classes)
-        k = len(self.classes_)
-        self.check_n_classes(k)
-        counts = np.bincount(codes, minlength=k)
-        self.prevalence_ = counts / len(codes)
-        note = few_labels_note(self.classes_, counts)
+    ) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Return the labels as codes, and the classes; warns of classes with few labels."""
+        codes, known = training_labels(y, classes)
+        self.check_n_classes(len(known))
+        note = few_labels_note(known, np.bincount(codes, minlength=len(known)))
         if note is not None:
             warn(note, FewLabelsWarning, stacklevel=stacklevel)
-        return codes
+        return codes, known
 
     def _warn_of_label_columns(self, settled: SettledTable, codes: NDArray[np.int64]) -> None:
         """Warn if the label itself seems to be among the features of a table."""
         schema = settled.schema
-        names = self.feature_names if schema is None else schema.feature_names
-        if not names or sp.issparse(settled.X):
+        names = vars(self).get("feature_names_in_") if schema is None else schema.feature_names
+        if names is None or len(names) == 0 or sp.issparse(settled.X):
             return
         note = label_columns_note(names, settled.X, codes)
         if note is not None:
@@ -699,18 +607,82 @@ class BaseQuantifier(BaseEstimator):
         return None
 
 
-def refuse_selection(selection: ArrayLike | None) -> None:
-    """Raise ValueError if probabilities of selection were given without labels."""
-    if selection is not None:
-        raise ValueError(
-            "selection says how labelled instances were chosen: give labelled=(positions, labels)"
-        )
+class PosteriorsMixin(BaseQuantifier):
+    """Methods for people with scores of their own: from posteriors instead of instances."""
+
+    @property
+    def takes_posteriors(self) -> bool:
+        """True: these quantifiers work on posteriors."""
+        return True
+
+    def solve_posteriors(
+        self,
+        posteriors: ArrayLike,
+        bags: BagsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Solution:
+        """As :meth:`BaseQuantifier.solve`, from the posteriors of the pool, shape (m, k)."""
+        model, place = self._fitted_model(), self._place()
+        points = model.given(posteriors, place)
+        return model.solver(points, place)(checked_bags(bags, len(points), sample_weight))
+
+    def aggregate(self, posteriors: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """As :meth:`BaseQuantifier.predict`, from the posteriors of the bag, shape (m, k)."""
+        model = self._fitted_model()
+        one_bag = model.one_bag(self._place()) if sample_weight is None else None
+        answer = None if one_bag is None else one_bag(posteriors)
+        if answer is not None:
+            return answer
+        prevalence: Array = self.solve_posteriors(posteriors, None, sample_weight).prevalence[0]
+        return prevalence
+
+    def aggregator(self) -> Aggregator:
+        """Return a callable for many single bags: ``aggregator(posteriors)`` as ``aggregate``.
+
+        What can be prepared is prepared, and float arrays are checked in one pass, so that a bag of
+        a few instances takes tens of microseconds; numbers and refusals are the same.
+        """
+        return Aggregator(self._fitted_model(), self._place())
+
+    def aggregate_bags(self, posteriors: ArrayLike, bags: BagsLike) -> Array:
+        """As :meth:`BaseQuantifier.predict_bags`, from the posteriors of the pool, shape (m, k)."""
+        return self.solve_posteriors(posteriors, bags).prevalence
+
+    def estimate_posteriors(
+        self,
+        posteriors: ArrayLike,
+        bags: BagsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+        confidence: float | None = None,
+        target: str | None = None,
+        labelled: Labelled | None = None,
+        merge: Mapping[Any, Any] | None = None,
+        check_fit: bool | None = None,
+        options: Options | None = None,
+        **more: Any,
+    ) -> Estimate | Estimates:
+        """As :meth:`BaseQuantifier.estimate`, from posteriors of shape (m, k).
+
+        Without ``bags`` all of them are one bag, and one estimate is returned; with ``bags`` as
+        :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
+        """
+        asked = _asked(options, more, confidence=confidence, target=target, check_fit=check_fit)
+        points = self._fitted_model().given(posteriors, self._place())
+        found = self._estimates(points, bags, sample_weight, clusters, labelled, merge, asked)
+        return found[0] if bags is None else cast(Estimates, found)
 
 
-def without_fold_models(fitted: FittedT) -> FittedT:
-    """Return a fitted member of a wrapper without the models of its folds, which nobody uses."""
-    fitted.__dict__.pop("fold_classifiers_", None)
-    return fitted
+def _asked(options: Options | None, more: dict[str, Any], **values: Any) -> Options:
+    """Return the options of a call; values that are not None override."""
+    return Options.given(options, **Options.known(more), **values)
+
+
+def shares_of(codes: NDArray[np.int64], weights: Array | None, n_classes: int) -> Array:
+    """Return the (weighted) share of each class, shape (k,)."""
+    mass = np.bincount(codes, weights=weights, minlength=n_classes)
+    return np.asarray(mass / mass.sum())
 
 
 def checked_bags(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,10 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
-from kdey.matching.base import exact_solution
+from kdey.bags import Array, Bags
+from kdey.matching.base import Solution, exact_solution
 from kdey.matching.squares import Mean
+from kdey.model import Combination, CombinedModel, CombinedPoints
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BagSolver, BaseQuantifier, PoolWork, unfitted_on_failure
+from kdey.quantifiers.base import BaseQuantifier, shares_of, unfitted_on_failure
 from kdey.quantifiers.decisions import DecisionsMixin
 from kdey.rows.posterior import PosteriorMap
 from kdey.validation import check_weights
@@ -102,6 +105,22 @@ class PCC(_Counting):
     _crisp = False
 
 
+@dataclass(frozen=True, eq=False)
+class Constant(Combination):
+    """The same answer for every bag, of no member.
+
+    Attributes
+    ----------
+    prevalence : array of shape (k,)
+    """
+
+    prevalence: Array
+
+    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+        """Return the prevalence once for each bag."""
+        return exact_solution(np.tile(self.prevalence, (len(bags), 1)))
+
+
 class TrainingPrevalence(BaseQuantifier):
     """Estimates the training prevalence for every bag: a baseline that a method must beat.
 
@@ -125,11 +144,11 @@ class TrainingPrevalence(BaseQuantifier):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Count the labels ``y`` of shape (n,), weighted by ``sample_weight`` if given."""
         self._check_training_points(X)
-        codes = self._start_fit(y)
+        codes, classes = self._labels(y)
         check_consistent_length(X, codes)
-        if sample_weight is not None:
-            mass = np.bincount(codes, weights=check_weights(sample_weight, len(codes)))
-            self.prevalence_ = mass / mass.sum()
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        prevalence = shares_of(codes, weights, len(classes))
+        self.model_ = CombinedModel(classes, prevalence, (), Constant(prevalence), self._scorer())
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -138,6 +157,3 @@ class TrainingPrevalence(BaseQuantifier):
         tags.no_validation = True
         tags.input_tags.sparse = True
         return tags
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        return lambda bags: exact_solution(np.tile(self.prevalence_, (len(bags), 1)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from kdey.bags import Array, BagsLike
 from kdey.classifiers import one_hot
@@ -50,8 +49,8 @@ class DecisionsMixin(AggregativeQuantifier):
         self, decisions: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Array:
         """Return the prevalences of a bag from the decided labels of its instances, shape (k,)."""
-        check_is_fitted(self, "classes_")
-        return self.aggregate(one_hot(decisions, self.classes_), sample_weight)
+        classes = self._fitted_model().classes
+        return self.aggregate(one_hot(decisions, classes), sample_weight)
 
     def estimate_decisions(
         self,
@@ -64,6 +63,5 @@ class DecisionsMixin(AggregativeQuantifier):
 
         Bags and options are those of ``estimate_posteriors``.
         """
-        check_is_fitted(self, "classes_")
-        rows = one_hot(decisions, self.classes_)
+        rows = one_hot(decisions, self._fitted_model().classes)
         return self.estimate_posteriors(rows, bags, sample_weight, **options)

@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.utils import check_random_state, indexable
-from sklearn.utils.validation import check_consistent_length
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
-from kdey._display import muted
-from kdey._parallel import run_jobs
-from kdey.arrays import take_rows
 from kdey.bags import Array, Bags
 from kdey.matching.base import Solution
 from kdey.metrics import absolute_error
-from kdey.posteriors import ClassifierStage, predict_posteriors
-from kdey.quantifiers.base import BagSolver, PoolWork, unfitted_on_failure, without_fold_models
-from kdey.quantifiers.foreign import QuantifierLike, WrapperQuantifier, as_quantifier
+from kdey.model import Combination, CombinedModel, CombinedPoints, Floats, Pool
+from kdey.posteriors import ClassifierStage
+from kdey.quantifiers.foreign import QuantifierLike
+from kdey.quantifiers.wrappers import Part, WrapperQuantifier, combined_solution
 from kdey.rows.histogram import HistogramRows
-from kdey.simplex import check_posteriors, sample_uniform
-from kdey.validation import FewLabelsWarning, check_choice, check_weights
+from kdey.simplex import sample_uniform
+from kdey.tables.schema import TableSchema
+from kdey.validation import check_choice
 
 Indices = NDArray[np.int64]
 _REDUCTIONS = ("mean", "median")
 _SELECTIONS = ("all", "prevalence", "accuracy", "distribution")
 #: Bins per class of the histograms by which training bags are compared with a bag.
 _BINS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Votes(Combination):
+    """The mean or median of members, or of those that suit a bag.
+
+    Attributes
+    ----------
+    reduction : {"mean", "median"}
+    selection : {"all", "prevalence", "accuracy", "distribution"}
+    n_kept : int
+        How many members a selection for each bag keeps.
+    selected : array of the numbers of the members that are used at all
+    prevalences : array of shape (n_members, k)
+        Of the training bags.
+    histograms : array of shape (n_members, k, n_bins) or None
+        Of the posteriors of the training bags.
+    reference_classifier : classifier or None
+        Gives the posteriors by which bags are compared.
+    """
+
+    reduction: str
+    selection: str
+    n_kept: int
+    selected: NDArray[np.int64]
+    prevalences: Array
+    histograms: Array | None = None
+    reference_classifier: Any = None
+
+    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+        """Return the mean or median of the members that are kept for each bag."""
+        votes = np.stack([part.prevalence for part in parts])
+        keep = np.zeros(votes.shape[:2], dtype=np.bool_)
+        keep[self.selected] = True
+        if self.selection == "prevalence":
+            first = self._reduce(votes, keep)
+            keep = self._nearest(np.abs(self.prevalences[:, None, :] - first).sum(axis=2))
+        elif self.histograms is not None and points.posteriors is not None:
+            own = _histograms(points.posteriors, bags)
+            keep = self._nearest(_hellinger(self.histograms, own))
+        return combined_solution(self._reduce(votes, keep), parts)
+
+    def _nearest(self, distance: Array) -> NDArray[np.bool_]:
+        """Return which members are used for which bag, from distances (n_members, n_bags)."""
+        rank = distance.argsort(axis=0, kind="stable").argsort(axis=0)
+        return np.asarray(rank < self.n_kept)
+
+    def _reduce(self, votes: Array, keep: NDArray[np.bool_]) -> Array:
+        kept = np.where(keep[:, :, None], votes, np.nan)
+        reduce = np.nanmean if self.reduction == "mean" else np.nanmedian
+        merged = reduce(kept, axis=0)
+        return np.asarray(merged / merged.sum(axis=1, keepdims=True))
 
 
 class Ensemble(WrapperQuantifier):
@@ -63,9 +113,9 @@ class Ensemble(WrapperQuantifier):
 
     Attributes
     ----------
-    quantifiers_ : list of fitted quantifiers
-    member_prevalence_ : array of shape (n_members, k)
-    selected_ : array of the numbers of the members that "accuracy" keeps; otherwise of all
+    model_ : :class:`~kdey.model.CombinedModel`
+        Its ``combination`` has the prevalences of the training bags, and the numbers of the members
+        that "accuracy" keeps.
 
     See Also
     --------
@@ -107,76 +157,24 @@ class Ensemble(WrapperQuantifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @unfitted_on_failure
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Draw the training bags and fit one clone of the quantifier on each."""
-        quantifier, X, codes = self._start_members(X, y)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        draws = self._draw(codes)
-        X = indexable(X)[0]
-        self.quantifiers_ = run_jobs(
-            [
-                partial(
-                    _fit_member,
-                    clone(quantifier),
-                    X,
-                    self.classes_[codes],
-                    weights,
-                    draw,
-                )
-                for draw in draws
-            ],
-            self.n_jobs,
-        )
-        if self.selection == "distribution":
-            self._describe(self._reference_posteriors(X, codes, sample_weight), draws)
-        self._select(self._on_members(PoolWork(X)), draws, codes)
-        return self
-
-    @unfitted_on_failure
-    def fit_posteriors(
-        self, posteriors: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Draw the training bags from posteriors of shape (n, k) and fit a clone on each."""
-        self._check_takes_posteriors()
-        codes = self._start_fit(y)
-        p = check_posteriors(posteriors, classes=self.classes_)
-        check_consistent_length(p, codes)
-        w = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        draws = self._draw(codes)
-        with muted(FewLabelsWarning):
-            self.quantifiers_ = [
-                clone(self.quantifier).fit_posteriors(
-                    p[draw], self.classes_[codes[draw]], None if w is None else w[draw]
-                )
-                for draw in draws
-            ]
-        self.__dict__.pop("reference_classifier_", None)
-        if self.selection == "distribution":
-            self._describe(p, draws)
-        self._select(self._on_posteriors(p), draws, codes)
-        return self
-
-    def _draw(self, codes: Indices) -> list[Indices]:
+    def _parts(
+        self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
+    ) -> list[Part]:
+        """Draw the training bags."""
         self._check_parameters()
-        rng = check_random_state(self.random_state)
-        k = len(self.classes_)
+        rng, k = check_random_state(self.random_state), len(classes)
         # RandomState is scikit-learn's convention; the simplex draws from a Generator.
         generator = np.random.default_rng(rng.randint(2**31 - 1))
         prevalences = sample_uniform(k, self.n_members, generator)
         size = len(codes) if self.size is None else self.size
         members = [np.flatnonzero(codes == i) for i in range(k)]
         counts = np.maximum(np.round(prevalences * size).astype(np.int64), self.min_per_class)
-        self.member_prevalence_ = counts / counts.sum(axis=1, keepdims=True)
-        return [
-            np.concatenate(
-                [
-                    generator.choice(m, n, replace=n > len(m))
-                    for m, n in zip(members, row, strict=True)
-                ]
-            )
-            for row in counts
-        ]
+        parts = []
+        for row in counts:
+            pairs = zip(members, row, strict=True)
+            rows = np.concatenate([generator.choice(m, n, replace=n > len(m)) for m, n in pairs])
+            parts.append(Part(quantifier, classes[codes[rows]], rows))
+        return parts
 
     def _check_parameters(self) -> None:
         check_choice(self.reduction, "reduction", _REDUCTIONS)
@@ -191,92 +189,66 @@ class Ensemble(WrapperQuantifier):
                 f"n_selected must be at most n_members={self.n_members}, got {self.n_selected}"
             )
 
-    @property
-    def _n_kept(self) -> int:
-        return max(1, self.n_members // 2) if self.n_selected is None else int(self.n_selected)
+    def _combination(self, classes: NDArray[Any]) -> Votes:
+        kept = max(1, self.n_members // 2) if self.n_selected is None else int(self.n_selected)
+        everybody = np.arange(self.n_members)
+        unknown = np.full((self.n_members, len(classes)), np.nan)  # until bags are drawn
+        return Votes(self.reduction, self.selection, kept, everybody, unknown)
 
-    def _reference_posteriors(
-        self, X: Any, codes: Indices, sample_weight: ArrayLike | None
-    ) -> NDArray[np.floating]:
-        """Fit the classifier by which bags are compared; return its out-of-sample posteriors."""
+    def _completed(
+        self,
+        model: CombinedModel,
+        parts: Sequence[Part],
+        codes: Indices,
+        points: CombinedPoints | Pool,
+        sample_weight: Array | None,
+    ) -> CombinedModel:
+        """Describe the training bags, and select members by their accuracy on those of others."""
+        votes, k = model.combination, model.n_classes
+        assert isinstance(votes, Votes)
+        draws = [np.asarray(part.rows) for part in parts]
+        bags = Bags.from_indices(draws, len(codes))
+        counts = np.stack([np.bincount(codes[draw], minlength=k) for draw in draws])
+        votes = replace(votes, prevalences=counts / counts.sum(axis=1, keepdims=True))
+        if self.selection == "distribution":
+            if isinstance(points, Pool):
+                stage = self._reference_stage(model.table_schema)
+                fitted = stage.fit(points.X, codes, model.classes, sample_weight, self.n_jobs)
+                posteriors: Floats = fitted.training.required()
+                votes = replace(votes, reference_classifier=fitted.classifier)
+            else:
+                posteriors = points.posteriors
+            votes = replace(votes, histograms=_histograms(posteriors, bags))
+        if self.selection == "accuracy":
+            known = model.points(points) if isinstance(points, Pool) else points
+            votes = replace(votes, selected=_most_accurate(model, votes, known, bags))
+        return replace(model, combination=votes)
+
+    def _reference_stage(self, schema: TableSchema | None) -> ClassifierStage:
+        """Return the classifier by which bags are compared, with its folds."""
         from sklearn.linear_model import LogisticRegression  # slow to import
 
         classifier: Any = LogisticRegression(max_iter=1000)
-        schema = self.table_schema
         if schema is not None:
             from kdey.tables.features import prepare, reading_tables
 
             classifier = reading_tables(prepare(classifier, schema.kinds), schema)
-        stage = ClassifierStage(classifier, 5, 0)
-        fitted = stage.fit(X, codes, self.classes_, sample_weight, self.n_jobs)
-        self.reference_classifier_ = fitted.classifier
-        return fitted.training.required()
+        return ClassifierStage(classifier, 5, 0)
 
-    def _describe(self, posteriors: NDArray[np.floating], draws: list[Indices]) -> None:
-        """Set ``member_histograms_`` from the posteriors (n, k) of all training instances."""
-        bags = Bags.from_indices(draws, len(posteriors))
-        self.member_histograms_ = _histograms(posteriors, bags)
 
-    def _select(self, solvers: list[BagSolver], draws: list[Indices], codes: Indices) -> None:
-        """Set ``selected_``: by the error on the training bags of the other members, or all."""
-        self.selected_ = np.arange(len(solvers))
-        if self.selection != "accuracy":
-            return
-        bags = Bags.from_indices(draws, len(codes))
-        errors = np.stack(
-            [absolute_error(self.member_prevalence_, solve(bags).prevalence) for solve in solvers]
-        )
-        np.fill_diagonal(errors, 0.0)  # a member is not judged by its own training bag
-        best = np.argsort(errors.sum(axis=1), kind="stable")[: self._n_kept]
-        self.selected_ = np.sort(best)
-
-    def _on_members(self, pool: PoolWork) -> list[BagSolver]:
-        return [as_quantifier(q, self.classes_).on_pool(pool) for q in self.quantifiers_]
-
-    def _on_posteriors(self, posteriors: NDArray[np.floating]) -> list[BagSolver]:
-        return [partial(member.solve_posteriors, posteriors) for member in self.quantifiers_]
-
-    def _on_pool(self, pool: PoolWork) -> BagSolver:
-        solvers = self._on_members(pool)
-        posteriors: NDArray[np.floating] | None = None
-        if self.selection == "distribution":
-            if "reference_classifier_" not in vars(self):
-                raise ValueError("this Ensemble was fitted on posteriors: use aggregate")
-            posteriors = predict_posteriors(self.reference_classifier_, pool.X, self.classes_)
-        return lambda bags: self._combine([solve(bags) for solve in solvers], posteriors, bags)
-
-    def _solve_posteriors(self, posteriors: NDArray[np.floating], bags: Bags) -> Solution:
-        self._check_takes_posteriors()
-        solvers = self._on_posteriors(posteriors)
-        return self._combine([solve(bags) for solve in solvers], posteriors, bags)
-
-    def _combine(
-        self, parts: list[Solution], posteriors: NDArray[np.floating] | None, bags: Bags
-    ) -> Solution:
-        votes = np.stack([part.prevalence for part in parts])
-        keep = np.zeros(votes.shape[:2], dtype=np.bool_)
-        keep[self.selected_] = True
-        if self.selection == "prevalence":
-            first = self._reduce(votes, keep)
-            keep = self._nearest(np.abs(self.member_prevalence_[:, None, :] - first).sum(axis=2))
-        elif self.selection == "distribution" and posteriors is not None:
-            keep = self._nearest(_hellinger(self.member_histograms_, _histograms(posteriors, bags)))
-        prevalence = self._reduce(votes, keep)
-        unknown = np.full(len(prevalence), np.nan)
-        n_iter = np.sum([part.n_iter for part in parts], axis=0)
-        converged = np.all([part.converged for part in parts], axis=0)
-        return Solution(prevalence, unknown, unknown, n_iter, converged)
-
-    def _nearest(self, distance: Array) -> NDArray[np.bool_]:
-        """Return which members are used for which bag, from distances (n_members, n_bags)."""
-        rank = distance.argsort(axis=0, kind="stable").argsort(axis=0)
-        return np.asarray(rank < self._n_kept)
-
-    def _reduce(self, votes: Array, keep: NDArray[np.bool_]) -> Array:
-        kept = np.where(keep[:, :, None], votes, np.nan)
-        reduce = np.nanmean if self.reduction == "mean" else np.nanmedian
-        merged = reduce(kept, axis=0)
-        return np.asarray(merged / merged.sum(axis=1, keepdims=True))
+def _most_accurate(
+    model: CombinedModel, votes: Votes, points: CombinedPoints, bags: Bags
+) -> NDArray[np.int64]:
+    """Return the members with the smallest error on the training bags of the others."""
+    errors = np.stack(
+        [
+            absolute_error(votes.prevalences, member.solver(part)(bags).prevalence)
+            for member, part in zip(model.members, points.parts, strict=True)
+        ]
+    )
+    np.fill_diagonal(errors, 0.0)  # a member is not judged by its own training bag
+    best = np.argsort(errors.sum(axis=1), kind="stable")[: votes.n_kept]
+    return np.sort(best)
 
 
 def _histograms(posteriors: NDArray[np.floating], bags: Bags) -> Array:
@@ -289,16 +261,3 @@ def _hellinger(members: Array, bags: Array) -> Array:
     """Return the Hellinger distance of histograms, averaged over classes, (n_members, n_bags)."""
     differences = np.sqrt(members)[:, None] - np.sqrt(bags)
     return np.asarray(np.sqrt((differences**2).sum(axis=3)).mean(axis=2))
-
-
-def _fit_member(
-    quantifier: QuantifierLike,
-    X: Any,
-    y: NDArray[Any],
-    sample_weight: Array | None,
-    draw: Indices,
-) -> Any:
-    extra = {} if sample_weight is None else {"sample_weight": sample_weight[draw]}
-    with muted(FewLabelsWarning):  # the ensemble has said it of all labels
-        quantifier.fit(take_rows(X, draw), y[draw], **extra)
-    return without_fold_models(quantifier)

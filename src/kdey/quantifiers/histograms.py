@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from kdey.matching.base import AnyMatching, MedianOf
 from kdey.matching.divergence import GENERATORS, MatchDivergence
 from kdey.matching.histograms import MatchHistograms, MatchHistogramsBinary
-from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
 from kdey.rows.base import RowSpec, StackedMap, TuningEffort
 from kdey.rows.histogram import HistogramMap
@@ -53,10 +52,10 @@ class Binned(RowQuantifier):
         effort = TuningEffort() if convex else TuningEffort(bags=_FEW_BAGS)
         return AutomaticBins(rows, self.matching(), plan, stacked, effort)
 
-    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
-        super()._fit_rows(training, device)
-        self.n_bins_ = self.n_bins if self.tuning_ is None else int(self.tuning_.best_value)
-        return self
+    @property
+    def n_bins_(self) -> Any:
+        """The number of bins in use."""
+        return self.n_bins if self.tuning_ is None else int(self.tuning_.best_value)
 
 
 class DM(Binned, AggregativeQuantifier):

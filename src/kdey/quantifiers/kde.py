@@ -7,7 +7,7 @@ densities, and the estimate is the mixture that matches the bag best.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,9 @@ from kdey.matching.base import AnyMatching, AverageOf
 from kdey.matching.divergence import MatchDivergence
 from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.matching.squares import MatchCauchySchwarz, MatchSquares
-from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.rows.base import RowSpec
-from kdey.rows.kernel import KernelDensityMap, KernelMap, KernelSpec, OverlapMap
+from kdey.rows.kernel import ClassReferences, KernelDensityMap, KernelMap, KernelSpec, OverlapMap
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.tuning.automatic import AutomaticKernel, geometries
 from kdey.tuning.trials import TuningPlan
@@ -150,14 +149,25 @@ class KDEy(AggregativeQuantifier):
         shrinkage: Any = DEFAULT_SHRINKAGE if automatic else self.shrinkage
         return KernelSpec(1.0 if self._tunes else self.bandwidth, kernel, shrinkage, self.precision)
 
-    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
-        super()._fit_rows(training, device)
-        references = self.row_map_.class_references()
+    @property
+    def bandwidth_(self) -> float:
+        """The bandwidth in use; that of the heaviest of several geometries."""
+        return self._references().bandwidth
+
+    @property
+    def kernel_(self) -> str:
+        """The kernel in use."""
+        return self._references().spec.kernel
+
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage in use."""
+        return self._references().spec.shrinkage
+
+    def _references(self) -> ClassReferences:
+        references = self.model_.row_map.class_references()
         assert references is not None, "every KDEy method has a kernel"
-        self.bandwidth_ = references.bandwidth
-        self.kernel_ = references.spec.kernel
-        self.shrinkage_ = references.spec.shrinkage
-        return self
+        return references
 
 
 class KDEyML(KDEy):

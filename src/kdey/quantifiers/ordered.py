@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import clone
@@ -14,7 +13,6 @@ from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import SettledTable
 from kdey.rows.base import RowSpec
-from kdey.stacking.pooled_classifier import pools_of_folds
 from kdey.tuning.automatic import AutomaticStrength
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice
@@ -125,12 +123,6 @@ class Ordered(AggregativeQuantifier):
                 f"{type(self.inner).__name__} is for two classes, and y has {k}: an order needs a "
                 "method for all of them at once, such as PACC, EMQ or KDEyML"
             )
-
-    @property
-    def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds if they were kept, or those that a pool holds."""
-        kept = super().fold_classifiers
-        return pools_of_folds(self.fitted_classifier, self.table_schema) if kept is None else kept
 
     @property
     def needs_posteriors(self) -> bool:

@@ -7,8 +7,7 @@ aggregative quantifier like the others, with another classifier stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self, TypeAlias
@@ -16,31 +15,26 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted
 from kdey._parallel import thread_count
-from kdey.arrays import on_host, refuse_levels
-from kdey.bags import Bags
+from kdey.arrays import refuse_levels
 from kdey.calibration import SeparableWarning
-from kdey.intervals import Estimates
-from kdey.intervals.estimate import Decisions
 from kdey.matching.base import AnyMatching
 from kdey.matching.likelihood import MaximiseLikelihood
-from kdey.options import Options
+from kdey.model import ONLY_SCORES, InstanceScorer
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier, SettledTable, unfitted_on_failure
+from kdey.quantifiers.base import BaseQuantifier, SettledTable, shares_of, unfitted_on_failure
 from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
 from kdey.rows.base import RowSpec
-from kdey.simplex import check_posteriors
 from kdey.stacking.pooled_classifier import (
     MemberMethod,
     PooledClassifier,
     enough_for_kernels,
     pool_of,
-    pools_of_folds,
 )
 from kdey.stacking.pooled_rows import (
     PooledMap,
@@ -60,8 +54,6 @@ from kdey.validation import check_choice, check_weights
 
 #: Posteriors of one model, or of several by name.
 Scores: TypeAlias = "ArrayLike | Mapping[str, ArrayLike]"
-#: Name of the only set of scores, if it has none.
-_SCORES = "scores"
 
 
 class Quantifier(AggregativeQuantifier):
@@ -197,14 +189,14 @@ class Quantifier(AggregativeQuantifier):
         settled = self.settle_table(X)
         X = settled.X
         self._check_training_points(X)
-        codes = self._start_fit(y)
+        codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         self._warn_of_label_columns(settled, codes)
         stage = self._pooled_stage(settled.schema)
         fitted = stage.fit(
-            X, codes, self.classes_, sample_weight, self.n_jobs, progress=progress, cache=cache
+            X, codes, classes, sample_weight, self.n_jobs, progress=progress, cache=cache
         )
-        return self._fit_from_stage(fitted)
+        return self._fit_from_stage(fitted, codes, classes)
 
     def settle_table(self, X: Any) -> SettledTable:
         """Decide what the columns of a data frame are taken for, unless a schema says it.
@@ -226,23 +218,20 @@ class Quantifier(AggregativeQuantifier):
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``n_jobs`` also holds for the fitted pool, which scores instances."""
         super().set_params(**params)
-        pool = pool_of(vars(self).get("classifier_"))
+        fitted = vars(self).get("model_")
+        pool = None if fitted is None else pool_of(fitted.scorer.classifier)
         if pool is not None and "n_jobs" in params:
             pool.n_threads = thread_count(self.n_jobs)
         return self
 
-    @property
-    def fold_classifiers(self) -> Sequence[Any] | None:
-        """One pool for each fold, of the models that were fitted without it."""
-        kept = super().fold_classifiers
-        return pools_of_folds(self.fitted_classifier, self.table_schema) if kept is None else kept
-
-    def _fit_from_stage(self, stage: FittedStage) -> Self:
-        self._forget("score_names_")
+    def _fit_from_stage(
+        self, stage: FittedStage, codes: NDArray[np.int64], classes: NDArray[Any]
+    ) -> Self:
         pool = pool_of(stage.classifier)
         assert pool is not None, "the stage of a pool returns one"
         self.stack_: StackRecord = pool.record_
-        return super()._fit_from_stage(stage)
+        with muted(SeparableWarning):  # a pool without errors is nothing to worry about
+            return super()._fit_from_stage(stage, codes, classes)
 
     @unfitted_on_failure
     def fit_posteriors(
@@ -267,34 +256,26 @@ class Quantifier(AggregativeQuantifier):
             The classes, sorted; by default the labels that occur in ``y``.
         """
         self.stages()
-        codes = self._start_fit(y, classes)
-        self.score_names_ = _score_names(posteriors)
-        p = self._score_matrix(posteriors)
+        codes, known = self._labels(y, classes)
+        names = _score_names(posteriors)
+        scorer = InstanceScorer(score_names=names)
+        p = scorer.matrix(posteriors, known)
         check_consistent_length(p, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        self._forget_classifier()
-        self._forget("stack_")
-        self.training_ = TrainingPosteriors(p, codes, weights)
-        self._fit_rows(self.training_)
-        self.stack_ = self._record_of_scores()
+        self._forget_features()
+        training = TrainingPosteriors(p, codes, weights)
+        prevalence = shares_of(codes, None, len(known))
+        rows = PooledRows(names, self._scored_methods(training), SmoothedRatioRows(self._plan()))
+        with muted(SeparableWarning):  # a pool without errors is nothing to worry about
+            self._fit_rows(training, known, prevalence, scorer, rows=rows)
+        row_map = self.row_map_
+        assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
+        self.stack_ = row_map.record(training, self._plan(), thread_count(self.n_jobs))
         return self
-
-    @property
-    def n_score_columns(self) -> int:
-        """One column per class, for each of the models whose scores it was fitted on."""
-        return len(self.classes_) * (len(self.score_names_) if self.takes_scores else 1)
-
-    @property
-    def takes_scores(self) -> bool:
-        """Whether it was fitted on posteriors, and bags are given by those of the same models."""
-        return "score_names_" in vars(self)
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        smoothing = SmoothedRatioRows(self._plan())
-        if not self.takes_scores:
-            return smoothing
-        return PooledRows(self.score_names_, self._scored_methods(), smoothing)
+        return SmoothedRatioRows(self._plan())
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -355,89 +336,27 @@ class Quantifier(AggregativeQuantifier):
             raise ValueError('methods is empty: name at least one, or use "auto"')
         return tuple(_member_method(name, method) for name, method in named)
 
-    def _scored_methods(self) -> tuple[MemberMethod, ...]:
+    def _scored_methods(self, training: TrainingPosteriors) -> tuple[MemberMethod, ...]:
         """Return the methods for given scores, without kernels if there are too few labels."""
         methods = self._member_methods()
         plain = tuple(method for method in methods if not method.has_kernel)
-        few = not enough_for_kernels(self.training_)
+        few = not enough_for_kernels(training)
         return plain if few and plain else methods
-
-    def _fit_rows(self, training: TrainingPosteriors, device: str | None = None) -> Self:
-        with muted(SeparableWarning):  # a pool without errors is nothing to worry about
-            return super()._fit_rows(training, device)
-
-    def _record_of_scores(self) -> StackRecord:
-        row_map = self.row_map_
-        assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
-        return row_map.record(self.training_, self._plan(), thread_count(self.n_jobs))
-
-    def _checked_posteriors(self, posteriors: Any) -> Any:
-        if self.takes_scores or isinstance(posteriors, Mapping):
-            return self._score_matrix(on_host(posteriors))
-        return super()._checked_posteriors(posteriors)
-
-    def _score_matrix(self, posteriors: Any) -> NDArray[np.floating]:
-        """Return posteriors as one array; those of several models side by side, (m, k n_models)."""
-        if not self.takes_scores:
-            if isinstance(posteriors, Mapping):
-                raise ValueError(
-                    "posteriors by name need a quantifier fitted on them: this one was fitted on "
-                    "instances, and takes the posteriors of its classifier_"
-                )
-            return check_posteriors(posteriors, classes=self.classes_)
-        if not isinstance(posteriors, Mapping):
-            if self.score_names_ != (_SCORES,):
-                raise ValueError(
-                    f"posteriors must map {', '.join(map(repr, self.score_names_))} to arrays, as "
-                    "in fit_posteriors"
-                )
-            return check_posteriors(posteriors, classes=self.classes_)
-        if set(posteriors) != set(self.score_names_):
-            raise ValueError(
-                f"posteriors must have the names {', '.join(map(repr, self.score_names_))}, as in "
-                f"fit_posteriors; got {', '.join(map(repr, posteriors)) or 'none'}"
-            )
-        parts = [
-            check_posteriors(posteriors[name], classes=self.classes_, name=f"posteriors[{name!r}]")
-            for name in self.score_names_
-        ]
-        if len({len(part) for part in parts}) > 1:
-            sizes = {name: len(part) for name, part in zip(self.score_names_, parts, strict=True)}
-            raise ValueError(
-                f"posteriors must have one row per instance in each array, got {sizes}"
-            )
-        return np.concatenate(parts, axis=1)
-
-    def _estimates_from(
-        self,
-        posteriors: NDArray[np.floating],
-        bags: Bags,
-        options: Options,
-        clusters: ArrayLike | None,
-    ) -> Estimates:
-        estimates = super()._estimates_from(posteriors, bags, options, clusters)
-        if not self.takes_scores or len(self.score_names_) == 1:
-            return estimates
-        # The decisions of several models are those of their pool.
-        row_map = self.row_map_
-        assert isinstance(row_map, PooledMap), "scores are pooled by the row map"
-        pooled = row_map.posteriors(on_host(posteriors), thread_count(self.n_jobs))
-        return replace(estimates, decisions=Decisions(pooled, bags))
 
     @property
     def description(self) -> str:
         """The classifiers and methods of the pool, in a sentence."""
-        check_is_fitted(self, "classes_")
+        self._fitted_model()
         return describe_pool(self.stack_)
 
     def summary(self) -> str:
         """Return a sentence or two about the pool and its error on held-out bags."""
-        check_is_fitted(self, "classes_")
+        self._fitted_model()
         return summarise_pool(self.stack_, self._smoothing())
 
     def explain(self) -> str:
         """Return in words what the pool consists of, how good it is, and what was left out."""
-        check_is_fitted(self, "classes_")
+        self._fitted_model()
         return explain_pool(self.stack_, self._smoothing(), len(self.classes_))
 
     def _smoothing(self) -> Tuning:
@@ -457,7 +376,7 @@ def _member_method(name: str, method: Any) -> MemberMethod:
 
 def _score_names(posteriors: Scores) -> tuple[str, ...]:
     if not isinstance(posteriors, Mapping):
-        return (_SCORES,)
+        return (ONLY_SCORES,)
     if not posteriors:
         raise ValueError("posteriors is empty: it must map names to arrays")
     return tuple(str(name) for name in posteriors)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.fitted import kept_training as kept_training  # also read from here by the report
+from kdey.model import kept_training as kept_training  # also read from here by the report
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.report.vocabulary import listed, percent
 from kdey.simplex import check_posteriors

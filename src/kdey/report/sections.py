@@ -11,7 +11,8 @@ from kdey._display import count_of
 from kdey.diagnostics import FitCheck, FitVerdict
 from kdey.diagnostics.fit_check import FitResult
 from kdey.intervals import Estimate
-from kdey.report.classifier import ClassifierView, classifier_view, kept_training
+from kdey.model import kept_training
+from kdey.report.classifier import ClassifierView, classifier_view
 from kdey.report.comparisons import (
     MOST_DRAWN,
     ComparisonTable,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdey.intervals import Estimate
+from kdey.model import kept_training
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.classifier import kept_training
 
 if TYPE_CHECKING:
     from kdey.report.page import Report

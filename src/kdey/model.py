@@ -1,0 +1,638 @@
+"""What ``fit`` learns: the frozen models that every other part of the library takes.
+
+A :class:`Model` has the fitted parts of one method: rows, templates and a matching, and the scorer
+that turns instances into points (posteriors or features). A :class:`CombinedModel` has members and
+a rule by which their answers become one, and a :class:`ForeignModel` has a quantifier of another
+library. All three answer in two steps: the points of a pool, then the solutions of bags over them::
+
+    points = model.points(Pool(X))          # or model.given(posteriors)
+    solution = model.solver(points)(bags)
+
+Threads and devices are no part of a model. A :class:`Place` says with every call where to work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+
+from kdey._caching import Derived
+from kdey._parallel import choose_device, posteriors_on
+from kdey.arrays import in_class_order, on_gpu, on_host, take_rows
+from kdey.bags import Array, Bags
+from kdey.gpu import device_solver
+from kdey.matching import AnyMatching, MaximiseLikelihood
+from kdey.matching.base import OneBag, Solution
+from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
+from kdey.rows.base import RowMap, RowSpec, TuningRecord
+from kdey.simplex import check_posteriors
+from kdey.tables.schema import TableSchema
+from kdey.validation import few_labels_note
+
+Floats = NDArray[np.floating]
+#: From bags over a pool to their solutions; the work per instance is already done.
+BagSolver: TypeAlias = Callable[[Bags], Solution]
+#: Name of the only set of scores, if it has none.
+ONLY_SCORES = "scores"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a model works.
+
+    Attributes
+    ----------
+    n_threads : int
+        Threads of the native core.
+    device : str or torch.device
+        As the parameter ``device`` of quantifiers.
+    """
+
+    n_threads: int = 1
+    device: Any = "cpu"
+
+    @property
+    def is_host(self) -> bool:
+        """Whether all work is left to the native core, but for tensors on a GPU."""
+        return isinstance(self.device, str) and self.device == "cpu"
+
+
+#: One thread of the native core.
+HOST = Place()
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Instances over which bags are drawn, with their posteriors, computed once per classifier."""
+
+    X: Any
+    # The classifier is kept with its posteriors, so that its id is not reused.
+    _posteriors: dict[Any, tuple[Any, Posteriors]] = field(default_factory=dict, repr=False)
+
+    def posteriors(self, classifier: Any, classes: NDArray[Any]) -> Posteriors:
+        """Return the posteriors of the pool, shape (m, k), computed once per classifier object."""
+        key = (id(classifier), tuple(np.asarray(classes).tolist()))
+        if key not in self._posteriors:
+            computed = predict_posteriors(classifier, self.X, classes, stay=True)
+            self._posteriors[key] = (classifier, computed)
+        return self._posteriors[key][1]
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceScorer(Derived):
+    """What turns instances into the points of a method.
+
+    Attributes
+    ----------
+    classifier : fitted classifier or None
+        None if the model was fitted on posteriors or works on features.
+    fold_models : tuple of classifiers or None
+        The models of the folds, if they were kept.
+    schema : TableSchema or None
+        The columns of the training table, where the classifier does not hold them itself.
+    feature_names : tuple of str or None
+    n_features : int or None
+        None if the model was fitted on posteriors.
+    score_names : tuple of str or None
+        The models whose posteriors it was fitted on; None: those of one model.
+    """
+
+    classifier: Any = None
+    fold_models: tuple[Any, ...] | None = None
+    schema: TableSchema | None = None
+    feature_names: tuple[str, ...] | None = None
+    n_features: int | None = None
+    score_names: tuple[str, ...] | None = None
+
+    @property
+    def table_schema(self) -> TableSchema | None:
+        """The columns of the training table; None if there was no table."""
+        if self.schema is not None:
+            return self.schema
+        from kdey.tables.features import classifier_schema  # slow to import
+
+        return classifier_schema(self.classifier)
+
+    @property
+    def fold_classifiers(self) -> Sequence[Any] | None:
+        """The classifiers of the folds: those kept, or those that a pool of classifiers holds."""
+        if self.fold_models is not None:
+            return self.fold_models
+        return self.derived("fold pools", self._fold_pools)
+
+    def _fold_pools(self) -> Sequence[Any] | None:
+        steps = getattr(self.classifier, "steps", None)  # of a pipeline that reads tables
+        pool = self.classifier if steps is None else steps[-1][1]
+        if not hasattr(pool, "fold_pools"):
+            return None
+        pools: Sequence[Any] = pool.fold_pools()
+        schema = self.table_schema
+        if schema is None:
+            return pools
+        from kdey.tables.features import reading_tables  # slow to import
+
+        return [reading_tables(fold, schema) for fold in pools]
+
+    def matrix(self, posteriors: Any, classes: NDArray[Any]) -> Floats:
+        """Return posteriors as one array; those of several models side by side, (m, k n_models).
+
+        Parameters
+        ----------
+        posteriors : array-like of shape (m, k), or mapping from names of models to such arrays
+        classes : array of shape (k,)
+
+        Raises
+        ------
+        ValueError
+            If the names are not those of the fit, or an array holds no posteriors.
+        """
+        names = self.score_names
+        if not isinstance(posteriors, Mapping):
+            if names not in (None, (ONLY_SCORES,)):
+                raise ValueError(
+                    f"posteriors must map {_quoted(names)} to arrays, as in fit_posteriors"
+                )
+            return check_posteriors(posteriors, classes=classes)
+        if names is None:
+            raise ValueError(
+                "posteriors by name need a quantifier fitted on them: this one was fitted on "
+                "instances, and takes the posteriors of its classifier_"
+            )
+        if set(posteriors) != set(names):
+            raise ValueError(
+                f"posteriors must have the names {_quoted(names)}, as in fit_posteriors; got "
+                f"{_quoted(tuple(posteriors)) or 'none'}"
+            )
+        parts = [
+            check_posteriors(posteriors[name], classes=classes, name=f"posteriors[{name!r}]")
+            for name in names
+        ]
+        if len({len(part) for part in parts}) > 1:
+            sizes = {name: len(part) for name, part in zip(names, parts, strict=True)}
+            raise ValueError(
+                f"posteriors must have one row per instance in each array, got {sizes}"
+            )
+        return np.concatenate(parts, axis=1)
+
+
+def _quoted(names: tuple[Any, ...] | None) -> str:
+    return ", ".join(map(repr, names or ()))
+
+
+class _Fitted(Derived):
+    """What all models have in common."""
+
+    classes: NDArray[Any]
+    scorer: InstanceScorer
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return len(self.classes)
+
+    @property
+    def table_schema(self) -> TableSchema | None:
+        """The columns of the training table; None if there was no table."""
+        return self.scorer.table_schema
+
+    @property
+    def n_score_columns(self) -> int:
+        """The number of columns of posteriors that it takes."""
+        names = self.scorer.score_names
+        return self.n_classes * (1 if names is None else len(names))
+
+    def with_scorer(self, **changes: Any) -> Self:
+        """Return the model with fields of its scorer replaced."""
+        return replace(self, scorer=replace(self.scorer, **changes))  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, eq=False)
+class Model(_Fitted):
+    """The fitted parts of a method with rows and a matching.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+        Sorted labels; prevalences follow this order.
+    prevalence : array of shape (k,)
+        Class prevalences of the training data.
+    row_spec : RowSpec
+        The rows with all parameters chosen, by which a bootstrap fits them again.
+    row_map : RowMap
+        The fitted rows, with one template per class.
+    matching : Matching
+    training : TrainingPosteriors or None
+        None if the templates were given, so that none were learnt.
+    takes_posteriors : bool
+        Whether the points of a bag are posteriors; otherwise they are features.
+    scorer : InstanceScorer
+    tuning : TuningRecord or None
+        The record of an automatic choice; None if nothing was left to choose.
+    """
+
+    classes: NDArray[Any]
+    prevalence: Array
+    row_spec: RowSpec
+    row_map: RowMap
+    matching: AnyMatching
+    training: TrainingPosteriors | None = None
+    takes_posteriors: bool = True
+    scorer: InstanceScorer = field(default_factory=InstanceScorer)
+    tuning: TuningRecord | None = None
+
+    @property
+    def members(self) -> list[Model]:
+        """The models whose estimates a composite combines, by falling weight; or only this one."""
+        if not self.row_map.is_composite:
+            return [self]
+        return [
+            replace(self, row_spec=spec, row_map=row_map, matching=self.matching.member)
+            for spec, row_map in zip(self.row_spec.members, self.row_map.members, strict=True)
+        ]
+
+    @property
+    def likelihood(self) -> MaximiseLikelihood | None:
+        """The mixture likelihood that is maximised (by every member of an average), or None."""
+        return self.matching.likelihood
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether templates were learnt from training posteriors or features that are kept."""
+        return self.training is not None and self.training.posteriors is not None
+
+    @property
+    def counts_decisions(self) -> bool:
+        """Whether it uses no more of a posterior than the class that it decides for."""
+        return self.row_spec.needs == "decisions"
+
+    @property
+    def label_counts(self) -> NDArray[np.int64]:
+        """Number of training instances of each class that have a weight, shape (k,).
+
+        So many as no class ever lacks if nothing is known of the training data.
+        """
+        if self.training is None:
+            return np.full(self.n_classes, np.iinfo(np.int64).max)
+        w = self.training.weights
+        labels = self.training.labels if w is None else self.training.labels[w > 0]
+        return np.bincount(labels, minlength=self.n_classes)
+
+    @property
+    def rare(self) -> NDArray[np.bool_]:
+        """Whether each class has fewer than two training instances (unknown spread), (k,)."""
+        return self.label_counts < 2
+
+    @property
+    def training_notes(self) -> tuple[str, ...]:
+        """Sentences about the training data that belong beside every estimate."""
+        note = few_labels_note(self.classes, self.label_counts)
+        return () if note is None else (note,)
+
+    @property
+    def digest(self) -> str:
+        """A hash of templates and training data: models that share it share template errors."""
+        return self.derived("digest", self._digest)
+
+    def _digest(self) -> str:
+        training = self.training
+        arrays: list[NDArray[Any]] = [self.prevalence, self.row_map.templates]
+        if training is not None:
+            arrays += [
+                part
+                for part in (training.posteriors, training.labels, training.weights)
+                if part is not None
+            ]
+        digest = hashlib.sha256(repr((self.row_spec, self.matching)).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def with_training(self, training: TrainingPosteriors, n_threads: int = 1) -> Model:
+        """Return the model whose templates are made from other training posteriors.
+
+        The classifier is the same, and so are parameters that were chosen at ``fit``.
+        """
+        mass = np.bincount(training.labels, weights=training.weights, minlength=self.n_classes)
+        return replace(
+            self,
+            prevalence=mass / mass.sum(),
+            training=training,
+            row_map=self.row_spec.fit(training, self.n_classes, n_threads),
+        )
+
+    def points(self, pool: Pool) -> Any:
+        """Return the points of instances: posteriors (m, k), perhaps on a GPU, or features."""
+        if not self.takes_posteriors:
+            return check_array(on_host(pool.X), dtype=np.float64)
+        if self.scorer.classifier is None:
+            raise ValueError(
+                "this quantifier was fitted on posteriors and has no classifier: use aggregate, "
+                "aggregate_bags or estimate_posteriors"
+            )
+        return pool.posteriors(self.scorer.classifier, self.classes)
+
+    def given(self, posteriors: Any, place: Place = HOST) -> Any:
+        """Return the points of given posteriors, checked: an array, or a tensor on the device."""
+        if self.scorer.score_names is not None or isinstance(posteriors, Mapping):
+            return self.scorer.matrix(on_host(posteriors), self.classes)
+        return posteriors_on(posteriors, self.classes, self.device(posteriors, place))
+
+    def device(self, points: Any, place: Place) -> Any:
+        """Return the torch device for ``points``; None for the native core."""
+        if place.is_host and not on_gpu(points):
+            return None
+        if self.matching.device_problem(self.row_map) is None:
+            return None
+        return choose_device(place.device, self.row_map.n_pairs(len(points)), points)
+
+    def solver(self, points: Any, place: Place = HOST) -> BagSolver:
+        """Do the work per instance; return the map from bags over the points to solutions."""
+        row_map, matching, n_threads = self.row_map, self.matching, place.n_threads
+        device = self.device(points, place)
+        if device is not None:
+            return device_solver(row_map, matching, points, device, n_threads)
+        rows = row_map(on_host(points), n_threads)
+        return partial(matching.match, row_map, rows, n_threads=n_threads)
+
+    def one_bag(self, place: Place) -> OneBag | None:
+        """Return a faster way to the same answer for one bag on the host; None if there is none."""
+        if not place.is_host:
+            return None
+        row_map, matching = self.row_map, self.matching
+        return row_map.derived("one bag", lambda: matching.one_bag(row_map))
+
+    def prepare(self, place: Place) -> None:
+        """Compute what the first answer would otherwise wait for (packed references)."""
+        self.row_map.prepare(place.n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedPoints:
+    """The points of a pool for every member of a combined model.
+
+    Attributes
+    ----------
+    parts : tuple of points, one per member
+    posteriors : array of shape (m, k) or None
+        Those by which a combination compares bags; None if it needs none.
+    n_points : int
+    """
+
+    parts: tuple[Any, ...]
+    posteriors: Any
+    n_points: int
+
+    def __len__(self) -> int:
+        """Return the number of instances m."""
+        return self.n_points
+
+
+class Combination:
+    """How answers of members become one. Subclasses are frozen dataclasses."""
+
+    #: The classifier whose posteriors of instances :meth:`combine` needs; None for none.
+    reference_classifier: Any = None
+
+    def member_posteriors(self, posteriors: Floats, number: int) -> Floats:
+        """Return the posteriors for a member, from those of all classes, shape (m, k)."""
+        return posteriors
+
+    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+        """Return the solution of bags from those of the members."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedModel(_Fitted):
+    """Members whose answers are combined: wrappers, ensembles, and constants without a member.
+
+    Attributes
+    ----------
+    classes, prevalence, scorer
+        As for :class:`Model`; the scorer has names of columns, but no classifier.
+    members : tuple of models
+    combination : Combination
+    """
+
+    classes: NDArray[Any]
+    prevalence: Array
+    members: tuple[AnyModel, ...]
+    combination: Combination
+    scorer: InstanceScorer = field(default_factory=InstanceScorer)
+
+    #: There is no choice, and no training data, beside those of the members.
+    training = None
+    tuning = None
+    counts_decisions = False
+
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether all members work on posteriors."""
+        return bool(self.members) and all(member.takes_posteriors for member in self.members)
+
+    def points(self, pool: Pool) -> CombinedPoints:
+        """Return the points of instances for every member."""
+        reference, posteriors = self.combination.reference_classifier, None
+        if reference is not None:
+            posteriors = on_host(pool.posteriors(reference, self.classes))
+        parts = tuple(member.points(pool) for member in self.members)
+        return CombinedPoints(parts, posteriors, _num_samples(pool.X))
+
+    def given(self, posteriors: Any, place: Place = HOST) -> CombinedPoints:
+        """Return the points of given posteriors for every member."""
+        if not self.takes_posteriors:
+            raise TypeError("the quantifier inside works on features, not on posteriors")
+        p = check_posteriors(posteriors, classes=self.classes)
+        parts = tuple(
+            member.given(self.combination.member_posteriors(p, number), place)
+            for number, member in enumerate(self.members)
+        )
+        return CombinedPoints(parts, p, len(p))
+
+    def solver(self, points: CombinedPoints, place: Place = HOST) -> BagSolver:
+        """Do the work per instance; return the map from bags over the points to solutions."""
+        solvers = [
+            member.solver(part, place)
+            for member, part in zip(self.members, points.parts, strict=True)
+        ]
+        combine = self.combination.combine
+        return lambda bags: combine([solve(bags) for solve in solvers], points, bags)
+
+    def one_bag(self, place: Place) -> None:
+        """Return None: there is no faster way for one bag."""
+
+    def prepare(self, place: Place) -> None:
+        """Prepare every member."""
+        for member in self.members:
+            member.prepare(place)
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignModel(_Fitted):
+    """A fitted quantifier of another library, which has ``predict`` or ``predict_bags`` alone.
+
+    There are no certificates: gaps are NaN, and finite answers count as converged. Answers with
+    names (series of pandas, data frames) are matched with the classes by name.
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+    prevalence : array of shape (k,)
+        NaN where it is not known.
+    quantifier : fitted quantifier
+    """
+
+    classes: NDArray[Any]
+    prevalence: Array
+    quantifier: Any
+    scorer: InstanceScorer = field(default_factory=InstanceScorer)
+
+    training = None
+    tuning = None
+    takes_posteriors = False
+    counts_decisions = False
+
+    def points(self, pool: Pool) -> Any:
+        """Return the instances themselves."""
+        return pool.X
+
+    def given(self, posteriors: Any, place: Place = HOST) -> Any:
+        """Raise TypeError: the quantifier takes instances."""
+        raise TypeError(f"{type(self.quantifier).__name__} works on features, not on posteriors")
+
+    def solver(self, points: Any, place: Place = HOST) -> BagSolver:
+        """Return the map from bags over instances to the answers of the quantifier."""
+        return partial(self._solve, points)
+
+    def one_bag(self, place: Place) -> None:
+        """Return None: there is no faster way for one bag."""
+
+    def prepare(self, place: Place) -> None:
+        """Do nothing."""
+
+    def _solve(self, X: Any, bags: Bags) -> Solution:
+        name = type(self.quantifier).__name__
+        if hasattr(self.quantifier, "predict_bags"):
+            answers = self.quantifier.predict_bags(X, bags)
+            prevalence = in_class_order(answers, self.classes, f"{name}.predict_bags(X, bags)")
+        else:
+            prevalence = [
+                in_class_order(
+                    self.quantifier.predict(take_rows(X, bag)), self.classes, f"{name}.predict(X)"
+                )
+                for bag in _repeated(bags, name)
+            ]
+        prevalence = np.asarray(prevalence, dtype=np.float64)
+        expected = (len(bags), self.n_classes)
+        if prevalence.shape != expected:
+            raise ValueError(
+                f"{name} must return prevalences of shape {expected}, got {prevalence.shape}"
+            )
+        unknown = np.full(len(bags), np.nan)
+        finite = np.asarray(np.isfinite(prevalence).all(axis=1))
+        return Solution(prevalence, unknown, unknown, np.zeros(len(bags), np.int64), finite)
+
+
+#: Whatever ``fit`` makes.
+AnyModel: TypeAlias = Model | CombinedModel | ForeignModel
+
+
+def _repeated(bags: Bags, name: str) -> Iterator[NDArray[np.int64]]:
+    """Yield the positions of each bag, repeated as often as their weights say."""
+    for number, bag in enumerate(bags):
+        weights = bags.bag_weights(number)
+        counts = np.rint(weights)
+        # Counts of a bootstrap have been multiplied and divided by the size of the bag.
+        if not np.allclose(weights, counts, rtol=1e-9, atol=1e-9):
+            raise ValueError(
+                f"{name} has no predict_bags for weighted bags, and weights that are no whole "
+                "numbers cannot be counts of repeated instances"
+            )
+        yield np.repeat(bag, counts.astype(np.int64))
+
+
+class FittedQuantifier(Protocol):
+    """A fitted quantifier, as functions that take one see it."""
+
+    @property
+    def model_(self) -> Any:
+        """What ``fit`` has learnt."""
+
+
+#: What functions of other rooms accept: a fitted quantifier, or its model.
+Fitted: TypeAlias = FittedQuantifier | AnyModel
+
+
+def model_of(fitted: Fitted) -> AnyModel:
+    """Return the model of a fitted quantifier; a model is returned as it is.
+
+    Raises TypeError if it is neither, and NotFittedError before ``fit``.
+    """
+    if isinstance(fitted, _Fitted):
+        return fitted
+    if not hasattr(fitted, "fit"):
+        raise TypeError(f"quantifier must be a fitted estimator, got {fitted!r}")
+    check_is_fitted(fitted, "model_")
+    model: AnyModel = fitted.model_
+    return model
+
+
+def posterior_model(fitted: Fitted) -> Model:
+    """Return the model of a quantifier with rows on posteriors; raises TypeError for others."""
+    model = model_of(fitted)
+    if not isinstance(model, Model) or not model.takes_posteriors:
+        raise TypeError(
+            f"quantifier must work on posteriors (PACC, EMQ, KDEyML, ...), got "
+            f"{type(fitted).__name__}"
+        )
+    return model
+
+
+def bag_posteriors(fitted: Fitted, X: Any, posteriors: ArrayLike | None) -> Floats:
+    """Return the posteriors of a bag, shape (m, k).
+
+    Parameters
+    ----------
+    fitted : fitted quantifier, or its model
+    X : instances of the bag, or None
+        Scored by the classifier.
+    posteriors : array-like of shape (m, k), or None
+        Exactly one of ``X`` and ``posteriors`` must be given.
+    """
+    model = posterior_model(fitted)
+    if (X is None) == (posteriors is None):
+        raise ValueError("give exactly one of X and posteriors")
+    if posteriors is not None:
+        return check_posteriors(posteriors, classes=model.classes)
+    if model.scorer.classifier is None:
+        raise ValueError(
+            f"this {type(fitted).__name__} was fitted on posteriors and has no classifier: "
+            "give posteriors instead of X"
+        )
+    return predict_posteriors(model.scorer.classifier, X, model.classes)
+
+
+def kept_training(fitted: Fitted | None) -> TrainingPosteriors | None:
+    """Return what a fitted quantifier keeps of its training data; None if it keeps nothing.
+
+    Methods without training posteriors keep labels only, with ``posteriors`` None.
+    """
+    return None if fitted is None else model_of(fitted).training
+
+
+def training_of(fitted: Fitted) -> TrainingPosteriors:
+    """Return the training posteriors of a fitted quantifier; raises ValueError if it has none."""
+    training = posterior_model(fitted).training
+    if training is None or training.posteriors is None:
+        raise ValueError(
+            f"this {type(fitted).__name__} keeps no training posteriors: use a method that "
+            "makes them (KDEyML, PACC, EMQ with calibration), or fit_posteriors"
+        )
+    return training
