@@ -51,7 +51,7 @@ def evaluate(name: str, classifier: str, n_bags: int, n_jobs: int) -> dict[str, 
         names = q.get_params(deep=False)
         extra = {"tune_bag_size": case.bag_size} if "tune_bag_size" in names else {}
         q.set_params(**{n: 0 for n in ("random_state",) if n in names}, n_jobs=n_jobs, **extra)
-    fitted = kdey.fit_many(methods, case.X, case.y, n_jobs=n_jobs)
+    fitted = kdey.evaluation.fit_many(methods, case.X, case.y, n_jobs=n_jobs)
     bags = case.bags(n_bags, 0)
     line: dict[str, Any] = {"set": name, "classifier": classifier}
     for method, q in fitted.items():

@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from kdey import PACC, KDEyML
+from kdey import PACC, KDEyML, Options
 from kdey.posteriors import training_posteriors
 from populations import BORDER, INNER, REAL, SYNTHETIC, classifier, load
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
@@ -63,7 +63,11 @@ def judge(made: dict[str, Any], cells: list[dict[str, Any]], how: str) -> list[l
         rows: list[list[Any]] = [[name, cell["zone"], cell["size"]] for cell in cells]
         for target, level in COLUMNS:
             found = quantifier.estimate_posteriors(
-                pool, bags, target=target, confidence=level, method=how, n_replicates=300
+                pool,
+                bags,
+                target=target,
+                confidence=level,
+                options=Options(method=how, n_replicates=300),
             )
             for row, cell, one in zip(rows, cells, found, strict=True):
                 truth = cell[target]

@@ -28,8 +28,16 @@ import numpy as np
 
 import kdey
 from automatic import CLASSIFIERS, error
-from cases import EXTRA, PAPER, Case, Records, geometric_mean, load_case, make_classifier
-from cases import quiet as silence
+from cases import (
+    EXTRA,
+    PAPER,
+    Case,
+    Records,
+    geometric_mean,
+    load_case,
+    make_classifier,
+    quiet as silence,
+)
 from printing import markdown
 
 KEYS = ("set", "classifier", "method")

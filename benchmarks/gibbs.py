@@ -18,7 +18,7 @@ from collections import defaultdict
 import numpy as np
 from scipy.stats import beta, norm
 
-from kdey import KDEyML
+from kdey import KDEyML, Options
 from kdey.bags import Bags
 from kdey.bayes import sample_posterior
 from kdey.bayes.sampling import Chains, gibbs_sweeps, sample_rows
@@ -86,7 +86,10 @@ def intervals(
     out = {"Gibbs": draws.interval(CONFIDENCE, target)}
     for way in ("bootstrap", "analytic"):
         made = fitted.estimate_posteriors(
-            points, target=target, method=way, confidence=CONFIDENCE, random_state=seed
+            points,
+            target=target,
+            confidence=CONFIDENCE,
+            options=Options(method=way, random_state=seed),
         )
         out[way] = (made.low, made.high)
     return out

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kdey import PACC, Bags, KDEyML
+from kdey import PACC, Bags, KDEyML, Options
 from kdey.intervals.moment_rows import training_rows
 from kdey.posteriors import Posteriors
 from printing import markdown, significant
@@ -42,7 +42,9 @@ def row(name: str, value: float, unit: str) -> Row:
 
 def bootstrap(quantifier: KDEyML, bag: Posteriors, repeats: int) -> list[Row]:
     def run(templates: bool) -> None:
-        quantifier.estimate_posteriors(bag, method="bootstrap", resample_templates=templates)
+        quantifier.estimate_posteriors(
+            bag, options=Options(method="bootstrap", resample_templates=templates)
+        )
 
     fixed, full = best(lambda: run(False), repeats), best(lambda: run(True), max(1, repeats // 3))
     return [

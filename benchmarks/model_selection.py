@@ -50,7 +50,7 @@ def main() -> None:
     X, X_val, y, y_val = train_test_split(X, y, test_size=0.4, stratify=y, random_state=1)
     n = args.classifiers
     print(f"{n} classifiers x 10 folds x 20 bandwidths x 250 bags of 500 on {source}, all cores:\n")
-    cache, fits, rows = kdey.StageCache(max_solutions=1), 0.0, []
+    cache, fits, rows = kdey.evaluation.StageCache(max_solutions=1), 0.0, []
     for name in args.methods:
         search = kdey.GridSearchQ(
             METHODS[name](LogisticRegression(max_iter=3000), cv=10, random_state=0),

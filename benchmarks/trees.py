@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from kdey import Options
+
 #: Seconds that one operation is repeated for in a round.
 _BUDGET = 0.4
 
@@ -61,7 +63,7 @@ def operations() -> dict[str, Callable[[], Any]]:
         "KDEyML estimate, bag of 500": lambda: automatic.estimate_posteriors(pool[:500]),
         "PACC estimate, 500 bags": lambda: pacc.estimate_posteriors(pool, bags),
         "PACC bootstrap, bag of 500": lambda: pacc.estimate_posteriors(
-            pool[:500], method="bootstrap"
+            pool[:500], options=Options(method="bootstrap")
         ),
         "KDEyML groups, 100 of 50": lambda: automatic.predict_groups(
             frame, "group", scores=scores

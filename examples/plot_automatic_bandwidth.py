@@ -17,7 +17,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from kdey import APP, KDEyML, evaluate, fit_many
+from kdey import APP, KDEyML, evaluate
+from kdey.evaluation import fit_many
 from kdey.plots import TuningDisplay
 
 # %%

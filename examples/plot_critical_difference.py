@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
-from kdey import ACC, APP, CC, DM, EMQ, PACC, PCC, KDEyML, evaluate, fit_many
+from kdey import ACC, APP, CC, DM, EMQ, PACC, PCC, KDEyML, evaluate
+from kdey.evaluation import fit_many
 from kdey.evaluation.significance import friedman, nemenyi
 from kdey.plots import CriticalDifferenceDisplay
 

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from kdey import PACC
+from kdey import PACC, Options
 
 # %%
 # A population
@@ -42,7 +42,10 @@ for _ in range(60):
     bag = drawn(500, TRUE)[0]
     whole.append(quantifier.estimate(bag))
     again = quantifier.estimate(
-        bag, method="bootstrap", resample_templates=False, n_replicates=200, random_state=0
+        bag,
+        options=Options(
+            method="bootstrap", resample_templates=False, n_replicates=200, random_state=0
+        ),
     )
     bag_only.append(again)
 

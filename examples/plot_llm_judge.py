@@ -14,7 +14,7 @@ The judge is made up in this script: its scores lean to the better grades and bl
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kdey import KDEyML
+from kdey import KDEyML, Options
 
 # %%
 # A generous judge
@@ -52,7 +52,9 @@ print(estimates[200])
 # The same 200 labels, with a bootstrap that draws the new scores again but takes the templates
 # for granted: what an interval looks like that does not know how few labels there were.
 
-naive = made[200].estimate_posteriors(scores, method="bootstrap", resample_templates=False)
+naive = made[200].estimate_posteriors(
+    scores, options=Options(method="bootstrap", resample_templates=False)
+)
 wrong = int(np.flatnonzero(GRADES == "wrong")[0])
 print(f"wrong, templates taken for granted: {naive.low[wrong]:.3f} to {naive.high[wrong]:.3f}")
 

@@ -16,7 +16,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from kdey import CC, PCC, FitChecker, KDEyML, fit_many
+from kdey import CC, PCC, KDEyML
+from kdey.diagnostics import FitChecker
+from kdey.evaluation import fit_many
 
 # %%
 # A population

@@ -17,7 +17,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from kdey import CC, PACC, PCC, GridAPP, KDEyML, evaluate, fit_many
+from kdey import CC, PACC, PCC, KDEyML, evaluate
+from kdey.evaluation import GridAPP, fit_many
 from kdey.plots import DiagonalDisplay
 
 # %%

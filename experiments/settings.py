@@ -9,9 +9,9 @@ from typing import Any
 from sklearn.base import ClassifierMixin
 
 from kdey._caching import fingerprint
-from kdey.quantifiers.adjusting import ACC, PACC
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
+from kdey.quantifiers.counting import ACC, PACC
 from kdey.quantifiers.histograms import DM, HDy
 from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
 from kdey.quantifiers.likelihood import DIR, EMQ

@@ -109,13 +109,13 @@ def estimate(case: Case) -> None:
     options["method"] = str(case.rng.choice(["auto", "bootstrap"]))
     options["target"] = str(case.rng.choice(["population", "bag"]))
     try:
-        made = q.estimate_bags(case.pool, case.bags(), **options)
+        made = q.estimate_bags(case.pool, case.bags(), options=kdey.Options(**options))
     except ValueError as error:
         if "target='bag'" not in str(error):  # not every method has it, and says so
             raise
         return
     right(made.estimate)
-    one = q.estimate(case.pool, confidence=0.8, **options)
+    one = q.estimate(case.pool, confidence=0.8, options=kdey.Options(**options))
     if not ((one.low <= one.estimate) & (one.estimate <= one.high)).all():
         raise AssertionError(f"limits do not hold the estimate: {one}")
 
@@ -144,7 +144,7 @@ def search(case: Case) -> None:
     found: Any = (
         kdey.GridSearchQ(quantifier, grid, **shared)
         if case.rng.random() < 0.7
-        else kdey.RandomSearchQ(quantifier, grid, n_iter=3, **shared)
+        else kdey.evaluation.RandomSearchQ(quantifier, grid, n_iter=3, **shared)
     )
     right(found.fit(case.X, case.y).predict(case.pool))
 

@@ -5,8 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kdey.arrays import in_class_order, in_order_of, match_scores
 from kdey.metrics import absolute_error

@@ -17,7 +17,7 @@ ROOT = Path(kdey.__file__).parent
 LAYERS = (
     ("_display", "_io", "arrays", "native"),
     ("simplex", "validation"),
-    ("_caching", "_numerics", "_parallel", "row_hashes", "status"),
+    ("_caching", "_numerics", "_parallel", "status"),
     ("options",),
     ("bags", "classifiers"),
     ("calibration", "kernels", "posteriors"),

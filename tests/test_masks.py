@@ -85,7 +85,7 @@ DOORS = {
         X, kdey.Bags(m(np.arange(4)), np.array([0, 4]), 80)
     ),
     "protocol": lambda m: kdey.APP(3, 10).bags(m(Y)),
-    "GivenBags": lambda m: kdey.GivenBags([[0], [1]], m([[0.5, 0.5], [1, 0]]), 2).bags(),
+    "GivenBags": lambda m: kdey.evaluation.GivenBags([[0], [1]], m([[0.5, 0.5], [1, 0]]), 2).bags(),
     "evaluate": lambda m: kdey.evaluate(FITTED, m(X), Y, protocol=kdey.APP(3, 10)),
     "cv splits": lambda m: kdey.PACC(cv=[(m(np.arange(80)), np.arange(80))]).fit(X, Y),
     "calibrator": lambda m: BCTS().fit(m(P), Y),
@@ -98,7 +98,9 @@ DOORS = {
     "check_prevalence": lambda m: check_prevalence(m([0.2, 0.8])),
     "project": lambda m: project(m([0.2, 0.9])),
     "hold_fold_models": lambda m: hold_fold_models(kdey.PACC().fit(X, Y), X, m(Y)),
-    "importance_weights": lambda m: kdey.importance_weights([0.5, 0.5], [0.2, 0.8], m(Y)),
+    "importance_weights": lambda m: kdey.diagnostics.importance_weights(
+        [0.5, 0.5], [0.2, 0.8], m(Y)
+    ),
 }
 
 

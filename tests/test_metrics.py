@@ -7,8 +7,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kdey import metrics
 from kdey.metrics import METRICS, Metric, get_metric, smooth

@@ -118,7 +118,7 @@ def test_fitted_quantifiers_show_their_classes(objects: SimpleNamespace) -> None
 @pytest.mark.usefixtures("no_windows")
 def test_fitted_quantifiers_draw_a_bag(objects: SimpleNamespace) -> None:
     drawn = objects.quantifier.plot(objects.pool, check_fit=False)
-    assert isinstance(drawn, kdey.IntervalsDisplay)
+    assert isinstance(drawn, kdey.plots.IntervalsDisplay)
 
 
 @pytest.mark.usefixtures("no_windows")

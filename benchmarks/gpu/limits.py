@@ -61,8 +61,12 @@ def limits(method: Any, pool: torch.Tensor) -> dict[str, Any]:
     part, some = pool[: N_LIMITS * SIZE], bags(N_LIMITS)
     options = {"method": "analytic", "check_fit": False}
     host = part.cpu().numpy()
-    there, seconds = wall(lambda: method.estimate_posteriors(part, some, **options))
-    here, host_seconds = wall(lambda: method.estimate_posteriors(host, some, **options))
+    there, seconds = wall(
+        lambda: method.estimate_posteriors(part, some, options=kdey.Options(**options))
+    )
+    here, host_seconds = wall(
+        lambda: method.estimate_posteriors(host, some, options=kdey.Options(**options))
+    )
     off = max(np.abs(there.low - here.low).max(), np.abs(there.high - here.high).max())
     return {"device": seconds, "host": host_seconds, "largest difference": float(off)}
 

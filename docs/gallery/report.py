@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from kdey import KDEyML, Report, make_report
-from kdey.report import estimates_table
+from kdey import KDEyML, make_report
+from kdey.report import Report, estimates_table
 
 #: Pictures by name: the colour scheme and the window.
 _WINDOWS = {

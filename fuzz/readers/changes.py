@@ -26,7 +26,7 @@ STRANGE: tuple[Any, ...] = (
     *({"array": 0}, {"array": -1}, {"array": 10**9}, {"array": "0"}, {"scalar": 0}, {"foreign": 0}),
     *({"list": 3}, {"tuple": [1, 2]}, {"dict": [[1]]}, {"dict": [[{"list": []}, 1]]}),
     *({"objects": [1], "shape": [2]}, {"objects": [1], "shape": "x"}, {"estimator": 3}),
-    {"estimator": "kdey.quantifiers.adjusting:PACC", "params": {}, "state": {}},
+    {"estimator": "kdey.quantifiers.counting:PACC", "params": {}, "state": {}},
     {"dataclass": "kdey.bags:Bags", "fields": {}},
     {"dataclass": "kdey.quantifiers.base:BaseQuantifier", "fields": []},
 )

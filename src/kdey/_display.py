@@ -354,8 +354,13 @@ class _RichDisplay:
 
     def __init__(self, description: str, total: int | None) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress as Bars,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         text, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
         columns = (text, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())

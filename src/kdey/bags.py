@@ -41,7 +41,7 @@ class Bags:
 
     See Also
     --------
-    kdey.GivenBags : Bags that are given with their prevalences.
+    kdey.evaluation.GivenBags : Bags that are given with their prevalences.
 
     Examples
     --------

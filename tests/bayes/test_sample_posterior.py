@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from kdey import DIR, EMQ, PACC, KDEyML, PosteriorDraws, sample_posterior
+from kdey import DIR, EMQ, PACC, KDEyML, sample_posterior
+from kdey.bayes import PosteriorDraws
 
 
 @pytest.fixture(scope="module")

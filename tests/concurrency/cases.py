@@ -52,7 +52,7 @@ def answers(quantifier: Any, pool: np.ndarray) -> list[np.ndarray]:
         drawn = {"method": "bootstrap", "n_replicates": 20, "random_state": 3}
         for limits in (
             quantifier.estimate(pool),
-            quantifier.estimate_bags(pool, bags[:2], **drawn),
+            quantifier.estimate_bags(pool, bags[:2], options=kdey.Options(**drawn)),
         ):
             made += [limits.low, limits.high]
     return made

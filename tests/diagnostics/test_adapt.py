@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from kdey import PACC, AdaptedClassifier, adapt_posteriors, importance_weights
+from kdey import PACC, AdaptedClassifier, adapt_posteriors
+from kdey.diagnostics import importance_weights
 
 
 def test_bayes_rule() -> None:

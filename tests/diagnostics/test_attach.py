@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import kdey
-from kdey import EMQ, PACC, Bags, FitChecker, HDx, KDEyML, OneVsAll, check_fit
-from kdey.diagnostics import FitVerdict, hold_fold_models
+from kdey import EMQ, PACC, Bags, HDx, KDEyML, OneVsAll, check_fit
+from kdey.diagnostics import FitChecker, FitVerdict, hold_fold_models
 
 from .cases import draw, outsiders
 
@@ -82,7 +82,7 @@ def test_methods_that_cannot_be_checked_say_why(quantifier, reason) -> None:
     X, y = (rng.random((100, 6)) < 0.5).astype(float), np.arange(100) % 2
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(g=0)
     estimate = quantifier.fit(frame[list("abcdef")], y).estimate(
-        frame[list("abcdef")], n_replicates=20
+        frame[list("abcdef")], options=kdey.Options(n_replicates=20)
     )
     assert estimate.status == f"not checked ({reason})"
     assert f"The fit was not checked: {reason}." in repr(estimate)

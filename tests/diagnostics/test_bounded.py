@@ -11,7 +11,8 @@ from scipy.stats import kstest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from kdey import PACC, Bags, Ensemble, FitChecker, GridSearchQ, KDEyML, check_fit
+from kdey import PACC, Bags, Ensemble, GridSearchQ, KDEyML, check_fit
+from kdey.diagnostics import FitChecker
 from kdey.diagnostics.fit_checker import ENOUGH, sample_bags
 from kdey.diagnostics.fit_statistics import NullBags, few_per_class
 from kdey.posteriors import TrainingPosteriors, fits_into

@@ -10,8 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdey import EMQ, PACC, FitChecker, HDx, KDEyML, check_fit
+from kdey import EMQ, PACC, HDx, KDEyML, check_fit
 from kdey.bags import Bags
+from kdey.diagnostics import FitChecker
 from kdey.diagnostics.fit_checker import p_values
 from kdey.diagnostics.fit_statistics import (
     DEFAULT_KERNEL,

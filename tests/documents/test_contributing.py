@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdey import check_quantifier
+from kdey.evaluation import check_quantifier
 from tests.documents.pages import Page
 from tests.documents.running import Session, page_names, run_block
 

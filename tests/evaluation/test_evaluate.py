@@ -25,7 +25,7 @@ def data() -> tuple[Any, Any, Any, Any]:
 def fitted(data: Any) -> dict[str, Any]:
     X, y, _, _ = data
     c = CountingClassifier(max_iter=300)
-    return kdey.fit_many(
+    return kdey.evaluation.fit_many(
         {
             "cc": kdey.CC(c),
             "pacc": kdey.PACC(c, cv=3),
@@ -63,7 +63,7 @@ def test_one_fit_and_one_prediction_per_classifier(data: Any) -> None:
     c = CountingClassifier(max_iter=300)
     methods = {"pacc": kdey.PACC(c, cv=4), "ml": kdey.KDEyML(c, cv=4), "dm": kdey.DM(c, cv=4)}
     CountingClassifier.calls.clear()
-    fitted = kdey.fit_many(methods, X, y)
+    fitted = kdey.evaluation.fit_many(methods, X, y)
     assert CountingClassifier.calls == {"fit": 5, "predict_proba": 4}
     assert fitted["pacc"].classifier_ is fitted["dm"].classifier_
     CountingClassifier.calls.clear()
@@ -75,7 +75,7 @@ def test_fit_many_gives_what_fit_gives(data: Any) -> None:
     X, y, X_pool, _ = data
     c = CountingClassifier(max_iter=300)
     methods = {"a": kdey.KDEyML(c, cv=3), "b": kdey.KDEyML(c, cv=4), "c": kdey.EMQ(c)}
-    together = kdey.fit_many(methods, X, y)
+    together = kdey.evaluation.fit_many(methods, X, y)
     for name, quantifier in methods.items():
         alone = quantifier.fit(X, y)
         assert np.array_equal(alone.predict(X_pool), together[name].predict(X_pool)), name
@@ -138,7 +138,7 @@ def test_a_stranger_with_predict_only(data: Any, fitted: dict[str, Any]) -> None
 def test_given_bags_need_no_labels(data: Any, fitted: dict[str, Any]) -> None:
     _, _, X, y = data
     drawn = PROTOCOL.bags(y)
-    given = kdey.GivenBags(drawn.bags, drawn.prevalences)
+    given = kdey.evaluation.GivenBags(drawn.bags, drawn.prevalences)
     a = kdey.evaluate(fitted["ml"], X, None, given)
     b = kdey.evaluate(fitted["ml"], X, y, PROTOCOL)
     assert np.array_equal(a.errors("ae"), b.errors("ae"))

@@ -40,7 +40,7 @@ methods = {
     "KDEyHD": kdey.KDEyHD(FrozenEstimator(Given()), n_points=int(sys.argv[2]), random_state=0),
 }
 chosen = sys.argv[1].split(",")
-fitted = kdey.fit_many({name: methods[name] for name in chosen}, X, y)
+fitted = kdey.evaluation.fit_many({name: methods[name] for name in chosen}, X, y)
 results = kdey.evaluate(fitted, pool, y_pool, kdey.APP(5_000, 1_000), n_jobs=2)
 for name in chosen:
     assert results.errors("ae", name).mean() < 0.02, name

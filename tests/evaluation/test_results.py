@@ -14,14 +14,14 @@ from tests.evaluation.cases import blobs
 
 
 @pytest.fixture(scope="module")
-def results() -> kdey.Results:
+def results() -> kdey.evaluation.Results:
     X, y = blobs(300)
-    methods = kdey.fit_many({"cc": kdey.CC(), "pacc": kdey.PACC(cv=3)}, X, y)
+    methods = kdey.evaluation.fit_many({"cc": kdey.CC(), "pacc": kdey.PACC(cv=3)}, X, y)
     return kdey.evaluate(methods, X, y, kdey.APP(6, 50), metrics=("ae", "rae", "se"))
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", None])
-def test_one_row_per_method_and_bag(results: kdey.Results, backend: str | None) -> None:
+def test_one_row_per_method_and_bag(results: kdey.evaluation.Results, backend: str | None) -> None:
     frame = nw.from_native(results.to_frame(backend), eager_only=True)
     assert frame.shape == (12, 3 + 6 + 3 + 4)
     assert frame["method"].to_list() == ["cc"] * 6 + ["pacc"] * 6
@@ -35,7 +35,7 @@ def test_one_row_per_method_and_bag(results: kdey.Results, backend: str | None) 
     assert (frame["seconds"].to_numpy() > 0).all()
 
 
-def test_by_class(results: kdey.Results) -> None:
+def test_by_class(results: kdey.evaluation.Results) -> None:
     frame = results.to_frame("pandas", by_class=True)
     assert len(frame) == 2 * 6 * 3
     one = frame[(frame["method"] == "pacc") & (frame["bag"] == 4)]
@@ -43,7 +43,7 @@ def test_by_class(results: kdey.Results) -> None:
     np.testing.assert_array_equal(one["estimated"], results.estimated("pacc")[4])
 
 
-def test_summary_orders_by_the_first_metric(results: kdey.Results) -> None:
+def test_summary_orders_by_the_first_metric(results: kdey.evaluation.Results) -> None:
     frame = results.summary("pandas")
     assert sorted(frame["method"]) == ["cc", "pacc"]
     assert frame["ae"].is_monotonic_increasing
@@ -53,7 +53,7 @@ def test_summary_orders_by_the_first_metric(results: kdey.Results) -> None:
     assert (frame["seconds"] > 0).all()
 
 
-def test_refuses_unknown_names(results: kdey.Results) -> None:
+def test_refuses_unknown_names(results: kdey.evaluation.Results) -> None:
     with pytest.raises(ValueError, match="method must be one of"):
         results.estimated()
     with pytest.raises(ValueError, match="metric must be one of"):

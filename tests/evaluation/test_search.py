@@ -98,7 +98,7 @@ def test_each_classifier_is_fitted_once(data: Any) -> None:
 
 def test_searches_share_a_cache(data: Any) -> None:
     X, y, X_val, y_val = data
-    cache = kdey.StageCache()
+    cache = kdey.evaluation.StageCache()
     made = {}
     CountingClassifier.calls.clear()
     for method in (kdey.KDEyML, kdey.KDEyCS):
@@ -120,7 +120,7 @@ def test_searches_share_a_cache(data: Any) -> None:
 
 def test_a_bounded_cache_forgets(data: Any) -> None:
     X, y, _, _ = data
-    cache = kdey.StageCache(max_stages=1)
+    cache = kdey.evaluation.StageCache(max_stages=1)
     search = kdey.GridSearchQ(
         kdey.PACC(classifier(), cv=3),
         {"classifier__C": [0.1, 1.0]},
@@ -133,12 +133,12 @@ def test_a_bounded_cache_forgets(data: Any) -> None:
     search.fit(X, y)
     assert CountingClassifier.calls["fit"] == 4 * 4
     with pytest.raises(ValueError, match="max_stages must be an integer of at least 1"):
-        kdey.StageCache(0)
+        kdey.evaluation.StageCache(0)
 
 
 def test_other_data_are_not_taken_for_these(data: Any) -> None:
     X, y, X_val, y_val = data
-    cache = kdey.StageCache()
+    cache = kdey.evaluation.StageCache()
     grid = {"bandwidth": [0.1, 0.2]}
     for shift in (0.0, 1.0):
         moved = X.copy()
@@ -184,10 +184,14 @@ def test_unknown_names_are_refused_before_any_work(data: Any) -> None:
         with pytest.raises(ValueError, match="is unknown to KDEyML; it has"):
             kdey.GridSearchQ(kdey.KDEyML(classifier()), grid, protocol=PROTOCOL).fit(X, y)
     with pytest.raises(ValueError, match="'c' is unknown to KDEyML"):
-        kdey.RandomSearchQ(kdey.KDEyML(classifier()), {"c": [1]}, protocol=PROTOCOL).fit(X, y)
+        kdey.evaluation.RandomSearchQ(kdey.KDEyML(classifier()), {"c": [1]}, protocol=PROTOCOL).fit(
+            X, y
+        )
     for wrong in ([1, 2], [], "c"):
         with pytest.raises(ValueError, match="param_distributions must be a mapping or a list"):
-            kdey.RandomSearchQ(kdey.KDEyML(classifier()), wrong, protocol=PROTOCOL).fit(X, y)
+            kdey.evaluation.RandomSearchQ(kdey.KDEyML(classifier()), wrong, protocol=PROTOCOL).fit(
+                X, y
+            )
     assert not CountingClassifier.calls
 
 
@@ -242,7 +246,7 @@ def test_nan_scores_are_never_chosen(data: Any) -> None:
 def test_random_search(data: Any) -> None:
     X, y, _, _ = data
     space = {"bandwidth": loguniform(0.05, 0.5), "classifier__C": [0.1, 1.0]}
-    search = kdey.RandomSearchQ(
+    search = kdey.evaluation.RandomSearchQ(
         kdey.KDEyML(classifier(), cv=3), space, n_iter=7, protocol=PROTOCOL, random_state=3
     )
     CountingClassifier.calls.clear()
@@ -257,7 +261,7 @@ def test_random_search(data: Any) -> None:
 def test_given_bags_without_labels(data: Any) -> None:
     X, y, X_val, y_val = data
     drawn = PROTOCOL.bags(y_val)
-    given = kdey.GivenBags(drawn.bags, drawn.prevalences)
+    given = kdey.evaluation.GivenBags(drawn.bags, drawn.prevalences)
     quantifier, grid = kdey.KDEyML(classifier(), cv=3), {"bandwidth": [0.1, 0.3]}
     a = kdey.GridSearchQ(quantifier, grid, protocol=given).fit(X, y, X_val=X_val)
     b = kdey.GridSearchQ(quantifier, grid, protocol=PROTOCOL).fit(X, y, X_val=X_val, y_val=y_val)
@@ -331,4 +335,4 @@ def test_a_search_is_a_quantifier() -> None:
     search = kdey.GridSearchQ(
         kdey.PACC(classifier()), {"cv": [2, 3]}, protocol=kdey.APP(10, 30), validation=0.3
     )
-    kdey.check_quantifier(search)
+    kdey.evaluation.check_quantifier(search)

@@ -6,8 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from kdey.evaluation.significance import (
@@ -18,7 +17,7 @@ from kdey.evaluation.significance import (
     pooled_wilcoxon,
     wilcoxon,
 )
-from kdey.intervals.differences import holm
+from kdey.intervals.combine import holm
 
 METHODS = [
     "ACC",

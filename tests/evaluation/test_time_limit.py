@@ -86,7 +86,7 @@ def test_failures_and_missing_time_are_told_apart(clock: list[float]) -> None:
 def test_other_searches_have_it_too(clock: list[float]) -> None:
     q = kdey.KDEyML(LogisticRegression(), cv=3, random_state=0)
     with pytest.warns(UserWarning, match="time_limit"):
-        kdey.RandomSearchQ(q, GRID, n_iter=4, time_limit=0.5, verbose=False).fit(*data())
+        kdey.evaluation.RandomSearchQ(q, GRID, n_iter=4, time_limit=0.5, verbose=False).fit(*data())
 
 
 @pytest.mark.parametrize("limit", [0, -1.0, "soon", True])

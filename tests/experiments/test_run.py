@@ -17,8 +17,7 @@ from sklearn.base import clone
 
 from experiments.results import Results, ResultsFile, read_results
 from experiments.run import Pace, Run, classifier_of, duration, quiet, run
-from experiments.settings import METHODS as ALL_METHODS
-from experiments.settings import METRICS
+from experiments.settings import METHODS as ALL_METHODS, METRICS
 from experiments.tasks import Source, source_of
 from kdey import KDEyML, evaluate
 from kdey.evaluation.protocols import APP

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import kdey
 
@@ -63,7 +62,10 @@ def test_given_bags(data: Any) -> None:
     )
     try:
         drawn = answer(
-            lambda: kdey.GivenBags(bags, prevalences).bags(y), "bag", "prevalence", "weights"
+            lambda: kdey.evaluation.GivenBags(bags, prevalences).bags(y),
+            "bag",
+            "prevalence",
+            "weights",
         )
     except Refused:
         return

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.naive_bayes import GaussianNB
 
 import kdey
@@ -45,7 +44,7 @@ def test_importance_weights(data: Any) -> None:
     classes = data.draw(st.sampled_from([None, [0, 1], ["a", "b"], [0, 0], 5]))
     try:
         made = answer(
-            lambda: kdey.importance_weights(before, after, y, classes),
+            lambda: kdey.diagnostics.importance_weights(before, after, y, classes),
             *("prevalence", "y ", "classes", "label"),
         )
     except Refused:
@@ -126,5 +125,5 @@ def test_posterior_draws(data: Any) -> None:
         made = answer(lambda: kdey.sample_posterior(FITTED, posteriors=p, **options), name)
     except Refused:
         return
-    assert isinstance(made, kdey.PosteriorDraws)
+    assert isinstance(made, kdey.bayes.PosteriorDraws)
     assert_prevalences(made.population, made.population.shape)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.naive_bayes import GaussianNB
 
@@ -38,7 +37,7 @@ def test_evaluate(data: Any) -> None:
         made = answer(lambda: kdey.evaluate(**given_), *said)
     except Refused:
         return
-    assert isinstance(made, kdey.Results)
+    assert isinstance(made, kdey.evaluation.Results)
     assert np.isfinite(made.true).all()
 
 
@@ -47,9 +46,9 @@ def test_evaluate(data: Any) -> None:
 def test_fit_many(odd: Any) -> None:
     said = ("quantifier", "fit", "y", "label", "X", "array", "sample", "Complex data")
     for call in (
-        lambda: kdey.fit_many(odd, X, Y),
-        lambda: kdey.fit_many({"a": odd}, X, Y),
-        lambda: kdey.fit_many({"a": kdey.CC(GaussianNB())}, X, odd),
+        lambda: kdey.evaluation.fit_many(odd, X, Y),
+        lambda: kdey.evaluation.fit_many({"a": odd}, X, Y),
+        lambda: kdey.evaluation.fit_many({"a": kdey.CC(GaussianNB())}, X, odd),
     ):
         try:
             made = answer(call, *said)
@@ -61,7 +60,10 @@ def test_fit_many(odd: Any) -> None:
 @fuzzed(15)
 @given(odd=some.ODD)
 def test_stage_cache(odd: Any) -> None:
-    for call in (lambda: kdey.StageCache(odd), lambda: kdey.StageCache(1, odd)):
+    for call in (
+        lambda: kdey.evaluation.StageCache(odd),
+        lambda: kdey.evaluation.StageCache(1, odd),
+    ):
         try:
             answer(call, "cache", "max_")
         except Refused:

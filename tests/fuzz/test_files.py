@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import kdey
 
@@ -72,7 +71,7 @@ def test_reports_escape_what_they_show(data: Any) -> None:
         )
     except Refused:
         return
-    assert isinstance(made, kdey.Report)
+    assert isinstance(made, kdey.report.Report)
     with tempfile.TemporaryDirectory() as folder:
         path = answer(
             lambda: kdey.write_report(Path(folder) / "r.html", ESTIMATE, title=title, truth=truth)

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kdey.cli.group import COMMANDS, kdey
 from tests.cli.cases import rows, run, without, write

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.base import clone
 
 import kdey
@@ -80,9 +79,9 @@ def test_on_features(name: str, data: Any) -> None:
 PROTOCOLS: dict[str, Any] = {
     "APP": kdey.APP,
     "NPP": kdey.NPP,
-    "DirichletProtocol": kdey.DirichletProtocol,
-    "GridAPP": kdey.GridAPP,
-    "AtPrevalences": kdey.AtPrevalences,
+    "DirichletProtocol": kdey.evaluation.DirichletProtocol,
+    "GridAPP": kdey.evaluation.GridAPP,
+    "AtPrevalences": kdey.evaluation.AtPrevalences,
 }
 
 
@@ -117,7 +116,10 @@ def test_interval_options(data: Any) -> None:
     if isinstance(value, int | float) and value > 1e6:
         return
     try:
-        made = answer(lambda: quantifier.estimate_posteriors(P[:6], **{name: value}), name)
+        made = answer(
+            lambda: quantifier.estimate_posteriors(P[:6], options=kdey.Options(**{name: value})),
+            name,
+        )
     except Refused:
         return
     assert_prevalences(made.estimate, (2,))
@@ -126,7 +128,10 @@ def test_interval_options(data: Any) -> None:
 @fuzzed(20)
 @given(data=st.data())
 def test_searches(data: Any) -> None:
-    kinds: dict[str, Any] = {"GridSearchQ": kdey.GridSearchQ, "RandomSearchQ": kdey.RandomSearchQ}
+    kinds: dict[str, Any] = {
+        "GridSearchQ": kdey.GridSearchQ,
+        "RandomSearchQ": kdey.evaluation.RandomSearchQ,
+    }
     search = kinds[data.draw(st.sampled_from(sorted(kinds)))](
         kdey.PACC(cv=2), {"cv": [2]}, protocol=kdey.APP(3, 5), verbose=False
     )

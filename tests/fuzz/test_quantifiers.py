@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import kdey
 from kdey.matching import MatchMeans
@@ -133,7 +132,10 @@ def test_estimates_have_limits(name: str, data: Any) -> None:
     options = {"confidence": data.draw(st.sampled_from([0.5, 0.95, 0.999]))}
     options["target"] = data.draw(st.sampled_from(["population", "bag"]))
     try:
-        estimate = answer(lambda: _fitted(name, k).estimate_posteriors(pool, **options), "method")
+        estimate = answer(
+            lambda: _fitted(name, k).estimate_posteriors(pool, options=kdey.Options(**options)),
+            "method",
+        )
     except Refused:
         return
     assert_limits(estimate, k)

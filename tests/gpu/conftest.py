@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.with_torch import needs_cuda, torch
-from tests.with_torch import one_torch_thread as one_torch_thread
+from tests.with_torch import needs_cuda, one_torch_thread as one_torch_thread, torch
 
 if torch is None:
     # They import torch at the top; test_presence.py says that they did not run.

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from kdey.bags import Bags
-from kdey.gpu import bags as device_bags
-from kdey.gpu import solve
+from kdey.gpu import bags as device_bags, solve
 from kdey.gpu.bags import DeviceBags, LogRows
 from kdey.gpu.sums import in_tiles
 from kdey.matching.base import DeviceProblem

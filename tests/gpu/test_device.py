@@ -114,9 +114,11 @@ def test_gpu_tensors_without_a_route():
         fitted = method.fit_posteriors(torch.from_numpy(P).cuda(), y)
         tensor = torch.from_numpy(Q).cuda()
         np.testing.assert_allclose(fitted.aggregate(tensor), fitted.aggregate(Q), atol=1e-4)
-        low = fitted.estimate_posteriors(tensor, method="analytic").low
+        low = fitted.estimate_posteriors(tensor, options=kdey.Options(method="analytic")).low
         np.testing.assert_allclose(
-            low, fitted.estimate_posteriors(Q, method="analytic").low, atol=1e-6
+            low,
+            fitted.estimate_posteriors(Q, options=kdey.Options(method="analytic")).low,
+            atol=1e-6,
         )
 
 

@@ -67,8 +67,10 @@ def test_what_comes_with_posteriors(device, case, name):
     )
     clusters = np.arange(len(Q)) // 4
     options = {"check_fit": False, "n_replicates": 20}
-    limits = found.estimate_posteriors(there, clusters=far(clusters, device), **options)
-    expected = wanted.estimate_posteriors(Q, clusters=clusters, **options)
+    limits = found.estimate_posteriors(
+        there, clusters=far(clusters, device), options=kdey.Options(**options)
+    )
+    expected = wanted.estimate_posteriors(Q, clusters=clusters, options=kdey.Options(**options))
     np.testing.assert_allclose(limits.low, expected.low, atol=1e-3)
 
 

@@ -15,11 +15,11 @@ from kdey.matching import (
     Divergence,
     MixtureLikelihood,
     QuadraticMatch,
+    solve_cauchy_schwarz as host_cauchy_schwarz,
     solve_divergence,
     solve_mixture,
+    solve_quadratic as host_quadratic,
 )
-from kdey.matching import solve_cauchy_schwarz as host_cauchy_schwarz
-from kdey.matching import solve_quadratic as host_quadratic
 from kdey.matching.divergence import GENERATORS
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import kdey
+from experiments.run import run
 from kdey.gpu.bags import SortedRows, adapted_bag_means, batch_moments
-from kdey.intervals import run
 from kdey.intervals.moments import adapted
 from tests.gpu.cases import problem
 
@@ -33,10 +33,10 @@ def test_as_on_the_host(device, place, name, weighted):
     P, y, Q, bags = problem(seed=9, weighted=weighted)
     fitted = METHODS[name].fit_posteriors(P, y)
     fitted.device = "cpu"
-    wanted = fitted.estimate_posteriors(Q, bags, **OPTIONS)
+    wanted = fitted.estimate_posteriors(Q, bags, options=kdey.Options(**OPTIONS))
     fitted.device = device
     tensor = torch.from_numpy(Q).to(place)
-    found = fitted.estimate_posteriors(tensor, bags, **OPTIONS)
+    found = fitted.estimate_posteriors(tensor, bags, options=kdey.Options(**OPTIONS))
     for field in ("estimate", "low", "high"):
         np.testing.assert_allclose(getattr(found, field), getattr(wanted, field), atol=1e-4)
     assert found.notes == wanted.notes
@@ -51,10 +51,10 @@ def test_they_are_computed_there(device, monkeypatch):
         raise AssertionError("the host computed the moments")
 
     monkeypatch.setattr(run, "linearise_likelihood", refuse)
-    assert len(fitted.estimate_posteriors(Q, bags, **OPTIONS)) == len(bags)
+    assert len(fitted.estimate_posteriors(Q, bags, options=kdey.Options(**OPTIONS))) == len(bags)
     fitted.set_params(device="cpu")
     with pytest.raises(AssertionError, match="the host computed"):
-        fitted.estimate_posteriors(Q, bags, **OPTIONS)
+        fitted.estimate_posteriors(Q, bags, options=kdey.Options(**OPTIONS))
 
 
 @pytest.mark.parametrize("name", ["EMQ-BCTS", "PACC"])
@@ -63,9 +63,9 @@ def test_clusters(device, name):
     clusters = np.arange(len(Q)) // 7
     fitted = METHODS[name].fit_posteriors(P, y)
     fitted.device = "cpu"
-    wanted = fitted.estimate_posteriors(Q, bags, clusters=clusters, **OPTIONS)
+    wanted = fitted.estimate_posteriors(Q, bags, clusters=clusters, options=kdey.Options(**OPTIONS))
     fitted.device = device
-    found = fitted.estimate_posteriors(Q, bags, clusters=clusters, **OPTIONS)
+    found = fitted.estimate_posteriors(Q, bags, clusters=clusters, options=kdey.Options(**OPTIONS))
     np.testing.assert_allclose(found.low, wanted.low, atol=1e-4)
     np.testing.assert_allclose(found.high, wanted.high, atol=1e-4)
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kdey
 from kdey import EMQ, predict_groups
-from kdey.row_hashes import row_hashes
+from kdey._caching import row_hashes
 
 from .cases import CLASSES, SCORES, columns, fitted, posteriors
 
@@ -58,8 +58,8 @@ def test_labels_are_matched_by_row(q: Any, frame: pd.DataFrame, believe: str) ->
             labelled=(rows, part["label"][rows].to_numpy(dtype=str)),
             sample_weight=part["weight"],
             clusters=part["house"],
-            believe=believe,
             check_fit=False,
+            options=kdey.Options(believe=believe),
         )
         result = of(table, region)
         assert_allclose(result["estimate"], alone.estimate, atol=1e-6)
@@ -129,8 +129,8 @@ def test_probabilities_of_selection_come_from_a_column(q: Any, frame: pd.DataFra
     alone = q.estimate_posteriors(
         part[SCORES].to_numpy(),
         labelled=(rows, labels),
-        selection=np.full(len(rows), 0.2),
         check_fit=False,
+        options=kdey.Options(selection=np.full(len(rows), 0.2)),
     )
     assert_allclose(table["estimate"], alone.estimate, atol=1e-6)
     with pytest.raises(ValueError, match=r"'chance' must have a probability above 0.*row 1"):

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from kdey import PACC, Bags
+from kdey._caching import row_hashes
 from kdey.diagnostics import FitChecker, hold_fold_models
 from kdey.groups import (
     Scorer,
 )
-from kdey.row_hashes import row_hashes
 
 
 def data(n: int, seed: int) -> tuple[pl.DataFrame, np.ndarray]:

@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 import kdey
 from kdey import KDEyCS, KDEyML, predict_groups
+from kdey._caching import row_hashes
 from kdey.intervals.display import COLUMNS
-from kdey.row_hashes import row_hashes
 
 from .cases import CLASSES, SCORES, columns, fitted
 
@@ -56,7 +56,7 @@ def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
     for i, region in enumerate(["east", "north", "south"]):
         members = p[np.array(data["region"]) == region]
         members = members[np.argsort(row_hashes(members))]  # in which bootstraps resample
-        one = q.estimate_posteriors(members, **options)
+        one = q.estimate_posteriors(members, options=kdey.Options(**options))
         rows = slice(3 * i, 3 * i + 3)
         assert_allclose(result["estimate"][rows], one.estimate, atol=1e-12)
         assert_allclose(result["low"][rows], one.low, atol=1e-12)

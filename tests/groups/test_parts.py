@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 from kdey.groups import GroupKeys, match_scores, truncate
 from kdey.groups.answers import answer, thinning_ranks
-from kdey.groups.design import RowDesign
+from kdey.groups.request import RowDesign
 
 from .cases import CLASSES, SCORES, fitted, posteriors
 

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kdey import ACC, DM, EMQ, PACC, KDEyCS, KDEyML
+from kdey import ACC, DM, EMQ, PACC, KDEyCS, KDEyML, Options
 from kdey.bags import Bags
-from kdey.intervals.bootstrap import bootstrap_limits
-from kdey.intervals.replicates import (
+from kdey.intervals.bootstrap import (
     EstimatedBag,
     TrainingReplicates,
     bag_counts,
     bag_generator,
+    bootstrap_limits,
     drawn_shares,
     replicate_solver,
     replicated_bags,
 )
-from kdey.intervals.sampled_bags import SampledBag, sampled_bags
+from kdey.intervals.compute import SampledBag, sampled_bags
 from kdey.posteriors import TrainingPosteriors
 
 from .cases import bag, separated, training
@@ -134,8 +134,10 @@ def test_agrees_with_the_analytic_way(quantifier, target: str) -> None:
     # Calibrated memberships: the likelihood's own, or posteriors that are true.
     points, _ = bag(250, TRUTH, rng)
     quantifier.fit_posteriors(P, y)
-    slow = quantifier.estimate_posteriors(points, target=target, method="bootstrap")
-    fast = quantifier.estimate_posteriors(points, target=target, method="analytic")
+    slow = quantifier.estimate_posteriors(
+        points, target=target, options=Options(method="bootstrap")
+    )
+    fast = quantifier.estimate_posteriors(points, target=target, options=Options(method="analytic"))
     ratio = np.sqrt(np.diag(slow.covariance) / np.diag(fast.covariance))
     limit = 0.2 if target == "population" or isinstance(quantifier, KDEyML) else 0.5
     assert (np.abs(ratio - 1) < limit).all(), ratio
@@ -147,8 +149,10 @@ def test_bag_target_has_no_noise_where_classes_are_separated() -> None:
     points, shares = bag(40, TRUTH, rng, separated)
     quantifier = KDEyML(bandwidth=0.05).fit_posteriors(P, y)
     options = {"method": "bootstrap", "n_replicates": 100}
-    own = quantifier.estimate_posteriors(points, target="bag", **options)
-    population = quantifier.estimate_posteriors(points, target="population", **options)
+    own = quantifier.estimate_posteriors(points, target="bag", options=Options(**options))
+    population = quantifier.estimate_posteriors(
+        points, target="population", options=Options(**options)
+    )
     assert (own.high - own.low).max() < 0.02
     assert (population.high - population.low).min() > 0.1
     np.testing.assert_allclose(own.estimate, shares, atol=0.01)
@@ -163,10 +167,14 @@ def test_seeds_and_threads() -> None:
         KDEyML(bandwidth=0.1, n_jobs=2).fit_posteriors(P, y),
     )
     options = {"method": "bootstrap", "n_replicates": 40}
-    first = one.estimate_posteriors(points, **options)
-    np.testing.assert_array_equal(first.draws, one.estimate_posteriors(points, **options).draws)
-    np.testing.assert_allclose(first.draws, two.estimate_posteriors(points, **options).draws)
-    other = one.estimate_posteriors(points, random_state=1, **options)
+    first = one.estimate_posteriors(points, options=Options(**options))
+    np.testing.assert_array_equal(
+        first.draws, one.estimate_posteriors(points, options=Options(**options)).draws
+    )
+    np.testing.assert_allclose(
+        first.draws, two.estimate_posteriors(points, options=Options(**options)).draws
+    )
+    other = one.estimate_posteriors(points, options=Options(random_state=1, **options))
     assert (first.draws != other.draws).any()
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kdey
-from kdey.intervals import differences
+from kdey.intervals import combine as differences
 
 from ..groups.cases import fitted, posteriors
 
@@ -99,8 +99,7 @@ def test_bootstrap_has_p_values_and_ratios_too() -> None:
         q.estimate_posteriors(
             posteriors(rng.choice(3, 60, p=p), rng),
             check_fit=False,
-            method="bootstrap",
-            n_replicates=60,
+            options=kdey.Options(method="bootstrap", n_replicates=60),
         )
         for p in ([0.8, 0.1, 0.1], [0.1, 0.1, 0.8])
     ]

@@ -40,7 +40,7 @@ def features():
 def test_every_method_has_limits(name: str, features) -> None:
     X, y = features
     quantifier = multiclass()[name].fit(X, y)
-    made = quantifier.estimate(X[:60], n_replicates=20)
+    made = quantifier.estimate(X[:60], options=kdey.Options(n_replicates=20))
     np.testing.assert_allclose(made.estimate, quantifier.predict(X[:60]), atol=1e-6)
     assert (made.low >= 0).all()
     assert (made.low <= made.estimate).all()
@@ -56,10 +56,14 @@ def test_many_bags_equal_single_ones(data, method: str) -> None:
     P, y, points, _ = data
     quantifier = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
     parts = [np.arange(50), np.arange(50, 150), np.arange(0, 150, 2)]
-    many = quantifier.estimate_posteriors(points, parts, method=method, n_replicates=30)
+    many = quantifier.estimate_posteriors(
+        points, parts, options=kdey.Options(method=method, n_replicates=30)
+    )
     assert len(many) == 3
     for part, one in zip(parts, many, strict=True):
-        alone = quantifier.estimate_posteriors(points[part], method=method, n_replicates=30)
+        alone = quantifier.estimate_posteriors(
+            points[part], options=kdey.Options(method=method, n_replicates=30)
+        )
         np.testing.assert_allclose(one.low, alone.low, atol=1e-6)
         np.testing.assert_allclose(one.high, alone.high, atol=1e-6)
         np.testing.assert_allclose(one.classify_and_count, alone.classify_and_count)
@@ -87,9 +91,9 @@ def test_clusters_widen_limits(data) -> None:
     blind = quantifier.estimate_posteriors(repeated)
     for method in ("analytic", "bootstrap"):
         aware = quantifier.estimate_posteriors(
-            repeated, clusters=np.repeat(np.arange(50), 3), method=method
+            repeated, clusters=np.repeat(np.arange(50), 3), options=kdey.Options(method=method)
         )
-        single = quantifier.estimate_posteriors(points[:50], method=method)
+        single = quantifier.estimate_posteriors(points[:50], options=kdey.Options(method=method))
         assert (aware.high - aware.low > blind.high - blind.low).all()
         ratio = (aware.high - aware.low) / (single.high - single.low)
         assert (np.abs(ratio - 1) < 0.25).all(), ratio
@@ -104,7 +108,9 @@ def test_confidence_orders_the_limits(data) -> None:
     ]
     assert (widths[0] < widths[1]).all()
     assert (widths[1] < widths[2]).all()
-    joint = quantifier.estimate_posteriors(points, confidence=0.9, simultaneous=True)
+    joint = quantifier.estimate_posteriors(
+        points, confidence=0.9, options=kdey.Options(simultaneous=True)
+    )
     alone = quantifier.estimate_posteriors(points, confidence=1 - 0.1 / 3)
     np.testing.assert_allclose(joint.low, alone.low)
     own = quantifier.estimate_posteriors(points, target="bag", confidence=0.9)
@@ -116,10 +122,14 @@ def test_an_absent_class_has_a_sensible_interval() -> None:
     P, y = training(300, rng, separated)
     points, _ = bag(100, (0.0, 0.4, 0.6), rng, separated)
     for quantifier in (KDEyML(bandwidth=0.1), PACC(), kdey.KDEyCS(bandwidth=0.1)):
-        made = quantifier.fit_posteriors(P, y).estimate_posteriors(points, n_replicates=50)
+        made = quantifier.fit_posteriors(P, y).estimate_posteriors(
+            points, options=kdey.Options(n_replicates=50)
+        )
         assert made.low[0] < 1e-9
         assert 0.02 < made.high[0] < 0.08, made  # Wilson's upper limit for 0 of 100 is 0.037
-        own = quantifier.estimate_posteriors(points, target="bag", n_replicates=50)
+        own = quantifier.estimate_posteriors(
+            points, target="bag", options=kdey.Options(n_replicates=50)
+        )
         assert own.high[0] <= made.high[0]
 
 
@@ -157,14 +167,14 @@ def test_difference_shares_the_templates(data) -> None:
     for method in ("analytic", "bootstrap"):
         quantifier = KDEyML(bandwidth=0.1).fit_posteriors(P, y)
         options = {"method": method, "n_replicates": 200}
-        one, two = quantifier.estimate_posteriors(pool, parts, **options)
+        one, two = quantifier.estimate_posteriors(pool, parts, options=kdey.Options(**options))
         made = difference(one, two)
         assert made.shared
         np.testing.assert_allclose(made.difference, one.estimate - two.estimate)
         other = (
             KDEyML(bandwidth=0.1)
             .fit_posteriors(P[1:], y[1:])
-            .estimate_posteriors(pool[parts[1]], **options)
+            .estimate_posteriors(pool[parts[1]], options=kdey.Options(**options))
         )
         apart = difference(one, other)
         assert not apart.shared
@@ -196,13 +206,13 @@ def test_bad_options(data) -> None:
     quantifier = kdey.KDEyCS(bandwidth=0.1).fit_posteriors(P, y)
     for wrong in ({"target": "pool"}, {"method": "exact"}, {"interval": "t"}, {"n_replicates": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            quantifier.estimate_posteriors(points, **wrong)
+            quantifier.estimate_posteriors(points, options=kdey.Options(**wrong))
     with pytest.raises(TypeError, match="unknown option n_replicate, did you mean n_replicates"):
         quantifier.estimate_posteriors(points, n_replicate=50)
     with pytest.raises(TypeError, match="unknown option folds; the options are confidence, target"):
         quantifier.estimate_posteriors(points, [[0, 1]], folds=50)
     with pytest.raises(ValueError, match="method='analytic' needs"):
-        quantifier.estimate_posteriors(points, method="analytic")
+        quantifier.estimate_posteriors(points, options=kdey.Options(method="analytic"))
     with pytest.raises(ValueError, match="clusters must hold one id"):
         quantifier.estimate_posteriors(points, clusters=[1, 2])
     with pytest.raises(ValueError, match="clusters contains NaN"):
@@ -233,7 +243,9 @@ def test_a_class_of_one_training_instance(data, method: str) -> None:
     for quantifier in (KDEyML(bandwidth=0.1), PACC()):
         quantifier.fit_posteriors(P[keep], y[keep])
         with pytest.warns(IntervalWarning, match="single training instance"):
-            made = quantifier.estimate_posteriors(points, method=method, n_replicates=40)
+            made = quantifier.estimate_posteriors(
+                points, options=kdey.Options(method=method, n_replicates=40)
+            )
         assert (made.low[0], made.high[0]) == (0, 1)
         assert np.isfinite([made.low, made.high]).all()
 
@@ -241,15 +253,20 @@ def test_a_class_of_one_training_instance(data, method: str) -> None:
 def test_bag_target_needs_posteriors(features) -> None:
     X, y = features
     quantifier = kdey.DMx().fit(X, y)
-    assert quantifier.estimate(X[:40], n_replicates=20).classify_and_count is None
+    assert (
+        quantifier.estimate(X[:40], options=kdey.Options(n_replicates=20)).classify_and_count
+        is None
+    )
     for wrong in (quantifier, kdey.TrainingPrevalence().fit(X, y)):
         with pytest.raises(ValueError, match="target='bag'"):
-            wrong.estimate(X[:40], target="bag", n_replicates=20)
+            wrong.estimate(X[:40], target="bag", options=kdey.Options(n_replicates=20))
 
 
 def test_given_rates_have_intervals_from_the_bag_alone(data) -> None:
     points = data[2][:, :2] / data[2][:, :2].sum(axis=1, keepdims=True)
-    made = kdey.ACC.from_rates(0.9, 0.8).estimate_posteriors(points, n_replicates=50)
+    made = kdey.ACC.from_rates(0.9, 0.8).estimate_posteriors(
+        points, options=kdey.Options(n_replicates=50)
+    )
     assert made.method == "bootstrap"
     assert (made.high > made.low).all()
 
@@ -281,9 +298,9 @@ def test_averaged_geometries_have_limits_like_their_members(data) -> None:
     assert len(quantifier.row_map_.parts) > 1
     parts = [np.arange(50), np.arange(50, 150)]
     for options in ({"method": "analytic"}, {"method": "bootstrap", "n_replicates": 40}):
-        many = quantifier.estimate_posteriors(points, parts, **options)
+        many = quantifier.estimate_posteriors(points, parts, options=kdey.Options(**options))
         for part, one in zip(parts, many, strict=True):
-            alone = quantifier.estimate_posteriors(points[part], **options)
+            alone = quantifier.estimate_posteriors(points[part], options=kdey.Options(**options))
             np.testing.assert_allclose([one.low, one.high], [alone.low, alone.high], atol=1e-6)
     fixed = KDEyML(
         bandwidth=quantifier.bandwidth_,
@@ -302,9 +319,11 @@ def test_averaged_geometries_are_bootstrapped_member_by_member(data) -> None:
     model = quantifier.model_
     members = [type(m.row_map).__name__ for m in model.members]
     assert members == ["KernelDensityMap"] * len(quantifier.row_map_.parts)
-    wide = quantifier.estimate_posteriors(points, method="bootstrap", n_replicates=60)
+    wide = quantifier.estimate_posteriors(
+        points, options=kdey.Options(method="bootstrap", n_replicates=60)
+    )
     narrow = quantifier.estimate_posteriors(
-        points, method="bootstrap", n_replicates=60, resample_templates=False
+        points, options=kdey.Options(method="bootstrap", n_replicates=60, resample_templates=False)
     )
     assert (wide.high - wide.low).sum() > (narrow.high - narrow.low).sum()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey import EMQ, PACC, KDEyCS, KDEyML
+from kdey import EMQ, PACC, KDEyCS, KDEyML, Options
 from tests.intervals.cases import bag, dirichlet, training
 
 
@@ -18,8 +18,10 @@ def fitted(method=None):
 @pytest.mark.parametrize("target", ["population", "bag"])
 def test_sums_of_classes(options, target) -> None:
     p, _ = bag(300, (0.2, 0.5, 0.3), np.random.default_rng(1))
-    plain = fitted().estimate_posteriors(p, target=target, **options)
-    merged = fitted().estimate_posteriors(p, target=target, merge={"ac": [0, 2]}, **options)
+    plain = fitted().estimate_posteriors(p, target=target, options=Options(**options))
+    merged = fitted().estimate_posteriors(
+        p, target=target, merge={"ac": [0, 2]}, options=Options(**options)
+    )
     assert merged.classes.tolist() == ["ac", 1]
     np.testing.assert_allclose(merged.estimate, [plain.estimate[[0, 2]].sum(), plain.estimate[1]])
     # The sum of two of three classes is one minus the third, and so are its limits (nearly: the
@@ -83,8 +85,10 @@ def test_classes_get_other_names_in_their_places() -> None:
 def test_many_bags() -> None:
     p, _ = bag(100, (0.2, 0.5, 0.3), np.random.default_rng(5))
     q, bags = fitted(KDEyCS(bandwidth=0.2)), [np.arange(50), np.arange(50, 100), np.arange(100)]
-    both = q.estimate_posteriors(p, bags, merge={"ab": [0, 1]}, n_replicates=40)
-    single = q.estimate_posteriors(p, bags, n_replicates=40)[2].merge({"ab": [0, 1]})
+    both = q.estimate_posteriors(p, bags, merge={"ab": [0, 1]}, options=Options(n_replicates=40))
+    single = q.estimate_posteriors(p, bags, options=Options(n_replicates=40))[2].merge(
+        {"ab": [0, 1]}
+    )
     assert both.estimate.shape == (3, 2)
     np.testing.assert_allclose(both[2].low, single.low)
     np.testing.assert_allclose(both[1:][1].high, single.high)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kdey
+from kdey.intervals.combine import combine_strata
 from kdey.intervals.region import Region, region_from_covariance, whole_simplex
-from kdey.intervals.strata import combine_strata
 from kdey.simplex import sample_uniform
 
 
@@ -55,7 +55,9 @@ def test_regions_of_bootstrap_draws_cover_populations_with_rare_classes(share: f
     q = kdey.CC().fit_decisions(labels, labels)
     counts = np.random.default_rng(2).multinomial(n, prevalence, 60)
     bags = [np.concatenate([i * n + np.arange(c) for i, c in enumerate(row)]) for row in counts]
-    estimates = q.estimate_decisions(labels, bags, n_replicates=30, check_fit=False)
+    estimates = q.estimate_decisions(
+        labels, bags, check_fit=False, options=kdey.Options(n_replicates=30)
+    )
     covered = [estimate.region.contains(prevalence) for estimate in estimates]
     assert np.mean(covered) >= 0.9
 
@@ -64,7 +66,9 @@ def test_regions_know_no_more_than_labels_after_merging_and_over_strata() -> Non
     """A class that is absent from all bags keeps a volume."""
     labels = np.repeat(np.arange(4), 30)
     q = kdey.CC().fit_decisions(labels, labels)
-    bag = q.estimate_decisions(labels[labels < 3], n_replicates=40, check_fit=False)
+    bag = q.estimate_decisions(
+        labels[labels < 3], check_fit=False, options=kdey.Options(n_replicates=40)
+    )
     assert isinstance(bag, kdey.Estimate)
     rare = [0.3, 0.34, 0.34, 0.02]
     assert bag.region.contains(rare)

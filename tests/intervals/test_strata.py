@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kdey import EMQ, PACC, KDEyCS
-from kdey.intervals.strata import combine_strata, share_covariance
+from kdey import EMQ, PACC, KDEyCS, Options
+from kdey.intervals.combine import combine_strata, share_covariance
 from kdey.options import IntervalWarning
 from tests.intervals.cases import dirichlet, training
 
@@ -68,7 +68,9 @@ def test_bootstrap_draws_are_summed_draw_by_draw() -> None:
     rng = np.random.default_rng(3)
     q = KDEyCS(bandwidth=0.2).fit_posteriors(*training(90, rng))
     parts = [
-        q.estimate_posteriors(dirichlet(rng.choice(3, 40), rng), n_replicates=20, check_fit=False)
+        q.estimate_posteriors(
+            dirichlet(rng.choice(3, 40), rng), check_fit=False, options=Options(n_replicates=20)
+        )
         for _ in range(2)
     ]
     total = combine_strata(parts, SHARES)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey.intervals.run import BAG_ONLY
+from kdey.intervals.compute import BAG_ONLY
 
 RNG = np.random.default_rng(4)
 Y = np.repeat([0, 1], 60)
@@ -20,7 +20,7 @@ def notes(estimate):
 
 @pytest.mark.parametrize("options", [{}, BOOTSTRAP])
 def test_limits_that_include_it(options):
-    estimate = FITTED.estimate_posteriors(BAG, **options)
+    estimate = FITTED.estimate_posteriors(BAG, options=kdey.Options(**options))
     assert estimate.template_noise
     assert BAG_ONLY not in notes(estimate)
     assert "templates" not in repr(estimate)
@@ -37,12 +37,14 @@ def test_limits_that_include_it(options):
     ids=["not asked for", "Median", "OneVsAll", "templates given"],
 )
 def test_a_bootstrap_of_the_bag_alone_says_so(quantifier, options):
-    estimate = quantifier.estimate_posteriors(BAG, **options)
+    estimate = quantifier.estimate_posteriors(BAG, options=kdey.Options(**options))
     assert not estimate.template_noise
     assert BAG_ONLY in notes(estimate)
     assert BAG_ONLY in repr(estimate)
     assert BAG_ONLY in estimate.to_dict()["diagnostics"]["notes"]
-    many = quantifier.estimate_posteriors(BAG, [[0, 1, 2], [3, 4, 5]], **options)
+    many = quantifier.estimate_posteriors(
+        BAG, [[0, 1, 2], [3, 4, 5]], options=kdey.Options(**options)
+    )
     assert all(BAG_ONLY in notes(one) for one in many)
     assert all(BAG_ONLY in notes(one) for one in many[1:])
 
@@ -52,7 +54,7 @@ def test_searches_say_so():
     search = kdey.GridSearchQ(
         kdey.PACC(), {"cv": [2]}, protocol=kdey.APP(3, 10), verbose=False
     ).fit(X, Y)
-    estimate = search.estimate(X, n_replicates=20)
+    estimate = search.estimate(X, options=kdey.Options(n_replicates=20))
     assert estimate.template_noise == (BAG_ONLY not in notes(estimate))
 
 
@@ -60,7 +62,9 @@ def test_differences_say_so():
     both = FITTED.estimate_posteriors(BAG, [np.arange(15), np.arange(15, 40)])
     assert kdey.difference(*both).template_noise
     options = {**BOOTSTRAP, "resample_templates": False}
-    both = FITTED.estimate_posteriors(BAG, [np.arange(15), np.arange(15, 40)], **options)
+    both = FITTED.estimate_posteriors(
+        BAG, [np.arange(15), np.arange(15, 40)], options=kdey.Options(**options)
+    )
     difference = kdey.difference(*both)
     assert not difference.template_noise
     assert "leave out the uncertainty of the templates" in repr(difference)

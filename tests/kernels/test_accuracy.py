@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kdey.kernels import class_log_sums, transform
 from kdey.kernels.sums import class_log_sums_native, class_log_sums_numpy

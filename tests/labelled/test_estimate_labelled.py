@@ -46,7 +46,7 @@ def test_three_estimates_on_the_simplex_with_limits_around_them(method, target) 
     q, rng = fitted(method), np.random.default_rng(1)
     p, y = bag(300, [0.2, 0.5, 0.3], rng)
     result = q.estimate_posteriors(
-        p, labelled=(np.arange(40), y[:40]), target=target, n_replicates=40
+        p, labelled=(np.arange(40), y[:40]), target=target, options=kdey.Options(n_replicates=40)
     )
     assert isinstance(result, LabelledEstimate)
     assert list(result.alternatives) == WAYS
@@ -149,7 +149,9 @@ def test_probabilities_of_selection_undo_a_biased_choice() -> None:
         chance = np.where(p[:, 0] > 0.5, 0.4, 0.05)
         chosen = np.flatnonzero(rng.random(500) < chance)
         pair = (chosen, y[chosen])
-        part = q.estimate_posteriors(p, labelled=pair, selection=chance[chosen], check_fit=False)
+        part = q.estimate_posteriors(
+            p, labelled=pair, check_fit=False, options=kdey.Options(selection=chance[chosen])
+        )
         weighted.append(part.alternatives["labels"].estimate)
         part = q.estimate_posteriors(p, labelled=pair, check_fit=False)
         unweighted.append(part.alternatives["labels"].estimate)
@@ -166,7 +168,9 @@ def test_equal_probabilities_weights_and_clusters_of_one_change_little() -> None
         p, sample_weight=np.full(300, 7.0), labelled=pair, check_fit=False
     )
     np.testing.assert_allclose(scaled.low, plain.low, atol=1e-9)
-    chosen = q.estimate_posteriors(p, labelled=pair, selection=np.full(50, 1 / 6), check_fit=False)
+    chosen = q.estimate_posteriors(
+        p, labelled=pair, check_fit=False, options=kdey.Options(selection=np.full(50, 1 / 6))
+    )
     np.testing.assert_allclose(
         chosen.alternatives["labels"].low, plain.alternatives["labels"].low, atol=1e-12
     )
@@ -203,7 +207,7 @@ def test_the_caller_chooses_what_is_believed_and_the_sentence_says_so() -> None:
     q, rng = fitted(), np.random.default_rng(12)
     p, y = bag(300, [0.2, 0.5, 0.3], rng)
     pair = (np.arange(30), y[:30])
-    result = q.estimate_posteriors(p, labelled=pair, believe="label-shift")
+    result = q.estimate_posteriors(p, labelled=pair, options=kdey.Options(believe="label-shift"))
     np.testing.assert_array_equal(result.estimate, result.alternatives["label-shift"].estimate)
     assert "believe the label-shift estimate" in repr(result)
     assert "p = " in result.verdict
@@ -212,7 +216,7 @@ def test_the_caller_chooses_what_is_believed_and_the_sentence_says_so() -> None:
     assert "contradict label shift" in result.verdict
     assert result.believed == "prediction-powered"
     with pytest.raises(ValueError, match="believe must be one of"):
-        q.estimate_posteriors(p, labelled=pair, believe="hope")
+        q.estimate_posteriors(p, labelled=pair, options=kdey.Options(believe="hope"))
 
 
 def test_result_as_json_and_with_the_fit_check() -> None:
@@ -231,7 +235,10 @@ def test_without_training_data_label_shift_is_not_tested() -> None:
     q = ACC.from_rates(0.9, 0.8)
     p = np.repeat(np.eye(2), [60, 40], axis=0)
     result = q.estimate_posteriors(
-        p, labelled=([0, 1, 60, 61], [0, 0, 1, 0]), n_replicates=40, check_fit=False
+        p,
+        labelled=([0, 1, 60, 61], [0, 0, 1, 0]),
+        check_fit=False,
+        options=kdey.Options(n_replicates=40),
     )
     assert result.shift_test is None
     assert "could not be tested" in result.verdict
@@ -276,9 +283,11 @@ def test_bad_requests_are_refused() -> None:
     q = fitted()
     p, y = bag(100, [0.2, 0.5, 0.3], np.random.default_rng(0))
     with pytest.raises(ValueError, match="above 0 and at most 1"):
-        q.estimate_posteriors(p, labelled=([0, 1], y[:2]), selection=[0.5, 1.5])
+        q.estimate_posteriors(
+            p, labelled=([0, 1], y[:2]), options=kdey.Options(selection=[0.5, 1.5])
+        )
     with pytest.raises(ValueError, match="give labelled"):
-        q.estimate_posteriors(p, selection=[0.5])
+        q.estimate_posteriors(p, options=kdey.Options(selection=[0.5]))
     with pytest.raises(ValueError, match="single bag"):
         q.estimate_posteriors(p, [[0, 1], [2]], labelled=([0], y[:1]))
     with pytest.raises(ValueError, match="weight zero"):

@@ -46,9 +46,12 @@ def test_a_plan_gives_the_width_that_it_promises(target) -> None:
         plan = kdey.plan_labels(q, 0.12, posteriors=p, target=target, random_state=seed)
         chosen = plan.positions
         result = q.estimate_posteriors(
-            p, labelled=(chosen, y[chosen]), selection=plan.selection, target=target,
+            p,
+            labelled=(chosen, y[chosen]),
+            target=target,
             check_fit=False,
-        )  # fmt: skip
+            options=kdey.Options(selection=plan.selection),
+        )
         truth = np.array([0.2, 0.5, 0.3])
         truth = np.bincount(y) / 1_000 if target == "bag" else truth
         covered += ((result.low <= truth) & (truth <= result.high)).sum()

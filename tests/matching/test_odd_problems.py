@@ -16,6 +16,7 @@ from kdey.matching import (
     MixtureLikelihood,
     QuadraticMatch,
     Solution,
+    histograms as multistart,
     solve_cauchy_schwarz,
     solve_cdf_distance,
     solve_divergence,
@@ -23,10 +24,9 @@ from kdey.matching import (
     solve_mixture_em,
     solve_nonconvex,
     solve_quadratic,
+    sqp as active_set,
     squares,
 )
-from kdey.matching import histograms as multistart
-from kdey.matching import sqp as active_set
 from kdey.matching.histograms import ternary_search
 from kdey.matching.sqp import TOLERANCE, _factor, _most_negative, _on_simplex, _Program
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.with_torch import one_torch_thread as one_torch_thread
-from tests.with_torch import torch
+from tests.with_torch import one_torch_thread as one_torch_thread, torch
 
 if torch is None:
     # test_presence.py in tests/gpu says that tests with torch did not run.

@@ -99,7 +99,9 @@ def test_what_fit_bags_refuses(data):
 def test_limits_say_that_the_bag_alone_was_resampled(data, usual):
     _, _, Q, _ = data
     network, _ = usual
-    estimate = network.estimate_posteriors(Q[:80], n_replicates=50, check_fit=False)
+    estimate = network.estimate_posteriors(
+        Q[:80], check_fit=False, options=kdey.Options(n_replicates=50)
+    )
     assert (estimate.low <= estimate.estimate).all()
     assert (estimate.estimate <= estimate.high).all()
     assert "resampled the bag only" in str(estimate)

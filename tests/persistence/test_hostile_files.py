@@ -292,7 +292,7 @@ def tree_of(name: str, **fields: Any) -> bytes:
         "row_spec": {"dataclass": "kdey.rows.posterior:PosteriorMap", "fields": flags},
         "row_map": {
             "dataclass": "kdey.rows.posterior:PosteriorMap",
-            "fields": {"templates": {"array": 2}, "crisp": False},
+            "fields": flags | {"templates": {"array": 2}},
         },
         "matching": {"dataclass": "kdey.matching.squares:Mean", "fields": {}},
     }
@@ -321,6 +321,23 @@ def test_many_classes_in_a_small_file(model: Path) -> None:
     assert path.stat().st_size < 4_000
     with at_most(50 << 20):
         assert len(kdey.load(path).classes_) == k
+
+
+def test_a_row_map_that_was_not_fitted(model: Path) -> None:
+    unfitted = {
+        "dataclass": "kdey.rows.posterior:PosteriorMap",
+        "fields": {"crisp": False, "adjusted": True},
+    }
+    tree = tree_of("counting:PACC", classes={"array": 0}, prevalence={"array": 1}, row_map=unfitted)
+    path = crafted(
+        model,
+        {
+            "quantifier.json": lambda: iter([tree]),
+            "arrays/0.npy": lambda: iter([array_bytes(np.arange(3))]),
+            "arrays/1.npy": lambda: iter([array_bytes(np.full(3, 1 / 3))]),
+        },
+    )
+    assert "not been fitted" in refused(path)
 
 
 def test_more_classes_than_are_read(model: Path) -> None:

@@ -8,7 +8,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import kdey
 from kdey.bags import Bags
-from kdey.quantifiers.foreign import ForeignQuantifier, as_quantifier
+from kdey.quantifiers.composed import ForeignQuantifier, as_quantifier
 
 RNG = np.random.default_rng(2)
 Y = np.repeat(["a", "b"], 60)
@@ -64,7 +64,7 @@ def searches(quantifier):
     common = {"protocol": PROTOCOL, "verbose": False}
     return [
         kdey.GridSearchQ(quantifier, {"smoothing": [0.0, 5.0]}, **common),
-        kdey.RandomSearchQ(quantifier, {"smoothing": [0.0, 5.0]}, n_iter=2, **common),
+        kdey.evaluation.RandomSearchQ(quantifier, {"smoothing": [0.0, 5.0]}, n_iter=2, **common),
     ]
 
 
@@ -83,7 +83,7 @@ def test_searches_predict(quantifier):
 
 def test_searches_estimate(quantifier):
     (search, _) = searches(quantifier)
-    estimate = search.fit(X, Y).estimate(X, n_replicates=500)
+    estimate = search.fit(X, Y).estimate(X, options=kdey.Options(n_replicates=500))
     assert (estimate.low < estimate.estimate).all()
     assert (estimate.estimate < estimate.high).all()
 
@@ -107,7 +107,7 @@ def test_wrappers_predict(quantifier, wrap):
 
 
 def test_fit_many_keeps_objects_whose_fit_returns_nothing(quantifier):
-    fitted = kdey.fit_many({"plain": quantifier}, X, Y)
+    fitted = kdey.evaluation.fit_many({"plain": quantifier}, X, Y)
     assert type(fitted["plain"]) is type(quantifier)
 
 

@@ -5,8 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import kdey
@@ -39,16 +38,22 @@ DOORS = {
     "aggregate": lambda q, P: q.aggregate(P),
     "aggregate_bags": lambda q, P: q.aggregate_bags(P, BAGS),
     "solve_posteriors": lambda q, P: q.solve_posteriors(P, BAGS).prevalence,
-    "estimate_posteriors": lambda q, P: q.estimate_posteriors(P, n_replicates=20).low,
-    "estimate_bags": lambda q, P: q.estimate_posteriors(P, BAGS, n_replicates=20).low,
-    "bootstrap": lambda q, P: q.estimate_posteriors(P, method="bootstrap", n_replicates=20).low,
+    "estimate_posteriors": lambda q, P: (
+        q.estimate_posteriors(P, options=kdey.Options(n_replicates=20)).low
+    ),
+    "estimate_bags": lambda q, P: (
+        q.estimate_posteriors(P, BAGS, options=kdey.Options(n_replicates=20)).low
+    ),
+    "bootstrap": lambda q, P: (
+        q.estimate_posteriors(P, options=kdey.Options(method="bootstrap", n_replicates=20)).low
+    ),
 }
 MODEL_DOORS = {
     "check_fit": lambda q, P: kdey.check_fit(q, posteriors=P, random_state=0).p_value,
     "check_fit=": lambda q, P: q.estimate_posteriors(P, check_fit=True).diagnostics["fit"][
         "p_value"
     ],
-    "FitChecker": lambda q, P: kdey.FitChecker.fit(q).check(posteriors=P, random_state=0).p_value,
+    "FitChecker": lambda q, P: kdey.cli.fit.fit(q).check(posteriors=P, random_state=0).p_value,
     "divergence_at": lambda q, P: q.divergence_at(P),
     "sample_posterior": lambda q, P: (
         kdey.sample_posterior(q, posteriors=P, min_ess=50, random_state=0).population
@@ -121,7 +126,7 @@ def test_classifiers_that_return_frames_are_matched_by_name():
 
 def test_prevalences_of_given_bags_are_matched_by_name():
     prevalences = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
-    protocol = kdey.GivenBags(BAGS, named(prevalences, [2, 0, 1]), pool_size=60)
+    protocol = kdey.evaluation.GivenBags(BAGS, named(prevalences, [2, 0, 1]), pool_size=60)
     np.testing.assert_array_equal(protocol.bags(classes=CLASSES).prevalences, prevalences)
     with pytest.raises(ValueError, match="does not know the classes"):
         protocol.bags()
@@ -135,8 +140,10 @@ def test_prevalences_as_series_are_matched_by_name():
     expected = kdey.identifiability(quantifier, bag_size=50, prevalence=target).width(50)
     reported = kdey.identifiability(quantifier, bag_size=50, prevalence=turned).width(50)
     np.testing.assert_array_equal(reported, expected)
-    weights = kdey.importance_weights([0.25, 0.25, 0.5], turned, Y)
-    np.testing.assert_array_equal(weights, kdey.importance_weights([0.25, 0.25, 0.5], target, Y))
+    weights = kdey.diagnostics.importance_weights([0.25, 0.25, 0.5], turned, Y)
+    np.testing.assert_array_equal(
+        weights, kdey.diagnostics.importance_weights([0.25, 0.25, 0.5], target, Y)
+    )
     options = {"posteriors": BAG, "min_ess": 50, "random_state": 0}
     prior = kdey.sample_posterior(quantifier, prior=[2.0, 3.0, 5.0], **options)
     turned_prior = kdey.sample_posterior(quantifier, prior=10 * turned, **options)

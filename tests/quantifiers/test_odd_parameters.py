@@ -35,4 +35,4 @@ def test_parameters_of_any_type_are_refused_by_name(bad: Any) -> None:
     with pytest.raises(TypeError, match="second must be an Estimate"):
         kdey.difference(estimate, bad)
     with pytest.raises(ValueError, match="concentration"):
-        kdey.DirichletProtocol(concentration=bad)
+        kdey.evaluation.DirichletProtocol(concentration=bad)

@@ -135,7 +135,7 @@ def test_an_automatic_bandwidth_is_chosen_first_and_committees_are_penalised() -
 def test_limits_and_groups() -> None:
     (p, y), bag = draw(200, 11), draw(80, 12)[0]
     q = kdey.Ordered(kdey.PACC(), strength=0.01).fit_posteriors(p, y)
-    estimate = q.estimate_posteriors(bag, random_state=0)
+    estimate = q.estimate_posteriors(bag, options=kdey.Options(random_state=0))
     assert estimate.method == "bootstrap"
     assert (estimate.low < estimate.high).all()
 

@@ -87,7 +87,9 @@ def test_training_posteriors_are_out_of_fold(fitted: Quantifier) -> None:
 def test_bootstrap_limits_agree_with_analytic_ones(fitted: Quantifier, bag: Any) -> None:
     X, _ = bag
     analytic = fitted.estimate(X)
-    drawn = fitted.estimate(X, method="bootstrap", n_replicates=100, random_state=0)
+    drawn = fitted.estimate(
+        X, options=kdey.Options(method="bootstrap", n_replicates=100, random_state=0)
+    )
     ratio = (drawn.high - drawn.low) / (analytic.high - analytic.low)
     assert (ratio > 0.5).all()
     assert (ratio < 2.0).all()

@@ -112,6 +112,10 @@ def test_sord_in_runs_of_bags_is_sord_of_each_bag(monkeypatch: pytest.MonkeyPatc
 def test_limits_of_medians_are_bootstrapped() -> None:
     (p, y), bag = draw(120, 0), draw(80, 1)[0]
     for make in (kdey.MS, kdey.SORD):
-        estimate = make().fit_posteriors(p, y).estimate_posteriors(bag, random_state=0)
+        estimate = (
+            make()
+            .fit_posteriors(p, y)
+            .estimate_posteriors(bag, options=kdey.Options(random_state=0))
+        )
         assert estimate.method == "bootstrap"
         assert estimate.low[1] < estimate.estimate[1] < estimate.high[1]

@@ -84,7 +84,7 @@ def of_one(quantifier: Any, k: int, n_jobs: int | None, limits: bool) -> Numbers
     if limits:
         few = {"n_replicates": 20, "random_state": 5}
         for how in ("auto", "bootstrap"):
-            found = q.estimate_bags(pool, bags[2:4], method=how, **few)
+            found = q.estimate_bags(pool, bags[2:4], options=kdey.Options(method=how, **few))
             made[how] = np.stack([found.low, found.high])
     return made
 
@@ -98,7 +98,9 @@ def of_searches(n_jobs: int | None) -> Numbers:
     }  # fmt: skip
     grid = {"bandwidth": [0.05, 0.1, 0.2], "classifier__C": [0.1, 1.0]}
     found = kdey.GridSearchQ(quantifier, grid, **shared).fit(X, y)
-    drawn = kdey.RandomSearchQ(quantifier, grid, n_iter=3, random_state=4, **shared).fit(X, y)
+    drawn = kdey.evaluation.RandomSearchQ(quantifier, grid, n_iter=3, random_state=4, **shared).fit(
+        X, y
+    )
     return {
         "grid": found.cv_results_["mean_test_score"],
         "random": drawn.cv_results_["mean_test_score"],
@@ -119,7 +121,7 @@ def of_evaluation(n_jobs: int | None, chunk: int | None) -> Numbers:
     pool, labels = blobs(300, seed=1)
     named = {"ML": kdey.KDEyML(classifier(), bandwidth=0.1, cv=3), "PACC": kdey.PACC(cv=3)}
     named["CS"] = kdey.KDEyCS(classifier(), bandwidth=0.1, cv=3)
-    fitted = kdey.fit_many(named, X, y, n_jobs=n_jobs)
+    fitted = kdey.evaluation.fit_many(named, X, y, n_jobs=n_jobs)
     results = kdey.evaluate(
         fitted, pool, labels, kdey.APP(30, 50, random_state=0), n_jobs=n_jobs, chunk_size=chunk,
         verbose=False,

@@ -118,7 +118,6 @@ def test_quantifier_has_few_kernels_by_fit_posteriors() -> None:
     members = q.row_map_.pool
     assert 1 <= sum(len(m.kernels) for m in members) <= MOST_KERNELS
     # A refit with the chosen members, as a bootstrap or a search makes it, has the same kernels.
-    spec = q.row_spec().settle(q.training_, 3)[1]
-    again = spec.fit(q.training_, 3)
+    again = q.model_.row_spec.fit(q.training_, 3)
     assert [kernels_of(m) for m in again.pool] == [kernels_of(m) for m in members]
     np.testing.assert_allclose(again.weights, q.row_map_.weights, atol=1e-6)

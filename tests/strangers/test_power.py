@@ -18,8 +18,7 @@ from kdey.groups import predict_groups
 from kdey.matching import MatchMeans
 from kdey.matching.base import IntervalSource
 from kdey.persistence.archive import ModelFileError
-from kdey.rows import ArrayRows, RowMap, class_means
-from kdey.rows import fitted as fitted_field
+from kdey.rows import ArrayRows, RowMap, class_means, fitted as fitted_field
 from tests.strangers.power import PowerPACC
 from tests.strangers.relative import MatchRelative, RelativePACC
 
@@ -63,7 +62,7 @@ def test_limits_come_from_derivatives_and_the_estimate_says_so(fitted: RelativeP
     assert estimate.method == "analytic"
     assert (estimate.low < estimate.estimate).all()
     assert (estimate.estimate < estimate.high).all()
-    boot = fitted.estimate_posteriors(p, method="bootstrap", random_state=0)
+    boot = fitted.estimate_posteriors(p, options=kdey.Options(method="bootstrap", random_state=0))
     assert boot.method == "bootstrap"
     widths = (estimate.high - estimate.low) / (boot.high - boot.low)
     assert (widths > 0.75).all()
@@ -123,7 +122,7 @@ def test_without_derivatives_there_is_a_bootstrap() -> None:
     p = draw(200, 5)[0]
     assert q.estimate_posteriors(p).method == "bootstrap"
     with pytest.raises(ValueError, match="is differentiable there"):
-        q.estimate_posteriors(p, method="analytic")
+        q.estimate_posteriors(p, options=kdey.Options(method="analytic"))
 
 
 @dataclass(frozen=True)

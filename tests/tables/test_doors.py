@@ -108,7 +108,7 @@ def test_wrappers_and_searches_read_by_name(name: str) -> None:
     assert_allclose(
         fitted.predict_groups(other).to_frame()["estimate"].to_numpy(), expected, atol=1e-12
     )
-    estimate = fitted.estimate(other, n_replicates=20)
+    estimate = fitted.estimate(other, options=kdey.Options(n_replicates=20))
     assert_allclose(estimate.estimate, expected, atol=1e-12)
     with pytest.raises(ValueError, match="no column 'x'"):
         fitted.predict(new.drop("x"))
@@ -130,7 +130,9 @@ def test_fit_many_reads_tables_of_pools() -> None:
     training, new = table(120, 0), table(50, 1)
     pool = kdey.Quantifier("logistic regression", effort="low", random_state=0)
     with pytest.warns(UserWarning, match="'id'"):
-        fitted = kdey.fit_many({"pool": pool}, training.drop("kind"), training["kind"].to_numpy())
+        fitted = kdey.evaluation.fit_many(
+            {"pool": pool}, training.drop("kind"), training["kind"].to_numpy()
+        )
     with pytest.warns(UserWarning, match="'id'"):
         alone = pool.fit(training.drop("kind"), training["kind"].to_numpy())
     assert_array_equal(fitted["pool"].predict(new), alone.predict(new))

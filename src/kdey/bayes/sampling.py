@@ -225,7 +225,7 @@ def sample_posterior(
 
     See Also
     --------
-    kdey.PosteriorDraws : Draws of the Bayesian posterior.
+    kdey.bayes.PosteriorDraws : Draws of the Bayesian posterior.
     kdey.Estimate : Prevalences of one bag with limits.
 
     Examples

@@ -107,8 +107,7 @@ def check(names: tuple[str, ...], data_dir: str | None) -> None:
     NAMES are data sets or whole groups; by default all that are found. The exit code is 1 if
     anything is wrong.
     """
-    from kdey.datasets.download import check as examine
-    from kdey.datasets.download import place
+    from kdey.datasets.download import check as examine, place
     from kdey.datasets.registry import entries
 
     with _one_line_errors():

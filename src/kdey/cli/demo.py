@@ -20,24 +20,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdey import (
-    ACC,
-    CC,
-    DIR,
-    DM,
-    EMQ,
-    PACC,
-    PCC,
-    DirichletProtocol,
-    HDy,
-    KDEyCS,
-    KDEyHD,
-    KDEyML,
-    OneVsAll,
-)
+from kdey import ACC, CC, DIR, DM, EMQ, PACC, PCC, HDy, KDEyCS, KDEyHD, KDEyML, OneVsAll
 from kdey.cli.common import guarded
 from kdey.cli.demo_tables import write_demo_tables
 from kdey.evaluation.bag_drawing import LabelledBags
+from kdey.evaluation.protocols import DirichletProtocol
 from kdey.metrics import absolute_error
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors, training_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier

@@ -24,7 +24,7 @@ from kdey.cli.reading import open_table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kdey import Results
+    from kdey.evaluation.results import Results
     from kdey.quantifiers.base import BaseQuantifier
 
 
@@ -63,7 +63,7 @@ def evaluate(table: str, **options: Any) -> None:
 def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
     from sklearn.model_selection import train_test_split
 
-    from kdey import fit_many
+    from kdey.evaluation.evaluating import fit_many
 
     chosen = names(options["methods"])
     unknown = [name for name in chosen if name not in METHODS]

@@ -55,7 +55,7 @@ def adapt_posteriors(
     See Also
     --------
     kdey.AdaptedClassifier : A classifier corrected to another prevalence.
-    kdey.importance_weights : Weights of classes for another prevalence.
+    kdey.diagnostics.importance_weights : Weights of classes for another prevalence.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    kdey.importance_weights : Weights of classes for another prevalence.
+    kdey.diagnostics.importance_weights : Weights of classes for another prevalence.
     kdey.adapt_posteriors : Correct posteriors to another prevalence.
 
     Examples

@@ -155,7 +155,7 @@ class FitCheck(FitVerdict):
     See Also
     --------
     kdey.check_fit : Check whether a bag is a mixture of the training classes.
-    kdey.FitCheckDisplay : Draw a fit check.
+    kdey.plots.FitCheckDisplay : Draw a fit check.
 
     Examples
     --------
@@ -218,12 +218,12 @@ class FitCheck(FitVerdict):
 
         Returns
         -------
-        kdey.FitCheckDisplay
+        kdey.plots.FitCheckDisplay
             With ``ax_`` and ``figure_``.
         """
         import kdey  # Displays are a layer above checks, so we reach them by the public name.
 
-        return kdey.FitCheckDisplay.from_check(self, ax=ax)
+        return kdey.plots.FitCheckDisplay.from_check(self, ax=ax)
 
     def overview(self) -> Overview:
         """Return the verdict, and a table of the p-values of each statistic."""

@@ -126,7 +126,7 @@ def check_fit(
     See Also
     --------
     kdey.FitCheck : Result of a fit check.
-    kdey.FitChecker : Fit checks of many bags.
+    kdey.diagnostics.FitChecker : Fit checks of many bags.
     kdey.identifiability : Report how precisely prevalences can be known.
 
     Examples
@@ -177,7 +177,7 @@ class FitChecker:
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
-    >>> checker = kdey.FitChecker.fit(q)
+    >>> checker = kdey.cli.fit.fit(q)
     >>> checker.quantifier is q
     True
     """

@@ -290,12 +290,12 @@ class Identifiability:
 
         Returns
         -------
-        kdey.IdentifiabilityDisplay
+        kdey.plots.IdentifiabilityDisplay
             With ``ax_`` and ``figure_``.
         """
         import kdey  # Displays are a layer above reports, so we reach them by the public name.
 
-        return kdey.IdentifiabilityDisplay.from_report(self, bag_sizes=bag_sizes, ax=ax)
+        return kdey.plots.IdentifiabilityDisplay.from_report(self, bag_sizes=bag_sizes, ax=ax)
 
     def overview(self) -> Overview:
         """Return the verdict, and a table of expected widths and look-alike classes."""

@@ -35,7 +35,7 @@ from kdey.evaluation.significance import (
 )
 from kdey.evaluation.stage_scoring import StageCache
 from kdey.evaluation.training_summary import TrainingSummary
-from kdey.intervals.differences import holm
+from kdey.intervals.combine import holm
 
 __all__ = [
     "APP",

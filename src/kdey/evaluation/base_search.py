@@ -44,7 +44,7 @@ from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model import AnyModel, ForeignModel, Place
 from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
 from kdey.quantifiers.base import BaseQuantifier, SettledTable, shares_of
-from kdey.quantifiers.foreign import (
+from kdey.quantifiers.composed import (
     QuantifierLike,
     as_quantifier,
     check_is_quantifier,

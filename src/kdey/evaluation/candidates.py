@@ -32,7 +32,7 @@ from kdey.arrays import for_numpy, is_tensor, take_rows
 from kdey.bags import Array
 from kdey.classifiers import make_splits
 from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier
+from kdey.quantifiers.composed import QuantifierLike, as_quantifier
 from kdey.validation import check_positive, training_labels
 
 

@@ -49,7 +49,7 @@ def check_quantifier(quantifier: BaseQuantifier, *, n_classes: int = 3) -> None:
     Examples
     --------
     >>> import kdey
-    >>> kdey.check_quantifier(kdey.PCC())  # raises AssertionError if something is wrong
+    >>> kdey.evaluation.check_quantifier(kdey.PCC())  # raises AssertionError if something is wrong
     """
     for check in quantifier_checks(quantifier, n_classes=n_classes):
         check(quantifier)

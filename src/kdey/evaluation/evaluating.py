@@ -24,7 +24,7 @@ from kdey.matching.base import concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.model import Pool
 from kdey.posteriors import FittedStage
-from kdey.quantifiers.foreign import QuantifierLike, as_quantifier, pool_solver, settle_table
+from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver, settle_table
 from kdey.validation import check_count, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
@@ -74,7 +74,7 @@ def fit_many(
     >>> from sklearn.datasets import load_iris
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
-    >>> fitted = kdey.fit_many({"ACC": kdey.ACC(), "PACC": kdey.PACC()}, X, y)
+    >>> fitted = kdey.evaluation.fit_many({"ACC": kdey.ACC(), "PACC": kdey.PACC()}, X, y)
     >>> fitted["ACC"].classifier_ is fitted["PACC"].classifier_
     True
     """
@@ -117,7 +117,7 @@ def evaluate(
     """Estimate the prevalences of a protocol's bags and compare them with the true ones.
 
     Posteriors and rows are computed once for the pool, whatever the number of bags. Quantifiers
-    that share the same classifier object (see :func:`kdey.fit_many`) share its posteriors.
+    that share the same classifier object (see :func:`fit_many`) share its posteriors.
 
     Parameters
     ----------
@@ -153,8 +153,8 @@ def evaluate(
 
     See Also
     --------
-    kdey.Results : Errors of methods on bags.
-    kdey.fit_many : Fit several quantifiers at once.
+    kdey.evaluation.Results : Errors of methods on bags.
+    kdey.evaluation.fit_many : Fit several quantifiers at once.
     kdey.APP : Bags with prevalences uniform on the simplex.
 
     Examples

@@ -77,7 +77,7 @@ class APP:
 
     See Also
     --------
-    kdey.GridAPP : Bags over a grid of prevalences.
+    kdey.evaluation.GridAPP : Bags over a grid of prevalences.
     kdey.NPP : Bags drawn at random.
 
     Examples
@@ -120,7 +120,7 @@ class DirichletProtocol:
 
     See Also
     --------
-    kdey.AtPrevalences : Bags at prevalences of your choice.
+    kdey.evaluation.AtPrevalences : Bags at prevalences of your choice.
     kdey.APP : Bags with prevalences uniform on the simplex.
 
     Examples
@@ -190,7 +190,7 @@ class GridAPP:
     See Also
     --------
     kdey.NPP : Bags drawn at random.
-    kdey.DirichletProtocol : Bags with prevalences of a Dirichlet distribution.
+    kdey.evaluation.DirichletProtocol : Bags with prevalences of a Dirichlet distribution.
 
     Examples
     --------
@@ -264,7 +264,7 @@ class AtPrevalences:
     See Also
     --------
     kdey.APP : Bags with prevalences uniform on the simplex.
-    kdey.GridAPP : Bags over a grid of prevalences.
+    kdey.evaluation.GridAPP : Bags over a grid of prevalences.
 
     Examples
     --------
@@ -370,8 +370,8 @@ class NPP:
 
     See Also
     --------
-    kdey.DirichletProtocol : Bags with prevalences of a Dirichlet distribution.
-    kdey.AtPrevalences : Bags at prevalences of your choice.
+    kdey.evaluation.DirichletProtocol : Bags with prevalences of a Dirichlet distribution.
+    kdey.evaluation.AtPrevalences : Bags at prevalences of your choice.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Results:
     See Also
     --------
     kdey.evaluate : Estimate bags of known prevalence.
-    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+    kdey.plots.DiagonalDisplay : Draw estimated against true prevalences.
 
     Examples
     --------
@@ -142,9 +142,9 @@ class Results:
         Parameters
         ----------
         kind : {"diagonal", "bias", "shift"}
-            Estimated against true prevalences (:class:`kdey.DiagonalDisplay`), the
-            distribution of errors (:class:`kdey.BiasDisplay`), or the error by the shift of
-            the bag (:class:`kdey.ErrorByShiftDisplay`, which needs
+            Estimated against true prevalences (:class:`kdey.plots.DiagonalDisplay`), the
+            distribution of errors (:class:`kdey.plots.BiasDisplay`), or the error by the shift of
+            the bag (:class:`kdey.plots.ErrorByShiftDisplay`, which needs
             ``training_prevalence``).
         ax : matplotlib axes, optional
         **options

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from kdey.evaluation.base_search import BaseSearch, signed_scores
 from kdey.evaluation.candidates import Score, check_names, grid_dicts, numbers_of, summary_line
 from kdey.evaluation.stage_scoring import StageCache
-from kdey.quantifiers.foreign import QuantifierLike
+from kdey.quantifiers.composed import QuantifierLike
 from kdey.validation import check_count
 
 #: A grid with fewer distinct values has no interior, so that every value is on its edge.
@@ -122,8 +122,8 @@ class GridSearchQ(BaseSearch):
 
     See Also
     --------
-    kdey.RandomSearchQ : Search over random settings.
-    kdey.OptunaSearchQ : Search by Optuna.
+    kdey.evaluation.RandomSearchQ : Search over random settings.
+    kdey.evaluation.OptunaSearchQ : Search by Optuna.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class RandomSearchQ(BaseSearch):
 
     See Also
     --------
-    kdey.OptunaSearchQ : Search by Optuna.
+    kdey.evaluation.OptunaSearchQ : Search by Optuna.
     kdey.GridSearchQ : Search over a grid.
 
     Examples
@@ -244,7 +244,7 @@ class RandomSearchQ(BaseSearch):
     >>> from sklearn.datasets import load_iris
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
-    >>> search = kdey.RandomSearchQ(
+    >>> search = kdey.evaluation.RandomSearchQ(
     ...     kdey.KDEyML(),
     ...     {"bandwidth": [0.05, 0.1, 0.2]},
     ...     n_iter=2,
@@ -335,12 +335,13 @@ class OptunaSearchQ(BaseSearch):
     See Also
     --------
     kdey.GridSearchQ : Search over a grid.
-    kdey.RandomSearchQ : Search over random settings.
+    kdey.evaluation.RandomSearchQ : Search over random settings.
 
     Examples
     --------
-    >>> import kdey
-    >>> search = kdey.OptunaSearchQ(kdey.KDEyML(), {"bandwidth": [0.05, 0.1]}, n_trials=2)
+    >>> from kdey import KDEyML
+    >>> from kdey.evaluation import OptunaSearchQ
+    >>> search = OptunaSearchQ(KDEyML(), {"bandwidth": [0.05, 0.1]}, n_trials=2)
     >>> search.n_trials
     2
     """

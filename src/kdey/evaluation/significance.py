@@ -2,7 +2,7 @@
 
 Methods are tested bag by bag on one data set or on all (Wilcoxon), with a correction for many tests
 (Holm), or compared many at once over many data sets (Friedman, Nemenyi).
-:class:`kdey.CriticalDifferenceDisplay` draws that comparison.
+:class:`kdey.plots.CriticalDifferenceDisplay` draws that comparison.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from kdey.intervals.differences import holm
+from kdey.intervals.combine import holm
 from kdey.simplex import Array
 from kdey.validation import as_numbers
 

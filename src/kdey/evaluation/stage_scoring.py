@@ -28,7 +28,7 @@ from kdey.metrics import Metric
 from kdey.model import Pool
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from kdey.quantifiers.base import MethodStages
-from kdey.quantifiers.foreign import as_quantifier, pool_solver
+from kdey.quantifiers.composed import as_quantifier, pool_solver
 from kdey.rows.base import RowMap, Rows, RowSpec, families, rows_of_family
 from kdey.rows.kernel import BandwidthWarning
 from kdey.validation import check_count
@@ -57,12 +57,12 @@ class StageCache:
     See Also
     --------
     kdey.GridSearchQ : Search over a grid.
-    kdey.RandomSearchQ : Search over random settings.
+    kdey.evaluation.RandomSearchQ : Search over random settings.
 
     Examples
     --------
     >>> import kdey
-    >>> cache = kdey.StageCache(max_stages=8)
+    >>> cache = kdey.evaluation.StageCache(max_stages=8)
     >>> search = kdey.GridSearchQ(kdey.KDEyML(), {"bandwidth": [0.1, 0.2]}, cache=cache)
     """
 

@@ -34,9 +34,12 @@ from kdey.matching.base import (
 )
 from kdey.matching.divergence import NEGLIGIBLE
 from kdey.matching.sqp import TOLERANCE
-from kdey.matching.squares import CauchySchwarz, QuadraticMatch
-from kdey.matching.squares import solve_cauchy_schwarz as host_cauchy_schwarz
-from kdey.matching.squares import solve_quadratic as host_quadratic
+from kdey.matching.squares import (
+    CauchySchwarz,
+    QuadraticMatch,
+    solve_cauchy_schwarz as host_cauchy_schwarz,
+    solve_quadratic as host_quadratic,
+)
 from kdey.rows.base import RowMap, Rows
 from kdey.rows.monte_carlo import MonteCarloMap
 

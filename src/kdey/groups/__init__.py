@@ -12,9 +12,15 @@ from __future__ import annotations
 from kdey.arrays import match_scores
 from kdey.groups.answers import answer
 from kdey.groups.cluster import fits_on_cluster
-from kdey.groups.compare import Comparisons, adjust_p_values, compare_groups, compare_scored
+from kdey.groups.compare import (
+    Comparisons,
+    Pair,
+    adjust_p_values,
+    compare_groups,
+    compare_scored,
+    find_pairs,
+)
 from kdey.groups.keys import Grouping, GroupKeys, truncate
-from kdey.groups.pairs import Pair, find_pairs
 from kdey.groups.predict import estimate_scored, estimate_table, predict_groups, score
 from kdey.groups.request import Request
 from kdey.groups.scoring import Instances, ScoredRows, Scorer

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kdey._caching import mix
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
-from kdey.groups.design import UNLABELLED, RowDesign
-from kdey.groups.request import Request
+from kdey.groups.request import UNLABELLED, Request, RowDesign
 from kdey.groups.run import GroupRun, RunEstimates
 from kdey.groups.scoring import ScoredRows
 from kdey.groups.table import ScoredTable
@@ -34,7 +34,6 @@ from kdey.intervals.estimate import LabelledShares, no_uncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.labelled import LabelledEstimate
 from kdey.options import LABEL_SHIFT, IntervalWarning
-from kdey.row_hashes import mix
 from kdey.status import (
     EMPTY,
     FEW_LABELS,

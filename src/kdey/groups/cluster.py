@@ -23,18 +23,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._caching import text_hashes
 from kdey.bags import Indices
 from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import WHOLE, answer, thinning_ranks
-from kdey.groups.design import UNLABELLED, RowDesign
 from kdey.groups.keys import GroupKeys, key_texts
 from kdey.groups.pooling import check_size
-from kdey.groups.request import Request
+from kdey.groups.request import UNLABELLED, Request, RowDesign
 from kdey.groups.scoring import Instances, ScoredRows
 from kdey.groups.table import ScoredTable, TableReader
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
-from kdey.row_hashes import text_hashes
 
 if TYPE_CHECKING:
     import pandas as pd

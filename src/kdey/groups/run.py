@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.fitted import FittedQuantifier
-from kdey.groups.design import UNLABELLED, RowDesign
-from kdey.groups.request import Request
+from kdey.groups.request import UNLABELLED, Request, RowDesign
 from kdey.groups.scoring import GroupRows
 from kdey.intervals import Estimate, Estimates
+from kdey.intervals.combine import combine_strata, share_covariance
 from kdey.intervals.estimate import collect_estimates
 from kdey.intervals.merging import Merging
-from kdey.intervals.strata import combine_strata, share_covariance
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
 
 

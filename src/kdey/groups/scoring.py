@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
+from kdey._caching import Hashes, row_hashes, text_hashes
 from kdey._display import count_of
 from kdey.arrays import match_scores, take_rows
 from kdey.bags import Bags, Indices
@@ -25,7 +26,6 @@ from kdey.fitted import FittedQuantifier
 from kdey.intervals import Estimates
 from kdey.options import Options
 from kdey.posteriors import predict_posteriors
-from kdey.row_hashes import Hashes, row_hashes, text_hashes
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
 from kdey.tables.columns import (
     RowNumbers,

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices
 from kdey.fitted import FittedQuantifier
-from kdey.groups.design import DesignReader, RowDesign
 from kdey.groups.keys import Grouping, GroupKeys
-from kdey.groups.request import Request
+from kdey.groups.request import DesignReader, Request, RowDesign
 from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
 from kdey.tables.columns import require_names
 from kdey.tables.features import warn_of_unseen_values

@@ -24,8 +24,7 @@ from kdey.bags import Array
 from kdey.evaluation.bag_drawing import LabelledBags
 from kdey.posteriors import FittedStage, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier
-from kdey.quantifiers.base import MethodStages
+from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier, MethodStages
 from kdey.validation import training_labels
 
 

@@ -9,10 +9,10 @@ equation), ``analytic.py`` and ``derivatives.py`` (the equation for each family 
 ``moment_rows.py`` has the rows of a model that enter the equation.
 """
 
-from kdey.intervals.differences import Difference, difference
+from kdey.intervals.combine import Difference, difference
+from kdey.intervals.compute import estimate_points
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.region import Region
-from kdey.intervals.run import estimate_points
 
 __all__ = [
     "Difference",

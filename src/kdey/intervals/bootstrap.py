@@ -12,28 +12,327 @@ adapted to the estimate, and the draw is
 with :math:`\bar y^*_b` the shares of these labels. If classes are perfectly separable the
 difference is zero however few instances the bag has. (We use the mean of :math:`\bar y^*` in place
 of :math:`\hat\alpha`, because adapted posteriors need not average to the estimate.)
+
+Bootstrap replicates of bags and training data, and the estimates of these replicates.
+
+A replicate is a vector of counts: how often each instance is drawn. Rows are reweighted by the
+counts rather than computed anew.
+
+A :data:`ReplicateSolver` returns the estimates of replicates of one bag, from the counts of the
+bag's instances and the number of the training replicate. Kernel densities need one product, per
+class, of the kernels between bag and references with the replicates' weights; mean templates need
+one product with the training rows; all other methods are refitted on a few training replicates.
 """
 
 from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from kdey.bags import Array
+from kdey.bags import Array, Bags, offsets_of
 from kdey.intervals.moment_rows import moment_rows
 from kdey.intervals.moments import adapted
-from kdey.intervals.replicates import (
-    REFITS,
-    EstimatedBag,
-    ReplicateSolver,
-    bag_counts,
-    bag_generator,
-    drawn_shares,
-    replicate_solver,
-)
+from kdey.intervals.sampled_bags import SampledBag
+from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
 from kdey.model import Model
 from kdey.options import Options
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.base import DensityReplicator, Rows, TemplateReplicator
+
+Indices = NDArray[np.int64]
+
+#: Takes counts (n, m) and the number of the first replicate, returns estimates (n, k).
+ReplicateSolver: TypeAlias = Callable[[Indices, int], Array]
+
+#: Number of training replicates for methods that must be refitted on each.
+REFITS = 25
+
+
+def bag_generator(seed: int, estimate: Array) -> np.random.Generator:
+    """Return a random generator specific to a bag, so that bags are resampled independently.
+
+    Its seed includes four digits of the estimate, on which all processors and the NumPy path
+    agree, so that the same seed gives the same replicates everywhere.
+    """
+    digits = np.rint(estimate * 1e4).astype(np.int64)
+    return np.random.default_rng([seed, 1, zlib.crc32(digits.tobytes())])
+
+
+def bag_counts(bag: SampledBag, n: int, rng: np.random.Generator) -> Indices:
+    """Return n replicates of a bag as counts of its instances, shape (n, m).
+
+    Units are drawn with replacement. A unit is an instance, or a cluster with all its instances.
+    """
+    units = bag.n_units
+    drawn = rng.integers(units, size=(n, units)) + units * np.arange(n)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=n * units).reshape(n, units)
+    return counts if bag.clusters is None else counts[:, bag.clusters]
+
+
+class TrainingReplicates:
+    """Replicates of the training data as weights.
+
+    Instances are drawn within their class, so that no class vanishes. A replicate depends only on
+    the seed and on its number, so that all bags share the replicates.
+
+    Parameters
+    ----------
+    training : TrainingPosteriors
+    seed : int
+    """
+
+    def __init__(self, training: TrainingPosteriors, seed: int) -> None:
+        self._training, self._seed = training, seed
+        self._order = np.argsort(training.labels, kind="stable")
+        counts = np.bincount(training.labels)
+        self._counts = np.repeat(counts, counts)
+        self._starts = np.repeat(np.cumsum(counts) - counts, counts)
+
+    def __call__(self, number: int) -> Array:
+        """Return the weights of the training instances in one replicate, shape (n,)."""
+        rng = np.random.default_rng([self._seed, 2, number])
+        shift = (rng.random(len(self._order)) * self._counts).astype(np.int64)
+        drawn = self._order[self._starts + shift]
+        times = np.bincount(drawn, minlength=len(drawn)).astype(np.float64)
+        return times if self._training.weights is None else self._weighted(times)
+
+    def many(self, numbers: range) -> Array:
+        """Return the weights of several replicates, shape (len(numbers), n)."""
+        return np.stack([self(number) for number in numbers])
+
+    def _weighted(self, times: Array) -> Array:
+        """Return counts times weights; a class left without weight keeps its original weights."""
+        labels, weights = self._training.labels, np.asarray(self._training.weights)
+        w = times * weights
+        vanished = np.bincount(labels, weights=w) <= 0
+        return np.where(vanished[labels], weights, w)
+
+
+def replicated_bags(bag: SampledBag, counts: Indices, n_rows: int) -> Bags:
+    """Return replicates of a bag as bags over a pool of rows.
+
+    Parameters
+    ----------
+    bag : SampledBag
+    counts : int64 array of shape (n, m)
+    n_rows : int
+        m if all replicates share the rows of the bag; n * m if each replicate has its own rows.
+
+    Returns
+    -------
+    Bags
+        n bags.
+    """
+    m = counts.shape[1]
+    replicate, position = np.nonzero(counts)
+    offsets = offsets_of(np.count_nonzero(counts, axis=1))
+    weights = counts[replicate, position] * bag.weights[position] * m
+    indices = position if n_rows == m else replicate * m + position
+    return Bags(indices.astype(np.int64), offsets, n_rows, weights)
+
+
+def drawn_shares(
+    bag: SampledBag, counts: Indices, membership: Array, rng: np.random.Generator
+) -> Array:
+    """Return the class shares of replicates whose labels are drawn at random, shape (n, k).
+
+    Each instance in a replicate gets a label drawn from its row of ``membership`` (m, k), the
+    posteriors adapted to the estimate.
+    """
+    replicate, position = np.nonzero(counts)
+    times = counts[replicate, position]
+    replicate, position = np.repeat(replicate, times), np.repeat(position, times)
+    k = membership.shape[1]
+    limits = np.cumsum(membership, axis=1)[:, :-1]
+    u = rng.random(len(position))
+    labels = np.zeros(len(position), dtype=np.int64)
+    for i in range(k - 1):
+        labels += u > limits[position, i]
+    w = bag.weights[position]
+    sums = np.bincount(replicate * k + labels, weights=w, minlength=len(counts) * k)
+    shares: Any = sums.reshape(len(counts), k)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedBag:
+    """One bag with the points and the rows of its instances, and its estimate.
+
+    Attributes
+    ----------
+    sampled : SampledBag
+    points : array of shape (m, d)
+        Posteriors or features of the bag's instances.
+    rows : Rows
+        The rows of these points.
+    estimate : array of shape (k,)
+    """
+
+    sampled: SampledBag
+    points: NDArray[Any]
+    rows: Rows
+    estimate: Array
+
+    def bags(self, counts: Indices) -> Bags:
+        """Return replicates that share the rows of the bag."""
+        return replicated_bags(self.sampled, counts, counts.shape[1])
+
+
+def replicate_solver(
+    model: Model, bag: EstimatedBag, templates: bool, seed: int, n_threads: int = 1
+) -> ReplicateSolver:
+    """Return the solver of replicates of a bag that suits the method.
+
+    Parameters
+    ----------
+    model : Model
+    bag : EstimatedBag
+    templates : bool
+        Whether the training data are resampled too.
+    seed : int
+        Seed of the training replicates.
+    n_threads : int
+
+    Returns
+    -------
+    ReplicateSolver
+    """
+    if model.row_map.is_composite:
+        return _combined(model, bag, templates, seed, n_threads)
+    likelihood = model.likelihood
+    exact = None if likelihood is None or not likelihood.is_exact else likelihood
+    if not templates or model.training is None or not model.is_learnt:
+        if exact is None:
+            return _fixed(model, bag, n_threads)
+        return _fixed_likelihood(model, exact, bag, n_threads)
+    replicates = TrainingReplicates(model.training, seed)
+    if exact is not None:
+        densities = model.row_map.replicate_densities(
+            bag.points, bag.rows, model.training, n_threads
+        )
+        if densities is not None:
+            return _replicated_densities(model, exact, bag, densities, replicates, n_threads)
+    elif model.matching.takes_templates:
+        drawn = model.row_map.replicate_templates(model.training)
+        if drawn is not None:
+            return _replicated_templates(model, bag, drawn, replicates, n_threads)
+    return _refitted(model, bag, replicates, n_threads)
+
+
+def _combined(
+    model: Model, bag: EstimatedBag, templates: bool, seed: int, n_threads: int
+) -> ReplicateSolver:
+    """Solve replicates by every member of a composite and combine the estimates."""
+    members = [
+        replicate_solver(member, replace(bag, rows=rows), templates, seed, n_threads)
+        for member, rows in zip(model.members, bag.rows.members, strict=True)
+    ]
+
+    def solve(counts: Indices, first: int) -> Array:
+        estimates = np.array([member(counts, first) for member in members])
+        return model.matching.combine_estimates(estimates, model.row_map.shares)
+
+    return solve
+
+
+def _fixed(model: Model, bag: EstimatedBag, n_threads: int) -> ReplicateSolver:
+    """Solve replicates of the bag alone, with the templates as they are."""
+
+    def solve(counts: Indices, first: int) -> Array:
+        bags = bag.bags(counts)
+        return model.matching.match(model.row_map, bag.rows, bags, n_threads).prevalence
+
+    return solve
+
+
+def _fixed_likelihood(
+    model: Model, likelihood: MaximiseLikelihood, bag: EstimatedBag, n_threads: int
+) -> ReplicateSolver:
+    """Maximise the likelihood of replicates of the bag alone."""
+    rows = moment_rows(model, bag.rows.each())
+
+    def solve(counts: Indices, first: int) -> Array:
+        share = model.row_map.pseudo_share
+        problem = MixtureLikelihood(rows, bag.bags(counts), pseudo_share=share)
+        return _maximise(likelihood, problem, bag.estimate, n_threads)
+
+    return solve
+
+
+def _maximise(
+    likelihood: MaximiseLikelihood, problem: MixtureLikelihood, estimate: Array, n_threads: int
+) -> Array:
+    """Return the maximum likelihood prevalences, starting from the estimate of the bag."""
+    start = np.tile(estimate, (problem.n_bags, 1))
+    return solve_mixture(problem, tol=likelihood.tol, start=start, n_threads=n_threads).prevalence
+
+
+def _replicated_densities(
+    model: Model,
+    likelihood: MaximiseLikelihood,
+    bag: EstimatedBag,
+    densities: DensityReplicator,
+    replicates: TrainingReplicates,
+    n_threads: int,
+) -> ReplicateSolver:
+    """Maximise likelihoods whose densities are reweighted by training replicates."""
+
+    def solve(counts: Indices, first: int) -> Array:
+        n, m = counts.shape
+        rows = densities(replicates.many(range(first, first + n)))
+        bags = replicated_bags(bag.sampled, counts, n * m)
+        problem = MixtureLikelihood(
+            rows.reshape(n * m, model.n_classes), bags, pseudo_share=model.row_map.pseudo_share
+        )
+        return _maximise(likelihood, problem, bag.estimate, n_threads)
+
+    return solve
+
+
+def _replicated_templates(
+    model: Model,
+    bag: EstimatedBag,
+    templates: TemplateReplicator,
+    replicates: TrainingReplicates,
+    n_threads: int,
+) -> ReplicateSolver:
+    """Match mean rows to templates that are recomputed for training replicates."""
+
+    def solve(counts: Indices, first: int) -> Array:
+        targets = bag.rows.mean(bag.bags(counts))
+        drawn = templates(replicates.many(range(first, first + len(counts))))
+        return model.matching.match_templates(drawn, targets, n_threads)
+
+    return solve
+
+
+def _refitted(
+    model: Model, bag: EstimatedBag, replicates: TrainingReplicates, n_threads: int
+) -> ReplicateSolver:
+    """Refit the row map on a few training replicates, each of which serves many of the bag."""
+    spec, training = model.row_spec, model.training
+    assert training is not None, "templates supplied by the user cannot be refitted"
+
+    def solve(counts: Indices, first: int) -> Array:
+        out = np.empty((len(counts), model.n_classes))
+        numbers = (first + np.arange(len(counts))) % REFITS
+        for number in np.unique(numbers):
+            weighted = replace(training, weights=replicates(int(number)))
+            row_map = spec.fit(weighted, model.n_classes, n_threads)
+            rows = row_map(bag.points, n_threads)
+            selected = numbers == number
+            bags = bag.bags(counts[selected])
+            out[selected] = model.matching.match(row_map, rows, bags, n_threads).prevalence
+        return out
+
+    return solve
+
 
 #: Numbers in memory at a time: instances x classes x replicates.
 CHUNK = 1 << 24

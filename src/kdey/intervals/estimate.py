@@ -101,7 +101,7 @@ class Estimate:
     --------
     kdey.Estimates : Prevalences of many bags with limits.
     kdey.difference : Compare two bags.
-    kdey.IntervalsDisplay : Draw an estimate.
+    kdey.plots.IntervalsDisplay : Draw an estimate.
 
     Examples
     --------
@@ -308,12 +308,12 @@ class Estimate:
 
         Returns
         -------
-        kdey.IntervalsDisplay
+        kdey.plots.IntervalsDisplay
             With ``ax_`` and ``figure_``.
         """
         import kdey  # Displays are a layer above estimates, so we reach them by the public name.
 
-        return kdey.IntervalsDisplay.from_estimate(self, truth=truth, ax=ax)
+        return kdey.plots.IntervalsDisplay.from_estimate(self, truth=truth, ax=ax)
 
     def overview(self) -> Overview:
         """Return the result in a sentence and a table with percentages and bars."""
@@ -632,13 +632,13 @@ class Estimates(Sequence[Estimate]):
 
         Returns
         -------
-        kdey.PrevalenceOverTimeDisplay
+        kdey.plots.PrevalenceOverTimeDisplay
             With ``ax_`` and ``figure_``.
         """
         import kdey  # Displays are a layer above estimates, so we reach them by the public name.
 
         names = None if classes is None else [str(name) for name in classes]
-        return kdey.PrevalenceOverTimeDisplay.from_estimates(self, ax=ax, classes=names)
+        return kdey.plots.PrevalenceOverTimeDisplay.from_estimates(self, ax=ax, classes=names)
 
     def overview(self) -> Overview:
         """Return the number of bags in a sentence, and a table of the shares of the first ten."""

@@ -25,8 +25,7 @@ from kdey.model import InstanceScorer, Model
 from kdey.neural.network_training import Network, TrainingPlan, train
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import unfitted_on_failure
-from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
+from kdey.quantifiers.base import SHARED_PARAMETERS, unfitted_on_failure
 from kdey.rows.base import ArrayRows, Indices, RowMap, Rows, RowSpec, no_templates
 from kdey.rows.histogram import check_n_bins
 from kdey.simplex import check_posteriors

@@ -24,12 +24,15 @@ from sklearn.utils.validation import check_is_fitted
 from kdey.persistence.archive import (
     TIME_STAMP,
     ModelFileError,
+    Parts,
+    decode,
+    encode,
     read_archive,
     read_manifest,
+    types_outside,
     write_archive,
 )
 from kdey.persistence.bounds import check_array_header, check_skops
-from kdey.persistence.encoding import Parts, decode, encode, types_outside
 from kdey.persistence.untrusted import check_answers, check_shapes, check_trees
 from kdey.quantifiers.base import BaseQuantifier
 

@@ -113,6 +113,8 @@ def _check_model(model: AnyModel) -> None:
         return
     if model.training is not None:
         _check_training(model.training, model)
+    if not model.row_map.is_fitted:
+        raise ValueError("its row map has not been fitted")
     for _, part in _walk(model.row_map, None, set()):
         if isinstance(part, RowMap) and part.is_fitted:
             _check_templates(part.templates, k)

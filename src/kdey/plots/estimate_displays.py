@@ -68,7 +68,7 @@ class IntervalsDisplay(Display):
     See Also
     --------
     kdey.Estimate : Prevalences of one bag with limits.
-    kdey.PrevalenceOverTimeDisplay : Draw prevalences over time.
+    kdey.plots.PrevalenceOverTimeDisplay : Draw prevalences over time.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class IntervalsDisplay(Display):
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.EMQ().fit(X[::2], y[::2])
     >>> estimate = q.estimate(X[1::2], check_fit=False)
-    >>> display = kdey.IntervalsDisplay.from_estimate(estimate, ax=Figure().subplots())
+    >>> display = kdey.plots.IntervalsDisplay.from_estimate(estimate, ax=Figure().subplots())
     >>> display.ax_.get_xlabel()
     'prevalence'
     """
@@ -147,7 +147,7 @@ class PrevalenceOverTimeDisplay(Display):
     See Also
     --------
     kdey.predict_groups : Estimate the groups of a table.
-    kdey.IntervalsDisplay : Draw an estimate.
+    kdey.plots.IntervalsDisplay : Draw an estimate.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class PrevalenceOverTimeDisplay(Display):
     >>> q = kdey.EMQ().fit(X[::2], y[::2])
     >>> estimates = q.estimate_bags(X[1::2], [range(30), range(40, 75)], check_fit=False)
     >>> ax = Figure().subplots()
-    >>> display = kdey.PrevalenceOverTimeDisplay.from_estimates(estimates, ax=ax)
+    >>> display = kdey.plots.PrevalenceOverTimeDisplay.from_estimates(estimates, ax=ax)
     >>> len(display.ax_.lines)
     3
     """
@@ -290,8 +290,8 @@ class RegionDisplay:
 
     See Also
     --------
-    kdey.IntervalsDisplay : Draw the limits of each class, for any number of classes.
-    kdey.Region : The region, which knows what it contains, and its volume.
+    kdey.plots.IntervalsDisplay : Draw the limits of each class, for any number of classes.
+    kdey.intervals.Region : The region, which knows what it contains, and its volume.
 
     Examples
     --------
@@ -299,7 +299,7 @@ class RegionDisplay:
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> estimate = kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2])
-    >>> draw = kdey.RegionDisplay.from_estimate  # draw(estimate) needs matplotlib and mpltern
+    >>> draw = kdey.plots.RegionDisplay.from_estimate  # draw(estimate) needs matplotlib and mpltern
     >>> callable(draw)
     True
     """
@@ -377,7 +377,7 @@ class ReliabilityDisplay(Display):
 
     See Also
     --------
-    kdey.SimplexDisplay : Draw posteriors on the simplex.
+    kdey.plots.SimplexDisplay : Draw posteriors on the simplex.
 
     Examples
     --------
@@ -386,7 +386,7 @@ class ReliabilityDisplay(Display):
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.PACC().fit(X[::2], y[::2])
-    >>> display = kdey.ReliabilityDisplay.from_estimator(q, ax=Figure().subplots())
+    >>> display = kdey.plots.ReliabilityDisplay.from_estimator(q, ax=Figure().subplots())
     >>> display.figure_ is display.ax_.figure
     True
     """
@@ -441,7 +441,7 @@ class SimplexDisplay:
 
     See Also
     --------
-    kdey.ReliabilityDisplay : Draw the calibration of a classifier.
+    kdey.plots.ReliabilityDisplay : Draw the calibration of a classifier.
 
     Examples
     --------
@@ -449,7 +449,7 @@ class SimplexDisplay:
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.PACC().fit(X[::2], y[::2])
-    >>> draw = kdey.SimplexDisplay.from_estimator  # draw(q, X[1::2]) needs matplotlib and mpltern
+    >>> draw = kdey.plots.SimplexDisplay.from_estimator  # draw(q, X[1::2]) needs mpltern
     >>> callable(draw)
     True
     """

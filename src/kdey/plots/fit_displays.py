@@ -51,7 +51,7 @@ class FitCheckDisplay(Display):
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
     >>> check = kdey.check_fit(q, X[1::2], random_state=0)
-    >>> display = kdey.FitCheckDisplay.from_check(check, ax=Figure().subplots())
+    >>> display = kdey.plots.FitCheckDisplay.from_check(check, ax=Figure().subplots())
     >>> display.ax_.get_ylabel()
     'number of bags'
     """
@@ -108,7 +108,7 @@ class IdentifiabilityDisplay(Display):
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> report = kdey.identifiability(kdey.KDEyML(bandwidth=0.1).fit(X, y))
-    >>> display = kdey.IdentifiabilityDisplay.from_report(report, ax=Figure().subplots())
+    >>> display = kdey.plots.IdentifiabilityDisplay.from_report(report, ax=Figure().subplots())
     >>> list(display.bag_sizes)
     [125, 500, 2000]
     """

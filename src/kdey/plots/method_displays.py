@@ -50,8 +50,8 @@ class BiasDisplay(ResultsDisplay):
 
     See Also
     --------
-    kdey.DiagonalDisplay : Draw estimated against true prevalences.
-    kdey.ErrorByShiftDisplay : Draw errors by the shift of bags.
+    kdey.plots.DiagonalDisplay : Draw estimated against true prevalences.
+    kdey.plots.ErrorByShiftDisplay : Draw errors by the shift of bags.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class BiasDisplay(ResultsDisplay):
     >>> q = kdey.EMQ().fit(X[::2], y[::2])
     >>> protocol = kdey.APP(n_bags=10, bag_size=50)
     >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
-    >>> display = kdey.BiasDisplay.from_results(results, ax=Figure().subplots())
+    >>> display = kdey.plots.BiasDisplay.from_results(results, ax=Figure().subplots())
     >>> display.results is results
     True
     """
@@ -141,8 +141,8 @@ class DiagonalDisplay(ResultsDisplay):
 
     See Also
     --------
-    kdey.ErrorByShiftDisplay : Draw errors by the shift of bags.
-    kdey.BiasDisplay : Draw the distribution of errors.
+    kdey.plots.ErrorByShiftDisplay : Draw errors by the shift of bags.
+    kdey.plots.BiasDisplay : Draw the distribution of errors.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class DiagonalDisplay(ResultsDisplay):
     >>> q = kdey.EMQ().fit(X[::2], y[::2])
     >>> protocol = kdey.APP(n_bags=10, bag_size=50)
     >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
-    >>> display = kdey.DiagonalDisplay.from_results(results, ax=Figure().subplots())
+    >>> display = kdey.plots.DiagonalDisplay.from_results(results, ax=Figure().subplots())
     >>> display.results is results
     True
     """
@@ -224,8 +224,8 @@ class ErrorByShiftDisplay(Display):
 
     See Also
     --------
-    kdey.BiasDisplay : Draw the distribution of errors.
-    kdey.DiagonalDisplay : Draw estimated against true prevalences.
+    kdey.plots.BiasDisplay : Draw the distribution of errors.
+    kdey.plots.DiagonalDisplay : Draw estimated against true prevalences.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class ErrorByShiftDisplay(Display):
     >>> q = kdey.EMQ().fit(X[::2], y[::2])
     >>> protocol = kdey.APP(n_bags=10, bag_size=50)
     >>> results = kdey.evaluate(q, X[1::2], y[1::2], protocol, verbose=False)
-    >>> display = kdey.ErrorByShiftDisplay.from_results(
+    >>> display = kdey.plots.ErrorByShiftDisplay.from_results(
     ...     results, q.prevalence_, ax=Figure().subplots()
     ... )
     >>> display.results is results
@@ -304,7 +304,7 @@ class CriticalDifferenceDisplay(Display):
 
     See Also
     --------
-    kdey.Results : Errors of methods on bags.
+    kdey.evaluation.Results : Errors of methods on bags.
 
     Examples
     --------
@@ -314,7 +314,7 @@ class CriticalDifferenceDisplay(Display):
     >>> from kdey.evaluation.significance import nemenyi
     >>> errors = np.random.default_rng(0).random((12, 3))
     >>> ranks = nemenyi(errors, ["CC", "PACC", "EMQ"])
-    >>> display = kdey.CriticalDifferenceDisplay.from_results(ranks, ax=Figure().subplots())
+    >>> display = kdey.plots.CriticalDifferenceDisplay.from_results(ranks, ax=Figure().subplots())
     >>> display.results is ranks
     True
     """
@@ -399,7 +399,7 @@ class SensitivityDisplay(Display):
 
     See Also
     --------
-    kdey.TuningDisplay : Draw the record of an automatic choice.
+    kdey.plots.TuningDisplay : Draw the record of an automatic choice.
     kdey.GridSearchQ : Search over a grid.
 
     Examples
@@ -407,7 +407,7 @@ class SensitivityDisplay(Display):
     >>> from matplotlib.figure import Figure
     >>> import kdey
     >>> lines = {"KDEy-ML": ([0.05, 0.1, 0.2], [0.05, 0.03, 0.06])}
-    >>> display = kdey.SensitivityDisplay.from_results(
+    >>> display = kdey.plots.SensitivityDisplay.from_results(
     ...     "bandwidth", lines, metric="absolute error", ax=Figure().subplots()
     ... )
     >>> display.ax_.get_xlabel()
@@ -492,8 +492,8 @@ class TuningDisplay(Display):
 
     See Also
     --------
-    kdey.Tuning : The record of an automatic choice.
-    kdey.SensitivityDisplay : Draw errors over a parameter.
+    kdey.tuning.Tuning : The record of an automatic choice.
+    kdey.plots.SensitivityDisplay : Draw errors over a parameter.
 
     Examples
     --------
@@ -502,7 +502,7 @@ class TuningDisplay(Display):
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.KDEyML(random_state=0).fit(X[::2], y[::2])
-    >>> display = kdey.TuningDisplay.from_estimator(q, ax=Figure().subplots())
+    >>> display = kdey.plots.TuningDisplay.from_estimator(q, ax=Figure().subplots())
     >>> display.tuning is q.tuning_
     True
     """

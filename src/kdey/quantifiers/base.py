@@ -38,7 +38,6 @@ from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool
 from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage
 from kdey.quantifiers.aggregator import Aggregator
-from kdey.quantifiers.shared_parameters import SHARED_PARAMETERS
 from kdey.rows.base import RowSpec, TuningRecord
 from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
 from kdey.tables.schema import TableSchema
@@ -49,6 +48,24 @@ from kdey.validation import (
     label_columns_note,
     training_labels,
 )
+
+#: Written out by :func:`kdey._display.write_out` in every class that has them and does
+#: not describe them by itself.
+SHARED_PARAMETERS = """
+tune_for : str or Metric
+    The error that an automatic choice minimises: "ae", "rae" or another of :mod:`kdey.metrics`.
+tune_bag_size : int
+    Expected size of bags, for an automatic choice.
+random_state : int, RandomState or None
+    Seed of all random draws of the method.
+n_jobs : int, optional
+    Number of threads of the native core.
+device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
+    Where rows are computed and bags solved: the native core, a GPU (extra ``gpu``), or, with
+    "auto", a GPU if there is one and the work is large enough. Posteriors that are tensors on
+    a GPU are processed there. So are automatic choices and analytic limits; Gram matrices, the
+    quadratic programs of limits, and bootstraps are left to the host.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,12 +294,12 @@ class BaseQuantifier(BaseEstimator):
 
         Returns
         -------
-        kdey.IntervalsDisplay
+        kdey.plots.IntervalsDisplay
             With ``ax_`` and ``figure_``.
         """
         import kdey  # Displays are a layer above quantifiers: we reach them by the public name.
 
-        return kdey.IntervalsDisplay.from_estimator(self, X, truth=truth, ax=ax, **options)
+        return kdey.plots.IntervalsDisplay.from_estimator(self, X, truth=truth, ax=ax, **options)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         """Return what a notebook shows: scikit-learn's diagram, below the overview once fitted."""

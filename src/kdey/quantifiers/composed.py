@@ -1,13 +1,24 @@
-"""Composition of a method from its parts: rows and a matching, by one call."""
+"""Quantifiers from parts: rows and a matching of one's own, decisions, other libraries."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdey._parallel import thread_count
+from kdey.arrays import refuse_masked
+from kdey.bags import Array, BagsLike
+from kdey.classifiers import one_hot
+from kdey.intervals import Estimate, Estimates
 from kdey.matching.base import AnyMatching, Matching
+from kdey.model import AnyModel, BagSolver, ForeignModel, Pool
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
+from kdey.quantifiers.base import BaseQuantifier, SettledTable, shares_of
 from kdey.rows.base import RowSpec
-from kdey.validation import check_choice
+from kdey.validation import check_choice, training_labels
 
 
 def compose(
@@ -154,3 +165,176 @@ def _check_parts(rows: Any, matching: Any) -> None:
         raise TypeError(f"rows must be a row spec, such as PosteriorMap(...), got {rows!r:.80}")
     if not isinstance(matching, Matching):
         raise TypeError(f"matching must be a matching, such as MatchMeans(), got {matching!r:.80}")
+
+
+class DecisionsMixin(AggregativeQuantifier):
+    """Methods for labels that were decided elsewhere: by rules, people or a language model."""
+
+    def fit_decisions(
+        self,
+        decisions: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Learn how often instances of each class are decided for which class.
+
+        Parameters
+        ----------
+        decisions : array-like of shape (n,)
+            Decided labels of instances whose true labels are known and were not known to whoever
+            decided.
+        y : array-like of shape (n,)
+            True labels.
+        sample_weight : array-like of shape (n,), optional
+        classes : array-like of shape (k,), optional
+            The classes, sorted; by default the labels that occur in ``y``.
+
+        Raises
+        ------
+        ValueError
+            If a decision is not among the classes.
+        """
+        known = training_labels(y, classes)[1]
+        return self.fit_posteriors(one_hot(decisions, known), y, sample_weight, classes=known)
+
+    def aggregate_decisions(
+        self, decisions: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Array:
+        """Return the prevalences of a bag from the decided labels of its instances, shape (k,)."""
+        classes = self._fitted_model().classes
+        return self.aggregate(one_hot(decisions, classes), sample_weight)
+
+    def estimate_decisions(
+        self,
+        decisions: ArrayLike,
+        bags: BagsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **options: Any,
+    ) -> Estimate | Estimates:
+        """As :meth:`aggregate_decisions` with limits, for one bag or for many.
+
+        Bags and options are those of ``estimate_posteriors``.
+        """
+        rows = one_hot(decisions, self._fitted_model().classes)
+        return self.estimate_posteriors(rows, bags, sample_weight, **options)
+
+
+class QuantifierLike(Protocol):
+    """Anything with ``fit`` and ``predict`` for bags: quantifiers of kdey or of other libraries."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Fit on instances ``X`` with labels ``y``."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the prevalences of the bag of all instances of ``X``."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, as scikit-learn's estimators do."""
+
+
+class ForeignQuantifier(BaseQuantifier):
+    """Adapter for objects with ``predict_bags(X, bags)`` or ``predict(X)``.
+
+    See :class:`~kdey.model.ForeignModel` for its answers.
+
+    Parameters
+    ----------
+    quantifier : object
+        Not cloned; ``fit`` fits it in place.
+    classes : array-like of shape (k,), optional
+        The labels of its prevalences, in their order, if it has no ``classes_``; by default the
+        sorted labels of ``fit``.
+    """
+
+    def __init__(self, quantifier: Any, classes: ArrayLike | None = None) -> None:
+        self.quantifier = quantifier
+        self.classes = classes
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the quantifier inside."""
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.quantifier.fit(X, y, **extra)
+        codes, known = training_labels(y, self.classes)
+        self._training = known, shares_of(codes, None, len(known))
+        return self
+
+    @property
+    def model_(self) -> ForeignModel:  # type: ignore[override]
+        """The quantifier inside, with its classes, or the labels that it was fitted on."""
+        fallback, shares = vars(self).get("_training", (self.classes, None))
+        classes = getattr(self.quantifier, "classes_", fallback)
+        if classes is None:
+            raise AttributeError(
+                f"{type(self.quantifier).__name__} has no classes_: fit it first, and if it never "
+                "has them, set them to the sorted labels in fit"
+            )
+        known = np.asarray(classes)
+        prevalence = np.full(len(known), np.nan) if shares is None else shares
+        return ForeignModel(known, prevalence, self.quantifier)
+
+    def _fitted_model(self) -> AnyModel:
+        return self.model_
+
+    def _check_points(self, X: Any) -> None:
+        """Leave the check of features to the quantifier inside, which knows its training data."""
+        refuse_masked(X, "X")
+
+
+def as_quantifier(quantifier: QuantifierLike, classes: ArrayLike | None = None) -> BaseQuantifier:
+    """Return a quantifier of kdey unchanged, and any other object wrapped.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+    classes : array-like of shape (k,), optional
+        The labels that it was fitted on, for objects without ``classes_``.
+    """
+    if isinstance(quantifier, BaseQuantifier):
+        return quantifier
+    return ForeignQuantifier(quantifier, classes)
+
+
+def pool_solver(quantifier: QuantifierLike, pool: Pool, n_jobs: int | None = None) -> BagSolver:
+    """Do the work per instance of a pool; return the map from bags to their solutions.
+
+    Quantifiers that share a classifier and a pool also share the posteriors.
+
+    Parameters
+    ----------
+    quantifier : fitted quantifier
+    pool : Pool
+    n_jobs : int, optional
+        Native threads; overrides the ``n_jobs`` of the quantifier.
+    """
+    shell = as_quantifier(quantifier)
+    model, place = shell._fitted_model(), shell._place()
+    shell._check_points(pool.X)
+    if n_jobs is not None:
+        place = replace(place, n_threads=thread_count(n_jobs))
+    return model.solver(model.points(pool), place)
+
+
+def settle_table(quantifier: QuantifierLike, X: Any) -> SettledTable:
+    """Return a quantifier and its training instances, once it is decided how tables are read.
+
+    Quantifiers of other libraries, and those that do not read tables by a schema, are returned as
+    they are (:meth:`~kdey.quantifiers.base.BaseQuantifier.settle_table`).
+    """
+    settled = as_quantifier(quantifier).settle_table(X)
+    return SettledTable(quantifier, X) if settled.schema is None else settled
+
+
+def check_is_quantifier(quantifier: Any) -> None:
+    """Raise TypeError unless ``quantifier`` is an instance with ``fit`` and ``predict``."""
+    if isinstance(quantifier, type):
+        name = quantifier.__name__
+        raise TypeError(f"quantifier must be an instance, got the class {name}: pass {name}(...)")
+    needed = ("fit", "predict", "get_params", "set_params")
+    absent = [name for name in needed if not callable(getattr(quantifier, name, None))]
+    if absent:
+        raise TypeError(
+            f"quantifier must have {', '.join(needed)}, but {quantifier!r:.60} has no "
+            f"{', '.join(absent)}; get_params and set_params come with sklearn.base.BaseEstimator"
+        )

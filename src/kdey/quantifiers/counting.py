@@ -1,4 +1,4 @@
-"""Counting without adjustment: CC and PCC, and the training prevalence as a baseline."""
+"""Counting, and adjusting by the law of total probability: CC, PCC, ACC, PACC, Friedman, RLLS."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
+from kdey._numerics import counts_from_limits
+from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array, Bags
+from kdey.bayes.error_rates import check_counts
+from kdey.intervals import Estimate
 from kdey.matching.base import Solution, exact_solution
-from kdey.matching.squares import Mean
-from kdey.model import Combination, CombinedModel, CombinedPoints
+from kdey.matching.penalty import Penalised, PenalisedMap, RatioShrinkage
+from kdey.matching.squares import LeastSquares, MatchMeans, Mean
+from kdey.model import Combination, CombinedModel, CombinedPoints, InstanceScorer, Model
+from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier, shares_of, unfitted_on_failure
-from kdey.quantifiers.decisions import DecisionsMixin
-from kdey.rows.posterior import PosteriorMap
-from kdey.validation import check_weights
+from kdey.quantifiers.composed import DecisionsMixin
+from kdey.rows.base import RowSpec
+from kdey.rows.posterior import FriedmanMap, PosteriorMap
+from kdey.simplex import check_posteriors
+from kdey.tuning.automatic import AutomaticStrength
+from kdey.tuning.trials import TuningPlan
+from kdey.validation import check_choice, check_classes, check_weights
 
 
 class _Counting(AggregativeQuantifier):
@@ -157,3 +167,414 @@ class TrainingPrevalence(BaseQuantifier):
         tags.no_validation = True
         tags.input_tags.sparse = True
         return tags
+
+
+#: Largest number of decisions of a bag, and of counted instances of a class: with more, neither
+#: leaves any uncertainty that matters.
+_MAX_DECISIONS, _MAX_COUNTED = 10_000_000, 1_000_000
+
+
+class _Adjusting(AggregativeQuantifier):
+    """Least squares between the mean row of a bag and the mean rows of the training classes."""
+
+    _crisp: bool
+
+    def row_spec(self) -> PosteriorMap:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        return PosteriorMap(crisp=self._crisp, adjusted=True)
+
+    def matching(self) -> MatchMeans:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return MatchMeans()
+
+    @classmethod
+    def from_misclassification(cls, matrix: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Return a fitted quantifier from known misclassification rates, without training data.
+
+        Parameters
+        ----------
+        matrix : array-like of shape (k, k)
+            ``matrix[i, j]`` is the probability that an instance of class j is classified as class i
+            (or its mean posterior of class i); columns sum to one.
+        classes : array-like of shape (k,), optional
+            Names of the classes; default 0..k-1.
+
+        Raises
+        ------
+        ValueError
+            If ``matrix`` is not square, its columns do not sum to one, or ``classes`` has another
+            length.
+
+        Examples
+        --------
+        >>> from kdey import ACC
+        >>> q = ACC.from_misclassification([[0.9, 0.2], [0.1, 0.8]], classes=["no", "yes"])
+        >>> q.adjust([0.55, 0.45]).round(2)
+        array([0.5, 0.5])
+        """
+        labels = None if classes is None else np.asarray(classes)
+        ordered = refuse_masked(in_class_order(matrix, labels, "matrix"), "matrix")
+        rates = check_posteriors(np.asarray(ordered, dtype=np.float64).T, name="matrix columns").T
+        if rates.shape[0] != rates.shape[1] or len(rates) < 2:
+            raise ValueError(f"matrix must be square with at least 2 classes, got {rates.shape}")
+        quantifier, k = cls(), len(rates)
+        quantifier.model_ = Model(
+            _class_names(k, classes),
+            np.full(k, np.nan),
+            quantifier.row_spec(),
+            PosteriorMap(
+                cls._crisp,
+                adjusted=True,
+                templates=np.ascontiguousarray(rates, dtype=np.float64),
+            ),
+            quantifier.matching(),
+        )
+        return quantifier
+
+    def adjust(self, observed: ArrayLike) -> Array:
+        """Return the prevalences that explain ``observed`` shares of classifier decisions.
+
+        Parameters
+        ----------
+        observed : array-like of shape (k,) or (n_bags, k)
+            Share of each class among the decisions (ACC), or the mean posterior (PACC).
+
+        Returns
+        -------
+        prevalence : array of the same shape
+        """
+        ordered = in_class_order(observed, self.classes_, "observed")
+        shares = np.asarray(refuse_masked(ordered, "observed"), dtype=np.float64)
+        k = len(self.row_map_.templates)
+        checked = check_posteriors(np.atleast_2d(shares), k, name="observed").astype(np.float64)
+        problem = LeastSquares(self.row_map_.templates, checked)
+        prevalence = self.model_.matching.solve(problem).prevalence
+        return prevalence if shares.ndim == 2 else np.asarray(prevalence[0])
+
+
+class ACC(DecisionsMixin, _Adjusting):
+    r"""Adjusted classify and count (Forman, 2008; BBSE-hard of Lipton et al., 2018).
+
+    .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
+
+    with q the share of decisions for each class in the bag and :math:`M_{ij}` the share of
+    decisions for class i among training instances of class j. A classifier needs ``predict`` only.
+    ``fit_decisions`` takes labels that were decided elsewhere.
+
+    See Also
+    --------
+    kdey.PACC : Adjust mean posteriors.
+    kdey.CC : Count the decisions of a classifier.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Lipton, Z., Wang, Y.-X. and Smola, A. (2018). Detecting and correcting for label shift with
+    black box predictors. International Conference on Machine Learning.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import ACC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = ACC().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    _crisp = True
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Return a fitted quantifier from the counts of a validation study.
+
+        Its limits include the uncertainty of the error rates, as if it had been fitted on the
+        instances that were counted.
+
+        Parameters
+        ----------
+        counts : array-like of shape (k, k)
+            ``counts[i, j]`` is the number of instances of class j that were classified as class i.
+        classes : array-like of shape (k,), optional
+            Names of the classes, sorted; default 0..k-1.
+
+        Raises
+        ------
+        ValueError
+            If ``counts`` is not square, has negative entries or a class without instances, or
+            ``classes`` has another length.
+
+        Examples
+        --------
+        >>> from kdey import ACC
+        >>> q = ACC.from_counts([[95, 10], [5, 90]], classes=["no", "yes"])
+        >>> estimate = q.estimate_counts([880, 120])
+        >>> estimate.estimate.round(3), estimate.low.round(2), estimate.high.round(2)
+        (array([0.918, 0.082]), array([0.86, 0.03]), array([0.97, 0.14]))
+        """
+        table = check_counts(counts)
+        if table.shape[0] != table.shape[1]:
+            raise ValueError(f"counts must be square, got shape {table.shape}")
+        if not (table.sum(axis=0) > 0).all():
+            empty = int(np.argmin(table.sum(axis=0)))
+            raise ValueError(f"counts has no instance of class number {empty}")
+        quantifier, k = cls(), len(table)
+        names, prevalence = _class_names(k, classes), table.sum(axis=0) / table.sum()
+        return quantifier._fit_rows(_counted_training(table), names, prevalence, InstanceScorer())
+
+    @classmethod
+    def from_rates(
+        cls,
+        sensitivity: float,
+        specificity: float,
+        classes: ArrayLike = (0, 1),
+        *,
+        sensitivity_limits: tuple[float, float] | None = None,
+        specificity_limits: tuple[float, float] | None = None,
+        confidence: float = 0.95,
+    ) -> Self:
+        """Return a fitted binary quantifier from a test's sensitivity and specificity.
+
+        This is the estimator of Rogan and Gladen (1978), restricted to [0, 1]. The second of
+        ``classes`` is the positive one. Without limits the rates count as exactly known. With
+        limits, those of the estimates include the uncertainty of the rates: each rate counts as
+        the result of a study so large that its Wilson limits are as wide as those given.
+
+        Parameters
+        ----------
+        sensitivity, specificity : float in [0, 1]
+        classes : array-like of shape (2,)
+        sensitivity_limits, specificity_limits : pairs (low, high), optional
+            Both or none.
+        confidence : float
+            Confidence of these limits.
+
+        Raises
+        ------
+        ValueError
+            If a rate is not in [0, 1] or not within its limits, or only one has limits.
+
+        Examples
+        --------
+        >>> from kdey import ACC
+        >>> test = ACC.from_rates(sensitivity=0.9, specificity=0.95)
+        >>> test.adjust([0.88, 0.12]).round(3)  # 12 % tested positive
+        array([0.918, 0.082])
+        """
+        for name, rate in (("sensitivity", sensitivity), ("specificity", specificity)):
+            if not 0.0 <= rate <= 1.0:
+                raise ValueError(f"{name} must be in [0, 1], got {rate!r}")
+        if sensitivity_limits is None and specificity_limits is None:
+            matrix = [[specificity, 1.0 - sensitivity], [1.0 - specificity, sensitivity]]
+            return cls.from_misclassification(matrix, classes)
+        if sensitivity_limits is None or specificity_limits is None:
+            raise ValueError("give limits of both sensitivity and specificity, or of none")
+        yes = counts_from_limits(sensitivity, *sensitivity_limits, confidence, "sensitivity")
+        no = counts_from_limits(specificity, *specificity_limits, confidence, "specificity")
+        return cls.from_counts([[no[0], yes[1]], [no[1], yes[0]]], classes)
+
+    def estimate_counts(self, observed: ArrayLike, **options: Any) -> Estimate:
+        """Return the prevalences of a bag of which only the decisions are known, with limits.
+
+        Parameters
+        ----------
+        observed : array-like of shape (k,)
+            How many instances of the bag were classified as each class.
+        **options
+            As for :meth:`estimate` (``confidence``, ``target``, ``method``, ...).
+
+        Returns
+        -------
+        Estimate
+
+        Raises
+        ------
+        ValueError
+            If ``observed`` does not hold k whole numbers.
+        """
+        ordered = in_class_order(observed, self.classes_, "observed")
+        counts = np.asarray(refuse_masked(ordered, "observed"), dtype=np.float64)
+        k = len(self.classes_)
+        if counts.shape != (k,) or not np.isfinite(counts).all() or (counts < 0).any():
+            raise ValueError(f"observed must hold the number of decisions for each of {k} classes")
+        if (counts % 1 != 0).any() or not 0 < counts.sum() <= _MAX_DECISIONS:
+            raise ValueError(
+                f"observed must hold whole numbers, 1 to {_MAX_DECISIONS:.0e} in all; for shares "
+                "of decisions use adjust"
+            )
+        decisions = np.repeat(np.eye(k), counts.astype(np.int64), axis=0)
+        options = {"check_fit": False, **options}
+        estimate = self.estimate_posteriors(decisions, **options)
+        assert isinstance(estimate, Estimate)
+        return estimate
+
+
+def _class_names(k: int, classes: ArrayLike | None) -> NDArray[Any]:
+    """Return the labels of k classes, or raise ValueError."""
+    names = np.arange(k) if classes is None else check_classes(classes)
+    if names.shape != (k,):
+        raise ValueError(f"classes must have shape ({k},), got {names.shape}")
+    return names
+
+
+def _counted_training(table: Array) -> TrainingPosteriors:
+    """Return one-hot decisions and labels that have these counts, fractions as weights.
+
+    Parameters
+    ----------
+    table : array of shape (k, k)
+        Entry (i, j): number of instances of class j classified as class i.
+
+    Returns
+    -------
+    TrainingPosteriors
+    """
+    capped = table * np.minimum(1.0, _MAX_COUNTED / table.sum(axis=0))
+    copies = np.where(capped > 0, np.maximum(np.round(capped), 1.0), 0.0).astype(np.int64)
+    decisions, labels = np.nonzero(copies)
+    n = copies[decisions, labels]
+    weights = np.repeat(capped[decisions, labels] / n, n)
+    posteriors = np.eye(len(table))[np.repeat(decisions, n)]
+    whole = bool(np.allclose(weights, 1.0))
+    return TrainingPosteriors(posteriors, np.repeat(labels, n), None if whole else weights)
+
+
+class PACC(_Adjusting):
+    """Probabilistic adjusted classify and count (Bella et al., 2010; BBSE-soft).
+
+    As :class:`ACC`, with mean posteriors instead of shares of decisions.
+
+    See Also
+    --------
+    kdey.CC : Count the decisions of a classifier.
+    kdey.PCC : Mean posterior of a classifier.
+
+    References
+    ----------
+    Bella, A., Ferri, C., Hernández-Orallo, J. and Ramírez-Quintana, M. J. (2010).
+    Quantification via probability estimators. IEEE International Conference on Data Mining.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import PACC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = PACC().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    _crisp = False
+
+
+class Friedman(AggregativeQuantifier):
+    """Friedman's method: counts posteriors that reach the training prevalence (FM).
+
+    As :class:`ACC`, with k indicators per instance in the place of one decision: whether the
+    posterior of class i is at least the training prevalence of class i (Friedman, 2014).
+
+    See Also
+    --------
+    kdey.ACC : Count decisions and adjust by error rates.
+    kdey.PACC : Adjust mean posteriors.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import Friedman
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = Friedman().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def row_spec(self) -> FriedmanMap:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        return FriedmanMap()
+
+    def matching(self) -> MatchMeans:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return MatchMeans()
+
+
+class RLLS(AggregativeQuantifier):
+    r"""Regularised learning under label shift (Azizzadenesheli et al., 2019).
+
+    .. math:: \min_{\alpha \in \Delta} \tfrac12 \| M \alpha - q \|^2
+              + \tfrac{\tau}{2} \sum_i (\alpha_i / \pi_i - 1)^2
+
+    :class:`ACC` or :class:`PACC` with the ratios to the training prevalence :math:`\pi` pulled
+    towards one, which helps if few labels leave M uncertain. The paper penalises by norms that are
+    not squared; the squares have the same purpose, and a certified solution on the simplex.
+
+    Parameters
+    ----------
+    strength : float, "finite-sample" or "auto"
+        :math:`\tau`: a number, the paper's rule for the number of training instances
+        (:class:`~kdey.matching.penalty.RatioShrinkage`), or chosen at ``fit`` by the error on
+        held-out bags; ``tuning_`` then holds what was tried.
+    crisp : bool
+        Whether rows are decisions, as in the paper, instead of posteriors.
+
+    See Also
+    --------
+    kdey.PACC : Adjust mean posteriors.
+    kdey.ACC : Count decisions and adjust by error rates.
+
+    References
+    ----------
+    Azizzadenesheli, K., Liu, A., Yang, F. and Anandkumar, A. (2019). Regularized learning for
+    domain adaptation under label shifts. International Conference on Learning Representations.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import RLLS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = RLLS().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def __init__(
+        self,
+        classifier: Any = None,
+        *,
+        strength: float | str = "finite-sample",
+        crisp: bool = False,
+        tune_for: Any = "ae",
+        tune_bag_size: int = 500,
+        cv: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(classifier, cv=cv, random_state=random_state, n_jobs=n_jobs)
+        self.strength = strength
+        self.crisp = crisp
+        self.tune_for = tune_for
+        self.tune_bag_size = tune_bag_size
+
+    @property
+    def draws_at_fit(self) -> bool:  # type: ignore[override]
+        """Whether fitting draws random numbers for more than the folds."""
+        return isinstance(self.strength, str) and self.strength == "auto"
+
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+        rows = PosteriorMap(crisp=bool(self.crisp), adjusted=True)
+        if not isinstance(self.strength, str):
+            return PenalisedMap(rows, RatioShrinkage(self.strength))
+        if check_choice(self.strength, "strength", ["finite-sample", "auto"]) == "auto":
+            return AutomaticStrength(rows, RatioShrinkage, self.matching(), plan)
+        return PenalisedMap(rows, RatioShrinkage())
+
+    def matching(self) -> Penalised:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return Penalised(MatchMeans())

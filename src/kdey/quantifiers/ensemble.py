@@ -15,7 +15,7 @@ from kdey.matching.base import Solution
 from kdey.metrics import absolute_error
 from kdey.model import Combination, CombinedModel, CombinedPoints, Floats, Pool
 from kdey.posteriors import ClassifierStage
-from kdey.quantifiers.foreign import QuantifierLike
+from kdey.quantifiers.composed import QuantifierLike
 from kdey.quantifiers.wrappers import Part, WrapperQuantifier, combined_solution
 from kdey.rows.histogram import HistogramRows
 from kdey.simplex import sample_uniform

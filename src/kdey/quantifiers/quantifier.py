@@ -99,7 +99,7 @@ class Quantifier(AggregativeQuantifier):
         The pool as a classifier; absent after ``fit_posteriors``.
     stack_ : :class:`~kdey.stacking.StackRecord`
         Members, weights, held-out losses and errors, and what was left out.
-    tuning_ : :class:`~kdey.Tuning`
+    tuning_ : :class:`~kdey.tuning.Tuning`
         The choice of power and pseudo-instances on held-out bags.
 
     See Also

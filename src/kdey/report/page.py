@@ -289,7 +289,7 @@ def make_report(
     See Also
     --------
     kdey.write_report : Write a report to a file.
-    kdey.Report : A report on a bag and its groups.
+    kdey.report.Report : A report on a bag and its groups.
 
     Examples
     --------
@@ -365,7 +365,7 @@ def write_report(
 
     See Also
     --------
-    kdey.Report : A report on a bag and its groups.
+    kdey.report.Report : A report on a bag and its groups.
     kdey.make_report : Make a report as an HTML page.
 
     Examples

@@ -130,7 +130,7 @@ class ArrayRows(Rows):
 
 
 class TuningRecord(Protocol):
-    """The record of an automatic choice (:class:`kdey.Tuning`)."""
+    """The record of an automatic choice (:class:`kdey.tuning.Tuning`)."""
 
     @property
     def best_value(self) -> float:

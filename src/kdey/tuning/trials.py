@@ -2,7 +2,8 @@
 
 A :class:`TuningPlan` has the error and the bag size to choose for, a :class:`TrialScorer` evaluates
 row specs on hold-outs, a :class:`Lattice` decides which values are evaluated, coarse to fine, and a
-:class:`Tuning` is the record of what was tried and chosen, which :class:`kdey.TuningDisplay` plots.
+:class:`Tuning` is the record of what was tried and chosen, drawn by
+:class:`kdey.plots.TuningDisplay`.
 
 **Hold-outs.** The training posteriors are divided into parts. Each part serves as a pool of tuning
 bags, and the other parts as the training data of their templates, so that a bag and its templates
@@ -327,7 +328,7 @@ class Tuning:
 
     See Also
     --------
-    kdey.TuningDisplay : Draw the record of an automatic choice.
+    kdey.plots.TuningDisplay : Draw the record of an automatic choice.
     kdey.KDEyML : Kernel densities by maximum likelihood.
 
     Examples
@@ -388,12 +389,12 @@ class Tuning:
 
         Returns
         -------
-        kdey.TuningDisplay
+        kdey.plots.TuningDisplay
             With ``ax_`` and ``figure_``.
         """
         import kdey  # Displays are a layer above records, so we reach them by the public name.
 
-        return kdey.TuningDisplay.from_tuning(self, ax=ax)
+        return kdey.plots.TuningDisplay.from_tuning(self, ax=ax)
 
     def overview(self) -> Overview:
         """Return the choice in a sentence, and a table of the ten best trials."""

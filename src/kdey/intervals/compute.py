@@ -22,9 +22,15 @@ from kdey.intervals.analytic import (
     linearise_features,
     linearise_likelihood,
     linearise_likelihood_on,
+    linearise_matching,
 )
-from kdey.intervals.bootstrap import bootstrap_draws, bootstrap_limits, draws_by
-from kdey.intervals.derivatives import linearise_matching
+from kdey.intervals.bootstrap import (
+    EstimatedBag,
+    bootstrap_draws,
+    bootstrap_limits,
+    draws_by,
+    replicated_bags,
+)
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.moment_rows import (
     has_calibrated_moments,
@@ -40,7 +46,6 @@ from kdey.intervals.region import (
     Uncertainty,
     UnknownUncertainty,
 )
-from kdey.intervals.replicates import EstimatedBag, replicated_bags
 from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
 from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
 from kdey.matching.base import IntervalSource, Solution

@@ -1,0 +1,81 @@
+"""The public names of kdey and where each lives: the one list of them.
+
+Type checkers read it, and ``__init__.py`` imports from it what is asked for.
+"""
+
+from . import (
+    bayes as bayes,
+    calibration as calibration,
+    datasets as datasets,
+    diagnostics as diagnostics,
+    evaluation as evaluation,
+    groups as groups,
+    interop as interop,
+    intervals as intervals,
+    labelled as labelled,
+    metrics as metrics,
+    model as model,
+    monitoring as monitoring,
+    neural as neural,
+    options as options,
+    persistence as persistence,
+    plots as plots,
+    quantifiers as quantifiers,
+    report as report,
+    simplex as simplex,
+    stacking as stacking,
+    tuning as tuning,
+)
+from .bags import Bags as Bags
+from .bayes import sample_posterior as sample_posterior
+from .diagnostics import (
+    AdaptedClassifier as AdaptedClassifier,
+    FitCheck as FitCheck,
+    Identifiability as Identifiability,
+    adapt_posteriors as adapt_posteriors,
+    check_fit as check_fit,
+    identifiability as identifiability,
+    plan_bag_size as plan_bag_size,
+    plan_labels as plan_labels,
+)
+from .evaluation import APP as APP, NPP as NPP, GridSearchQ as GridSearchQ, evaluate as evaluate
+from .groups import compare_groups as compare_groups, predict_groups as predict_groups
+from .intervals import (
+    Difference as Difference,
+    Estimate as Estimate,
+    Estimates as Estimates,
+    difference as difference,
+)
+from .options import Options as Options
+from .persistence import load as load, save as save
+from .quantifiers.binary import (
+    MAX as MAX,
+    MM as MM,
+    MS as MS,
+    MS2 as MS2,
+    SORD as SORD,
+    T50 as T50,
+    DyS as DyS,
+    ThresholdX as ThresholdX,
+)
+from .quantifiers.composed import compose as compose
+from .quantifiers.counting import (
+    ACC as ACC,
+    CC as CC,
+    PACC as PACC,
+    PCC as PCC,
+    RLLS as RLLS,
+    Friedman as Friedman,
+    TrainingPrevalence as TrainingPrevalence,
+)
+from .quantifiers.embeddings import KMM as KMM, EDx as EDx, EDy as EDy
+from .quantifiers.ensemble import Ensemble as Ensemble
+from .quantifiers.histograms import DM as DM, DMx as DMx, HDx as HDx, HDy as HDy
+from .quantifiers.kde import KDEyCS as KDEyCS, KDEyHD as KDEyHD, KDEyL2 as KDEyL2, KDEyML as KDEyML
+from .quantifiers.likelihood import DIR as DIR, EMQ as EMQ
+from .quantifiers.quantifier import Quantifier as Quantifier
+from .quantifiers.wrappers import Median as Median, OneVsAll as OneVsAll, Ordered as Ordered
+from .report import make_report as make_report, write_report as write_report
+from .versions import show_versions as show_versions
+
+__version__: str
