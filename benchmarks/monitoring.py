@@ -3,7 +3,7 @@
 Four parts, which ``--run`` measures and ``--table`` prints:
 
 * ``limits``: the limits of the sequential statistics, by simulated normal errors of 100 periods
-  (``kdey.monitoring.windows`` contains them);
+  (``kdey.monitoring.alarms`` contains them);
 * ``false-alarms``: histories of 100 periods in which nothing changes, with training sets redrawn.
   Bounds lie exactly at the true shares, where false alarms are most frequent. In the case "shares
   drawn" there is no classifier: shares are those of multinomial samples and p-values of the fit
@@ -35,8 +35,8 @@ from kdey.diagnostics.fit_checker import default_checker
 from kdey.groups import adjust_p_values
 from kdey.intervals import Estimates, difference
 from kdey.monitoring import Bound, History, MonitorSettings, Period, find_alarms
+from kdey.monitoring.history import HORIZON
 from kdey.monitoring.periods import error_parts
-from kdey.monitoring.windows import HORIZON
 from populations import SYNTHETIC
 from summaries import RAW, RESULTS, read_raw, read_summary, update_summary
 

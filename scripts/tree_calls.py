@@ -216,8 +216,13 @@ def _makes_a_table(made: Any) -> bool:
 
 
 def make_report(answer: Any, quantifier: Any, groups: Any = None, **options: Any) -> Any:
-    """Make a report of an estimate and of a table of groups."""
-    return ask(Names().make_report, answer, quantifier=quantifier, groups=groups, **options)
+    """Make a report of an estimate and of a table of groups, which older trees take by name."""
+    function = Names().make_report
+    if isinstance(function, Absent) or groups is None:
+        return ask(function, answer, quantifier=quantifier, **options)
+    if "groups" in inspect.signature(function).parameters:
+        return ask(function, answer, quantifier=quantifier, groups=groups, **options)
+    return ask(function, answer, groups, quantifier=quantifier, **options)
 
 
 def command_of(line: tuple[str, ...]) -> tuple[Callable[[], Any], list[str]]:

@@ -375,7 +375,7 @@ def report_journeys(fitted: Callable[[], Any], new: Any, table: Any) -> dict[str
 
     def page(answers: Any, **given: Any) -> str:
         quantifier, estimate, groups = answers
-        made = kdey.make_report(estimate, quantifier=quantifier, groups=groups, **given)
+        made = kdey.make_report(estimate, groups, quantifier=quantifier, **given)
         return str(made.html())
 
     return {

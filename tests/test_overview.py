@@ -100,7 +100,7 @@ def test_html_has_the_sentence_and_escapes_labels(
 @pytest.mark.usefixtures("no_windows")
 def test_each_draws_itself(objects: SimpleNamespace, name: str, display: str) -> None:
     drawn = getattr(objects, name).plot()
-    assert isinstance(drawn, getattr(kdey, display))
+    assert isinstance(drawn, getattr(kdey.plots, display))
     assert drawn.figure_ is drawn.ax_.figure
 
 

@@ -45,9 +45,9 @@ def example() -> Report:
     made = model.estimate_bags(posts(every, rng), [bags.ravel(), *bags])
     return make_report(
         made[0],
-        quantifier=model,
-        groups=estimates_table(made[1:], [{"week": week} for week in weeks]),
+        estimates_table(made[1:], [{"week": week} for week in weeks]),
         time="week",
+        quantifier=model,
         truth=[np.mean(_NAMES[every] == label) for label in model.classes_],
         title="Sentiment of posts by week",
     )
@@ -59,11 +59,10 @@ def _drift(week: int) -> Any:
 
 
 def main(folder: Path) -> None:
-    """Write pictures of the page, light, dark and on a phone, and the slide."""
+    """Write pictures of the page, light, dark and on a phone."""
     from playwright.sync_api import sync_playwright
 
     report = example()
-    report.write_slide(folder / "report-slide.svg")
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as driver:
         page_file = report.write(Path(scratch) / "report.html")
         browser = driver.chromium.launch(

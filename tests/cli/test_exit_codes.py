@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import kdey.cli.inspect
+import kdey.cli.fit_commands
 from kdey.cli import exit_codes
 
 from .cases import rows, run, without, write
@@ -185,7 +185,7 @@ def test_ctrl_c_in_this_process(model: Path, monkeypatch: pytest.MonkeyPatch) ->
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kdey.cli.inspect, "_facts", interrupted)
+    monkeypatch.setattr(kdey.cli.fit_commands, "_facts", interrupted)
     done = run("inspect", model)
     assert done.exit_code == 130
     assert done.stderr == "\nstopped\n"

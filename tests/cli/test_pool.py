@@ -164,7 +164,7 @@ def test_a_report_uses_the_threads_asked_for(
     used = []
 
     def spy(*arguments: Any, **options: Any) -> Any:
-        used.append(options["quantifier"])
+        used.append(arguments[0])
         return make_report(*arguments, **options)
 
     make_report = kdey.report.make_report

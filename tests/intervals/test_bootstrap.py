@@ -18,7 +18,7 @@ from kdey.intervals.bootstrap import (
     replicate_solver,
     replicated_bags,
 )
-from kdey.intervals.compute import SampledBag, sampled_bags
+from kdey.intervals.sampled_bags import SampledBag, sampled_bags
 from kdey.posteriors import TrainingPosteriors
 
 from .cases import bag, separated, training

@@ -8,7 +8,6 @@ import pytest
 from kdey import PACC, KDEyML
 from kdey.bags import Array, Bags
 from kdey.intervals.class_rows import MembershipWeights, SortedClassWeights
-from kdey.intervals.compute import sampled_bags
 from kdey.intervals.moment_rows import ClassRows, training_rows
 from kdey.intervals.moments import (
     adapted,
@@ -18,6 +17,7 @@ from kdey.intervals.moments import (
     training_moments,
     unstable,
 )
+from kdey.intervals.sampled_bags import sampled_bags
 from kdey.posteriors import TrainingPosteriors
 
 from .cases import bag, training

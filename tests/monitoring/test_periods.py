@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from kdey import PACC
+from kdey import PACC, Options
 from kdey.monitoring import (
     Bound,
     HistoryError,
@@ -142,7 +142,7 @@ def test_a_wrong_period_writes_nothing(quantifier: Any, tmp_path: Path) -> None:
         send(quantifier, week(0), path, period="soon")
     holes = week(0).assign(p_cat=np.nan)
     with pytest.raises(ValueError, match="period 1 has no row without a missing value"):
-        send(quantifier, holes, path, period=1, missing="drop")
+        send(quantifier, holes, path, period=1, options=Options(missing="drop"))
     undated = week(0).assign(day=[None] + [pd.Timestamp("2024-01-01")] * 119)
     with pytest.raises(ValueError, match="'day' lacks the time of some rows"):
         send(quantifier, undated, path, time="day")

@@ -53,7 +53,9 @@ MODEL_DOORS = {
     "check_fit=": lambda q, P: q.estimate_posteriors(P, check_fit=True).diagnostics["fit"][
         "p_value"
     ],
-    "FitChecker": lambda q, P: kdey.cli.fit.fit(q).check(posteriors=P, random_state=0).p_value,
+    "FitChecker": lambda q, P: (
+        kdey.diagnostics.FitChecker.fit(q).check(posteriors=P, random_state=0).p_value
+    ),
     "divergence_at": lambda q, P: q.divergence_at(P),
     "sample_posterior": lambda q, P: (
         kdey.sample_posterior(q, posteriors=P, min_ess=50, random_state=0).population

@@ -160,7 +160,7 @@ def test_reports(fitted: Quantifier, tmp_path: Path) -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group=np.arange(300) % 2)
     groups = fitted.predict_groups(frame, "group").to_frame()
     path = kdey.write_report(
-        tmp_path / "report.html", fitted.estimate(X), quantifier=fitted, groups=groups, by=["group"]
+        tmp_path / "report.html", fitted.estimate(X), groups, by="group", quantifier=fitted
     )
     assert path.stat().st_size > 1000
 

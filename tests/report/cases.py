@@ -84,8 +84,8 @@ def full_report(k: int, kind: str) -> Report:
     columns = [*keys["by"], *([keys["time"]] if "time" in keys else [])]
     return make_report(
         estimate,
+        group_rows(columns, values, q.classes_),
         quantifier=q,
-        groups=group_rows(columns, values, q.classes_),
         title=f"Report <b>{k}</b>",
         truth=np.bincount(bag, minlength=k) / len(bag),
         **keys,

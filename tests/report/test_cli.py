@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from kdey import KDEyML, save
+from kdey import KDEyML, load, make_report, save
 from kdey.arrays import make_frame
 
 pytest.importorskip("click")
+pd = pytest.importorskip("pandas")
 pytest.importorskip("skops")
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
@@ -72,16 +74,14 @@ def test_a_report_by_site_and_day(folder: Path, tmp_path: Path) -> None:
     assert "SHA-256 of model.kdey" in page
 
 
-def test_periods_by_name_totals_figures_and_a_slide(folder: Path, tmp_path: Path) -> None:
-    out, figures, slide = tmp_path / "r.html", tmp_path / "figures", tmp_path / "slide.svg"
+def test_periods_by_name_totals_and_figures(folder: Path, tmp_path: Path) -> None:
+    out, figures = tmp_path / "r.html", tmp_path / "figures"
     options = ["--by", "site", "--time", "day", "--every", "1mo", "--no-check-fit"]
-    files = ["-o", out, "--figures", figures, "--slide", slide]
+    files = ["-o", out, "--figures", figures]
     result = run(folder / "model.kdey", folder / "table.csv", *options, *files)
     assert result.exit_code == 0, result.output
     assert f"figures to {figures}" in result.output
-    assert f"wrote {slide}" in result.output
     assert {"prevalence.svg", "time.svg"} <= {path.name for path in figures.iterdir()}
-    assert "Shares of classes in table.csv" in slide.read_text(encoding="utf-8")
     page = out.read_text(encoding="utf-8")
     assert "January 2026" in page, "a single month is a month if one asked for months"
     # The one month of a site holds all of its rows: so does its total.
@@ -94,13 +94,36 @@ def test_periods_by_name_totals_figures_and_a_slide(folder: Path, tmp_path: Path
     assert all(share in month[0] for share in shares)
 
 
-def test_what_cannot_be_written_is_said_before_any_work(folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_said_before_any_work(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "r.html"
-    table = folder / "table.csv"
-    result = run(folder / "model.kdey", table, "-o", out, "--slide", tmp_path / "s.pptx")
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    figures = ["--figures", tmp_path / "figures", "--figure-format", "png"]
+    result = run(folder / "model.kdey", folder / "table.csv", "-o", out, *figures)
     assert result.exit_code == 2
-    assert "a slide is written as .svg or .png" in result.output
+    assert "PNG files need resvg" in result.output
     assert not out.exists()
+
+
+def test_python_makes_the_same_page(folder: Path, tmp_path: Path) -> None:
+    options = ["--by", "site", "--time", "day", "--label", "species", "--against", "previous"]
+    out = tmp_path / "r.html"
+    assert run(folder / "model.kdey", folder / "table.csv", *options, "-o", out).exit_code == 0
+    model = load(folder / "model.kdey")
+    keys: Any = {"by": "site", "time": "day", "truth": "species", "against": "previous"}
+    typed = out.read_text(encoding="utf-8")
+    by_path = make_report(model, folder / "table.csv", **keys).html()
+    frame = pd.read_csv(folder / "table.csv")
+    by_frame = make_report(model, frame, title="Shares of classes in table.csv", **keys).html()
+    for page in (by_path, by_frame):
+        assert shown(page) == shown(typed)
+
+
+def shown(page: str) -> str:
+    """Return what a page shows before its files and settings; not the values that sort tables."""
+    text = page.split("<main", 1)[1].split('id="files"', 1)[0]
+    return re.sub(r' data-value="[^"]*"', "", text)
 
 
 def test_scores_in_answer_out(folder: Path, tmp_path: Path) -> None:

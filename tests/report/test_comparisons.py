@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kdey.report import make_report
-from kdey.report.comparisons import comparison_table, comparisons_answer
+from kdey.report import differences_of, make_report
+from kdey.report.differences import comparisons_answer
 
 pytest.importorskip("jinja2")
 HOSTILE = "<script>alert(1)</script>"
@@ -32,18 +33,19 @@ ROWS = [row("x", "a", 0.05, 0.4), row("y", "a", -0.2, 0.001), row("z", HOSTILE, 
 
 
 def test_the_clearest_come_first_and_findings_are_named() -> None:
-    table = comparison_table(ROWS, ["shop"])
-    assert [r.keys for r in table.rows] == [("y",), ("z",), ("x",)]
-    assert [r.is_finding for r in table.rows] == [True, True, False]
-    first, second, *_ = comparisons_answer(table)
+    rows = differences_of(ROWS, ["shop"])
+    assert [r.keys for r in rows] == [{"shop": "y"}, {"shop": "z"}, {"shop": "x"}]
+    assert [r.is_finding for r in rows] == [True, True, False]
+    first, second, *_ = comparisons_answer(rows)
     assert first.startswith("2 of 3 differences are larger than chance explains")
     assert "“a” has 20.0 points less in y than in rest" in second
-    (nothing,) = comparisons_answer(comparison_table(ROWS[:1], ["shop"]))
+    (nothing,) = comparisons_answer(differences_of(ROWS[:1], ["shop"]))
     assert nothing.startswith("None of 1 differences")
 
 
 def test_the_section_is_on_the_page() -> None:
-    page = make_report(groups=group_rows(), by=["shop"], comparisons=ROWS).html()
+    report = make_report(group_rows(), by=["shop"])
+    page = replace(report, comparisons=differences_of(ROWS, ["shop"])).html()
     assert 'id="comparisons-section"' in page
     assert 'id="comparisons"' in page  # the figure
     assert 'download="comparisons.csv"' in page
@@ -54,9 +56,9 @@ def test_the_section_is_on_the_page() -> None:
 def test_a_side_without_instances_is_left_out() -> None:
     nan = float("nan")
     unknown = row("w", "a", nan, nan)
-    assert len(comparison_table([*ROWS, unknown], ["shop"]).rows) == 3
+    assert len(differences_of([*ROWS, unknown], ["shop"])) == 3
 
 
 def test_missing_columns_are_named() -> None:
     with pytest.raises(ValueError, match="comparisons lack the columns day"):
-        comparison_table(ROWS, ["shop"], "day")
+        differences_of(ROWS, ["shop"], "day")

@@ -1,4 +1,4 @@
-"""Figures and slides as files: complete, drawn without the page, in the colours of paper."""
+"""Figures as files: complete, drawn without the page, in the colours of paper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from kdey.report import Report, make_report
 
-from .cases import HOSTILE, full_report, group_rows, weeks
+from .cases import HOSTILE, full_report, group_rows
 
 pytest.importorskip("jinja2")
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -51,33 +51,9 @@ def test_every_figure_of_the_page_is_a_file(report: Report, tmp_path: Path) -> N
     assert HOSTILE[:15] in words
 
 
-def test_a_slide_has_the_answer_a_figure_and_whether_it_was_checked(
-    report: Report, tmp_path: Path
-) -> None:
-    path = report.write_slide(tmp_path / "slide.svg")
-    root = ET.parse(path).getroot()
-    assert (root.get("width"), root.get("height")) == ("1280", "720")
-    words = " ".join(texts(path)).replace("\u00a0", " ")
-    assert "Report <b>3</b>" in words
-    assert "Of all records like these 200, an estimated" in words
-    assert "hecked." in words or "Careful." in words
-    assert root.find(f".//{SPACE}polygon[@class='band']") is not None
-
-
-def test_a_slide_of_groups_without_a_whole_and_of_one_bag(tmp_path: Path) -> None:
-    rows = group_rows(["shop"], [("x",), ("y",)], ["a", "b", "c"])
-    words = texts(make_report(groups=rows, by=["shop"]).write_slide(tmp_path / "groups.svg"))
-    assert "x" in words
-    assert "y" in words
-    rows = group_rows(["week"], [(week,) for week in weeks(3)], ["a", "b", "c"])
-    slide = make_report(groups=rows, time="week").write_slide(tmp_path / "weeks.svg")
-    assert "week 2 2026" in texts(slide)
-
-
-def test_pictures(report: Report, tmp_path: Path) -> None:
+def test_pictures(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py", reason="PNG files need resvg: pip install 'kdey[png]'")
-    assert png_size(report.write_slide(tmp_path / "slide.png").read_bytes()) == (2560, 1440)
-    alone = make_report(groups=group_rows(["shop"], [("x",), ("y",)], ["a", "b"]), by=["shop"])
+    alone = make_report(group_rows(["shop"], [("x",), ("y",)], ["a", "b"]), by=["shop"])
     svg, png = alone.write_figures(tmp_path, ["svg", "png"])
     assert (svg.name, png.name) == ("groups.svg", "groups.png")
     wide, tall = png_size(png.read_bytes())
@@ -89,12 +65,10 @@ def test_pictures(report: Report, tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_said(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ValueError, match=r"\.svg or \.png, got 'slide.pptx'"):
-        report.write_slide("slide.pptx")
     formats: Any = ["svg", "gif"]
     with pytest.raises(ValueError, match="formats must be of svg, png, got 'gif'"):
         report.write_figures(tmp_path, formats)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(ImportError, match=r"pip install 'kdey\[png\]'"):
-        report.write_slide(tmp_path / "slide.png")
+        report.write_figures(tmp_path, ["png"])
     assert list(tmp_path.iterdir()) == []

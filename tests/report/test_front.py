@@ -13,13 +13,11 @@ import pytest
 from kdey import PACC
 from kdey.diagnostics import FitVerdict, NotChecked
 from kdey.report import Report, group_table, make_report
-from kdey.report.figures.groups import groups_figure
-from kdey.report.figures.shares import prevalence_figure
-from kdey.report.figures.time import drawn_classes, drawn_series, time_figure
-from kdey.report.groups import ClassRow
+from kdey.report.share_figures import groups_figure, prevalence_figure
+from kdey.report.shown_groups import ClassRow
 from kdey.report.svg import NARROW, WIDE, wrapped
-from kdey.report.trust import fit_headline, fit_result, fit_sentences
-from kdey.report.words import look_alike_sets
+from kdey.report.time_figures import drawn_classes, drawn_series, time_figure
+from kdey.report.words import fit_headline, fit_result, fit_sentences, look_alike_sets
 
 from .cases import full_report, group_rows, names, weeks
 
@@ -54,7 +52,7 @@ def reports() -> dict[str, Report]:
     return {
         "groups": full_report(3, "groups"),
         "time": full_report(3, "time"),
-        "troubled": make_report(groups=rows, by=["shop"], time="week"),
+        "troubled": make_report(rows, by=["shop"], time="week"),
     }
 
 
@@ -117,7 +115,7 @@ def test_labels_outside_the_limits_are_told_at_the_top(reports: dict[str, Report
 
 def test_groups_alone_say_what_checking_means() -> None:
     rows = group_rows(["shop"], [("x",), ("y",)], ["a", "b"])
-    text = front(make_report(groups=rows, by=["shop"]).html())
+    text = front(make_report(rows, by=["shop"]).html())
     assert "Checking means that the records were compared" in text
     assert "All 2 groups were checked in this way" in text
 
@@ -127,7 +125,9 @@ def test_totals_that_are_given_are_shown() -> None:
     totals = group_rows(["shop"], [("x",), ("y",)], ["a", "b"])
     for row in totals:
         row |= {"n": 240, "estimate": 0.123 if row["class"] == "a" else 0.877}
-    report = make_report(groups=rows, by=["shop"], time="week", totals=totals)
+    report = replace(
+        make_report(rows, by=["shop"], time="week"), total_groups=group_table(totals, ["shop"])
+    )
     assert report.totals is not None
     assert [group.by_class["a"].estimate for group in report.totals.groups] == [0.123, 0.123]
     assert "12.3\u00a0%" in front(report.html())
@@ -156,7 +156,7 @@ def test_more_series_than_fit_are_the_largest_in_their_order() -> None:
     table = group_table(rows, ["shop"], "week")
     assert list(drawn_series(table)) == [f"shop {s:02d}" for s in range(2, 14)]
     assert len(drawn_classes(table)) == 2
-    page = make_report(groups=rows, by=["shop"], time="week").html()
+    page = make_report(rows, by=["shop"], time="week").html()
     assert "The 12 largest of 14 groups are drawn." in page
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,20 @@ from sklearn.metrics import confusion_matrix
 from kdey import PACC, TrainingPrevalence
 from kdey.intervals.region import region_from_covariance
 from kdey.report import group_table, make_report
-from kdey.report.classifier import classifier_view
-from kdey.report.figures.cells import DARKEST
-from kdey.report.figures.simplex import region_border
-from kdey.report.group_words import groups_answer, groups_checked
-from kdey.report.groups import ClassRow, by_size, estimate_rows
-from kdey.report.periods import key_text, period_of, position
+from kdey.report.calendar import calendar_of, key_text, position
+from kdey.report.share_figures import DARKEST
+from kdey.report.shown_groups import ClassRow, by_size, estimate_rows
 from kdey.report.svg import Axis, Drawing, round_step, share_axis, shortened, text_width
-from kdey.report.trust import fit_meaning
+from kdey.report.technical_figures import classifier_view, region_border
 from kdey.report.vocabulary import listed, percent
-from kdey.report.words import against_labels, answer, look_alike_sets
+from kdey.report.words import (
+    against_labels,
+    answer,
+    fit_meaning,
+    groups_answer,
+    groups_checked,
+    look_alike_sets,
+)
 
 from .cases import HOSTILE, fitted, full_report, group_rows, names, posteriors, weeks
 
@@ -253,7 +258,7 @@ def test_look_alike_classes_are_named_with_their_sum() -> None:
     ],
 )
 def test_periods_are_named_as_people_do(moments: list[Any], name: str) -> None:
-    assert period_of(moments).name(moments[0]) == name
+    assert calendar_of(moments).name(moments[0]) == name
 
 
 def test_what_was_checked_is_said_of_all_groups() -> None:
@@ -293,24 +298,24 @@ def test_what_was_checked_is_said_of_all_groups() -> None:
     ],
 )
 def test_the_length_of_periods_names_even_a_single_one(every: str, moment: Any, name: str) -> None:
-    assert period_of([moment], every).name(moment) == name
+    assert calendar_of([moment], every).name(moment) == name
 
 
 def test_ticks_have_the_year_where_it_is_new() -> None:
-    months = period_of([dt.date(2025, 12, 1), dt.date(2026, 1, 1), dt.date(2026, 2, 1)])
+    months = calendar_of([dt.date(2025, 12, 1), dt.date(2026, 1, 1), dt.date(2026, 2, 1)])
     assert months.tick(dt.date(2025, 12, 1)) == "Dec 2025"
     assert months.tick(dt.date(2026, 1, 1), dt.date(2025, 12, 1)) == "Jan 2026"
     assert months.tick(dt.date(2026, 2, 1), dt.date(2026, 1, 1)) == "Feb"
     # The week of the last days of December may belong to the next year.
-    assert period_of(weeks(3)).tick(dt.date(2025, 12, 29)) == "week 1 2026"
+    assert calendar_of(weeks(3)).tick(dt.date(2025, 12, 29)) == "week 1 2026"
 
 
 def test_ticks_within_a_day_have_the_time() -> None:
     hours = [dt.datetime(2026, 4, 1, 0), dt.datetime(2026, 4, 1, 6), dt.datetime(2026, 4, 2, 0)]
-    period = period_of(hours, "6h")
+    period = calendar_of(hours, "6h")
     ticks = [period.tick(b, a) for a, b in zip([None, *hours], hours, strict=False)]
     assert ticks == ["1 Apr 00:00", "06:00", "2 Apr 00:00"]
-    assert period_of(hours, "2w").tick(hours[0]) == "1 Apr 2026"
+    assert calendar_of(hours, "2w").tick(hours[0]) == "1 Apr 2026"
 
 
 def test_the_extremes_of_many_groups_are_no_finding() -> None:
@@ -342,13 +347,14 @@ def test_a_report_has_its_classes_in_one_order() -> None:
     rows = group_rows(["shop"], [("x",), ("y",)], ["a", "b", "c"])
     for row, share in zip(rows, (0.2, 0.5, 0.3) * 2, strict=True):
         row["estimate"] = share
-    assert make_report(groups=rows, by=["shop"]).classes == ("b", "c", "a")
-    assert make_report(groups=rows, by=["shop"], keep_order=True).classes == ("a", "b", "c")
+    report = make_report(rows, by=["shop"])
+    assert report.classes == ("b", "c", "a")
+    assert replace(report, keep_order=True).classes == ("a", "b", "c")
     stars = [{**row, "class": "123"["abc".index(row["class"])]} for row in rows]
-    report = make_report(groups=stars, by=["shop"])
+    report = make_report(stars, by=["shop"])
     assert report.classes == ("1", "2", "3"), "grades have an order of their own"
-    assert make_report(groups=stars, by=["shop"], keep_order=False).classes == ("2", "3", "1")
-    shown = make_report(groups=rows, by=["shop"]).shown_groups
+    assert replace(report, keep_order=False).classes == ("2", "3", "1")
+    shown = make_report(rows, by=["shop"]).shown_groups
     assert shown is not None
     assert [row.name for row in shown.groups[0].rows] == ["b", "c", "a"]
 
@@ -382,7 +388,7 @@ def test_the_meaning_of_a_misfit_is_told() -> None:
 
 def test_the_classifier_is_shown_as_scikit_learn_counts_it() -> None:
     q = fitted(4, n=300, hostile=False)
-    view = classifier_view(q, list(q.classes_))
+    view = classifier_view(q)
     assert view is not None
     decided = q.training_.posteriors.argmax(axis=1)
     expected = confusion_matrix(q.training_.labels, decided)
@@ -393,7 +399,7 @@ def test_the_classifier_is_shown_as_scikit_learn_counts_it() -> None:
     without_diagonal = view.confusion - np.diag(view.recalls)
     assert worst[2] == without_diagonal.max()
     nothing_kept = TrainingPrevalence().fit([[0.0], [1.0]], ["a", "b"])
-    assert classifier_view(nothing_kept, ["a", "b"]) is None
+    assert classifier_view(nothing_kept) is None
 
 
 def test_the_border_of_a_region_is_its_border() -> None:

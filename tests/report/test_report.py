@@ -75,10 +75,10 @@ def test_an_estimate_alone_is_enough(tmp_path: Path) -> None:
 
 def test_groups_alone_are_enough() -> None:
     rows = group_rows(["region"], [("a",), ("b",)], names(2))
-    page = make_report(groups=rows, by=["region"]).html()
+    page = make_report(rows, by=["region"]).html()
     assert sections(page) == ["groups", "trust", "files", "technical", "numbers", "settings"]
-    with pytest.raises(ValueError, match="an estimate or groups"):
-        make_report()
+    with pytest.raises(TypeError, match="a report is made of"):
+        make_report(3)
 
 
 def test_estimates_of_many_bags_are_groups() -> None:
@@ -95,7 +95,21 @@ def test_estimates_of_many_bags_are_groups() -> None:
     assert row.naive == estimates[1].classify_and_count[0]
     assert row.training == pytest.approx(1 / 3)
     with pytest.raises(ValueError, match="not both"):
-        make_report(estimates, groups=[], by=["region"])
+        make_report(estimates, [], by=["region"])
+
+
+def test_groups_of_a_table_are_named_by_their_keys() -> None:
+    pd = pytest.importorskip("pandas")
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    q = EMQ().fit(X[::2], y[::2])
+    new = X[1::2].assign(field=["east" if i % 3 else "west" for i in range(75)])
+    groups = q.predict_groups(pd.DataFrame(new), "field")
+    alone, both = make_report(groups), make_report(q.estimate(X[1::2]), groups, quantifier=q)
+    for report in (alone, both):
+        assert report.groups is not None
+        assert report.groups.by == ("field",)
+        assert [group.keys for group in report.groups.groups] == [("east",), ("west",)]
+    assert both.estimate is not None
 
 
 def test_a_weighted_bag_is_checked_with_its_weights() -> None:
@@ -112,7 +126,7 @@ def test_a_weighted_bag_is_checked_with_its_weights() -> None:
 
 def test_broken_characters_do_not_stop_a_report(tmp_path: Path) -> None:
     rows = group_rows(["region"], [("caf\udce9",), ("\x00",)], ["a", "\udcff"])
-    path = write_report(tmp_path / "r.html", groups=rows, by=["region"])
+    path = write_report(tmp_path / "r.html", rows, by=["region"])
     assert "caf?" in path.read_text(encoding="utf-8")
 
 
@@ -140,7 +154,7 @@ def test_groups_that_could_not_be_estimated_are_shown_as_such() -> None:
     rows = group_rows(["week"], [(w,) for w in weeks(4)], names(3))
     for row in rows[3:6]:
         row |= {"estimate": float("nan"), "low": None, "high": None, "status": "empty", "n": 0}
-    page = make_report(groups=rows, time="week").html()
+    page = make_report(rows, time="week").html()
     assert page.count(">empty</td>") == 3
     assert "nan" not in page.split("<main", 1)[1].split('id="files"', 1)[0].lower()
     # A line never bridges the gap: one stretch before it, one after it, for each class, for desks
@@ -150,7 +164,7 @@ def test_groups_that_could_not_be_estimated_are_shown_as_such() -> None:
 
 def test_many_rows_are_cut_on_the_page_only() -> None:
     rows = group_rows(["id"], [(number,) for number in range(600)], ["a", "b"])
-    page = make_report(groups=rows, by=["id"]).html()
+    page = make_report(rows, by=["id"]).html()
     assert "the first 1,000 of 1,200 rows" in page
     table = page.split('<table data-sortable id="group-rows">')[1].split("</table>")[0]
     assert table.count("<tr>") == 1001

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -103,14 +104,14 @@ def test_a_report_shows_them_as_they_are(name: str, time: str | None) -> None:
     q, estimate = fitted(name)
     report = make_report(
         estimate,
-        quantifier=q,
-        check=False,
-        groups=groups(name),
+        groups(name),
         by=[f"by {name}"],
         time=time,
         title=name,
-        settings={name: name},
+        quantifier=q,
+        options=kdey.Options(check_fit=False),
     )
+    report = replace(report, settings={name: name})
     seen = assert_harmless(report.html())
     assert seen.tags.count("script") == 1
     assert seen.tags.count("title") > 1  # of the page and of its drawings
@@ -125,7 +126,7 @@ def test_a_report_shows_them_as_they_are(name: str, time: str | None) -> None:
 def test_files_in_a_report_hold_the_very_names(name: str) -> None:
     pytest.importorskip("jinja2")
     _, estimate = fitted(name)
-    page = make_report(estimate, groups=groups(name), by=[f"by {name}"]).html()
+    page = make_report(estimate, groups(name), by=[f"by {name}"]).html()
     found = {
         kind: base64.b64decode(data).decode("utf-8")
         for kind, data in re.findall(r"data:([a-z/]+)[^,]*;base64,([A-Za-z0-9+/=]+)", page)

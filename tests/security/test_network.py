@@ -59,7 +59,8 @@ kdey.GridSearchQ(
     kdey.DM(LogisticRegression(max_iter=300), cv=3), {"n_bins": [4, 5]}, protocol=kdey.APP(5, 20)
 ).fit(X, y)
 kdey.save(q, sys.argv[1] + "/m.kdey"), kdey.load(sys.argv[1] + "/m.kdey")
-kdey.write_report(sys.argv[1] + "/r.html", estimate, quantifier=q, check=False)
+unchecked = kdey.Options(check_fit=False)
+kdey.write_report(sys.argv[1] + "/r.html", estimate, quantifier=q, options=unchecked)
 from kdey.datasets import load_dataset
 load_dataset("iris")
 print("done")

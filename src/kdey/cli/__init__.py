@@ -1,4 +1,9 @@
-"""The command line ``kdey``: one file per command, loaded when it is called."""
+"""The command line ``kdey``: commands that are loaded when they are called.
+
+``group`` lists them; ``fit_commands``, ``answer_commands``, ``evaluate_commands``, ``data`` and
+``demo`` hold them. ``options`` and ``model_options`` hold what they share, ``printing`` what they
+print, ``exit_codes`` how they end.
+"""
 
 from __future__ import annotations
 

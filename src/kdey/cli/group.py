@@ -13,15 +13,15 @@ from kdey.cli.exit_codes import endings
 #: Command -> its module under ``kdey.cli`` and one line of help. The module holds a click command
 #: of the same name. A command on tables imports only click and the standard library at its top.
 COMMANDS = {
-    "check": ("check", "Show what the columns of a labelled table are taken for."),
-    "fit": ("fit", "Fit on a labelled table and write a model file."),
-    "estimate": ("estimate", "Estimate the prevalences of a table, or of its groups."),
-    "compare": ("compare", "Compare the groups or periods of a table: did it change?"),
-    "monitor": ("monitor", "Add a period to a history, and ring alarms."),
-    "report": ("report", "Write one HTML page on the prevalences of a table."),
-    "inspect": ("inspect", "Show what a model file holds."),
-    "evaluate": ("evaluate", "Compare methods on bags of a labelled table."),
-    "select": ("select", "Find the best settings of a method on a labelled table."),
+    "check": ("fit_commands", "Show what the columns of a labelled table are taken for."),
+    "fit": ("fit_commands", "Fit on a labelled table and write a model file."),
+    "estimate": ("answer_commands", "Estimate the prevalences of a table, or of its groups."),
+    "compare": ("answer_commands", "Compare the groups or periods of a table: did it change?"),
+    "monitor": ("answer_commands", "Add a period to a history, and ring alarms."),
+    "report": ("answer_commands", "Write one HTML page on the prevalences of a table."),
+    "inspect": ("fit_commands", "Show what a model file holds."),
+    "evaluate": ("evaluate_commands", "Compare methods on bags of a labelled table."),
+    "select": ("evaluate_commands", "Find the best settings of a method on a labelled table."),
     "demo": ("demo", "Compare methods on handwritten digits, or write two tables to try."),
     "data": ("data", "List, fetch, locate and check the data sets of the paper."),
 }

@@ -1,87 +1,156 @@
 """Options that several commands share, and what they stand for.
 
-Labelled tables, groups, protocols, methods and classifiers by name, and a TOML file with options.
+How a table is written, labelled tables, groups, designs, comparisons, protocols, and a TOML file
+with options. What is fitted is in ``model_options``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import csv
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdey._display import count_of
-from kdey.cli.common import Command, names, say, settings
-from kdey.cli.pool import POOL, PORTFOLIO, pool_parameters, refuse_pool_options
-from kdey.cli.reading import open_table, reading_options
+from kdey.cli.printing import Command, say
 
 if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
+    from numpy.typing import NDArray
 
     from kdey.evaluation.bag_drawing import BagProtocol
-    from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.tables.files import TableFile
-    from kdey.tables.schema import TableSchema
     from kdey.tables.training import TableOptions, TrainingTable
 
-
 PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
-#: Name -> class in ``kdey``.
-METHODS = {
-    POOL: "Quantifier",
-    "kdey-ml": "KDEyML",
-    "kdey-hd": "KDEyHD",
-    "kdey-cs": "KDEyCS",
-    "kdey-l2": "KDEyL2",
-    "emq": "EMQ",
-    "pacc": "PACC",
-    "acc": "ACC",
-    "dir": "DIR",
-    "dm": "DM",
-    "hdy": "HDy",
-    "dys": "DyS",
-    "mm": "MM",
-    "rlls": "RLLS",
-    "friedman": "Friedman",
-    "edy": "EDy",
-    "sord": "SORD",
-    "t50": "T50",
-    "max": "MAX",
-    "threshold-x": "ThresholdX",
-    "ms": "MS",
-    "ms2": "MS2",
-    "pcc": "PCC",
-    "cc": "CC",
-}
-#: Name -> module and class of scikit-learn, and the settings that differ from its defaults.
-CLASSIFIERS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "logistic": ("sklearn.linear_model", "LogisticRegression", {"max_iter": 1000}),
-    "extra-trees": ("sklearn.ensemble", "ExtraTreesClassifier", {"n_estimators": 300}),
-    "random-forest": ("sklearn.ensemble", "RandomForestClassifier", {"n_estimators": 300}),
-    "boosting": ("sklearn.ensemble", "HistGradientBoostingClassifier", {}),
-    "naive-bayes": ("sklearn.naive_bayes", "GaussianNB", {}),
-    # Trees of neighbours are compiled objects, which a model file must not contain.
-    "neighbours": (
-        "sklearn.neighbors",
-        "KNeighborsClassifier",
-        {"n_neighbors": 15, "algorithm": "brute"},
-    ),
-}
-
+#: Options that have the names of the library: keywords of groups, and entries of its options.
+_ASKED = ("time", "every", "weights", "clusters", "labelled", "smooth")
+_CHOSEN = (
+    *("confidence", "target", "min_size", "check_fit", "level", "believe", "selection"),
+    *("missing", "date_format", "strata"),
+)
 #: Columns that are named one by one where they are not used.
 _MOST_NAMED = 8
 
 
-def method_option(default: str) -> Callable[[Command], Command]:
-    """Return ``--method`` with this default."""
-    return click.option(
-        "--method", type=click.Choice(list(METHODS)), default=default, show_default=True
+def names(texts: Iterable[str]) -> list[str]:
+    """Return the names in repeated options, in lists separated by commas, or in both."""
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def settings(texts: Iterable[str], option: str) -> dict[str, Any]:
+    """Return the settings of ``name=value`` options; values are numbers, None, lists or texts."""
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"{option} takes name=value, got {text!r}")
+        values[name.strip()] = literal(value.strip())
+    return values
+
+
+def literal(text: str) -> Any:
+    """Return the Python value that a text spells, or else the text.
+
+    Raises click.UsageError if the value is nested more deeply than Python can read.
+    """
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (MemoryError, RecursionError):
+        raise _nested_too_deeply(text) from None
+    except (ValueError, SyntaxError, TypeError) as error:
+        if "too many nested" in str(error):
+            raise _nested_too_deeply(text) from None
+        return text
+
+
+def _nested_too_deeply(text: str) -> click.UsageError:
+    return click.UsageError(f"a value is nested too deeply: {text[:40]}...")
+
+
+def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """Give a command options, listed in its help in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def jobs_option(command: Command) -> Command:
+    """Give a command the number of its threads."""
+    option = click.option("--jobs", default=-1, show_default=True, help="Threads; -1: all cores.")
+    return option(command)
+
+
+def reading_options(command: Command) -> Command:
+    """Give a command the options that say how its table is written."""
+    return with_options(
+        command,
+        click.option(
+            "--encoding",
+            default="auto",
+            show_default=True,
+            help="Of a text file, such as utf-8 or cp1252.",
+        ),
+        click.option(
+            "--separator",
+            default="auto",
+            show_default=True,
+            help="Of the columns of a text file: , ; | tab or another character.",
+        ),
+        click.option(
+            "--decimal",
+            type=click.Choice(["auto", ".", ","]),
+            default="auto",
+            show_default=True,
+            help="Decimal mark of numbers that are written as text.",
+        ),
+        click.option(
+            "--date-format",
+            default="auto",
+            show_default=True,
+            help="Of dates that are written as text, such as %d.%m.%Y; auto: ISO 8601, or "
+            "what the column shows beyond doubt.",
+        ),
+        click.option("--sheet", default="auto", help="Of an Excel file: name, or number from 1."),
+        click.option(
+            "--missing-values",
+            multiple=True,
+            help="Texts that mean a missing value in all columns but the keys, beside the "
+            "empty cell; repeat, or commas.",
+        ),
     )
+
+
+def open_table(path: str, options: Mapping[str, Any]) -> TableFile:
+    """Return the table at a path by the options of :func:`reading_options`.
+
+    What had to be assumed about it is said on standard error.
+    """
+    from kdey.tables.dialect import ReadOptions
+    from kdey.tables.files import TableFile
+
+    file = TableFile.open(
+        path,
+        ReadOptions(
+            options["encoding"],
+            options["separator"],
+            options["decimal"],
+            options["date_format"],
+            options["sheet"],
+            tuple(names(options["missing_values"])),
+        ),
+    )
+    for note in file.notes:
+        say(f"{file.name}: {note}")
+    return file
 
 
 def label_options(command: Command) -> Command:
     """Give a command the options of a labelled table."""
-    return _with_options(
+    return with_options(
         command,
         click.option("--label", required=True, help="Column of the classes."),
         click.option(
@@ -169,6 +238,7 @@ def read_labelled(table: str, options: Mapping[str, Any]) -> TrainingTable:
 def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
     import numpy as np
 
+    from kdey._display import count_of
     from kdey.tables.training import similar_labels
 
     if training.unlabelled:
@@ -184,29 +254,18 @@ def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
         say(f"{name}: {len(unused) - _MOST_NAMED} more columns are not used; kdey check shows them")
 
 
-def group_options(command: Command) -> Command:
-    """Give a command the options of groups, scores, limits and missing values."""
-    return _with_options(
+def row_options(command: Command) -> Command:
+    """Give a command what rows are estimated by, and how they are judged."""
+    return with_options(
         command,
-        click.option("--by", multiple=True, help="Key columns of the groups; repeat, or commas."),
-        click.option("--time", help="Column of dates or times: one more, last key."),
-        click.option(
-            "--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ..."
-        ),
         click.option(
             "--scores",
             multiple=True,
             help="Columns of posteriors in the place of features; acc and cc: or one of decided "
             "labels.",
         ),
-        click.option("--confidence", default=0.95, show_default=True),
+        click.option("--confidence", default=0.95, show_default=True, help="Of the limits."),
         click.option("--min-size", default=10, show_default=True, help="Below it: 'too small'."),
-        click.option(
-            "--check-fit/--no-check-fit",
-            default=True,
-            show_default=True,
-            help="Ask if groups look like mixtures of the training classes.",
-        ),
         click.option(
             "--missing",
             type=click.Choice(["auto", "drop", "error"]),
@@ -214,6 +273,25 @@ def group_options(command: Command) -> Command:
             show_default=True,
             help="Rows with a missing value: used if learnt from, else left out and counted; or "
             "all left out; or refused.",
+        ),
+    )
+
+
+def group_options(command: Command) -> Command:
+    """Give a command the options of groups, of scores and of missing values."""
+    return with_options(
+        command,
+        click.option("--by", multiple=True, help="Key columns of the groups; repeat, or commas."),
+        click.option("--time", help="Column of dates or times: one more, last key."),
+        click.option(
+            "--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ..."
+        ),
+        row_options,
+        click.option(
+            "--check-fit/--no-check-fit",
+            default=True,
+            show_default=True,
+            help="Ask if groups look like mixtures of the training classes.",
         ),
         click.option(
             "--key-type",
@@ -228,7 +306,7 @@ def group_options(command: Command) -> Command:
 
 def comparison_options(command: Command) -> Command:
     """Give a command the options that say what groups are compared with."""
-    return _with_options(
+    return with_options(
         command,
         click.option(
             "--against",
@@ -246,6 +324,12 @@ def comparison_options(command: Command) -> Command:
     )
 
 
+def correction_of(options: Mapping[str, Any]) -> str | None:
+    """Return the correction for many tests that ``--correction`` asks for."""
+    correction: str = options["correction"]
+    return None if correction == "none" else correction
+
+
 def comparison_side(texts: tuple[str, ...]) -> str | dict[str, str] | None:
     """Return the other side of comparisons by ``--against``; None where nothing is compared."""
     if not texts:
@@ -261,10 +345,10 @@ def comparison_side(texts: tuple[str, ...]) -> str | dict[str, str] | None:
     return reference
 
 
-def key_types(texts: tuple[str, ...]) -> dict[str, str]:
+def key_types_of(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the types of keys in ``NAME=TYPE`` options; a name may contain "="."""
     types = {}
-    for text in texts:
+    for text in options["key_types"]:
         name, equals, kind = text.rpartition("=")
         if not equals or kind not in ("integer", "text"):
             raise click.UsageError(f"--key-type takes NAME=integer or NAME=text, got {text!r}")
@@ -272,9 +356,154 @@ def key_types(texts: tuple[str, ...]) -> dict[str, str]:
     return types
 
 
+def survey_options(command: Command) -> Command:
+    """Give a command weights, clusters, strata, and the classes that are shown."""
+    return with_options(
+        command,
+        click.option("--weights", help="Column of sampling weights."),
+        click.option("--clusters", help="Column of the clusters in which rows were drawn."),
+        click.option(
+            "--strata", help="Column of strata: each is estimated by itself, then summed by shares."
+        ),
+        click.option(
+            "--stratum-share",
+            "stratum_shares",
+            multiple=True,
+            help="NAME=NUMBER: share or size of a stratum in the population; repeat for all. "
+            "Default: the shares among the rows.",
+        ),
+        click.option(
+            "--merge",
+            multiple=True,
+            help='"NEW=A,B": show classes A and B as one, with the limits of their sum; "NEW=A" '
+            "shows A by another name; repeat.",
+        ),
+        click.option("--order", help="Classes in the order in which to show them, with commas."),
+    )
+
+
+def labelled_options(command: Command) -> Command:
+    """Give a command labels of some rows."""
+    return with_options(
+        command,
+        click.option(
+            "--labelled",
+            help="Column with the labels of some rows, a random draw of each group; the other "
+            "cells are empty. Shows three estimates side by side, and which to believe.",
+        ),
+        click.option(
+            "--selection",
+            help="Column of the probabilities with which labelled rows were chosen, if not at "
+            "random.",
+        ),
+        click.option(
+            "--believe",
+            type=click.Choice(["prediction-powered", "label-shift", "labels"]),
+            default="prediction-powered",
+            show_default=True,
+            help="The estimate with labels that the column 'estimate' shows.",
+        ),
+    )
+
+
+def asked_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+    """Return what the options of groups ask for, as keywords of :func:`kdey.predict_groups`.
+
+    Parameters
+    ----------
+    options : mapping
+        Those of :func:`group_options` and, where a command has them, of :func:`survey_options` and
+        :func:`labelled_options`, and how groups are pooled.
+    classes : array of shape (k,)
+    """
+    from kdey.options import Options
+
+    asked = {name: options[name] for name in _ASKED if name in options}
+    if "merge" in options:
+        asked["merge"] = merge_of(options, classes)
+    if "shrink" in options:
+        asked["shrink"] = options["shrink_within"] or options["shrink"]
+    chosen = {name: options[name] for name in _CHOSEN if name in options}
+    if "stratum_shares" in options:
+        chosen["stratum_shares"] = stratum_shares_of(options)
+    return {
+        **asked,
+        "by": names(options["by"]),
+        "scores": names(options["scores"]) or None,
+        "options": Options(**chosen, key_types=key_types_of(options)),
+    }
+
+
+def stratum_shares_of(options: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return the shares in ``NAME=NUMBER`` options; a name may contain "="."""
+    shares = {}
+    for text in options["stratum_shares"]:
+        name, equals, number = text.rpartition("=")
+        try:
+            shares[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise click.UsageError(f"--stratum-share takes NAME=NUMBER, got {text!r}")
+    return shares or None
+
+
+def merge_of(options: Mapping[str, Any], classes: NDArray[Any]) -> dict[Any, Any] | None:
+    """Return the groups of classes that ``--merge`` and ``--order`` ask for; None: every class.
+
+    Labels with commas are written in double quotes, as in CSV.
+
+    Parameters
+    ----------
+    options : mapping
+    classes : array of shape (k,)
+
+    Returns
+    -------
+    dict from labels to lists of classes, or None
+
+    Raises
+    ------
+    click.UsageError
+        If an option cannot be read, or names a class that the model does not have.
+    """
+    from kdey.tables.columns import canonical_text
+
+    known = {canonical_text(label): label for label in classes.tolist()}
+    groups: dict[Any, list[Any]] = {}
+    for text in options["merge"]:
+        name, equals, members = text.partition("=")
+        if not equals or not name.strip() or not members.strip():
+            raise click.UsageError(f'--merge takes "NEW=A,B", got {text!r}')
+        if name.strip() in groups:
+            raise click.UsageError(f"--merge gives {name.strip()!r} twice")
+        groups[name.strip()] = [_class(label, known, "--merge") for label in _listed(members)]
+    if options["order"] is None:
+        return groups or None
+    ordered: dict[Any, list[Any]] = {}
+    for label in _listed(options["order"]):
+        if label in groups:
+            ordered[label] = groups[label]
+        else:
+            single = _class(label, known, "--order")
+            ordered[single] = [single]
+    return ordered | groups
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in next(csv.reader([text], skipinitialspace=True)) if part]
+
+
+def _class(text: str, known: Mapping[str, Any], option: str) -> Any:
+    if text not in known:
+        few = ", ".join(list(known)[:8]) + (", ..." if len(known) > 8 else "")
+        raise click.UsageError(f"{option}: the model has no class {text!r}; it has {few}")
+    return known[text]
+
+
 def protocol_options(command: Command) -> Command:
     """Give a command the options that say which bags are drawn."""
-    return _with_options(
+    return with_options(
         command,
         click.option(
             "--protocol",
@@ -296,136 +525,6 @@ def make_protocol(options: dict[str, Any]) -> BagProtocol:
         n_bags=options["bags"], bag_size=options["bag_size"], random_state=options["seed"]
     )
     return protocol
-
-
-def model_options(command: Command) -> Command:
-    """Give a command the options that say what is fitted."""
-    return _with_options(
-        command,
-        click.option(
-            "--classifier",
-            multiple=True,
-            help=f"Any of {', '.join(CLASSIFIERS)}; a pool (--method {POOL}) takes several: "
-            "repeat, or commas. Default: auto, those that suit the columns; other methods: "
-            "logistic.",
-        ),
-        click.option(
-            "--classifier-option",
-            "classifier_options",
-            multiple=True,
-            help="name=value for the only classifier, such as C=0.1; repeat.",
-        ),
-        click.option("--seed", default=0, show_default=True, help="Shuffles folds and draws."),
-        click.option("--jobs", default=1, show_default=True, help="Fits at once; -1: all cores."),
-    )
-
-
-def classification(method: str, options: Mapping[str, Any], schema: TableSchema) -> dict[str, Any]:
-    """Return the parameters of a method that say how the rows of a table are classified.
-
-    Parameters
-    ----------
-    method : str
-    options : mapping
-        Those of :func:`model_options` and, for a pool, of :func:`~kdey.cli.pool.pool_options`.
-    schema : TableSchema
-    """
-    chosen, seed = _classifier_names(options), options["seed"]
-    given = settings(options["classifier_options"], "--classifier-option")
-    if method != POOL:
-        refuse_pool_options(method, options)
-        if len(chosen) > 1:
-            raise click.UsageError(
-                f"--classifier: {method} takes one; --method {POOL} pools several"
-            )
-        name = chosen[0] if chosen else "logistic"
-        return {"classifier": make_classifier(name, given, seed, schema)}
-    if given and len(chosen) != 1:
-        raise click.UsageError("--classifier-option needs one --classifier that it is for")
-    classifiers = {
-        PORTFOLIO.get(name, name): PORTFOLIO[name]
-        if name in PORTFOLIO and not given
-        else _prepared(name, given, seed, schema)
-        for name in chosen
-    }
-    return {"classifiers": classifiers or "auto", "schema": schema, **pool_parameters(options)}
-
-
-def _classifier_names(options: Mapping[str, Any]) -> list[str]:
-    """Return the classifiers that are asked for; none for "auto"."""
-    chosen = list(dict.fromkeys(names(options["classifier"])))
-    if chosen == ["auto"]:
-        return []
-    for name in chosen:
-        if name not in CLASSIFIERS:
-            raise click.UsageError(
-                f"--classifier: no {name!r}; known are {', '.join(CLASSIFIERS)}, and auto alone"
-            )
-    return chosen
-
-
-def make_classifier(
-    name: str, settings: Mapping[str, Any], seed: int, schema: TableSchema
-) -> Pipeline:
-    """Return an unfitted pipeline: a table is read, its columns are prepared, then classified."""
-    from kdey.tables.features import reading_tables
-
-    return reading_tables(_prepared(name, settings, seed, schema), schema)
-
-
-def _prepared(name: str, settings: Mapping[str, Any], seed: int, schema: TableSchema) -> Any:
-    """Return an unfitted classifier of the features of a table, with its preparation."""
-    from importlib import import_module
-
-    from kdey.tables.features import prepare
-
-    home, kind, defaults = CLASSIFIERS[name]
-    classifier = getattr(import_module(home), kind)(**defaults)
-    known = classifier.get_params()
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        raise click.UsageError(
-            f"--classifier-option: {name} has no {unknown[0]!r}; it has {', '.join(sorted(known))}"
-        )
-    seeded = {"random_state": seed} if "random_state" in known else {}
-    classifier.set_params(**{**seeded, **settings})
-    return prepare(classifier, schema.kinds)
-
-
-def make_method(
-    name: str, parameters: Mapping[str, Any], settings: Mapping[str, Any], seed: int, jobs: int
-) -> AggregativeQuantifier:
-    """Return an unfitted quantifier.
-
-    Parameters
-    ----------
-    name : str
-    parameters : mapping
-        Those of :func:`classification`; none for a method that is fitted on scores.
-    settings : mapping
-        What the user sets with ``--option``.
-    seed, jobs : int
-    """
-    import kdey
-
-    cls = getattr(kdey, METHODS[name])
-    known = set(cls().get_params(deep=False)) - {"classifier", "classifiers", "schema"}
-    unknown = sorted(set(settings) - known)
-    if unknown:
-        raise click.UsageError(
-            f"--option: {name} has no {unknown[0]!r}; it has {', '.join(sorted(known))}"
-        )
-    quantifier: AggregativeQuantifier = cls(
-        **{**parameters, "random_state": seed, "n_jobs": jobs, **settings}
-    )
-    return quantifier
-
-
-def fit_options(command: Command) -> Command:
-    """Give a command ``--option``."""
-    return click.option(
-        "--option", "options", multiple=True, help="name=value for the method; repeat."
-    )(command)
 
 
 def read_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
@@ -476,10 +575,3 @@ config_option = click.option(
     callback=read_config,
     help="TOML file with these options by name; the command line wins.",
 )
-
-
-def _with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
-    """Give a command options, listed in its help in this order."""
-    for option in reversed(options):
-        command = option(command)
-    return command

@@ -15,14 +15,9 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
 from kdey._io import write_whole
-
-if TYPE_CHECKING:
-    pass
-
 
 _ARCHIVE = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _STATIC = "https://archive.ics.uci.edu/static/public"

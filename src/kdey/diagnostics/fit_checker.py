@@ -177,7 +177,7 @@ class FitChecker:
     >>> import kdey
     >>> X, y = load_iris(return_X_y=True)
     >>> q = kdey.KDEyML(bandwidth=0.1).fit(X[::2], y[::2])
-    >>> checker = kdey.cli.fit.fit(q)
+    >>> checker = kdey.diagnostics.FitChecker.fit(q)
     >>> checker.quantifier is q
     True
     """

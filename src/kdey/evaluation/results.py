@@ -162,7 +162,7 @@ class Results:
         import kdey  # Displays are a layer above results, so we reach them by the public name.
 
         check_choice(kind, "kind", _DISPLAYS)
-        return getattr(kdey, _DISPLAYS[kind]).from_results(self, ax=ax, **options)
+        return getattr(kdey.plots, _DISPLAYS[kind]).from_results(self, ax=ax, **options)
 
     def to_frame(self, backend: str | None = None, *, by_class: bool = False) -> Any:
         """Return a data frame with one row per method and bag.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +49,6 @@ from kdey.status import (
     join_status,
     not_checked,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 #: Called with a number of rows each time that so many more are done.
 OnRows: TypeAlias = Callable[[int], object]

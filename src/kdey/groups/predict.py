@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,13 +27,6 @@ from kdey.intervals import Estimates
 from kdey.intervals.display import check_key_names
 from kdey.options import Options
 from kdey.tables.files import TableError, TableFile
-
-if TYPE_CHECKING:
-    pass
-
-
-if TYPE_CHECKING:
-    pass
 
 
 def predict_groups(

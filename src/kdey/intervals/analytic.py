@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from kdey._parallel import as_tensor
 from kdey.bags import Array, Bags
+from kdey.intervals.class_rows import ClassRows
 from kdey.intervals.moment_rows import (
-    ClassRows,
     feature_moments,
     moment_map,
     moment_training_rows,

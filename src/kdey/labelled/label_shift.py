@@ -53,15 +53,10 @@ from scipy.special import chdtrc
 
 from kdey.bags import Array, offsets_of
 from kdey.intervals import estimate_points
+from kdey.intervals.class_rows import ClassRows, class_rows
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.merging import Merging
-from kdey.intervals.moment_rows import (
-    ClassRows,
-    class_rows,
-    densities,
-    moment_rows as rows_of_moments,
-    training_rows,
-)
+from kdey.intervals.moment_rows import densities, moment_rows as rows_of_moments, training_rows
 from kdey.intervals.moments import PSEUDO_OBSERVATIONS, adapted, smoothed
 from kdey.labelled.sample import (
     LabelledSample,

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kdey.bags import Array, Bags
-from kdey.intervals.compute import sampled_bags
 from kdey.intervals.estimate import Decisions, Estimate
 from kdey.intervals.merging import Merging
+from kdey.intervals.sampled_bags import sampled_bags
 from kdey.labelled.label_shift import (
     LabelPredictor,
     LabelShiftTest,

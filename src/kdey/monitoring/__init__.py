@@ -1,32 +1,36 @@
 """Monitoring: a history of estimates, one period after another, and the alarms that it raises.
 
-``periods`` turns new data into periods, ``history`` keeps them in one file, ``alarms`` finds what
-rings, by the sequential tests of ``windows``; ``settings`` says what is watched, and ``page`` shows
-all of it on one HTML page.
+``periods`` turns new data into periods and shows them on one HTML page, ``history`` keeps them in
+one file with what is watched, and ``alarms`` finds what rings, by sequential tests.
 """
 
-from kdey.monitoring.alarms import Alarm, find_alarms
+from kdey.monitoring.alarms import (
+    Alarm,
+    Series,
+    Signal,
+    beyond_signal,
+    find_alarms,
+    limit_of,
+    moved_signal,
+)
 from kdey.monitoring.history import (
+    Bound,
     History,
     HistoryError,
+    MonitorSettings,
     Period,
     period_name,
     read_history,
     update_history,
 )
-from kdey.monitoring.page import history_page, write_history_page
 from kdey.monitoring.periods import (
     MonitorUpdate,
-    add_periods,
-    estimate_periods,
+    history_page,
     model_fingerprint,
     monitor,
-    period_request,
-    settings_for,
     undo_period,
+    write_history_page,
 )
-from kdey.monitoring.settings import Bound, MonitorSettings
-from kdey.monitoring.windows import Series, Signal, beyond_signal, limit_of, moved_signal
 
 __all__ = [
     "Alarm",
@@ -38,9 +42,7 @@ __all__ = [
     "Period",
     "Series",
     "Signal",
-    "add_periods",
     "beyond_signal",
-    "estimate_periods",
     "find_alarms",
     "history_page",
     "limit_of",
@@ -48,9 +50,7 @@ __all__ = [
     "monitor",
     "moved_signal",
     "period_name",
-    "period_request",
     "read_history",
-    "settings_for",
     "undo_period",
     "update_history",
     "write_history_page",

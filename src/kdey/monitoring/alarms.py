@@ -1,10 +1,39 @@
-"""The alarms of a history: computed from its periods alone, one stream after another.
+r"""The alarms of a history: computed from its periods alone, one stream after another.
 
 A stream is a class that may have moved, or a bound. Each goes through the periods in their order.
 After an alarm it starts afresh: with the periods after the change, which are the new normal, or,
 for a bound, with the next period. Streams also start afresh where the model changes, because the
 errors of two models differ. The fit is judged period by period, and a period that does not fit is
 left out of all streams: its estimates mean nothing.
+
+The tests are sequential, of the shares of one class over many periods.
+
+**Model.** The share x of a class in a period is estimated from m instances. Its sampling variance
+is :math:`(p (1 - p) + s) / m`, where p is the true share and s the variance that the classifier's
+mistakes add per instance. This is the variance of a binomial share on the stretched interval
+:math:`[-s', 1 + s']` with :math:`s' + s'^2 = s`. We therefore treat
+:math:`q = (x + s') / (1 + 2 s')` as the share of successes among m trials, which has the right
+variance at every p. Its skewness is right for a perfect classifier and too large for others, whose
+mistakes are nearly normal. A comparison of shares is therefore the smaller of two statistics, each
+of which is standard normal for many instances: the signed root of the binomial likelihood ratio,
+which is right where a rare class rises, and the difference divided by its standard error, which is
+right where it falls.
+
+**A share has moved.** The hypothesis is that the true share is the same in all periods. The errors
+of the templates are then the same, too, and cancel in every comparison. At period t we compare the
+periods up to c with those after it, for every c < t. An alarm rings when the largest statistic
+exceeds a limit.
+
+**A share is beyond a bound.** The hypothesis is that the true share never exceeds b. At period t we
+compare the mean of the last j periods with b, for every j. The template error does not average
+out, so that its variance is added to that of every window. The correlations between windows then
+only grow, and by Slepian's inequality the largest statistic becomes smaller: limits for exact
+templates remain valid.
+
+**Limits.** The limits are those that the largest statistic over 100 periods exceeds with a given
+chance under the hypothesis, simulated with normal errors of equal variance
+(``benchmarks/monitoring.py limits``). Periods of unequal sizes have slightly smaller maxima. Later
+than 100 periods after the start, the statistics look back 100 periods.
 """
 
 from __future__ import annotations
@@ -13,11 +42,184 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import xlogy
 
 from kdey.bags import Array
-from kdey.monitoring.history import History, Period
-from kdey.monitoring.settings import ABOVE, BOUND, FIT, MOVED, Bound
-from kdey.monitoring.windows import Series, beyond_signal, limit_of, moved_signal
+from kdey.monitoring.history import ABOVE, BOUND, FIT, HORIZON, MOVED, Bound, History, Period
+
+#: Chance that the largest statistic over 100 periods exceeds a limit; see the module's text.
+_CHANCES = np.array([0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001])
+_MOVED = np.array([3.435, 3.665, 3.872, 4.118, 4.293, 4.450, 4.651, 4.799, 4.934, 5.126, 5.251])
+_BEYOND = np.array([3.210, 3.458, 3.676, 3.944, 4.126, 4.298, 4.514, 4.684, 4.840, 5.067, 5.227])
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """The shares of one class over T periods.
+
+    Attributes
+    ----------
+    shares : array of shape (T,)
+        Estimates, which need not lie between 0 and 1.
+    sizes : array of shape (T,)
+        Effective numbers of instances.
+    noise : array of shape (T,)
+        Variance that the classifier's mistakes add per instance.
+    template : array of shape (T,)
+        Variance of the template error, which all periods share.
+    fluctuation : float
+        Standard deviation of the true share from period to period that counts as ordinary.
+    """
+
+    shares: Array
+    sizes: Array
+    noise: Array
+    template: Array
+    fluctuation: float = 0.0
+
+    def __len__(self) -> int:
+        """Return the number of periods."""
+        return len(self.shares)
+
+    def part(self, start: int, stop: int) -> Series:
+        """Return the periods from ``start`` to ``stop``, which is not included."""
+        run = slice(start, stop)
+        return Series(
+            self.shares[run],
+            self.sizes[run],
+            self.noise[run],
+            self.template[run],
+            self.fluctuation,
+        )
+
+    def mean(self) -> float:
+        """Return the mean share, by the numbers of instances."""
+        return float(self.sizes @ self.shares / self.sizes.sum())
+
+    def mean_noise(self) -> float:
+        """Return the mean noise, by the numbers of instances."""
+        return float(self.sizes @ self.noise / self.sizes.sum())
+
+
+@dataclass(frozen=True)
+class Signal:
+    """The largest statistic at one period.
+
+    Attributes
+    ----------
+    statistic : float
+        Positive where the share has risen or is above the bound.
+    start : int
+        The first period of the window: where the share has moved, or since when it is beyond.
+    before, after : float
+        Mean shares before and within the window; ``before`` is the bound if there is one.
+    """
+
+    statistic: float
+    start: int
+    before: float
+    after: float
+
+
+def limit_of(chance: float, moved: bool) -> float:
+    """Return the limit that a statistic exceeds within 100 periods with a given chance.
+
+    Parameters
+    ----------
+    chance : float in (0, 1)
+        Chances between and beyond those that were simulated are interpolated: the square of the
+        limit is nearly linear in the logarithm of the chance.
+    moved : bool
+        Whether the statistic is that of a share that has moved; otherwise that of a bound.
+    """
+    squares = (_MOVED if moved else _BEYOND) ** 2
+    x, logs = -np.log(chance), -np.log(_CHANCES)
+    if x < logs[0]:
+        return float(np.sqrt(squares[0]))
+    if x > logs[-1]:
+        slope = (squares[-1] - squares[-4]) / (logs[-1] - logs[-4])
+        return float(np.sqrt(squares[-1] + slope * (x - logs[-1])))
+    return float(np.sqrt(np.interp(x, logs, squares)))
+
+
+def moved_signal(series: Series) -> Signal | None:
+    """Return the strongest sign at the last period that the share has moved before; None: none.
+
+    Parameters
+    ----------
+    series : Series
+        Periods since the last alarm. At least two are needed.
+    """
+    first = max(0, len(series) - HORIZON)
+    seen = series.part(first, len(series))
+    if len(seen) < 2:
+        return None
+    stretch, sizes = _trials(seen, seen.mean())
+    q = (seen.shares + stretch) / (1.0 + 2.0 * stretch)
+    trials, successes = np.cumsum(sizes), np.cumsum(sizes * q)
+    before, after = trials[:-1], trials[-1] - trials[:-1]
+    low, high = successes[:-1] / before, (successes[-1] - successes[:-1]) / after
+    overall = _inside(successes[-1] / trials[-1])
+    deviance = _deviance(before, low, overall) + _deviance(after, high, overall)
+    scale = np.sqrt(overall * (1.0 - overall) * (1.0 / before + 1.0 / after))
+    statistics = np.minimum(np.sqrt(deviance), np.abs(high - low) / scale)
+    change = int(np.argmax(statistics))
+    # Means of the stretched shares, back on the scale of shares.
+    shares = [float(v * (1.0 + 2.0 * stretch) - stretch) for v in (low[change], high[change])]
+    statistic = float(statistics[change] * np.sign(shares[1] - shares[0]))
+    return Signal(statistic, first + change + 1, *shares)
+
+
+def beyond_signal(series: Series, bound: float) -> Signal | None:
+    """Return the strongest sign at the last period that the share is above a bound; None: none.
+
+    Parameters
+    ----------
+    series : Series
+        Periods since the last alarm.
+    bound : float in (0, 1)
+    """
+    first = max(0, len(series) - HORIZON)
+    seen = series.part(first, len(series))
+    if not len(seen):
+        return None
+    stretch, sizes = _trials(seen, bound)
+    q = (seen.shares + stretch) / (1.0 + 2.0 * stretch)
+    trials, successes = np.cumsum(sizes[::-1]), np.cumsum((sizes * q)[::-1])
+    template = np.cumsum((sizes * seen.template)[::-1]) / trials
+    unit = bound * (1.0 - bound) + stretch * (1.0 + stretch)
+    effective = 1.0 / (1.0 / trials + template / unit)
+    means = successes / trials
+    expected = _inside((bound + stretch) / (1.0 + 2.0 * stretch))
+    distances = np.abs(means - expected) / np.sqrt(expected * (1.0 - expected) / effective)
+    statistics = np.minimum(np.sqrt(_deviance(effective, means, expected)), distances)
+    statistics *= np.sign(means - expected)
+    length = int(np.argmax(statistics))
+    after = float(means[length] * (1.0 + 2.0 * stretch) - stretch)
+    return Signal(float(statistics[length]), first + len(seen) - 1 - length, bound, after)
+
+
+def _trials(series: Series, share: float) -> tuple[float, Array]:
+    """Return s' and the numbers of trials of the periods if the class has a given share."""
+    noise = max(series.mean_noise(), 0.0)
+    stretch = (np.sqrt(1.0 + 4.0 * noise) - 1.0) / 2.0
+    total = series.sizes.sum()
+    # Half an instance more, so that a class that was never there has a variance.
+    p = min(max((share * total + 0.5) / (total + 1.0), 0.0), 1.0)
+    unit = p * (1.0 - p) + noise
+    return float(stretch), 1.0 / (1.0 / series.sizes + series.fluctuation**2 / unit)
+
+
+def _inside(share: float) -> float:
+    return float(min(max(share, 1e-12), 1.0 - 1e-12))
+
+
+def _deviance(trials: Array, share: Array, expected: float) -> Array:
+    """Return twice the log-likelihood ratio of binomial shares against an expected one."""
+    p = np.clip(share, 0.0, 1.0)
+    each = xlogy(p, p / expected) + xlogy(1.0 - p, (1.0 - p) / (1.0 - expected))
+    return np.asarray(np.maximum(2.0 * trials * each, 0.0))
+
 
 #: Fields of an alarm that a table shows.
 ALARM_COLUMNS = ("period", "kind", "class", "since", "before", "after", "statistic", "limit")

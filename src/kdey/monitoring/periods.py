@@ -1,15 +1,17 @@
-"""From new data to periods of a history.
+"""From new data to periods of a history, and from the history to its page.
 
 A period is estimated like a group. Beside the numbers that people read we keep what sequential
 tests need: the estimate before it was moved into the simplex, the variance that the classifier's
 mistakes add per instance, and the variance of the template error, which all periods share.
+
+The page shows what rings, the shares over time with the alarms in them, and all numbers.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -19,28 +21,31 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._caching import fingerprint
+from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.fitted import FittedQuantifier
-from kdey.groups import (
-    Request,
-    ScoredTable,
-    answer,
-    score,
-)
-from kdey.groups.keys import Grouping
+from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
 from kdey.model import kept_training
-from kdey.monitoring.alarms import Alarm, find_alarms
+from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
 from kdey.monitoring.history import (
+    FIT,
+    HORIZON,
     History,
     HistoryError,
+    MonitorSettings,
     Period,
     period_name,
     read_history,
     update_history,
 )
-from kdey.monitoring.settings import MonitorSettings
 from kdey.options import Options
+from kdey.report.html import Figure, Page, Section, csv_address, render_page
+from kdey.report.page_tables import MOST_ROWS, group_records, groups_table
+from kdey.report.shown_groups import GroupTable, group_table
+from kdey.report.time_figures import MOST_CLASSES, TimeMarks, time_figure
+from kdey.report.vocabulary import listed, percent
+from kdey.tables.output import Cell, Heading, Row, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +72,7 @@ class MonitorUpdate:
 
 def monitor(
     quantifier: FittedQuantifier,
-    frame: Any,
+    table: Any,
     history: str | PathLike[str],
     *,
     period: Any = None,
@@ -77,16 +82,16 @@ def monitor(
     overwrite: bool = False,
     new_model: bool = False,
     scores: Sequence[str] | None = None,
-    missing: str = "auto",
     confidence: float = 0.95,
-    min_size: int = 10,
+    options: Options | None = None,
 ) -> MonitorUpdate:
     """Add the estimates of new data to a history, and return the alarms that they raise.
 
     Parameters
     ----------
     quantifier : fitted quantifier
-    frame : data frame of pandas, polars or pyarrow
+    table : path, or data frame of pandas, polars or pyarrow
+        A file is CSV, Parquet or Excel.
     history : path-like
         A Parquet file; created if it does not exist.
     period : int, date, datetime or text that spells one of these, optional
@@ -103,8 +108,13 @@ def monitor(
         accepted and change nothing.
     new_model : bool
         Whether the model may be another one than that of the last period. Tests start afresh then.
-    scores, missing, confidence, min_size
+    scores : names of columns, optional
         As for :func:`kdey.predict_groups`.
+    confidence : float in (0, 1)
+        Nominal coverage of the intervals.
+    options : Options, optional
+        ``missing``, ``min_size``, ``date_format`` and others, as for :func:`kdey.predict_groups`;
+        whether the fit is checked, and how, is said by ``settings``.
 
     Returns
     -------
@@ -132,36 +142,28 @@ def monitor(
     (['1', '2'], ())
     """
     check_is_fitted(quantifier, "classes_")
+    if (period is None) == (time is None):
+        raise ValueError("give either period, or time: the column that says it")
+    if period is not None:
+        period_name(period)  # raises, before any work, where it is none
     answering = quantifier.answering
-    chosen = settings_for(history, settings)
-    request = period_request(
-        chosen,
-        period,
-        Grouping.of((), time, every),
-        scores=scores,
-        missing=missing,
-        confidence=confidence,
-        min_size=min_size,
+    chosen = _settings_for(history, settings)
+    asked = Request.of(
+        time=time, every=every, scores=scores, confidence=confidence, options=options
     )
-    periods = estimate_periods(answering, score(answering, frame, request), request, period)
-    return add_periods(
+    judged = replace(asked.options, check_fit=chosen.check_fit, n_null=chosen.n_null)
+    request = replace(asked, options=judged)
+    scored = score(answering, table, request)
+    periods = _estimate_periods(answering, scored, request, period)
+    return _add_periods(
         history, answering, periods, chosen, overwrite=overwrite, new_model=new_model
     )
 
 
-def settings_for(path: str | PathLike[str], settings: MonitorSettings | None) -> MonitorSettings:
+def _settings_for(path: str | PathLike[str], settings: MonitorSettings | None) -> MonitorSettings:
     """Return the settings of a history, or those of a new one.
 
-    Parameters
-    ----------
-    path : path-like
-    settings : MonitorSettings or None
-        Those that the caller asks for; None: no matter which.
-
-    Raises
-    ------
-    HistoryError
-        If the history was started with other settings.
+    Raises HistoryError if the history was started with other settings than those asked for.
     """
     if not Path(path).exists():
         return MonitorSettings() if settings is None else settings
@@ -174,60 +176,10 @@ def settings_for(path: str | PathLike[str], settings: MonitorSettings | None) ->
     return known
 
 
-def period_request(
-    settings: MonitorSettings,
-    period: Any,
-    grouping: Grouping,
-    *,
-    scores: Sequence[str] | None = None,
-    missing: str = "auto",
-    confidence: float = 0.95,
-    min_size: int = 10,
-) -> Request:
-    """Return how the rows of new data are estimated.
-
-    Parameters
-    ----------
-    settings : MonitorSettings
-    period : period of all rows, or None
-    grouping : Grouping
-        By time, if ``period`` is None.
-    scores, missing, confidence, min_size
-        As for :func:`kdey.predict_groups`.
-
-    Raises
-    ------
-    ValueError
-        Unless exactly one of ``period`` and the time of ``grouping`` is there.
-    """
-    if (period is None) == (grouping.time is None):
-        raise ValueError("give either period, or time: the column that says it")
-    if period is not None:
-        period_name(period)  # raises, before any work, where it is none
-    options = Options(
-        confidence,
-        check_fit=settings.check_fit,
-        n_null=settings.n_null,
-        min_size=min_size,
-        missing=missing,
-    )
-    return Request(grouping, scores, options=options)
-
-
-def estimate_periods(
+def _estimate_periods(
     quantifier: FittedQuantifier, scored: ScoredTable, request: Request, period: Any
 ) -> list[Period]:
-    """Return the periods of a table whose rows are scored.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier
-    scored : ScoredTable
-    request : Request
-        By :func:`period_request`.
-    period : period of all rows, or None
-        None: the only key of the table.
-    """
+    """Return the periods of a table whose rows are scored; without ``period`` by its only key."""
     values = [period] if period is not None else [key[0] for key in scored.keys.values]
     if any(value is None for value in values):
         raise ValueError(f"column {scored.keys.names[0]!r} lacks the time of some rows")
@@ -283,31 +235,16 @@ def model_fingerprint(quantifier: FittedQuantifier) -> str:
     return fingerprint(type(quantifier).__name__, classes, quantifier.prevalence_, *known)[:16]
 
 
-def add_periods(
+def _add_periods(
     path: str | PathLike[str],
     quantifier: FittedQuantifier,
     periods: Sequence[Period],
     settings: MonitorSettings,
     *,
-    overwrite: bool = False,
-    new_model: bool = False,
+    overwrite: bool,
+    new_model: bool,
 ) -> MonitorUpdate:
-    """Write periods to a history, whole or not at all.
-
-    Parameters
-    ----------
-    path : path-like
-    quantifier : fitted quantifier
-    periods : sequence of Period
-    settings : MonitorSettings
-        Of a new history.
-    overwrite, new_model : bool
-        As for :func:`monitor`.
-
-    Returns
-    -------
-    MonitorUpdate
-    """
+    """Write periods to a history, which has ``settings`` if it is new, whole or not at all."""
     classes = _plain_labels(quantifier)
     known: set[int] = set()
 
@@ -382,3 +319,194 @@ def _check_same_model(
             "model. If the model was replaced on purpose, say so (new_model=True, --new-model): "
             "comparisons then start afresh"
         )
+
+
+#: Kinds of alarms in words.
+_KINDS = {"moved": "share moved", "bound": "beyond a bound", "fit": "does not fit"}
+
+
+def history_page(history: History, title: str = "Prevalences over time") -> str:
+    """Return the page of a history as HTML: one file that needs nothing else.
+
+    Needs jinja2 (``pip install 'kdey[report]'``).
+
+    Parameters
+    ----------
+    history : History
+        With at least one period.
+    title : str
+
+    Raises
+    ------
+    ValueError
+        If the history has no period.
+    """
+    if not len(history):
+        raise ValueError("the history has no period: there is nothing to show")
+    alarms = find_alarms(history)
+    table = _group_table(history)
+    alarm_rows = [list(alarm.row().values()) for alarm in alarms]
+    return render_page(
+        Page(
+            title=title,
+            lead=_lead(history, alarms),
+            sections=[_alarm_section(history, alarms), _time_section(history, table, alarms)],
+            settings=_setting_lines(history),
+            downloads={
+                "history.csv": csv_address(*group_records(table)),
+                "alarms.csv": csv_address(ALARM_COLUMNS, alarm_rows),
+            },
+            created=datetime.now(UTC),
+            verdict=_verdict(history, alarms),
+        )
+    )
+
+
+def write_history_page(
+    path: str | PathLike[str], history: History, title: str = "Prevalences over time"
+) -> Path:
+    """Write the page of a history to a file, whole or not at all; return its path.
+
+    Parameters
+    ----------
+    path : path-like
+    history : History
+    title : str
+    """
+    write_whole(path, history_page(history, title))
+    return Path(path)
+
+
+def _group_table(history: History) -> GroupTable:
+    rows: list[dict[str, Any]] = []
+    for period in history.periods:
+        shared = {
+            "period": _moment(period.name),
+            "n": period.n,
+            "p_value": period.fit_p_value,
+            "status": period.status,
+        }
+        for code, label in enumerate(history.labels):
+            rows.append(
+                {
+                    **shared,
+                    "class": label,
+                    "estimate": period.estimate[code],
+                    "low": period.low[code],
+                    "high": period.high[code],
+                    "naive": period.classify_and_count[code],
+                    "training": history.training_prevalence[code],
+                }
+            )
+    return group_table(rows, ["period"], "period")
+
+
+def _moment(name: str) -> int | str:
+    """Return a period as the figure places it: whole numbers by value, times by their text."""
+    return int(name) if name.lstrip("-").isdecimal() else name
+
+
+def _lead(history: History, alarms: Sequence[Alarm]) -> list[str]:
+    last = history.periods[-1]
+    order = last.estimate.argsort()[::-1][:3]
+    named = [
+        f"{percent(last.estimate[i])} are “{history.labels[i]}” ({percent(last.low[i])} to "
+        f"{percent(last.high[i])})"
+        for i in order
+    ]
+    count = "one period" if len(history) == 1 else f"{len(history):,} periods"
+    since = "" if len(history) == 1 else f", from {history.names[0]} to {last.name}"
+    sentences = [
+        f"In {last.name}, of {last.n:,} records, an estimated {listed(named)}.",
+        f"The history has {count}{since}.",
+    ]
+    rung = len(alarms)
+    if rung:
+        times = "once" if rung == 1 else f"{rung} times"
+        sentences.append(f"An alarm rang {times}, the last time in {alarms[-1].period}.")
+    return sentences
+
+
+def _verdict(history: History, alarms: Sequence[Alarm]) -> tuple[str, str, str]:
+    last = history.names[-1]
+    current = [alarm for alarm in alarms if alarm.period == last]
+    if not current:
+        return "good", "No alarm.", f"Nothing rings in {last}."
+    return "bad", "Alarm.", " ".join(f"{alarm}." for alarm in current)
+
+
+def _alarm_section(history: History, alarms: Sequence[Alarm]) -> Section:
+    settings = history.settings
+    words = [
+        f"If nothing changes, the chance that any alarm rings within {HORIZON} periods is at most "
+        f"{percent(settings.false_alarms)}. Shares are compared with those of all periods since "
+        "the last alarm, so that a small change that lasts is found as well as a large one."
+    ]
+    if not alarms:
+        return Section("alarms", "Alarms", [*words, "No alarm has rung so far."])
+    headings = ("Period", "What", "Class", "Since", "Before", "Now")
+    numeric = ("Before", "Now")
+    columns = tuple(Heading(name, numeric=name in numeric) for name in headings)
+    rows = tuple(
+        Row(
+            (
+                *(Cell(text) for text in (alarm.period, _KINDS[alarm.kind], alarm.label)),
+                Cell(alarm.since),
+                *(_share(alarm, value) for value in (alarm.before, alarm.after)),
+            )
+        )
+        for alarm in reversed(alarms)
+    )
+    title = "All alarms, the newest first; before: the bound, where there is one"
+    return Section("alarms", "Alarms", words, tables=[Table("alarm-rows", title, columns, rows)])
+
+
+def _share(alarm: Alarm, value: float) -> Cell:
+    return Cell("–", -1.0) if alarm.kind == FIT else Cell(percent(value), value)
+
+
+def _time_section(history: History, table: GroupTable, alarms: Sequence[Alarm]) -> Section:
+    marks = {
+        label: TimeMarks(
+            tuple(
+                (_moment(alarm.period), str(alarm))
+                for alarm in alarms
+                if alarm.label == label or alarm.kind == FIT
+            ),
+            tuple((b.share, str(b)) for b in history.settings.bounds if b.label == label),
+        )
+        for label in history.labels
+    }
+    marked = {label: mark for label, mark in marks.items() if mark.moments or mark.levels}
+    caption = (
+        "Estimates with their intervals; the dotted line is the share in training. Red lines are "
+        "alarms, dashed lines are bounds."
+    )
+    if len(table.classes) > MOST_CLASSES:
+        caption += f" {MOST_CLASSES} of {len(table.classes)} classes are drawn."
+    words = []
+    newest = GroupTable(table.by, table.time, tuple(reversed(table.groups)))
+    n_rows = sum(len(group.rows) for group in table.groups)
+    if n_rows > MOST_ROWS:
+        words.append(
+            f"The table shows the newest {MOST_ROWS:,} of {n_rows:,} rows; all are in the file "
+            "history.csv below."
+        )
+    figure = Figure.for_screens(
+        lambda name, width: time_figure(table, name, marked, width), "over-time", caption
+    )
+    rows = groups_table(newest, "Shares by period, the newest first")
+    return Section("time", "Shares over time", words, [figure], [rows], filtered=True)
+
+
+def _setting_lines(history: History) -> list[tuple[str, str]]:
+    settings = history.settings
+    bounds = "; ".join(map(str, settings.bounds)) or "none"
+    models = list(dict.fromkeys(period.model for period in history.periods))
+    return [
+        (f"False alarms within {HORIZON} periods", f"{settings.false_alarms:g}"),
+        ("Bounds", bounds),
+        ("Ordinary fluctuation", f"{settings.fluctuation:g}"),
+        ("Fit", "checked" if settings.check_fit else "not checked"),
+        ("Models", ", ".join(models)),
+    ]

@@ -27,11 +27,23 @@ from kdey.plots.style import (
     pyplot,
     ternary,
 )
-from kdey.report.classifier import Reliability, reliability
-from kdey.report.figures.simplex import region_border, region_middle, simplex_cells
-from kdey.report.group_frames import estimates_table, group_table
-from kdey.report.groups import ClassRow, Group, GroupTable, by_size, estimate_rows
-from kdey.report.periods import position
+from kdey.report.calendar import position
+from kdey.report.shown_groups import (
+    ClassRow,
+    Group,
+    GroupTable,
+    by_size,
+    estimate_rows,
+    estimates_table,
+    group_table,
+)
+from kdey.report.technical_figures import (
+    Reliability,
+    region_border,
+    region_middle,
+    reliability,
+    simplex_cells,
+)
 from kdey.report.vocabulary import CLAIMED, COLOURS, OBSERVED, SHARES
 from kdey.simplex import check_posteriors
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from kdey._io import write_whole
 from kdey.arrays import in_class_order
@@ -21,16 +22,25 @@ from kdey.diagnostics import FitVerdict, NotChecked, full_check, unchecked_reaso
 from kdey.diagnostics.fit_check import FitResult
 from kdey.diagnostics.fit_checker import default_checker
 from kdey.intervals import Estimate, Estimates
+from kdey.options import Options
 from kdey.quantifiers.base import BaseQuantifier
-from kdey.report.comparisons import ComparisonTable, comparison_table
-from kdey.report.group_frames import estimates_table, group_table
-from kdey.report.groups import ClassRow, GroupTable, by_size, estimate_rows
-from kdey.report.parts import Page
+from kdey.report.differences import ShownDifference
+from kdey.report.html import Page
+from kdey.report.shown_groups import (
+    ClassRow,
+    GroupTable,
+    by_size,
+    estimate_rows,
+    estimates_table,
+    group_table,
+    is_table,
+    key_names,
+)
 from kdey.status import TURNED_OFF
 from kdey.tables.columns import parse_number
 
 if TYPE_CHECKING:
-    from kdey.report.export import FigureFormat
+    from kdey.report.html import FigureFormat
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +65,8 @@ class Report:
         Whether figures and tables have the classes in their order, not by size. None: only if all
         of them are numbers, such as grades.
     created : datetime
-    comparisons : ComparisonTable or None
-        Differences between the groups.
+    comparisons : tuple of ShownDifference, or None
+        Differences between the groups; see :func:`~kdey.report.differences_of`.
     total_groups : GroupTable or None
         Groups over all times together, where there are both times and other keys.
 
@@ -85,7 +95,7 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)
     keep_order: bool | None = None
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    comparisons: ComparisonTable | None = None
+    comparisons: tuple[ShownDifference, ...] | None = None
     total_groups: GroupTable | None = None
 
     @cached_property
@@ -110,12 +120,12 @@ class Report:
                 shares[row.name] += group.n * (row.estimate or 0.0)
         return tuple(sorted(shares, key=lambda name: -shares[name]))
 
-    @property
+    @cached_property
     def shown_groups(self) -> GroupTable | None:
         """The groups, with their classes in the order in which they are shown."""
         return None if self.groups is None else self.groups.with_classes_in_order(self.classes)
 
-    @property
+    @cached_property
     def totals(self) -> GroupTable | None:
         """The groups over all times together; None where there are no times or no other keys."""
         groups = self.groups
@@ -138,7 +148,7 @@ class Report:
 
     def html(self) -> str:
         """Return the page: one file that needs nothing else. Needs jinja2 (extra ``report``)."""
-        from kdey.report.render import render_page
+        from kdey.report.html import render_page
 
         return render_page(self.page())
 
@@ -171,7 +181,7 @@ class Report:
         ImportError
             If PNG is asked for and resvg is not installed.
         """
-        from kdey.report.export import FORMATS, figure_files
+        from kdey.report.html import FORMATS, figure_files
 
         unknown = [kind for kind in formats if kind not in FORMATS]
         if unknown:
@@ -182,32 +192,6 @@ class Report:
         for name, data in files.items():
             write_whole(home / name, data)
         return [home / name for name in files]
-
-    def write_slide(self, path: str | os.PathLike[str]) -> Path:
-        """Write the answer with one figure to a picture of the size of a slide (16:9).
-
-        Parameters
-        ----------
-        path : path-like
-            Ends in ".svg" or ".png"; PNG needs resvg (``pip install 'kdey[png]'``).
-
-        Returns
-        -------
-        Path
-            The file, which is written whole or not at all.
-
-        Raises
-        ------
-        ValueError
-            If the name has another ending.
-        ImportError
-            If PNG is asked for and resvg is not installed.
-        """
-        from kdey.report.export import encoded, slide_format, slide_svg
-
-        kind = slide_format(path)
-        write_whole(path, encoded(slide_svg(self), kind))
-        return Path(path)
 
     def _repr_html_(self) -> str:
         page = escape(self.html())
@@ -221,70 +205,74 @@ class Report:
 
 
 def make_report(
-    estimate: Estimate | Estimates | None = None,
+    subject: Any,
+    table: Any = None,
+    by: str | Sequence[str] = (),
     *,
-    quantifier: BaseQuantifier | None = None,
-    check: FitResult | bool = True,
-    groups: Any = None,
-    by: Sequence[str] = (),
     time: str | None = None,
-    truth: ArrayLike | None = None,
-    title: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    keep_order: bool | None = None,
-    comparisons: Any = None,
     every: str | None = None,
-    totals: Any = None,
+    against: str | Mapping[str, Any] | None = None,
+    correction: str | None = "holm",
+    truth: ArrayLike | str | None = None,
+    title: str | None = None,
+    quantifier: BaseQuantifier | None = None,
+    scores: Sequence[str] | None = None,
+    weights: str | None = None,
+    clusters: str | None = None,
+    merge: Mapping[Any, Any] | None = None,
+    confidence: float | None = None,
+    options: Options | None = None,
 ) -> Report:
-    """Return the report on an estimate, on a table of groups, or on both.
+    """Return the report on a table, on an estimate, or on groups.
 
     Parameters
     ----------
-    estimate : Estimate or Estimates, optional
-        Of the whole bag; those of several bags are shown as groups, by their number.
-    quantifier : fitted quantifier, optional
-        The one that made it: adds the classifier's calibration and confusion, the automatic
-        choices, the settings and, for three classes, the training posteriors.
-    check : FitCheck or bool
-        A fit check of the bag. True: that of the estimate, or one that is made here from the bag's
-        posteriors where the quantifier allows it. False: none.
-    groups : frame or list of dicts, optional
-        One row per group and class: the keys of the group, ``class``, ``n``, ``estimate``, ``low``,
-        ``high`` and, where known, ``naive``, ``training``, ``p_value``, ``status``.
-    by : names of the keys of the groups
+    subject : fitted quantifier, Estimate, Estimates, or table of groups
+        A quantifier estimates the rows of ``table``. Estimates are those of
+        :func:`kdey.predict_groups`, or of several bags, which are named by their number. A table
+        of groups has one row per group and class: the keys of the group, ``class``, ``n``,
+        ``estimate``, ``low``, ``high`` and, where known, ``naive``, ``training``, ``p_value``,
+        ``status``.
+    table : path or data frame, optional
+        With a quantifier: CSV, Parquet or Excel, or a frame of pandas, polars or pyarrow, whose
+        rows are estimated. With an Estimate: the groups that it consists of, as
+        Estimates or as a table.
+    by : name or names of the keys of the groups
     time : str, optional
         The key that is a time.
-    truth : array-like of shape (k,), optional
-        Shares of known labels in the bag, in the order of the classes.
+    every : str, optional
+        The length of the periods of ``time``, such as "1w", by which they are cut and named: week
+        14 of 2026. For groups that are estimated already it is guessed from the times by default.
+    against : "previous", "rest" or mapping from key columns to values, optional
+        With a quantifier: what groups are compared with; see :func:`kdey.compare_groups`.
+    correction : {"holm", "fdr"} or None
+        Of the p-values of these comparisons.
+    truth : array-like of shape (k,), or name of a column, optional
+        Shares of known labels, in the order of the classes; with a quantifier, the column of
+        labels.
     title : str, optional
         The heading of the page.
-    settings : mapping, optional
-        More to show under the settings.
-    keep_order : bool, optional
-        Whether figures and tables have the classes in their order, or the most frequent first. By
-        default classes that are numbers, such as grades, keep their order.
-    comparisons : frame or list of dicts, optional
-        Differences between the groups, as :func:`kdey.compare_groups` returns them for the same
-        ``by`` and ``time``.
-    every : str, optional
-        The length of the periods of ``time``, such as "1w", by which they are named: week 14 of
-        2026. By default it is guessed from the times.
-    totals : frame or list of dicts, optional
-        The groups over all times together, in the form of ``groups``, such as
-        :func:`kdey.predict_groups` returns them without ``time``. By default means of the times,
-        with limits that are rather too wide.
+    quantifier : fitted quantifier, optional
+        With an Estimate, the one that made it: adds the classifier's calibration and confusion, the
+        automatic choices, the settings and, for three classes, the training posteriors.
+    scores, weights, clusters, merge, confidence : optional
+        With a quantifier, as for :func:`kdey.predict_groups`.
+    options : Options, optional
+        With a quantifier, as for :func:`kdey.predict_groups`. With an Estimate, ``check_fit`` says
+        whether its fit is to be checked.
 
     Returns
     -------
     Report
-        With ``html()`` and ``write(path)``.
+        With ``html()`` and ``write(path)``. Further fields, such as ``settings`` and
+        ``keep_order``, are set by :func:`dataclasses.replace`.
 
     Raises
     ------
     TypeError
-        If ``estimate`` is no estimate.
+        If no report can be made of ``subject``, or something is asked for that needs a quantifier.
     ValueError
-        If there is nothing to report, or there are both estimates of several bags and groups.
+        If a part does not fit the others.
 
     See Also
     --------
@@ -295,57 +283,88 @@ def make_report(
     --------
     >>> from sklearn.datasets import load_iris
     >>> import kdey
-    >>> X, y = load_iris(return_X_y=True)
-    >>> estimate = kdey.EMQ().fit(X[::2], y[::2]).estimate(X[1::2])
-    >>> report = kdey.make_report(estimate, title="Iris")
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> q = kdey.EMQ().fit(X[::2], y[::2])
+    >>> new = X[1::2].assign(field=["east" if i % 3 else "west" for i in range(75)])
+    >>> report = kdey.make_report(q, new, by="field", title="Iris")
     >>> "<title>Iris" in report.html()
     True
+    >>> report = kdey.make_report(q.estimate(X[1::2]), quantifier=q)
     """
-    if not isinstance(estimate, Estimate | Estimates | None):
-        raise TypeError(f"estimate must be an Estimate or Estimates, got {estimate!r}")
-    shared_confidence = None
-    if isinstance(estimate, Estimates):
-        shared_confidence = estimate.options.confidence
-        if groups is not None:
-            raise ValueError("give estimates of several bags or groups, not both")
-        numbers = [{"bag": number} for number in range(len(estimate))]
-        groups, by = estimates_table(estimate, numbers), ["bag"]
-        estimate = None
-    if estimate is None and groups is None:
-        raise ValueError("a report needs an estimate or groups")
-    shares = None
-    if truth is not None:
-        if estimate is not None:
-            truth = in_class_order(truth, estimate.classes, "truth")
-        try:
-            shares = np.asarray(truth, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"truth must be numbers: {error}") from error
-        if estimate is None or shares.shape != estimate.estimate.shape:
-            raise ValueError("truth must hold one share for each class of estimate")
+    wanted = {
+        "scores": scores,
+        "weights": weights,
+        "clusters": clusters,
+        "merge": merge,
+        "confidence": confidence,
+    }
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    if hasattr(subject, "classes_") and hasattr(subject, "estimate"):
+        if not isinstance(truth, str | None) or quantifier is not None:
+            raise ValueError("with a quantifier and a table, truth is the name of a column")
+        check_is_fitted(subject, "classes_")
+        if table is None:
+            raise ValueError("a report by a quantifier needs a table: a path or a data frame")
+        from kdey.report.from_table import report_on_table
+
+        keys = {"by": by, "time": time, "every": every, "label": truth}
+        return report_on_table(
+            subject, table, {**keys, **asked}, options, against, correction, title
+        )
+    if against is not None:
+        raise ValueError("against needs a quantifier and a table, whose groups it compares")
+    if asked:
+        raise TypeError(f"option {next(iter(asked))} needs a quantifier and a table")
+    check_fit = options is None or options.check_fit
+    estimate = subject if isinstance(subject, Estimate) else None
+    groups = table if estimate is not None else subject
+    if estimate is None and not isinstance(subject, Estimates) and not is_table(subject):
+        raise TypeError(
+            "a report is made of a fitted quantifier with a table, of an estimate or of a table of "
+            f"groups, got {subject!r}"
+        )
+    if estimate is None and table is not None:
+        raise ValueError("give estimates of several bags or groups, not both")
     confidence = None if estimate is None else estimate.confidence
+    if isinstance(groups, Estimates):
+        confidence = groups.options.confidence
+        groups, by = _rows_of(groups, key_names(by, None))
+    if groups is not None:
+        groups = group_table(groups, by, time, every=every, confidence=confidence)
     return Report(
         title or "Shares of classes",
         estimate,
-        None
-        if groups is None
-        else group_table(groups, by, time, every=every, confidence=confidence or shared_confidence),
-        _result(estimate, quantifier, check),
+        groups,
+        _result(estimate, quantifier, check_fit),
         quantifier,
-        shares,
-        settings or {},
-        keep_order=keep_order,
-        comparisons=None
-        if comparisons is None
-        else comparison_table(comparisons, by, time, every=every),
-        total_groups=None
-        if totals is None
-        else group_table(totals, [name for name in by if name != time], confidence=confidence),
+        None if truth is None else _known_shares(truth, estimate),
     )
 
 
+def _rows_of(estimates: Estimates, by: Sequence[str]) -> tuple[Any, Sequence[str]]:
+    """Return estimates as a table of groups with its keys; bags without keys are numbered."""
+    if estimates.keys is not None:
+        return estimates.to_frame(), by or list(estimates.keys.columns)
+    numbers = [{"bag": number} for number in range(len(estimates))]
+    return estimates_table(estimates, numbers), ["bag"]
+
+
+def _known_shares(truth: ArrayLike | str, estimate: Estimate | None) -> Array:
+    """Return the shares of known labels in the order of the classes."""
+    if estimate is None:
+        raise ValueError("truth must hold one share for each class of estimate")
+    ordered = in_class_order(truth, estimate.classes, "truth")
+    try:
+        shares = np.asarray(ordered, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"truth must be numbers: {error}") from error
+    if shares.shape != estimate.estimate.shape:
+        raise ValueError("truth must hold one share for each class of estimate")
+    return shares
+
+
 def write_report(
-    path: str | os.PathLike[str], estimate: Estimate | Estimates | None = None, **parts: Any
+    path: str | os.PathLike[str], subject: Any, table: Any = None, **parts: Any
 ) -> Path:
     """Write one self-contained HTML file.
 
@@ -353,9 +372,7 @@ def write_report(
     ----------
     path : path-like
         The file, which is written whole or not at all.
-    estimate : Estimate or Estimates, optional
-        Of the whole bag; those of several bags are shown as groups.
-    **parts
+    subject, table, **parts
         See :func:`make_report`.
 
     Returns
@@ -380,7 +397,7 @@ def write_report(
     ...     kdey.write_report(Path(folder) / "report.html", estimate).name
     'report.html'
     """
-    return make_report(estimate, **parts).write(path)
+    return make_report(subject, table, **parts).write(path)
 
 
 def bag_posteriors(estimate: Estimate | None) -> Array | None:
@@ -400,14 +417,12 @@ def bag_weights(estimate: Estimate) -> Array | None:
 
 
 def _result(
-    estimate: Estimate | None, quantifier: BaseQuantifier | None, check: FitResult | bool
+    estimate: Estimate | None, quantifier: BaseQuantifier | None, check_fit: bool
 ) -> FitResult | None:
     """Return what the report says of the fit of the whole bag; None if there is no such bag."""
-    if isinstance(check, FitResult):
-        return check
     if estimate is None:
         return None
-    if not check:
+    if not check_fit:
         return NotChecked(TURNED_OFF)
     known = estimate.diagnostics.get("fit", {})
     verdict = FitVerdict.from_summary(known) if "p_value" in known else None

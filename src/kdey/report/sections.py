@@ -1,7 +1,13 @@
-"""From a report to its page: first what everybody reads, then what specialists ask for."""
+"""From a report to its page: first what everybody reads, then what specialists ask for.
+
+A section is one function from a report to its words, figures, tables and files, or to None where
+there is nothing to show. To add one, write the function and name it in :data:`FRONT` or
+:data:`TECHNICAL`.
+"""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,36 +15,15 @@ import numpy as np
 
 from kdey._display import count_of
 from kdey.diagnostics import FitCheck, FitVerdict
-from kdey.diagnostics.fit_check import FitResult
 from kdey.intervals import Estimate
 from kdey.model import kept_training
-from kdey.report.classifier import ClassifierView, classifier_view
-from kdey.report.comparisons import (
-    MOST_DRAWN,
-    ComparisonTable,
-    comparison_records,
-    comparisons_answer,
-    comparisons_figure,
-    comparisons_table,
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.report.differences import (
+    differences_section,
 )
-from kdey.report.figures.cells import heat_figure
-from kdey.report.figures.fit import fit_figure, reliability_figure
-from kdey.report.figures.groups import (
-    MOST_GROUP_PANELS,
-    MOST_NAMED_GROUPS,
-    MOST_PANELS,
-    MOST_THIN_LINES,
-    groups_figure,
-)
-from kdey.report.figures.shares import prevalence_figure
-from kdey.report.figures.simplex import posteriors_figures, prevalence_triangle
-from kdey.report.figures.time import drawn_classes, drawn_series, time_figure
-from kdey.report.group_words import groups_answer, groups_checked
-from kdey.report.groups import ClassRow, GroupTable, estimate_rows
+from kdey.report.html import FILTERED_ROWS, Figure, Page, Section, csv_address, json_address
 from kdey.report.page import Report, bag_posteriors
-from kdey.report.parts import Download, Figure, Page, Section, csv_file, json_file
-from kdey.report.settings import settings_of
-from kdey.report.tables import (
+from kdey.report.page_tables import (
     MOST_ROWS,
     class_records,
     confusions_table,
@@ -47,47 +32,73 @@ from kdey.report.tables import (
     overview_table,
     prevalence_table,
 )
-from kdey.report.trust import (
+from kdey.report.share_figures import (
+    MOST_GROUP_PANELS,
+    MOST_NAMED_GROUPS,
+    MOST_PANELS,
+    MOST_THIN_LINES,
+    groups_figure,
+    heat_figure,
+    prevalence_figure,
+)
+from kdey.report.shown_groups import ClassRow, GroupTable, estimate_rows
+from kdey.report.technical_figures import (
+    classifier_view,
+    fit_figure,
+    posteriors_figures,
+    prevalence_triangle,
+    reliability_figure,
+)
+from kdey.report.time_figures import drawn_classes, drawn_series, time_figure
+from kdey.report.vocabulary import listed, percent, plain_status
+from kdey.report.words import (
     MEANING_OF_CHECKED,
+    against_labels,
+    answer,
     fit_headline,
     fit_meaning,
     fit_result,
     fit_sentences,
+    groups_answer,
+    groups_checked,
+    question,
 )
-from kdey.report.vocabulary import listed, percent, plain_status
-from kdey.report.words import against_labels, answer, question
 
-#: Longer tables of groups can be filtered.
-_FILTERED_ROWS = 12
+#: Longest text of one setting.
+_LONGEST = 400
 
 
 def page_of(report: Report) -> Page:
     """Return the page of a report."""
-    rows, groups = report.rows, report.shown_groups
     verdict = None
     if report.check is not None:
         verdict = (*fit_headline(report.check), fit_result(report.check))
+    front, technical = (
+        [part for part in (make(report) for make in makers) if part is not None]
+        for makers in (FRONT, TECHNICAL)
+    )
+    files = {name: data for part in (*front, *technical) for name, data in part.files.items()}
     return Page(
         title=report.title,
-        question=question(report.estimate, groups),
-        lead=_lead(report, rows, groups),
-        sections=[part for part in _front_sections(report, rows, groups) if part is not None],
+        question=question(report.estimate, report.shown_groups),
+        lead=_lead(report),
+        sections=front,
         settings=settings_of(report),
-        downloads=_downloads(report),
+        downloads={**files, "report.json": json_address(_all_numbers(report))},
         created=report.created,
         verdict=verdict,
-        technical=[part for part in _technical_sections(report, rows, groups) if part is not None],
+        technical=technical,
         technical_words=_technical_words(report),
     )
 
 
-def _lead(report: Report, rows: Sequence[ClassRow] | None, groups: GroupTable | None) -> list[str]:
+def _lead(report: Report) -> list[str]:
     sentences = []
-    if report.estimate is not None and rows is not None:
-        sentences += answer(report.estimate, rows)
-        sentences[1:1] = _warning(report.estimate, rows)
-    if groups is not None:
-        sentences += groups_answer(groups, report.totals)
+    if report.estimate is not None and report.rows is not None:
+        sentences += answer(report.estimate, report.rows)
+        sentences[1:1] = _warning(report.estimate, report.rows)
+    if report.shown_groups is not None:
+        sentences += groups_answer(report.shown_groups, report.totals)
     return sentences
 
 
@@ -103,30 +114,21 @@ def _warning(estimate: Estimate, rows: Sequence[ClassRow]) -> list[str]:
     return [f"Beware: {'; '.join(reasons)}. The section on trust says more."]
 
 
-def _front_sections(
-    report: Report, rows: Sequence[ClassRow] | None, groups: GroupTable | None
-) -> list[Section | None]:
-    return [
-        _prevalence_section(report, rows),
-        None if groups is None else _groups_section(report, groups),
-        None if report.comparisons is None else _comparisons_section(report.comparisons),
-        _trust_section(report, rows),
-    ]
-
-
-def _technical_sections(
-    report: Report, rows: Sequence[ClassRow] | None, groups: GroupTable | None
-) -> list[Section | None]:
-    view = None
-    if report.quantifier is not None:
-        labels = [str(label) for label in report.quantifier.classes_]
-        view = classifier_view(report.quantifier, labels)
-    return [
-        None if groups is None else _numbers_section(groups),
-        None if report.check is None else _fit_section(report.check),
-        _simplex_section(report, rows),
-        None if view is None else _classifier_section(view),
-    ]
+def _all_numbers(report: Report) -> dict[str, Any]:
+    """Return all numbers of a report, in which classes are in the order of training."""
+    everything: dict[str, Any] = {"title": report.title, "made": report.created.isoformat()}
+    if report.estimate is not None:
+        everything["estimate"] = report.estimate.to_dict()
+    if report.groups is not None:
+        columns, records = group_records(report.groups)
+        # One list per column: names repeated for each row would make most of the file.
+        everything["groups"] = dict(
+            zip(columns, map(list, zip(*records, strict=True)), strict=True)
+        )
+    if report.check is not None:
+        everything["fit"] = report.check.summary()
+    everything["settings"] = dict(settings_of(report))
+    return everything
 
 
 def _technical_words(report: Report) -> list[str]:
@@ -140,12 +142,14 @@ def _technical_words(report: Report) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def _prevalence_section(report: Report, rows: Sequence[ClassRow] | None) -> Section | None:
-    if report.estimate is None or rows is None:
+def _classes(report: Report) -> Section | None:
+    """Return the section on the share of each class."""
+    estimate, rows = report.estimate, report.rows
+    if estimate is None or rows is None:
         return None
-    confidence = report.estimate.confidence
+    confidence = estimate.confidence
     level = f"{100 * confidence:g}\u00a0%"
-    joint = " that hold for all classes at once" if report.estimate.simultaneous else ""
+    joint = " that hold for all classes at once" if estimate.simultaneous else ""
     caption = (
         f"Estimated shares with {level} intervals{joint}. The uncorrected count is what the model "
         "takes the records for, with its mistakes; the share in training is that of the examples "
@@ -155,10 +159,16 @@ def _prevalence_section(report: Report, rows: Sequence[ClassRow] | None) -> Sect
         lambda name, width: prevalence_figure(rows, confidence, name, width), "prevalence", caption
     )
     table = prevalence_table(rows, f"Share of each class, with {level} intervals")
-    return Section("classes", "Share of each class", (), [figure], [table])
+    # Files have the classes in the order of training.
+    files = {"classes.csv": csv_address(*class_records(estimate_rows(estimate, report.truth)))}
+    return Section("classes", "Share of each class", (), [figure], [table], files=files)
 
 
-def _groups_section(report: Report, table: GroupTable) -> Section:
+def _groups(report: Report) -> Section | None:
+    """Return the section on groups beside each other, or over time."""
+    table = report.shown_groups
+    if report.groups is None or table is None:
+        return None
     totals = report.totals if report.totals is not None else table
     overview = overview_table(
         totals, report.rows, None if report.estimate is None else report.estimate.size
@@ -169,7 +179,6 @@ def _groups_section(report: Report, table: GroupTable) -> Section:
             f"The table shows the first {MOST_ROWS:,} of {len(totals.groups):,} groups; all are in "
             "the file groups.csv below."
         )
-    filtered = len(overview.rows) > _FILTERED_ROWS
     if table.time is not None:
         figure = Figure.for_screens(
             lambda name, width: time_figure(table, name, width=width), "time", _time_caption(table)
@@ -180,7 +189,9 @@ def _groups_section(report: Report, table: GroupTable) -> Section:
             lambda name, width: groups_figure(table, name, width), "groups", _groups_caption(table)
         )
         title = f"Shares by {listed(table.by)}"
-    return Section("groups", title, words, [figure], [overview], filtered)
+    filtered = len(overview.rows) > FILTERED_ROWS
+    files = {"groups.csv": csv_address(*group_records(report.groups))}
+    return Section("groups", title, words, [figure], [overview], filtered, files=files)
 
 
 def _groups_caption(table: GroupTable) -> str:
@@ -210,28 +221,15 @@ def _time_caption(table: GroupTable) -> str:
     return caption
 
 
-def _comparisons_section(table: ComparisonTable) -> Section:
+def _comparisons(report: Report) -> Section | None:
     """Return the section on differences between groups."""
-    words = comparisons_answer(table)
-    if len(table.rows) > MOST_ROWS:
-        words.append(
-            f"The table shows the {MOST_ROWS:,} clearest of {len(table.rows):,} differences; all "
-            "are in the file comparisons.csv below."
-        )
-    shown = min(MOST_DRAWN, len(table.rows))
-    caption = (
-        f"The {shown} clearest differences with their limits, which hold for each by itself. "
-        "Filled points: differences that remain after allowing for the number of tests."
-    )
-    rows = comparisons_table(table, MOST_ROWS)
-    filtered = len(rows.rows) > _FILTERED_ROWS
-    figure = Figure.for_screens(
-        lambda name, width: comparisons_figure(table, name, width), "comparisons", caption
-    )
-    return Section("comparisons", "Did it change?", words, [figure], [rows], filtered)
+    if report.comparisons is None:
+        return None
+    by = () if report.groups is None else report.groups.by
+    return differences_section(report.comparisons, by)
 
 
-def _trust_section(report: Report, rows: Sequence[ClassRow] | None) -> Section | None:
+def _trust(report: Report) -> Section | None:
     """Return the section on what was checked, what known labels say, and what to beware of."""
     words, tone, headline = [], "", ""
     if report.check is not None:
@@ -240,8 +238,8 @@ def _trust_section(report: Report, rows: Sequence[ClassRow] | None) -> Section |
     if report.groups is not None:
         groups = groups_checked(report.groups)
         words += [MEANING_OF_CHECKED, *groups] if groups and report.check is None else groups
-    if rows is not None:
-        words += against_labels(rows)
+    if report.rows is not None:
+        words += against_labels(report.rows)
     if report.estimate is not None:
         words += [f"Note: {note}." for note in report.estimate.notes]
     if not words:
@@ -249,8 +247,11 @@ def _trust_section(report: Report, rows: Sequence[ClassRow] | None) -> Section |
     return Section("trust", "How far can this be trusted?", words, verdict=tone, headline=headline)
 
 
-def _numbers_section(table: GroupTable) -> Section:
+def _numbers(report: Report) -> Section | None:
     """Return the section with all numbers of all groups."""
+    table = report.shown_groups
+    if table is None:
+        return None
     words, n_rows = [], sum(len(group.rows) for group in table.groups)
     if n_rows > MOST_ROWS:
         words.append(
@@ -258,11 +259,15 @@ def _numbers_section(table: GroupTable) -> Section:
             "groups.csv."
         )
     rows = groups_table(table, f"Prevalence by {listed(table.by)} and class")
-    filtered = len(rows.rows) > _FILTERED_ROWS
+    filtered = len(rows.rows) > FILTERED_ROWS
     return Section("numbers", "All groups in numbers", words, (), [rows], filtered)
 
 
-def _fit_section(result: FitResult) -> Section:
+def _fit(report: Report) -> Section | None:
+    """Return the section on the fit check of the whole bag."""
+    result = report.check
+    if result is None:
+        return None
     words, figures = [result.verdict], []
     if isinstance(result, FitVerdict):
         words += fit_meaning(result)
@@ -278,9 +283,9 @@ def _fit_section(result: FitResult) -> Section:
     return Section("fit", "Does the bag fit?", words, figures, verdict=tone)
 
 
-def _simplex_section(report: Report, rows: Sequence[ClassRow] | None) -> Section | None:
+def _simplex(report: Report) -> Section | None:
     """Return the section on three classes; None for another number of classes."""
-    estimate, quantifier = report.estimate, report.quantifier
+    estimate, quantifier, rows = report.estimate, report.quantifier, report.rows
     if estimate is None or rows is None or len(rows) != 3:
         return None
     # Corners are in the order of training, in which posteriors and regions are.
@@ -315,7 +320,11 @@ def _simplex_section(report: Report, rows: Sequence[ClassRow] | None) -> Section
     return Section("simplex", "The three classes as a triangle", words[: len(figures) - 1], figures)
 
 
-def _classifier_section(view: ClassifierView) -> Section:
+def _classifier(report: Report) -> Section | None:
+    """Return the section on the classifier; None where no training posteriors are kept."""
+    view = None if report.quantifier is None else classifier_view(report.quantifier)
+    if view is None:
+        return None
     accuracy = percent(view.curve.accuracy)
     source = "from models that did not see the instances" if view.held_out else "as given"
     figures = [
@@ -350,25 +359,65 @@ def _classifier_section(view: ClassifierView) -> Section:
     return Section("classifier", "The classifier", words, figures, tables)
 
 
-def _downloads(report: Report) -> list[Download]:
-    """Return the files, in which classes are in the order of training."""
-    downloads = []
-    everything: dict[str, Any] = {"title": report.title, "made": report.created.isoformat()}
-    if report.estimate is not None:
-        rows = estimate_rows(report.estimate, report.truth)
-        downloads.append(csv_file("classes.csv", *class_records(rows)))
-        everything["estimate"] = report.estimate.to_dict()
-    if report.groups is not None:
-        columns, records = group_records(report.groups)
-        downloads.append(csv_file("groups.csv", columns, records))
-        # One list per column: names repeated for each row would make most of the file.
-        everything["groups"] = dict(
-            zip(columns, map(list, zip(*records, strict=True)), strict=True)
-        )
-    if report.comparisons is not None:
-        columns, records = comparison_records(report.comparisons)
-        downloads.append(csv_file("comparisons.csv", columns, records))
-    if report.check is not None:
-        everything["fit"] = report.check.summary()
-    everything["settings"] = dict(settings_of(report))
-    return [*downloads, json_file("report.json", everything)]
+#: The sections for everybody, and those for specialists, in their order.
+FRONT = (_classes, _groups, _comparisons, _trust)
+TECHNICAL = (_numbers, _fit, _simplex, _classifier)
+
+
+def settings_of(report: Report) -> list[tuple[str, str]]:
+    """Return names and values: the caller's own, the method, the limits, the versions."""
+    estimate, quantifier = report.estimate, report.quantifier
+    parts = [(str(name), str(value)) for name, value in report.settings.items()]
+    if quantifier is not None:
+        parts.append(("Method", _call(quantifier)))
+        parts += _training(quantifier)
+    if estimate is not None:
+        parts += [
+            ("Confidence", f"{estimate.confidence:g}"),
+            ("Limits", f"{estimate.method}, for the {estimate.target}"),
+            ("Optimality gap", _gap(estimate)),
+        ]
+    return [*parts, *_versions()]
+
+
+def _call(quantifier: BaseQuantifier) -> str:
+    """Return the call that makes the quantifier."""
+    params = quantifier.get_params(deep=False)
+    inside = ", ".join(f"{name}={_one_line(value)}" for name, value in params.items())
+    return f"{type(quantifier).__name__}({inside})"
+
+
+def _one_line(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _training(quantifier: BaseQuantifier) -> list[tuple[str, str]]:
+    training = kept_training(quantifier)
+    facts = [("Classes", str(len(quantifier.classes_)))]
+    if training is not None:
+        facts.append(("Training instances", f"{len(training.labels):,}"))
+    names = quantifier.feature_names
+    if names is not None:
+        shown = ", ".join(names[:30])
+        facts.append(("Features", shown + (f", … ({len(names)})" if len(names) > 30 else "")))
+    return facts
+
+
+def _gap(estimate: Estimate) -> str:
+    state = "converged" if estimate.converged else "not converged"
+    return f"{state}, no certificate" if np.isnan(estimate.gap) else f"{state}, {estimate.gap:.2g}"
+
+
+def _versions() -> list[tuple[str, str]]:
+    import sklearn
+
+    import kdey
+
+    libraries = {
+        "kdey": kdey.__version__,
+        "scikit-learn": sklearn.__version__,
+        "NumPy": np.__version__,
+        "Python": platform.python_version(),
+    }
+    return [("Versions", ", ".join(f"{name} {version}" for name, version in libraries.items()))]

@@ -77,9 +77,9 @@ class Drawing:
         """Add a line of text, its baseline at y."""
         self.add("text", text, x=x, y=y, class_=kind, text_anchor=anchor)
 
-    def insert(self, other: Drawing, x: float, y: float, scale: float = 1.0) -> None:
+    def insert(self, other: Drawing, x: float, y: float) -> None:
         """Add all of another drawing, its left upper corner at (x, y)."""
-        place = f"translate({x:.2f} {y:.2f}) scale({scale:.4f})"
+        place = f"translate({x:.2f} {y:.2f})"
         self.parts.append(f'<g transform="{place}">{"".join(other.parts)}</g>')
 
     @property

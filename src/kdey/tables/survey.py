@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,6 @@ from kdey.tables.schema import (
     TableSchema,
     encode_column,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kdey.report.groups import ClassRow, Group, GroupTable
-from kdey.report.periods import key_text, position
+from kdey.report.calendar import key_text, position
+from kdey.report.shown_groups import ClassRow, Group, GroupTable
 from kdey.report.vocabulary import listed, percent, plain_status
 from kdey.status import join_status, problems
 from kdey.tables.output import Cell, Heading, Row, Table

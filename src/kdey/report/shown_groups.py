@@ -1,13 +1,13 @@
 """What a report shows of a class and of a group, as plain values.
 
-:func:`estimate_rows` takes them from an estimate; :mod:`kdey.report.group_frames` takes groups from
-frames with one row per group and class.
+:func:`estimate_rows` takes them from an estimate, :func:`group_table` from a table with one row per
+group and class.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from kdey.arrays import in_class_order
 from kdey.intervals import Estimate
-from kdey.report.periods import Period, key_text, period_of
+from kdey.report.calendar import Calendar, calendar_of, key_text, sort_key
 from kdey.status import NOT_CHECKED, join_status, status_parts
 
 
@@ -183,9 +183,9 @@ class GroupTable:
         return group.keys[self.by.index(self.time or "")]
 
     @cached_property
-    def calendar(self) -> Period:
+    def calendar(self) -> Calendar:
         """The kind of period that the times of the groups begin."""
-        return period_of([self.moment(group) for group in self.groups], self.every)
+        return calendar_of([self.moment(group) for group in self.groups], self.every)
 
     def period(self, group: Group) -> str:
         """Return the time of a group as people say it: April 2026, week 14 of 2026."""
@@ -207,15 +207,6 @@ class GroupTable:
         """Return the same groups with their classes in the order of ``names``."""
         ordered = (replace(g, rows=tuple(in_order(g.rows, names))) for g in self.groups)
         return replace(self, groups=tuple(ordered))
-
-    def with_classes(self, names: Sequence[str]) -> GroupTable:
-        """Return the same groups with some of their classes only."""
-        chosen = set(names)
-        groups = (
-            replace(group, rows=tuple(row for row in group.rows if row.name in chosen))
-            for group in self.groups
-        )
-        return replace(self, groups=tuple(groups))
 
     def totals(self) -> GroupTable:
         """Return one group for each series, of all its times together.
@@ -264,3 +255,149 @@ def _unused(label: str, taken: Collection[str]) -> str:
 def identity(keys: tuple[Any, ...]) -> tuple[tuple[type, Any], ...]:
     """Return what tells keys apart: for Python alone True, 1 and 1.0 would be the same."""
     return tuple((type(value), value) for value in keys)
+
+
+#: Columns that a row must have beside the group's keys; the others may be missing.
+REQUIRED = ("class", "n", "estimate", "low", "high")
+#: Other names that a column may have: those of estimates and of their frames.
+_OTHER_NAMES = {
+    "naive": "classify_and_count",
+    "training": "training_prevalence",
+    "p_value": "fit_p_value",
+}
+
+
+def group_table(
+    table: Any,
+    by: Sequence[str],
+    time: str | None = None,
+    *,
+    every: str | None = None,
+    confidence: float | None = None,
+) -> GroupTable:
+    """Return the groups of a table with one row per group and class.
+
+    Parameters
+    ----------
+    table : iterable of mappings, or a frame of pandas, polars or pyarrow
+        Columns: the keys of the group, ``class``, ``n``, ``estimate``, ``low``, ``high`` and, where
+        known, ``naive`` (or ``classify_and_count``), ``training`` (or ``training_prevalence``),
+        ``p_value`` (or ``fit_p_value``), ``status``.
+    by : names of the keys
+    time : str, optional
+        The key that is a time; added to ``by`` where it is not among them.
+    every : str, optional
+        The length of its periods, such as "1w": names them "week 14 of 2026".
+    confidence : float, optional
+        That of the limits.
+    """
+    names = key_names(by, time)
+    if not names:
+        raise ValueError("groups need keys: name their columns in by or time")
+    parts: dict[Any, list[Mapping[str, Any]]] = {}
+    keys_of: dict[Any, tuple[Any, ...]] = {}
+    for row in dictionaries(table):
+        missing = [name for name in (*names, *REQUIRED) if name not in row]
+        if missing:
+            raise ValueError(f"groups lack the columns {', '.join(missing)}")
+        keys = tuple(plain_value(row[name]) for name in names)
+        keys_of.setdefault(identity(keys), keys)
+        parts.setdefault(identity(keys), []).append(row)
+    if not parts:
+        raise ValueError("groups has no rows: there is nothing to report")
+    groups = [_group(keys_of[identity], rows) for identity, rows in parts.items()]
+    return GroupTable(names, time, groups_in_time(groups, names, time), every, confidence)
+
+
+def groups_in_time(
+    groups: Iterable[Group], names: Sequence[str], time: str | None
+) -> tuple[Group, ...]:
+    """Return groups in the order of their times, where they have times."""
+    if time is None:
+        return tuple(groups)
+    place = names.index(time)
+    return tuple(sorted(groups, key=lambda group: sort_key(group.keys[place])))
+
+
+def key_names(by: str | Sequence[str], time: str | None) -> tuple[str, ...]:
+    """Return the names of all keys, the time last unless it stands elsewhere in ``by``."""
+    names = [by] if isinstance(by, str) else by
+    return tuple(dict.fromkeys([*names, *([] if time is None else [time])]))
+
+
+def is_table(table: Any) -> bool:
+    """Return whether this is a frame, or a list of mappings."""
+    if isinstance(table, list | tuple):
+        return all(isinstance(row, Mapping) for row in table)
+    import narwhals as nw
+
+    return isinstance(nw.from_native(table, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def dictionaries(table: Any) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of a frame, or of a list of mappings, by the names of their columns."""
+    if isinstance(table, list | tuple):
+        return table
+    import narwhals as nw
+
+    rows: list[dict[str, Any]] = nw.from_native(table, eager_only=True).rows(named=True)
+    return rows
+
+
+def _group(keys: tuple[Any, ...], rows: list[Mapping[str, Any]]) -> Group:
+    class_rows = tuple(
+        ClassRow(
+            str(row["class"]),
+            number(row["estimate"]),
+            number(row["low"]),
+            number(row["high"]),
+            naive=_optional(row, "naive"),
+            training=_optional(row, "training"),
+        )
+        for row in rows
+    )
+    first = rows[0]
+    size = number(first["n"])
+    status = first.get("status")
+    return Group(
+        keys,
+        0 if size is None else int(size),
+        class_rows,
+        _optional(first, "p_value"),
+        NOT_CHECKED if status is None else str(status),
+    )
+
+
+def _optional(row: Mapping[str, Any], name: str) -> float | None:
+    return number(row.get(name, row.get(_OTHER_NAMES[name])))
+
+
+def estimates_table(
+    estimates: Iterable[Estimate], keys: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return one row per estimate and class, as :func:`group_table` takes them.
+
+    Parameters
+    ----------
+    estimates : Estimate of each group
+    keys : mapping from the names of the keys to their values, for each group
+    """
+    rows = []
+    for estimate, names in zip(estimates, keys, strict=True):
+        p_value = number(estimate.diagnostics.get("fit", {}).get("p_value"))
+        shared = {"n": estimate.size, "p_value": p_value, "status": estimate.status}
+        columns = estimate.columns()
+        rows += [
+            {**names, **{name: column[code] for name, column in columns.items()}, **shared}
+            for code in range(len(estimate.classes))
+        ]
+    return rows
+
+
+def plain_value(value: Any) -> Any:
+    """Return a scalar of NumPy or pandas as Python's own; NaN is None."""
+    if hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime()
+    elif hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) else value

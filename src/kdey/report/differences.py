@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdey.report.group_frames import dictionaries, plain_value
-from kdey.report.groups import number
-from kdey.report.periods import key_text, period_of
+from kdey.report.calendar import calendar_of, key_text
+from kdey.report.html import FILTERED_ROWS, Figure, Section, csv_address
+from kdey.report.page_tables import MOST_ROWS
+from kdey.report.shown_groups import dictionaries, key_names, number, plain_value
 from kdey.report.svg import MOST_NARROW, WIDE, Axis, Drawing, shortened
 from kdey.report.vocabulary import percent
 from kdey.tables.output import Cell, Heading, Row, Table
@@ -27,13 +28,13 @@ _NAMES, _LINE, _TALL_LINE, _TOP = 300.0, 22.0, 40.0, 8.0
 
 
 @dataclass(frozen=True)
-class ComparisonRow:
-    """One class of one comparison.
+class ShownDifference:
+    """The difference of one class between two groups.
 
     Attributes
     ----------
-    keys : tuple of str
-        Of the group, one per key column.
+    keys : mapping from names of keys to texts
+        Of the group.
     against : str
         The other side in words.
     name : str
@@ -42,7 +43,7 @@ class ComparisonRow:
         None where a number is not known, such as a ratio without an upper limit.
     """
 
-    keys: tuple[str, ...]
+    keys: dict[str, str]
     against: str
     name: str
     values: dict[str, float | None]
@@ -50,7 +51,7 @@ class ComparisonRow:
     @property
     def group(self) -> str:
         """The keys as one text."""
-        return ", ".join(self.keys)
+        return ", ".join(self.keys.values())
 
     @property
     def is_finding(self) -> bool:
@@ -59,25 +60,10 @@ class ComparisonRow:
         return p_value is not None and p_value <= LEVEL
 
 
-@dataclass(frozen=True)
-class ComparisonTable:
-    """All comparisons, the clearest differences first.
-
-    Attributes
-    ----------
-    by : tuple of str
-        Names of the keys.
-    rows : tuple of ComparisonRow
-    """
-
-    by: tuple[str, ...]
-    rows: tuple[ComparisonRow, ...]
-
-
-def comparison_table(
+def differences_of(
     table: Any, by: Sequence[str], time: str | None = None, *, every: str | None = None
-) -> ComparisonTable:
-    """Return the comparisons of a table as :func:`kdey.compare_groups` returns it.
+) -> tuple[ShownDifference, ...]:
+    """Return the differences in a table of :func:`kdey.compare_groups`, the clearest first.
 
     Parameters
     ----------
@@ -88,9 +74,9 @@ def comparison_table(
     every : str, optional
         The length of its periods, by which they are named.
     """
-    names = tuple(dict.fromkeys([*by, *([] if time is None else [time])]))
+    names = key_names(by, time)
     listed = list(dictionaries(table))
-    calendar = period_of([plain_value(row.get(time)) for row in listed] if time else [], every)
+    calendar = calendar_of([plain_value(row.get(time)) for row in listed] if time else [], every)
     rows = []
     for row in listed:
         missing = [name for name in (*names, "against", "class", *_NUMBERS) if name not in row]
@@ -99,26 +85,46 @@ def comparison_table(
         values = {name: _finite(row[name]) for name in _NUMBERS}
         if values["difference"] is None:
             continue  # A side has no instances.
-        keys = (plain_value(row[name]) for name in names)
-        texts = tuple(
-            calendar.name(key) if name == time else key_text(key)
-            for name, key in zip(names, keys, strict=True)
+        keys = {name: plain_value(row[name]) for name in names}
+        texts = {
+            name: calendar.name(key) if name == time else key_text(key)
+            for name, key in keys.items()
+        }
+        rows.append(ShownDifference(texts, str(row["against"]), str(row["class"]), values))
+    return tuple(sorted(rows, key=lambda row: _order(row.values)))
+
+
+def differences_section(rows: Sequence[ShownDifference], by: Sequence[str]) -> Section:
+    """Return the section on differences between groups with the keys ``by``."""
+    words = comparisons_answer(rows)
+    if len(rows) > MOST_ROWS:
+        words.append(
+            f"The table shows the {MOST_ROWS:,} clearest of {len(rows):,} differences; all "
+            "are in the file comparisons.csv below."
         )
-        rows.append(ComparisonRow(texts, str(row["against"]), str(row["class"]), values))
-    rows.sort(key=lambda row: _order(row.values))
-    return ComparisonTable(names, tuple(rows))
+    caption = (
+        f"The {min(MOST_DRAWN, len(rows))} clearest differences with their limits, which hold for "
+        "each by itself. Filled points: differences that remain after allowing for the number of "
+        "tests."
+    )
+    figure = Figure.for_screens(
+        lambda name, width: comparisons_figure(rows, name, width), "comparisons", caption
+    )
+    table, files = _rows_table(rows, by), _csv_file(rows, by)
+    filtered = len(table.rows) > FILTERED_ROWS
+    return Section("comparisons", "Did it change?", words, [figure], [table], filtered, files=files)
 
 
-def comparisons_answer(table: ComparisonTable) -> list[str]:
+def comparisons_answer(rows: Sequence[ShownDifference]) -> list[str]:
     """Return what the comparisons show, in a few sentences."""
-    found = [row for row in table.rows if row.is_finding]
+    found = [row for row in rows if row.is_finding]
     if not found:
         return [
-            f"None of {len(table.rows):,} differences is larger than chance explains, given that "
+            f"None of {len(rows):,} differences is larger than chance explains, given that "
             "so many were looked at."
         ]
     sentences = [
-        f"{len(found):,} of {len(table.rows):,} differences are larger than chance explains, even "
+        f"{len(found):,} of {len(rows):,} differences are larger than chance explains, even "
         "though so many were looked at. The clearest:"
     ]
     for row in found[:_MOST_NAMED]:
@@ -132,12 +138,12 @@ def comparisons_answer(table: ComparisonTable) -> list[str]:
 
 
 def comparisons_figure(
-    table: ComparisonTable, name: str = "comparisons", width: float = WIDE
+    differences: Sequence[ShownDifference], name: str = "comparisons", width: float = WIDE
 ) -> Drawing:
     """Return the clearest differences with their limits, one line each."""
     narrow = width <= MOST_NARROW
     left, line = (0.0, _TALL_LINE) if narrow else (_NAMES, _LINE)
-    rows = table.rows[:MOST_DRAWN]
+    rows = differences[:MOST_DRAWN]
     reach = max([0.01, *(abs(row.values[end] or 0.0) for row in rows for end in ("low", "high"))])
     across = Axis(-reach, reach, left + 16, width - 16)
     bottom = _TOP + line * len(rows)
@@ -169,15 +175,15 @@ def comparisons_figure(
     return drawing
 
 
-def comparisons_table(table: ComparisonTable, most: int) -> Table:
+def _rows_table(differences: Sequence[ShownDifference], by: Sequence[str]) -> Table:
     """Return one row per comparison and class, the clearest first."""
-    headings = [Heading(name, numeric=False) for name in (*table.by, "Against", "Class")]
+    headings = [Heading(name, numeric=False) for name in (*by, "Against", "Class")]
     headings += [Heading(name) for name in ("Share", "Other share", "Difference", "Low", "High")]
     headings += [Heading(name) for name in ("Ratio", "Low", "High", "p\u2011value", "Adjusted")]
     rows = []
-    for row in table.rows[:most]:
+    for row in differences[:MOST_ROWS]:
         values = row.values
-        cells = [Cell(text) for text in (*row.keys, row.against, row.name)]
+        cells = [Cell(text) for text in (*row.keys.values(), row.against, row.name)]
         cells += [_share(values[name]) for name in ("estimate", "estimate_against")]
         cells += [_difference(values[name]) for name in ("difference", "low", "high")]
         cells += [_ratio(values[name]) for name in ("ratio", "ratio_low", "ratio_high")]
@@ -187,14 +193,13 @@ def comparisons_table(table: ComparisonTable, most: int) -> Table:
     return Table("comparison-rows", title, tuple(headings), tuple(rows))
 
 
-def comparison_records(table: ComparisonTable) -> tuple[list[str], list[list[Any]]]:
-    """Return column names and rows of all comparisons, for a file."""
-    columns = [*table.by, "against", "class", *_NUMBERS]
-    rows = [
-        [*row.keys, row.against, row.name, *(row.values[name] for name in _NUMBERS)]
-        for row in table.rows
+def _csv_file(differences: Sequence[ShownDifference], by: Sequence[str]) -> dict[str, str]:
+    """Return all comparisons as a file."""
+    records = [
+        [*row.keys.values(), row.against, row.name, *(row.values[name] for name in _NUMBERS)]
+        for row in differences
     ]
-    return columns, rows
+    return {"comparisons.csv": csv_address([*by, "against", "class", *_NUMBERS], records)}
 
 
 def _finite(value: Any) -> float | None:
@@ -215,7 +220,7 @@ def _points(difference: float) -> str:
     return f"{100 * difference:.1f}"
 
 
-def _span(row: ComparisonRow) -> str:
+def _span(row: ShownDifference) -> str:
     low, high = (row.values[end] or 0.0 for end in ("low", "high"))
     return f"{100 * low:+.1f} to {100 * high:+.1f}"
 

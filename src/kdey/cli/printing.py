@@ -1,20 +1,104 @@
-"""Tables drawn on a terminal: columns give way where there is no room, digits never do."""
+"""What commands print: lines, tables on a terminal or in a file, and errors in one line.
+
+On a terminal, columns of a table give way where there is no room; digits never do.
+"""
 
 from __future__ import annotations
 
+import functools
 import io
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kdey.cli.common import printable
-from kdey.tables.output import Cell, Heading, Row, Table
+import click
+
+from kdey.cli.exit_codes import USER_ERRORS, InputError, refusal, warnings_as_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kdey.tables.output import Table
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+OUTPUTS = ("table", "csv", "json", "parquet", "xlsx")
+
+
+def guarded(command: Command) -> Command:
+    """Give a command ``--debug``; without it, an error of the user's is one line, exit code 2."""
+
+    @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+    @functools.wraps(command)
+    def run(*args: Any, debug: bool, **options: Any) -> Any:
+        with warnings_as_lines(say):
+            try:
+                return command(*args, **options)
+            except USER_ERRORS as error:
+                if debug:
+                    raise
+                raise InputError(printable(refusal(error).message)) from error
+
+    return run  # type: ignore[return-value]
+
+
+def say(line: str) -> None:
+    """Write a line to standard error."""
+    click.echo(printable(line), err=True)
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters spelled out, which a terminal would obey."""
+    return "".join(
+        f"\\x{ord(sign):02x}" if unicodedata.category(sign) == "Cc" else sign for sign in text
+    )
+
+
+def deliver(table: pa.Table, format: str | None, output: str | None) -> None:
+    """Write a pyarrow table to a file, or to standard output: a drawn table on a terminal."""
+    from kdey._io import write_whole
+    from kdey.tables.output import format_of, table_bytes
+
+    if format is None:
+        drawn = output is None and sys.stdout.isatty()
+        format = "table" if drawn else format_of(output)
+    data = drawn_table(table).encode() if format == "table" else table_bytes(table, format)
+    if output is None:
+        click.echo(data, nl=False)
+    else:
+        write_whole(output, data)
+        say(f"wrote {output}")
+
+
+def output_options(command: Command) -> Command:
+    """Give a command ``--format`` and ``--output``."""
+    chosen = click.option(
+        "--format",
+        type=click.Choice(OUTPUTS),
+        help="Default: by the name of the output; on a terminal a drawn table, else CSV.",
+    )
+    target = click.option("-o", "--output", help="File to write. Default: standard output.")
+    return chosen(target(command))
+
+
+def check_output(output: str | None) -> None:
+    """Raise where the output cannot be written, before any work."""
+    if output is not None:
+        from kdey._io import check_writable
+
+        check_writable(output)
+
+
+def check_table_output(options: dict[str, Any]) -> None:
+    """As :func:`check_output` for ``--format`` and ``--output`` of a table."""
+    check_output(options["output"])
+    if options["format"] is None:
+        from kdey.tables.output import format_of
+
+        format_of(options["output"])
+
 
 #: Characters of a line in a file, where there is no terminal.
 _FILE_WIDTH = 200
@@ -45,7 +129,7 @@ def drawn_table(table: pa.Table, width: int | None = None) -> str:
     """
     from rich.console import Console
 
-    from kdey.tables.output import terminal_table
+    from kdey.tables.output import Row, Table, terminal_table
 
     if width is None:
         width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else _FILE_WIDTH
@@ -62,6 +146,8 @@ def drawn_table(table: pa.Table, width: int | None = None) -> str:
 
 
 def _as_table(table: pa.Table) -> Table:
+    from kdey.tables.output import Cell, Heading, Row, Table
+
     columns = tuple(
         Heading(printable(field.name), str(field.type).startswith(("double", "float", "int")))
         for field in table.schema

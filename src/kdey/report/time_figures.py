@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from kdey.report.figures.marks import Legend
-from kdey.report.groups import ClassRow, Group, GroupTable
-from kdey.report.periods import Period, position
+from kdey.report.calendar import Calendar, position
+from kdey.report.share_figures import Legend
+from kdey.report.shown_groups import ClassRow, Group, GroupTable
 from kdey.report.svg import (
     MOST_NARROW,
     WIDE,
@@ -299,7 +299,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _write_dates(
-    drawing: Drawing, calendar: Period, places: Mapping[Any, float], bottom: float, stop: float
+    drawing: Drawing, calendar: Calendar, places: Mapping[Any, float], bottom: float, stop: float
 ) -> None:
     """Write every so many times under a panel that they fit before ``stop``."""
     for place in places.values():
@@ -313,7 +313,7 @@ def _write_dates(
 
 
 def _labels(
-    calendar: Period, moments: Sequence[tuple[Any, float]], stop: float
+    calendar: Calendar, moments: Sequence[tuple[Any, float]], stop: float
 ) -> list[tuple[float, str]]:
     """Return where the labels of some times begin, and what they are."""
     labels, before = [], None

@@ -1,0 +1,473 @@
+"""Commands that answer: ``kdey estimate``, ``compare``, ``report`` and ``monitor``.
+
+Each parses its options, calls the library and prints; Python does the same by the same functions.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdey.cli.exit_codes import PROBLEMS
+from kdey.cli.options import (
+    asked_of,
+    comparison_options,
+    comparison_side,
+    correction_of,
+    group_options,
+    jobs_option,
+    labelled_options,
+    names,
+    open_table,
+    reading_options,
+    row_options,
+    survey_options,
+)
+from kdey.cli.printing import (
+    check_output,
+    check_table_output,
+    deliver,
+    guarded,
+    output_options,
+    say,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kdey.intervals import Estimates
+    from kdey.monitoring import Alarm, Bound, History, MonitorSettings, MonitorUpdate
+    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.report import Report
+
+#: Groups or findings that are named on standard error; the table has all of them.
+_MOST_NAMED = 5
+
+
+def _load(model: str, jobs: int) -> AggregativeQuantifier:
+    from kdey import load
+
+    quantifier: AggregativeQuantifier = load(model).set_params(n_jobs=jobs)
+    return quantifier
+
+
+@click.command()
+@click.argument("model")
+@click.argument("table")
+@group_options
+@labelled_options
+@survey_options
+@click.option(
+    "--target",
+    type=click.Choice(["population", "bag"]),
+    default="population",
+    show_default=True,
+    help="Limits for the population behind a group, or for this very group.",
+)
+@click.option("--shrink", is_flag=True, help="Small groups lean on the others.")
+@click.option(
+    "--shrink-within",
+    metavar="KEY",
+    help="Groups lean on those with the same value of this key column, and these on all.",
+)
+@click.option("--smooth", is_flag=True, help="Periods (--time) lean on their neighbours.")
+@click.option("--wide", is_flag=True, help="One row per group instead of one per group and class.")
+@click.option("--level", default=0.01, show_default=True, help="Fit p-values up to it are poor.")
+@click.option("--fail-on-misfit", is_flag=True, help="Exit with code 1 where a group does not fit.")
+@jobs_option
+@output_options
+@guarded
+def estimate(model: str, table: str, **options: Any) -> None:
+    """Estimate the prevalences of TABLE by MODEL, with limits.
+
+    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input; CSV and Parquet are read in
+    batches and may be larger than memory. Columns are found by name.
+    """
+    check_table_output(options)
+    if options["fail_on_misfit"] and not options["check_fit"]:
+        raise click.UsageError("--fail-on-misfit needs the fit check: leave --no-check-fit out")
+    quantifier, groups = _estimate_groups(model, table, options)
+    table_of_groups = groups.to_frame("pyarrow", wide=options["wide"])
+    deliver(table_of_groups, options["format"], options["output"])
+    _report_problems(groups, quantifier)
+    _report_verdicts(groups)
+    if options["fail_on_misfit"]:
+        _fail_on_misfit(groups)
+
+
+def _estimate_groups(
+    model: str, table: str, options: dict[str, Any]
+) -> tuple[AggregativeQuantifier, Estimates]:
+    """Return the model and its answers."""
+    from kdey._display import progress
+    from kdey.groups import Request, estimate_table
+    from kdey.intervals.display import check_key_names
+
+    quantifier = _load(model, options["jobs"])
+    request = Request.of(**asked_of(options, quantifier.classes_))
+    check_key_names(
+        request.grouping.names,
+        request.merging(quantifier.classes_).names,
+        wide=options["wide"],
+        labelled=request.labelled is not None,
+    )
+    file = open_table(table, options)
+    # Reading and solving each count a row once.
+    with progress(2 * (file.n_rows or 0), "rows", "auto" if file.n_rows else False) as shown:
+        groups = estimate_table(
+            quantifier, file, request, on_batch=shown.advance, on_rows=shown.advance
+        )
+    return quantifier, groups
+
+
+def _report_problems(groups: Estimates, quantifier: AggregativeQuantifier) -> None:
+    """Say for every problem how many groups have it, and which; and of few labels, of what class.
+
+    The status of a group has no room for the class.
+    """
+    from kdey.status import FEW_LABELS, OK, status_parts
+
+    affected: dict[str, list[int]] = {}
+    for number, status in enumerate(groups.status):
+        for part in status_parts(status):
+            affected.setdefault(part, []).append(number)
+    affected.pop(OK, None)
+    keys = groups.keys.columns
+    values = groups.keys.rows() if affected else []
+    for problem, numbers in affected.items():
+        if not keys:
+            say(f"{problem}: the whole table")
+            continue
+        shown = [_group_name(keys, values[n]) for n in numbers[:_MOST_NAMED]]
+        more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
+        of_all = f"{len(numbers)} of {len(groups)} groups"
+        say(f"{problem}: {of_all} ({'; '.join(shown)}{more})")
+    training = quantifier.interval_model()
+    if FEW_LABELS in affected and training is not None:
+        for note in training.training_notes:
+            say(note)
+
+
+def _report_verdicts(groups: Estimates) -> None:
+    """Say which estimate to believe, of the whole table or of the first groups."""
+    labelled, shown = groups.labelled, groups[:_MOST_NAMED]
+    if labelled is None:
+        return
+    keys = groups.keys.columns
+    values = shown.keys.rows() if keys else [()]
+    for value, verdict in zip(values, labelled.verdict[:_MOST_NAMED], strict=True):
+        name = _group_name(keys, value)
+        say(f"{name}: {verdict}" if name else verdict)
+    if len(groups) > _MOST_NAMED:
+        say(f"and {len(groups) - _MOST_NAMED} more groups: see the column 'verdict'")
+
+
+def _fail_on_misfit(groups: Estimates) -> None:
+    """End with an exit code of its own where groups do not fit."""
+    from kdey.status import POOR_FIT, status_parts
+
+    misfits = sum(POOR_FIT in status_parts(status) for status in groups.status)
+    if misfits:
+        say(f"{misfits} of {len(groups)} groups do not fit the training classes")
+        raise click.exceptions.Exit(PROBLEMS)
+
+
+def _group_name(keys: Iterable[str], values: Iterable[Any]) -> str:
+    """Return the keys of a group and their values, such as ``shop=A, week=2024-01-01``."""
+    return ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
+
+
+@click.command()
+@click.argument("model")
+@click.argument("table")
+@group_options
+@comparison_options
+@jobs_option
+@output_options
+@guarded
+def compare(model: str, table: str, **options: Any) -> None:
+    """Compare the groups or periods of TABLE by MODEL, to see whether something changed.
+
+    Differences and ratios have limits of their own; adjusted p-values allow for the number of tests
+    in the table. Errors that groups share, because the same training data are behind them, cancel.
+    """
+    check_table_output(options)
+    against = comparison_side(options["against"]) or "previous"
+    compared = _compare(model, table, against, options)
+    deliver(compared, options["format"], options["output"])
+    _say_findings(compared, options["correction"])
+
+
+def _compare(
+    model: str, table: str, against: str | dict[str, str], options: dict[str, Any]
+) -> pa.Table:
+    from kdey.groups import compare_groups
+
+    quantifier, correction = _load(model, options["jobs"]), correction_of(options)
+    asked = asked_of(options, quantifier.classes_)
+    file = open_table(table, options)
+    compared = compare_groups(quantifier, file, against=against, correction=correction, **asked)
+    return compared.to_frame("pyarrow")
+
+
+def _say_findings(table: pa.Table, correction: str) -> None:
+    """Say how many differences are findings at 5 %, and the clearest of them."""
+    rows = [row for row in table.to_pylist() if row["adjusted_p_value"] <= 0.05]
+    keys = table.column_names[: table.column_names.index("against")]
+    rows.sort(key=lambda row: row["adjusted_p_value"])
+    how = "" if correction == "none" else f" ({correction})"
+    say(f"{len(rows)} of {table.num_rows} differences have an adjusted p-value up to 0.05{how}")
+    for row in rows[:_MOST_NAMED]:
+        group = ", ".join(f"{key}={row[key]}" for key in keys)
+        say(
+            f"  {group} against {row['against']}: {row['class']} {100 * row['difference']:+.1f} "
+            f"points ({100 * row['low']:+.1f} to {100 * row['high']:+.1f})"
+        )
+
+
+@click.command()
+@click.argument("model")
+@click.argument("table")
+@group_options
+@survey_options
+@comparison_options
+@click.option("--label", help="Column of known labels, shown beside the estimates.")
+@jobs_option
+@click.option("--title", help="Heading of the page.")
+@click.option("-o", "--output", default="report.html", show_default=True, help="File to write.")
+@click.option("--figures", help="Folder to write each figure to, as a file of its own.")
+@click.option(
+    "--figure-format",
+    "figure_formats",
+    type=click.Choice(["svg", "png"]),
+    multiple=True,
+    default=["svg"],
+    show_default=True,
+    help="Format of the figures; repeat for both.",
+)
+@guarded
+def report(model: str, table: str, **options: Any) -> None:
+    """Estimate the prevalences of TABLE by MODEL and write one HTML page.
+
+    TABLE is CSV (also gzipped), Parquet or Excel. The page needs nothing but a browser, and no
+    network.
+    """
+    from kdey._display import count_of
+    from kdey.report.html import check_format
+
+    check_output(options["output"])
+    for kind in options["figure_formats"] if options["figures"] is not None else ():
+        check_format(kind)
+    page = _make_report(model, table, options)
+    page.write(options["output"])
+    say(f"wrote {options['output']}")
+    if options["figures"] is not None:
+        written = page.write_figures(options["figures"], options["figure_formats"])
+        say(f"wrote {count_of(len(written), 'figure')} to {options['figures']}")
+
+
+def _make_report(model: str, table: str, options: dict[str, Any]) -> Report:
+    from dataclasses import replace
+
+    from kdey.report import make_report
+
+    quantifier = _load(model, options["jobs"])
+    report = make_report(
+        quantifier,
+        open_table(table, options),
+        against=comparison_side(options["against"]),
+        correction=correction_of(options),
+        truth=options["label"],
+        title=options["title"],
+        **asked_of(options, quantifier.classes_),
+    )
+    settings = {"Command": shlex.join(["kdey", *sys.argv[1:]]), **report.settings}
+    for path in (Path(model), Path(table)):
+        if path.is_file():  # A pipe was read already, and a device may have no end.
+            settings[f"SHA-256 of {path.name}"] = _digest(path)
+    keep_order = True if options["order"] is not None else None
+    return replace(report, settings=settings, keep_order=keep_order)
+
+
+def _digest(path: Path) -> str:
+    import hashlib
+
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@click.command()
+@click.argument("model", required=False)
+@click.argument("table", required=False)
+@click.option("--history", required=True, help="Parquet file; created by the first period.")
+@click.option("--period", help="Date or whole number of all rows: 2024-05-06, 17.")
+@click.option("--time", help="In its place: the column of dates or times that says the period.")
+@click.option("--every", help="Period that times are cut down to: 1d, 1w, 1mo, 1q, 1y, 6h ...")
+@click.option("--above", multiple=True, help="CLASS=SHARE: ring where the share is above; repeat.")
+@click.option("--below", multiple=True, help="CLASS=SHARE: ring where the share is below; repeat.")
+@click.option(
+    "--false-alarms",
+    type=float,
+    help="Chance of any false alarm within 100 periods. Default: 0.05.",
+)
+@click.option(
+    "--fluctuation",
+    type=float,
+    help="Standard deviation of true shares from period to period that is ordinary. Default: 0.",
+)
+@click.option(
+    "--check-fit/--no-check-fit",
+    default=None,
+    help="Ring where the data do not look like a mixture of the training classes. Default: yes.",
+)
+@click.option("--replace", is_flag=True, help="Replace periods that are there with other numbers.")
+@click.option("--new-model", is_flag=True, help="The model is another one on purpose.")
+@click.option("--undo", metavar="PERIOD", help="Remove a period, as if it had never been sent.")
+@click.option("--page", help="HTML page of the history to write.")
+@row_options
+@reading_options
+@jobs_option
+@output_options
+@guarded
+def monitor(model: str | None, table: str | None, **options: Any) -> None:
+    """Add the estimates of TABLE by MODEL to a history, and print the alarms that they raise.
+
+    Without MODEL and TABLE, the alarms of the whole history are printed. A period that is sent
+    again with the same data changes nothing. --above, --below, --false-alarms, --fluctuation and
+    --check-fit are kept with the history when it is created and may be left out later.
+
+    Exit codes: 0, no alarm rings at the periods that were sent; 1, one does; 2, refused, and the
+    history is as it was.
+    """
+    check_table_output(options)
+    check_output(options["page"])
+    if (model is None) != (table is None):
+        raise click.UsageError("MODEL and TABLE belong together: give both, or none")
+    if model is not None and options["undo"] is not None:
+        raise click.UsageError("--undo takes no MODEL and TABLE")
+    alarms = _look(options) if model is None or table is None else _add(model, table, options)
+    deliver(_alarm_table(alarms), options["format"], options["output"])
+    for alarm in alarms:
+        say(f"alarm: {alarm}")
+    if model is not None and alarms:
+        raise click.exceptions.Exit(PROBLEMS)
+
+
+def _add(model: str, table: str, options: dict[str, Any]) -> list[Alarm]:
+    """Add the periods of a table; return the alarms that ring at them."""
+    from kdey.monitoring import monitor as add
+    from kdey.options import Options
+
+    if (options["period"] is None) == (options["time"] is None):
+        raise click.UsageError("say the period of the rows: --period, or --time with its column")
+    update = add(
+        _load(model, options["jobs"]),
+        open_table(table, options),
+        options["history"],
+        period=options["period"],
+        time=options["time"],
+        every=options["every"],
+        settings=_settings(options),
+        overwrite=options["replace"],
+        new_model=options["new_model"],
+        scores=names(options["scores"]) or None,
+        confidence=options["confidence"],
+        options=Options(
+            missing=options["missing"],
+            min_size=options["min_size"],
+            date_format=options["date_format"],
+        ),
+    )
+    _say_update(update)
+    _write_page(update.history, options["page"])
+    return list(update.alarms)
+
+
+def _look(options: dict[str, Any]) -> list[Alarm]:
+    """Take a period back, if asked to; return all alarms of the history."""
+    from kdey.monitoring import find_alarms, read_history, undo_period
+
+    if options["undo"] is None:
+        history = read_history(options["history"])
+    else:
+        history = undo_period(options["history"], options["undo"])
+        say(f"removed {options['undo']} from {options['history']}")
+    _write_page(history, options["page"])
+    return find_alarms(history)
+
+
+def _settings(options: dict[str, Any]) -> MonitorSettings | None:
+    """Return the settings that the options ask for; None if they say nothing."""
+    from kdey.monitoring import MonitorSettings
+
+    chosen = {
+        "bounds": (*_bounds(options["above"], "above"), *_bounds(options["below"], "below")),
+        "false_alarms": options["false_alarms"],
+        "fluctuation": options["fluctuation"],
+        "check_fit": options["check_fit"],
+    }
+    given = {name: value for name, value in chosen.items() if value not in (None, ())}
+    return MonitorSettings(**given) if given else None
+
+
+def _bounds(texts: tuple[str, ...], side: str) -> list[Bound]:
+    from kdey.monitoring import Bound
+
+    bounds = []
+    for text in texts:
+        label, equals, share = text.rpartition("=")
+        try:
+            bounds.append(Bound(label, side, float(share)))
+        except ValueError as error:
+            reason = f"{error}" if equals and _is_number(share) else f"got {text!r}"
+            raise click.UsageError(f"--{side} takes CLASS=SHARE: {reason}") from None
+    return bounds
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _say_update(update: MonitorUpdate) -> None:
+    from kdey._display import count_of
+    from kdey.status import problems
+
+    known = [name for name in update.periods if name not in update.added]
+    for period in update.history.periods:
+        if period.name in update.added:
+            say(f"{period.name}: {count_of(period.n, 'row')} added")
+        if period.name in update.periods:
+            for problem in problems(period.status):
+                say(f"{period.name}: {problem}")
+    if known:
+        say(f"in the history already, with the same numbers: {', '.join(known)}")
+
+
+def _write_page(history: History, page: str | None) -> None:
+    if page is None:
+        return
+    from kdey.monitoring import write_history_page
+
+    write_history_page(Path(page), history)
+    say(f"wrote {page}")
+
+
+def _alarm_table(alarms: list[Alarm]) -> pa.Table:
+    import pyarrow as pa
+
+    from kdey.monitoring.alarms import ALARM_COLUMNS
+
+    texts = ("period", "kind", "class", "since")
+    schema = pa.schema(
+        [(name, pa.string() if name in texts else pa.float64()) for name in ALARM_COLUMNS]
+    )
+    return pa.Table.from_pylist([alarm.row() for alarm in alarms], schema)

@@ -1,0 +1,420 @@
+"""Commands around a model file: ``kdey check``, ``kdey fit`` and ``kdey inspect``."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import click
+
+from kdey.cli.model_options import (
+    POOL,
+    classification,
+    fit_options,
+    fit_pool,
+    make_classifier,
+    make_method,
+    method_option,
+    model_options,
+    pool_options,
+    pool_parameters,
+    refuse_pool_options,
+)
+from kdey.cli.options import (
+    config_option,
+    label_options,
+    names,
+    open_table,
+    read_labelled,
+    settings,
+    table_options,
+)
+from kdey.cli.printing import check_output, guarded, printable, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdey import Quantifier
+    from kdey.quantifiers.aggregative import AggregativeQuantifier
+    from kdey.quantifiers.base import BaseQuantifier
+    from kdey.tables.schema import Column, TableSchema
+    from kdey.tables.training import TrainingTable
+
+#: Width of the screen, lines for columns, and rows of the quick fit.
+WIDTH, MOST_COLUMNS, MOST_ROWS = 80, 12, 2000
+
+
+@click.command()
+@click.argument("table")
+@label_options
+@click.option("--fit/--no-fit", "quick_fit", default=True, help="Try a quick fit as well.")
+@click.option("--seed", default=0, show_default=True, help="Of the rows of the quick fit.")
+@guarded
+def check(table: str, **options: Any) -> None:
+    """Show what the columns of a labelled TABLE are taken for, and why.
+
+    Ids, dates, constant columns and copies of others are not used; rare classes are named. A quick
+    fit then shows how well the classes can be told apart. Exit code 1: kdey fit would refuse the
+    table as it is.
+    """
+    from kdey.tables.training import survey_table, training_table
+
+    file = open_table(table, options)
+    frame = file.read()
+    reading = table_options(options, file)
+    columns, problems = survey_table(frame, reading, file.first_row)
+    _print(f"{file.name}: {len(frame):,} rows, {len(frame.columns)} columns")
+    _print_columns(columns)
+    try:
+        training = training_table(frame, reading, file.first_row)
+    except ValueError as error:
+        problems.append(str(error))
+    for problem in dict.fromkeys(problems):
+        _print(f"refused: {problem}")
+    if problems:
+        raise click.exceptions.Exit(1)
+    _print_classes(training)
+    if options["quick_fit"]:
+        _print_quick_fit(training, options["seed"])
+
+
+def _print(text: str) -> None:
+    for line in textwrap.wrap(printable(text), WIDTH, subsequent_indent="  "):
+        click.echo(line)
+
+
+def _print_columns(columns: Sequence[Column]) -> None:
+    """Print one line per column, those that are not plain features first."""
+    ordered = sorted(columns, key=_is_plain)
+    width = min(24, max(len(column.name) for column in columns))
+    for column in ordered[:MOST_COLUMNS]:
+        role = column.kind if column.role == "feature" else column.role
+        line = f"  {_cut(column.name, width):{width}}  {role:8}  {_reason(column)}"
+        click.echo(_cut(printable(line), WIDTH))
+    rest = ordered[MOST_COLUMNS:]
+    if rest:
+        features = [column for column in rest if column.role == "feature"]
+        kinds = ", ".join(sorted({column.kind for column in features}))
+        parts = [f"{len(features)} as {kinds}"] if features else []
+        if len(features) < len(rest):
+            parts.append(f"{len(rest) - len(features)} that are not features")
+        click.echo(f"  ... and {len(rest)} more columns: {', '.join(parts)}")
+
+
+def _is_plain(column: Column) -> bool:
+    return column.role == "feature" and column.kind == "number" and not column.n_missing
+
+
+def _reason(column: Column) -> str:
+    if column.role == "feature" and column.n_missing:
+        return f"{column.n_missing:,} missing; {column.reason}"
+    return column.reason
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _print_classes(training: TrainingTable) -> None:
+    import numpy as np
+
+    from kdey._display import count_of
+    from kdey.tables.training import similar_labels
+
+    classes, counts = np.unique(training.y, return_counts=True)
+    order = np.argsort(counts, kind="stable")
+    shown = ", ".join(f"{classes[i]} {counts[i]:,}" for i in order[:8])
+    more = f", and {len(classes) - 8} more" if len(classes) > 8 else ""
+    kind = "integers" if classes.dtype.kind == "i" else "text"
+    _print(f"{len(classes)} classes ({kind}), the rarest first: {shown}{more}")
+    for sentence in similar_labels(classes):
+        _print(sentence)
+    if training.unlabelled:
+        _print(f"{count_of(training.unlabelled, 'row')} without a label left out")
+    if training.dropped:
+        _print(f"{count_of(training.dropped, 'row')} with missing values left out")
+
+
+def _print_quick_fit(training: TrainingTable, seed: int) -> None:
+    """Fit logistic regression and PACC on some rows, and print how well they do."""
+    from kdey.evaluation.training_summary import TrainingSummary
+
+    X, y = _some_rows(training, seed)
+    quantifier = make_method("pacc", _classification(training.schema, seed), {}, seed, 1)
+    summary = TrainingSummary.of(quantifier.fit(X, y), seed)
+    rows = "" if len(y) == len(training.y) else f", {len(y):,} of the rows"
+    _print(f"quick fit (logistic regression, PACC{rows}):")
+    for sentence in summary.sentences():
+        _print(f"- {sentence}")
+
+
+def _classification(schema: TableSchema, seed: int) -> dict[str, Any]:
+    return {"classifier": make_classifier("logistic", {}, seed, schema)}
+
+
+def _some_rows(training: TrainingTable, seed: int) -> tuple[Any, Any]:
+    """Return at most ``MOST_ROWS`` rows, the same share of every class but ten at least."""
+    import numpy as np
+
+    share = MOST_ROWS / len(training.y)
+    if share >= 1.0:
+        return training.X, training.y
+    rng = np.random.default_rng(seed)
+    parts = []
+    for label in np.unique(training.y):
+        rows = rng.permutation(np.flatnonzero(training.y == label))
+        parts.append(rows[: max(10, round(share * len(rows)))])
+    chosen = np.sort(np.concatenate(parts))
+    return training.X[chosen], training.y[chosen]
+
+
+@click.command()
+@click.argument("table")
+@label_options
+@click.option(
+    "--scores",
+    multiple=True,
+    help="Columns of held-out posteriors: no classifier is fitted. --method acc or cc: or one "
+    "column of labels that rules, people or a language model decided for.",
+)
+@method_option(POOL)
+@fit_options
+@model_options
+@pool_options
+@config_option
+@click.option(
+    "--fold-models/--no-fold-models",
+    default=None,
+    help="Keep the models of the folds in the file: fit checks are sharper, the file larger. "
+    "Default: up to 200 MB.",
+)
+@click.option("-o", "--output", required=True, help="Model file to write.")
+@guarded
+def fit(table: str, label: str, output: str, **options: Any) -> None:
+    """Fit on a labelled TABLE and write a model file.
+
+    TABLE is CSV (also gzipped), Parquet or Excel, - for standard input. All columns that look like
+    features are used unless said otherwise. Several classifiers and methods are fitted and pooled
+    by default; --method chooses a single one, with one classifier. With --scores the columns are
+    the posteriors of a classifier of your own, on rows it was not fitted on.
+    """
+    check_output(output)
+    training = read_labelled(table, {**options, "label": label})
+    quantifier = _fit(training, names(options["scores"]), table, options)
+    from kdey import save
+
+    save(quantifier, output)
+    n_rows, n_classes = len(training.y), len(quantifier.classes_)
+    say(f"{type(quantifier).__name__} on {n_rows:,} rows, {n_classes} classes; wrote {output}")
+    _say_essentials(quantifier, options["seed"])
+
+
+def _fit(
+    training: TrainingTable, scores: list[str], table: str, options: dict[str, Any]
+) -> AggregativeQuantifier:
+    from kdey.tables.files import TableError
+
+    method_settings = settings(options["options"], "--option")
+    name, seed, jobs = options["method"], options["seed"], options["jobs"]
+    try:
+        if scores:
+            unfitted = make_method(name, _scored(name, options), method_settings, seed, jobs)
+            return _fit_scores(unfitted, training, scores)
+        parameters = classification(name, options, training.schema)
+        quantifier = make_method(name, parameters, method_settings, seed, jobs)
+        if name == POOL:
+            return fit_pool(cast("Quantifier", quantifier), training, options)
+        asked: bool | None = options["fold_models"]
+        keep: bool | Literal["auto"] = "auto" if asked is None else asked
+        quantifier.fit(training.X, training.y, keep_fold_models=keep)
+    except ValueError as error:
+        raise TableError(f"{table}: {error}") from error
+    return quantifier
+
+
+def _scored(method: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a method that is fitted on scores."""
+    if method != POOL:
+        refuse_pool_options(method, options)
+        return {}
+    if options["resume"] is not None:
+        raise click.UsageError("--resume keeps classifiers, and with --scores none is fitted")
+    return pool_parameters(options)
+
+
+def _say_essentials(quantifier: AggregativeQuantifier, seed: int) -> None:
+    """Say how well the model does on its training data, what it chose, and what to do about it."""
+    import textwrap
+
+    from kdey.evaluation.training_summary import TrainingSummary
+
+    chosen = quantifier.summary()
+    sentences = TrainingSummary.of(quantifier, seed).sentences()
+    for sentence in sentences if chosen is None else [*sentences, chosen]:
+        for line in textwrap.wrap(sentence, 80, initial_indent="- ", subsequent_indent="  "):
+            say(line)
+
+
+def _fit_scores(
+    quantifier: AggregativeQuantifier, training: TrainingTable, scores: list[str]
+) -> AggregativeQuantifier:
+    """Fit on columns of scores, which may stand in any order, or on one of decided labels."""
+    import numpy as np
+
+    from kdey.arrays import class_texts, match_scores
+    from kdey.classifiers import one_hot
+    from kdey.groups.scoring import bad_score
+    from kdey.tables.schema import Column, TableSchema
+
+    classes = np.unique(training.y)
+    if len(scores) == 1 and quantifier.row_spec().needs == "decisions":
+        fitted = quantifier.fit_posteriors(one_hot(training.X[:, 0], classes), training.y)
+        decided = Column(scores[0], "feature", "decision", tuple(class_texts(classes)))
+        label = training.schema.with_role("label")
+        known = TableSchema((*label, decided), training.schema.decimal)
+        fitted.model_ = fitted.model_.with_scorer(schema=known)
+        return fitted
+    if len(scores) == 1:
+        raise ValueError(
+            f"one column of scores ({scores[0]}) holds decided labels, which --method acc or cc "
+            "counts; other methods need a column of posteriors for each class"
+        )
+    ordered = match_scores(scores, classes)
+    p = training.X[:, [scores.index(name) for name in ordered]]
+    fault = bad_score(p)
+    if fault is not None:
+        row = training.rows[fault[0]]
+        raise ValueError(f"row {row} {fault[1]}: the scores must be posteriors")
+    fitted = quantifier.fit_posteriors(p, training.y)
+    schema = training.schema
+    columns = (Column(name, "feature", "score") for name in ordered)
+    known = TableSchema((*schema.with_role("label"), *columns), schema.decimal)
+    fitted.model_ = fitted.model_.with_scorer(schema=known)
+    return fitted
+
+
+#: Categories of a column that are shown; --json has all of them.
+_MOST_TEXTS = 8
+
+
+@click.command()
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of lines.")
+@guarded
+def inspect(model: str, as_json: bool) -> None:
+    """Show what MODEL was fitted on and with: classes, columns, method, settings."""
+    from kdey import load
+    from kdey.persistence.model_file import describe
+
+    quantifier = load(model)
+    facts = _facts(quantifier, describe(model))
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, allow_nan=False))
+        return
+    explanation = facts.pop("explanation", [])
+    for name, value in facts.items():
+        click.echo(printable(f"{name}: {_line(_shortened(value))}"))
+    for line in explanation:
+        for part in textwrap.wrap(printable(line), 80, subsequent_indent="  "):
+            click.echo(part)
+
+
+def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, Any]:
+    schema = quantifier.table_schema
+    labels = quantifier.classes_.tolist()
+    shares = quantifier.prevalence_.tolist()
+    facts: dict[str, Any] = {
+        "method": type(quantifier).__name__,
+        "written by": f"kdey {manifest.get('kdey')}",
+        "libraries": manifest.get("libraries") or None,
+        "classes": {str(label): round(p, 6) for label, p in zip(labels, shares, strict=True)},
+        "training rows": _rows(quantifier),
+        "classifier": _classifier(quantifier),
+        "settings": _plain_settings(quantifier),
+    }
+    if schema is not None:
+        facts |= _column_facts(schema)
+    facts |= _choices(quantifier)
+    return {name: value for name, value in facts.items() if value not in (None, {}, [])}
+
+
+def _choices(quantifier: BaseQuantifier) -> dict[str, Any]:
+    """Return what was chosen at fit: in a sentence, or in the lines of an explanation."""
+    record = quantifier.tuning_record
+    explanation = getattr(quantifier, "explain", quantifier.summary)()
+    if explanation is None or (record is not None and explanation == record.summary()):
+        return {"tuning": explanation}
+    return {"explanation": explanation.splitlines()}
+
+
+def _column_facts(schema: TableSchema) -> dict[str, Any]:
+    """Return what the columns of the training table are taken for."""
+    unused = schema.with_role("id", "ignored")
+    return {
+        "label column": schema.label,
+        _needed_title(schema): list(schema.needed),
+        "columns of categories": {
+            c.name: list(c.categories) for c in schema.feature_columns if c.categories
+        },
+        "columns of sentences": [c.name for c in schema.feature_columns if c.kind == "text"],
+        "columns with missing values": {
+            c.name: c.n_missing for c in schema.feature_columns if c.n_missing
+        },
+        "unused columns": {c.name: c.reason for c in unused},
+    }
+
+
+def _needed_title(schema: TableSchema) -> str:
+    """Return what to call the columns that estimates need."""
+    if not schema.scores:
+        return "feature columns"
+    return "column of decisions" if len(schema.scores) == 1 else "score columns"
+
+
+def _rows(quantifier: BaseQuantifier) -> int | None:
+    from kdey.model import kept_training
+
+    training = kept_training(quantifier)
+    return None if training is None else len(training.labels)
+
+
+def _classifier(quantifier: BaseQuantifier) -> str:
+    from kdey.stacking.pooled_classifier import pool_of
+
+    classifier = quantifier.fitted_classifier
+    if classifier is None:
+        return "none: fitted on scores"
+    pool = pool_of(classifier)
+    if pool is not None:
+        return f"a pool of {', '.join(pool.models_)}"
+    steps = getattr(classifier, "steps", None)
+    return type(classifier if steps is None else steps[-1][1]).__name__
+
+
+def _plain_settings(quantifier: BaseQuantifier) -> dict[str, Any]:
+    plain = (bool, int, float, str)
+    return {
+        name: value
+        for name, value in quantifier.get_params(deep=False).items()
+        if isinstance(value, plain)
+    }
+
+
+def _shortened(value: Any) -> Any:
+    """Return facts with lists inside them cut short; --json has all of it."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _few(item) if isinstance(item, list) else item for key, item in value.items()}
+
+
+def _few(texts: list[str]) -> str:
+    shown = ", ".join(text if len(text) <= 30 else f"{text[:29]}…" for text in texts[:_MOST_TEXTS])
+    more = f", and {len(texts) - _MOST_TEXTS} more" if len(texts) > _MOST_TEXTS else ""
+    return f"({shown}{more})"
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {item}" for key, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
