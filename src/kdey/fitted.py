@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey.bags import Array, BagsLike
 from kdey.intervals import Estimate, Estimates
 from kdey.model import AnyModel, Model
+from kdey.options import Options
 from kdey.rows.base import TuningRecord
 from kdey.tables.schema import TableSchema
 
@@ -78,10 +79,22 @@ class FittedQuantifier(Protocol):
     def interval_model(self) -> Model | None:
         """Return the fitted stages of a method with rows and a matching; None for other methods."""
 
-    def estimate_bags(self, X: Any, bags: BagsLike, **options: Any) -> Estimates:
+    def estimate_bags(
+        self,
+        X: Any,
+        bags: BagsLike,
+        *,
+        clusters: ArrayLike | None = None,
+        options: Options | None = None,
+    ) -> Estimates:
         """Return estimates with confidence limits for bags over the pool ``X``."""
 
     def estimate_posteriors(
-        self, posteriors: ArrayLike, bags: BagsLike | None = None, **options: Any
+        self,
+        posteriors: ArrayLike,
+        bags: BagsLike | None = None,
+        *,
+        clusters: ArrayLike | None = None,
+        options: Options | None = None,
     ) -> Estimate | Estimates:
         """Return estimates with confidence limits for bags over a pool of posteriors."""

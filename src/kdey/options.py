@@ -123,18 +123,13 @@ class Options:
     @classmethod
     def of(cls, **options: Any) -> Options:
         """Return the options of these names; raises TypeError, which lists them, for another."""
-        return cls(**cls.known(options))
-
-    @classmethod
-    def known(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what was given if all are options; raises TypeError, which lists them, if not."""
         known = [field.name for field in fields(cls)]
         for name in options:
             if name not in known:
                 alike = get_close_matches(name, known, 1)
                 hint = f", did you mean {alike[0]}?" if alike else ";"
                 raise TypeError(f"unknown option {name}{hint} the options are {', '.join(known)}")
-        return options
+        return cls(**options)
 
     @classmethod
     def given(cls, options: Options | None, **values: Any) -> Options:

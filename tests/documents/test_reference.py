@@ -30,11 +30,11 @@ PACKAGES = (
         "neural",
         "persistence",
     ),
-    *("plots", "problems", "report", "solvers"),
+    *("matching", "plots", "quantifiers", "report"),
     *("rows", "stacking", "tuning"),
 )
 #: Names of types for annotations: nothing to call, nothing to tell.
-TYPES = {"Contribution", "Labelled", "MetricLike"}
+TYPES = {"AnyMatching", "Labelled"}
 
 
 def listed() -> list[str]:

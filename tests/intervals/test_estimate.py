@@ -207,10 +207,13 @@ def test_bad_options(data) -> None:
     for wrong in ({"target": "pool"}, {"method": "exact"}, {"interval": "t"}, {"n_replicates": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             quantifier.estimate_posteriors(points, options=kdey.Options(**wrong))
-    with pytest.raises(TypeError, match="unknown option n_replicate, did you mean n_replicates"):
-        quantifier.estimate_posteriors(points, n_replicate=50)
-    with pytest.raises(TypeError, match="unknown option folds; the options are confidence, target"):
-        quantifier.estimate_posteriors(points, [[0, 1]], folds=50)
+    for name in ("n_replicate", "n_replicates", "folds"):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            quantifier.estimate_posteriors(points, [[0, 1]], **{name: 50})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'folds'"):
+        kdey.Options(folds=50)
+    with pytest.raises(TypeError, match=r"options must be kdey.Options\(...\)"):
+        quantifier.estimate_posteriors(points, options={"n_replicates": 50})
     with pytest.raises(ValueError, match="method='analytic' needs"):
         quantifier.estimate_posteriors(points, options=kdey.Options(method="analytic"))
     with pytest.raises(ValueError, match="clusters must hold one id"):

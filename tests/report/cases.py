@@ -108,7 +108,7 @@ def relabelled(report: Report, labels: list[str], keys: list[str]) -> Report:
         for group in report.groups.groups
     )
     q = copy(report.quantifier)
-    q.classes_ = np.array(labels)
+    q.model_ = replace(q.model_, classes=np.array(labels))
     return replace(
         report,
         estimate=replace(report.estimate, classes=q.classes_),

@@ -8,7 +8,7 @@ on features it is :class:`Instances`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating]
 
-#: Options that groups see to themselves: fits are checked later, and columns are read by then.
-_OF_TABLES: dict[str, Any] = {"check_fit": False, "selection": None}
+
+def _of_bags(options: Options) -> Options:
+    """Return the options without what groups see to: fits are checked later, columns are read."""
+    return replace(options, check_fit=False, selection=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +127,10 @@ class ScoredRows:
         clusters: Indices | None = None,
     ) -> Estimates:
         """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
-        drawn = {} if clusters is None else {"clusters": clusters}
         return cast(
             Estimates,
             quantifier.estimate_posteriors(
-                self.posteriors, bags, **drawn, **vars(options) | _OF_TABLES
+                self.posteriors, bags, clusters=clusters, options=_of_bags(options)
             ),
         )
 
@@ -186,8 +187,7 @@ class Instances:
         clusters: Indices | None = None,
     ) -> Estimates:
         """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
-        drawn = {} if clusters is None else {"clusters": clusters}
-        return quantifier.estimate_bags(self.X, bags, **drawn, **vars(options) | _OF_TABLES)
+        return quantifier.estimate_bags(self.X, bags, clusters=clusters, options=_of_bags(options))
 
 
 #: What is known of the rows of a table once they are scored.

@@ -227,7 +227,7 @@ PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
 MATCHING_PARTS = (Matching, RowMap, Generator, Penalty, Smoothness, RatioShrinkage)
 #: Rooms of the package whose classes a model file may name; but see ``_is_problem``.
 _ROOMS = (
-    *("bags", "calibration", "decisions", "kernels", "matching", "model", "neural", "posteriors"),
+    *("bags", "calibration", "classifiers", "kernels", "matching", "model", "neural", "posteriors"),
     *("evaluation.protocols", "quantifiers", "rows", "stacking", "tables"),
     *("tuning",),
 )

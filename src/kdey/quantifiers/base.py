@@ -363,7 +363,6 @@ class BaseQuantifier(BaseEstimator):
         merge: Mapping[Any, Any] | None = None,
         check_fit: bool | None = None,
         options: Options | None = None,
-        **more: Any,
     ) -> Estimate:
         """Return the prevalences of the bag of all instances of ``X`` with their intervals.
 
@@ -398,7 +397,7 @@ class BaseQuantifier(BaseEstimator):
         -------
         estimate : Estimate
         """
-        asked = _asked(options, more, confidence=confidence, target=target, check_fit=check_fit)
+        asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
         model, (X, unseen) = self._fitted_model(), self._read(X)
         found = self._estimates(
             model.points(Pool(X)), None, sample_weight, clusters, labelled, merge, asked, X, unseen
@@ -416,13 +415,12 @@ class BaseQuantifier(BaseEstimator):
         merge: Mapping[Any, Any] | None = None,
         check_fit: bool | None = None,
         options: Options | None = None,
-        **more: Any,
     ) -> Estimates:
         """As :meth:`estimate` for many bags over the pool ``X``, without labels.
 
         See :meth:`solve` for what bags can be; ``clusters`` has one id per instance of the pool.
         """
-        asked = _asked(options, more, confidence=confidence, target=target, check_fit=check_fit)
+        asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
         model, (X, unseen) = self._fitted_model(), self._read(X)
         found = self._estimates(
             model.points(Pool(X)), bags, None, clusters, None, merge, asked, X, unseen
@@ -678,22 +676,16 @@ class PosteriorsMixin(BaseQuantifier):
         merge: Mapping[Any, Any] | None = None,
         check_fit: bool | None = None,
         options: Options | None = None,
-        **more: Any,
     ) -> Estimate | Estimates:
         """As :meth:`BaseQuantifier.estimate`, from posteriors of shape (m, k).
 
         Without ``bags`` all of them are one bag, and one estimate is returned; with ``bags`` as
         :meth:`BaseQuantifier.estimate_bags`, where ``labelled`` is refused.
         """
-        asked = _asked(options, more, confidence=confidence, target=target, check_fit=check_fit)
+        asked = Options.given(options, confidence=confidence, target=target, check_fit=check_fit)
         points = self._fitted_model().given(posteriors, self._place())
         found = self._estimates(points, bags, sample_weight, clusters, labelled, merge, asked)
         return found[0] if bags is None else cast(Estimates, found)
-
-
-def _asked(options: Options | None, more: dict[str, Any], **values: Any) -> Options:
-    """Return the options of a call; values that are not None override."""
-    return Options.given(options, **Options.known(more), **values)
 
 
 def shares_of(codes: NDArray[np.int64], weights: Array | None, n_classes: int) -> Array:

@@ -384,7 +384,7 @@ class ACC(DecisionsMixin, _Adjusting):
         observed : array-like of shape (k,)
             How many instances of the bag were classified as each class.
         **options
-            As for :meth:`estimate` (``confidence``, ``target``, ``method``, ...).
+            As for :meth:`estimate` (``confidence``, ``target``, ``options``, ...).
 
         Returns
         -------
