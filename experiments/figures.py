@@ -17,7 +17,6 @@ from experiments.results import Results
 from experiments.scores import Scores, gather, published_order
 from experiments.sensitivity import CURVES
 from experiments.settings import COMPACT, METRICS, SETTINGS
-from kdey import Options
 from kdey._io import write_whole
 from kdey.bags import Array
 from kdey.evaluation import APP
@@ -369,8 +368,6 @@ def _curve(
 ) -> None:
     """Draw one curve and ring its smallest value."""
     best = int(np.argmin(means))
-    ax.plot(
-        values, means, marker=".", markersize=3, linewidth=1.2, label=name, options=Options(**style)
-    )
+    ax.plot(values, means, marker=".", markersize=3, linewidth=1.2, label=name, **style)
     ring = {"color": style["color"], "markersize": 6, "markerfacecolor": "none"}
-    ax.plot(values[best], means[best], "o", options=Options(**ring))
+    ax.plot(values[best], means[best], "o", **ring)

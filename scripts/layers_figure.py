@@ -16,23 +16,25 @@ SOURCE = ROOT / "tests" / "test_imports.py"
 FIGURE = ROOT / "docs" / "figures" / "layers.svg"
 #: Rooms on the path from posteriors to the paper's tables.
 PATH = {
-    *("posteriors", "rows", "matching", "quantifiers", "evaluation"),
+    *("posteriors", "rows", "matching", "model", "quantifiers", "evaluation"),
 }
 NAMES = {"__init__": "kdey"}
 #: What the rooms of a layer do, under the name of one of them.
 NOTES = {
     "cli": "the command kdey",
-    "datasets": "public data sets; a network",
+    "datasets": "public data sets; a network trained on bags",
     "__init__": "the public names",
-    "plots": "matplotlib displays",
+    "plots": "histories with alarms; matplotlib displays",
     "persistence": "model files, reports, QuaPy",
     "evaluation": "protocols, errors on bags, searches, significance, check_quantifier",
     "quantifiers": "the named methods: a row spec and a matching",
     "groups": "frames, files and clusters to one answer per group",
-    "diagnostics": "fit check, posterior draws, columns of tables",
-    "tuning": "bandwidths and bins, chosen on held-out bags",
-    "intervals": "limits of an estimate",
-    "gpu": "the same rows and problems with torch; errors; tables",
+    "diagnostics": "posterior draws, fit check, pools of classifiers",
+    "tuning": "labels of the bag; bandwidths and bins by held-out bags",
+    "intervals": "estimates with intervals",
+    "model": "what a fit has learnt, frozen",
+    "options": "what is rarely asked for, checked once",
+    "gpu": "the same rows and problems with torch; errors; columns of tables",
     "matching": "templates and rows to a problem, and to prevalences with certificates",
     "rows": "posteriors to rows and templates",
     "posteriors": "X, y to training posteriors; kernel sums",

@@ -84,6 +84,20 @@ class Options:
     ------
     ValueError
         If an option has a value that is not allowed.
+
+    See Also
+    --------
+    kdey.KDEyML.estimate : Estimate a bag with intervals.
+    kdey.predict_groups : Estimate the groups of a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import kdey
+    >>> X, y = load_iris(return_X_y=True)
+    >>> options = kdey.Options(target="bag", check_fit=False)
+    >>> kdey.PACC().fit(X[::2], y[::2]).estimate(X[1::2], options=options).target
+    'bag'
     """
 
     confidence: float = 0.95

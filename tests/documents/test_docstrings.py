@@ -27,8 +27,8 @@ MODULES = sorted(
 SHOWN = (
     *("KDEyML", "KDEyHD", "KDEyCS", "KDEyL2", "EMQ", "DIR", "CC", "PCC", "ACC", "PACC"),
     *("DM", "HDy", "DyS", "MM", "HDx", "DMx", "OneVsAll", "Median", "Ensemble"),
-    *("TrainingPrevalence", "evaluate", "fit_many", "APP", "NPP", "GridSearchQ"),
-    *("check_fit", "identifiability", "plan_bag_size", "adapt_posteriors", "importance_weights"),
+    *("TrainingPrevalence", "evaluate", "APP", "NPP", "GridSearchQ"),
+    *("check_fit", "identifiability", "plan_bag_size", "adapt_posteriors"),
     *("save", "difference", "sample_posterior", "make_report", "Bags"),
 )
 
@@ -191,5 +191,8 @@ def test_name_has_an_example(name: str) -> None:
 
 
 def test_methods_and_parts_have_one_too() -> None:
-    shown = (kdey.ACC.from_rates, predict_groups, absolute_error, nemenyi)
+    shown = (
+        *(kdey.ACC.from_rates, predict_groups, absolute_error, nemenyi),
+        *(kdey.evaluation.fit_many, kdey.diagnostics.importance_weights),
+    )
     assert all(">>> " in (function.__doc__ or "") for function in shown)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import kdey
-from experiments.run import run
 from kdey.gpu.bags import SortedRows, adapted_bag_means, batch_moments
+from kdey.intervals import compute
 from kdey.intervals.moments import adapted
 from tests.gpu.cases import problem
 
@@ -50,7 +50,7 @@ def test_they_are_computed_there(device, monkeypatch):
     def refuse(*_):
         raise AssertionError("the host computed the moments")
 
-    monkeypatch.setattr(run, "linearise_likelihood", refuse)
+    monkeypatch.setattr(compute, "linearise_likelihood", refuse)
     assert len(fitted.estimate_posteriors(Q, bags, options=kdey.Options(**OPTIONS))) == len(bags)
     fitted.set_params(device="cpu")
     with pytest.raises(AssertionError, match="the host computed"):

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 import kdey
 from kdey import KDEyCS, KDEyML, predict_groups
 from kdey._caching import row_hashes
-from kdey.intervals.display import COLUMNS
+from kdey.intervals.display import GROUP_COLUMNS
 
 from .cases import CLASSES, SCORES, columns, fitted
 
@@ -72,7 +72,7 @@ def test_columns_and_wide_hold_the_same() -> None:
     q, frame = fitted(), pd.DataFrame(columns())
     tall = q.predict_groups(frame, "region", scores=SCORES).to_frame()
     wide = q.predict_groups(frame, "region", scores=SCORES).to_frame(wide=True)
-    assert list(tall.columns) == ["region", *COLUMNS]
+    assert list(tall.columns) == ["region", *GROUP_COLUMNS]
     for name in ("estimate", "low", "high", "classify_and_count"):
         for label in CLASSES:
             members = tall.loc[tall["class"] == label, name].to_numpy()
@@ -82,7 +82,7 @@ def test_columns_and_wide_hold_the_same() -> None:
 def test_without_keys_all_rows_are_one_group() -> None:
     q, data = fitted(), columns()
     made = q.predict_groups(pl.DataFrame(data), scores=SCORES).to_frame()
-    assert made.columns == list(COLUMNS)
+    assert made.columns == list(GROUP_COLUMNS)
     p = np.column_stack([data[name] for name in SCORES])
     assert_allclose(made["estimate"], q.aggregate(p), atol=1e-12)
 

@@ -19,7 +19,10 @@ from tests.documents.running import run_page
 
 PAGE = Page("docs/migrating-from-quapy.md")
 GUIDE = PAGE.text
-OURS = ("kdey", "kdey.metrics", "kdey.datasets", "kdey.interop", "kdey.bayes", "kdey.plots")
+OURS = (
+    *("kdey", "kdey.metrics", "kdey.datasets", "kdey.interop", "kdey.bayes", "kdey.plots"),
+    *("kdey.evaluation", "kdey.diagnostics", "kdey.matching", "kdey.tuning", "kdey.intervals"),
+)
 THEIRS = (
     *(f"quapy.method.{name}" for name in ("aggregative", "non_aggregative", "meta", "base")),
     *("quapy.method.confidence", "quapy.method._bayesian", "quapy.protocol", "quapy.error"),

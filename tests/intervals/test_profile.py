@@ -241,7 +241,7 @@ def test_classes_that_cannot_be_told_apart_share_what_is_left() -> None:
 def test_features_without_information_have_limits_zero_and_one() -> None:
     P = np.tile([0.5, 0.5], (60, 1))
     made = EMQ().fit_posteriors(P, np.arange(60) % 2).estimate_posteriors(P[:40])
-    # The solver ends within its tolerance, at other digits for each instruction set.
+    # The solver ends within its tolerance.
     assert made.low == pytest.approx([0, 0], abs=1e-7)
     assert made.high == pytest.approx([1, 1], abs=1e-7)
 

@@ -108,7 +108,7 @@ def importance_weights(
 
     Examples
     --------
-    >>> from kdey import importance_weights
+    >>> from kdey.diagnostics import importance_weights
     >>> importance_weights([0.5, 0.5], [0.9, 0.1], [0, 1, 1])
     array([1.8, 0.2, 0.2])
     """

@@ -119,7 +119,7 @@ def hold_fold_models(quantifier: Q, X: Any, y: ArrayLike) -> Q:
     ----------
     quantifier : fitted quantifier with a classifier
     X, y : training data
-        As for :func:`fold_models`.
+        As for ``fold_models``.
 
     Returns
     -------

@@ -126,7 +126,7 @@ class DirichletProtocol:
     Examples
     --------
     >>> import numpy as np
-    >>> from kdey import DirichletProtocol
+    >>> from kdey.evaluation import DirichletProtocol
     >>> protocol = DirichletProtocol(n_bags=4, bag_size=100, concentration=50.0)
     >>> drawn = protocol.bags(np.repeat(["a", "b"], 500))
     >>> bool(np.abs(drawn.prevalences - 0.5).max() < 0.4)
@@ -195,7 +195,7 @@ class GridAPP:
     Examples
     --------
     >>> import numpy as np
-    >>> from kdey import GridAPP
+    >>> from kdey.evaluation import GridAPP
     >>> protocol = GridAPP(n_prevalences=5, repeats=2, bag_size=20)
     >>> protocol.grid(2)[:, 0]
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
@@ -269,7 +269,7 @@ class AtPrevalences:
     Examples
     --------
     >>> import numpy as np
-    >>> from kdey import AtPrevalences
+    >>> from kdey.evaluation import AtPrevalences
     >>> drawn = AtPrevalences([[0.9, 0.1], [0.5, 0.5]], bag_size=100).bags(np.repeat([0, 1], 500))
     >>> drawn.prevalences
     array([[0.9, 0.1],
@@ -426,7 +426,7 @@ class GivenBags:
 
     Examples
     --------
-    >>> from kdey import GivenBags
+    >>> from kdey.evaluation import GivenBags
     >>> protocol = GivenBags([[0, 1], [2, 3, 4]], [[0.5, 0.5], [0.2, 0.8]], pool_size=5)
     >>> drawn = protocol.bags(classes=["a", "b"])
     >>> drawn.sizes

@@ -293,10 +293,18 @@ def compare_groups(
         ``adjusted_p_value <= 0.05`` have a chance of at most 5 % that any of them is false.
         "fdr" (Benjamini and Hochberg): at most 5 % of them are false on average. None: no
         adjustment.
-    time, every, scores, weights, clusters, merge, options
-        As for :func:`kdey.predict_groups`.
+    time, every : str, optional
+        A column of dates or times, the last key; its periods ("1w").
+    scores : sequence of str, optional
+        Columns with posteriors, scores or decisions, in the order of the classes.
+    weights, clusters : str, optional
+        Columns with sampling weights, and with what was drawn together (people, households).
+    merge : mapping from new label to classes, optional
+        Groups of classes whose shares are compared, in this order.
     confidence : float in (0, 1)
         Nominal coverage of the interval of each difference by itself.
+    options : Options, optional
+        Everything else that an estimate can be asked for.
 
     Returns
     -------

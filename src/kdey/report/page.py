@@ -265,7 +265,7 @@ def make_report(
     -------
     Report
         With ``html()`` and ``write(path)``. Further fields, such as ``settings`` and
-        ``keep_order``, are set by :func:`dataclasses.replace`.
+        ``keep_order``, are set by ``dataclasses.replace``.
 
     Raises
     ------
@@ -372,8 +372,12 @@ def write_report(
     ----------
     path : path-like
         The file, which is written whole or not at all.
-    subject, table, **parts
-        See :func:`make_report`.
+    subject : fitted quantifier, Estimate, Estimates, or table of groups
+        What the report is on; a quantifier estimates the rows of ``table``.
+    table : path or data frame, optional
+        The rows to estimate or, with an Estimate, the groups that it consists of.
+    **parts
+        Further arguments of :func:`make_report`, by name.
 
     Returns
     -------
