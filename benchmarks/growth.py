@@ -7,10 +7,9 @@
     python benchmarks/growth.py --figure
 
 Each axis is varied over a factor of 32 or more with the others fixed. Measured are making the rows
-(kernel), one round of the sums, the whole estimate from sums, and the same in memory. Times are the
-best of several, in processor seconds; they are kept in ``results/growth.json``. ``--table`` prints
-the constants of the cost model and the times of ``docs/scale.md``, ``--figure`` draws
-``docs/figures/growth.png``.
+(kernel) and the whole estimate of ten groups. Times are the best of several, in processor seconds;
+they are kept in ``results/growth.json``. ``--table`` prints the constants of the cost model and the
+times of ``docs/scale.md``, ``--figure`` draws ``docs/figures/growth.png``.
 """
 
 from __future__ import annotations
@@ -23,17 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kdey.groups.sums import LocalSource, estimate_sums, plan_of
 
 from kdey import KDEyML
-from kdey.options import Options
-from kdey.tuning.trials import Trial
 from printing import markdown
 from run import machine, today
 
 RESULTS = Path(__file__).parent / "results" / "growth.json"
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "growth.png"
-BATCH = 100_000
 #: Values of each axis; the others stay at ``FIXED``.
 AXES = {
     "rows": [25_000, 50_000, 100_000, 200_000, 400_000, 800_000],
@@ -57,9 +52,7 @@ OFF = (
 #: What is measured, and what the figure calls it.
 STAGES = {
     "rows once": "kernel sums of all rows, once",
-    "one round": "one round of sums",
-    "all from sums": "whole estimate, from sums",
-    "all in memory": "whole estimate, in memory",
+    "all in memory": "whole estimate",
 }
 
 
@@ -84,22 +77,12 @@ def measure(rows: int, references: int, classes: int, repeats: int) -> dict[str,
     labels = np.arange(references) % classes
     q = KDEyML(bandwidth=0.1).fit_posteriors(posteriors(labels, classes, rng), labels)
     points = posteriors(rng.integers(0, classes, rows), classes, rng)
-    codes = np.arange(rows) % 10
     bags = [np.arange(g, rows, 10) for g in range(10)]
     if classes <= MOST_CLASSES:
         q.estimate_posteriors(points[:1000], check_fit=False)  # what is computed once per fit
 
-    def source() -> LocalSource:
-        runs = [slice(a, a + BATCH) for a in range(0, rows, BATCH)]
-        return LocalSource(lambda: [(points[run], codes[run], None) for run in runs])
-
-    held = source()
-    held.first(plan_of(q), True)
-    trial = Trial(np.arange(10), np.full((10, classes), 1.0 / classes), 10)
     calls = (
         lambda: q.row_map_(points),
-        lambda: held.total(trial),
-        lambda: estimate_sums(q, source(), Options()),
         lambda: q.estimate_posteriors(points, bags, check_fit=False),
     )
     times = dict(zip(STAGES, calls, strict=True))
@@ -121,7 +104,6 @@ TERMS: dict[str, dict[str, Callable[[float, float], float]]] = {
         "n": lambda n, k: n,
         "n k": lambda n, k: n * k,
     },
-    "one round": {"1": lambda n, k: 1.0, "k": lambda n, k: k, "k^2": lambda n, k: k * k},
 }
 
 

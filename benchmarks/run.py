@@ -89,7 +89,6 @@ def sections() -> list[Section]:
         Section("limits", "Limits by number of classes", "limits_cost.py"),
         Section("gibbs", "Gibbs sampling", "gibbs.py", ("--bags", "0")),
         Section("groups", "Groups of a large table", "groups.py"),
-        Section("growth", "Growth of the default", "default_growth.py"),
         Section("report", "Reports on large tables", "fit_check_cost.py", ("report",)),
         Section(
             "checked_groups",

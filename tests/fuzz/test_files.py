@@ -79,7 +79,7 @@ def test_reports_escape_what_they_show(data: Any) -> None:
         page = path.read_text(encoding="utf-8")
     assert "<script>x</script>" not in page
     assert "<img src=x" not in page
-    assert refused(lambda: kdey.make_report(data.draw(some.ODD)), "estimate", "report")
+    assert refused(lambda: kdey.make_report(data.draw(some.ODD)), "estimate", "report", "keys")
 
 
 @fuzzed(25)

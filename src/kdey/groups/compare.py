@@ -423,7 +423,7 @@ def adjust_p_values(p_values: Array, correction: str | None) -> Array:
     adjusted[tested] = holm(raw) if correction == HOLM else false_discovery_control(raw)
     if p_values.shape[1] == 2:
         adjusted[:, 1] = adjusted[:, 0]
-    return adjusted
+    return np.fmax(adjusted, p_values)  # the p-values of two classes may differ in the last digits
 
 
 def _check_key_names(names: Sequence[str]) -> None:
