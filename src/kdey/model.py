@@ -558,7 +558,7 @@ def _repeated(bags: Bags, name: str) -> Iterator[NDArray[np.int64]]:
         yield np.repeat(bag, counts.astype(np.int64))
 
 
-class FittedQuantifier(Protocol):
+class HasModel(Protocol):
     """A fitted quantifier, as functions that take one see it."""
 
     @property
@@ -567,7 +567,7 @@ class FittedQuantifier(Protocol):
 
 
 #: What functions of other rooms accept: a fitted quantifier, or its model.
-Fitted: TypeAlias = FittedQuantifier | AnyModel
+Fitted: TypeAlias = HasModel | AnyModel
 
 
 def model_of(fitted: Fitted) -> AnyModel:

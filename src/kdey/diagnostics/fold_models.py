@@ -16,11 +16,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from kdey.arrays import for_numpy, take_rows
-from kdey.model import Fitted, FittedQuantifier, model_of, training_of
+from kdey.model import Fitted, HasModel, model_of, training_of
 from kdey.posteriors import TrainingPosteriors, find_weight_parameter, predict_posteriors
 
 Floats = NDArray[np.floating]
-Q = TypeVar("Q", bound=FittedQuantifier)
+Q = TypeVar("Q", bound=HasModel)
 
 
 @dataclass(frozen=True, eq=False)
