@@ -26,7 +26,7 @@ LAYERS = (
     ("gpu", "metrics", "tables"),
     ("model",),
     ("intervals",),
-    ("fitted", "labelled", "tuning"),
+    ("labelled", "tuning"),
     ("bayes", "diagnostics", "stacking"),
     ("groups",),
     ("quantifiers",),

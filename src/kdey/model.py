@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from kdey._caching import Derived
-from kdey._parallel import choose_device, posteriors_on
+from kdey._parallel import choose_device, posteriors_on, thread_count
 from kdey.arrays import in_class_order, on_gpu, on_host, take_rows
 from kdey.bags import Array, Bags
 from kdey.gpu import device_solver
@@ -582,6 +582,11 @@ def model_of(fitted: Fitted) -> AnyModel:
     check_is_fitted(fitted, "model_")
     model: AnyModel = fitted.model_
     return model
+
+
+def place_of(fitted: Fitted) -> Place:
+    """Return where a fitted quantifier works, by its ``n_jobs`` and ``device``; a model: here."""
+    return Place(thread_count(getattr(fitted, "n_jobs", None)), getattr(fitted, "device", "cpu"))
 
 
 def posterior_model(fitted: Fitted) -> Model:

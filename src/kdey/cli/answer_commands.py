@@ -130,6 +130,7 @@ def _report_problems(groups: Estimates, quantifier: AggregativeQuantifier) -> No
 
     The status of a group has no room for the class.
     """
+    from kdey.model import Model
     from kdey.status import FEW_LABELS, OK, status_parts
 
     affected: dict[str, list[int]] = {}
@@ -147,9 +148,9 @@ def _report_problems(groups: Estimates, quantifier: AggregativeQuantifier) -> No
         more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
         of_all = f"{len(numbers)} of {len(groups)} groups"
         say(f"{problem}: {of_all} ({'; '.join(shown)}{more})")
-    training = quantifier.interval_model()
-    if FEW_LABELS in affected and training is not None:
-        for note in training.training_notes:
+    model = quantifier.model_
+    if FEW_LABELS in affected and isinstance(model, Model):
+        for note in model.training_notes:
             say(note)
 
 

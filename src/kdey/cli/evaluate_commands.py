@@ -106,7 +106,7 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey.tables.training import labelled_rows, match_labels
 
     quantifier = load(options["model"])
-    schema = quantifier.table_schema
+    schema = quantifier.model_.table_schema
     if schema is None or not schema.feature_names:
         raise TableError(f"{options['model']}: the model was not fitted on features of a table")
     file = open_table(table, options)

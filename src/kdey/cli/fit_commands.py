@@ -321,7 +321,7 @@ def inspect(model: str, as_json: bool) -> None:
 
 
 def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, Any]:
-    schema = quantifier.table_schema
+    schema = quantifier.model_.table_schema
     labels = quantifier.classes_.tolist()
     shares = quantifier.prevalence_.tolist()
     facts: dict[str, Any] = {
@@ -341,7 +341,7 @@ def _facts(quantifier: BaseQuantifier, manifest: dict[str, Any]) -> dict[str, An
 
 def _choices(quantifier: BaseQuantifier) -> dict[str, Any]:
     """Return what was chosen at fit: in a sentence, or in the lines of an explanation."""
-    record = quantifier.tuning_record
+    record = quantifier.model_.tuning
     explanation = getattr(quantifier, "explain", quantifier.summary)()
     if explanation is None or (record is not None and explanation == record.summary()):
         return {"tuning": explanation}
@@ -382,7 +382,7 @@ def _rows(quantifier: BaseQuantifier) -> int | None:
 def _classifier(quantifier: BaseQuantifier) -> str:
     from kdey.stacking.pooled_classifier import pool_of
 
-    classifier = quantifier.fitted_classifier
+    classifier = quantifier.model_.scorer.classifier
     if classifier is None:
         return "none: fitted on scores"
     pool = pool_of(classifier)

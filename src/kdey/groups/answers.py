@@ -23,7 +23,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey._caching import mix
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.fitted import FittedQuantifier
 from kdey.groups.request import UNLABELLED, Request, RowDesign
 from kdey.groups.run import GroupRun, RunEstimates
 from kdey.groups.scoring import ScoredRows
@@ -33,6 +32,7 @@ from kdey.intervals.display import LABELLED_SHARES
 from kdey.intervals.estimate import LabelledShares, no_uncertainty
 from kdey.intervals.region import Uncertainty
 from kdey.labelled import LabelledEstimate
+from kdey.model import AnyModel, Fitted, Model, Place, model_of, place_of
 from kdey.options import LABEL_SHIFT, IntervalWarning
 from kdey.status import (
     EMPTY,
@@ -75,19 +75,20 @@ WITHOUT_LABELS = (
 
 
 def answer(
-    quantifier: FittedQuantifier,
+    fitted: Fitted,
     table: ScoredTable,
     request: Request,
     *,
     unions: Sequence[tuple[int, ...]] = (),
     kept: int = KEPT,
     on_rows: OnRows | None = None,
+    place: Place | None = None,
 ) -> Estimates:
     """Return the separate estimates of whole groups.
 
     Parameters
     ----------
-    quantifier : fitted quantifier
+    fitted : fitted quantifier, or its model
     table : ScoredTable
         All rows of its groups.
     request : Request
@@ -97,16 +98,20 @@ def answer(
         Bytes of runs whose uncertainties are kept.
     on_rows : callable, optional
         Called after each run of groups with the number of its rows.
+    place : Place, optional
+        By default that of the quantifier.
 
     Returns
     -------
     Estimates
         Of all groups in the order of their numbers, then of the unions, without keys.
     """
+    model = model_of(fitted)
+    place = place_of(fitted) if place is None else place
     members = _Members.of(table, unions)
-    sheet = _Sheet.of(quantifier, request, len(members))
-    check = _Check.of(quantifier, request, table)
-    for groups in _runs(members.sizes, members.rates, len(quantifier.classes_)):
+    sheet = _Sheet(model, request, len(members))
+    check = _Check.of(model, request, table)
+    for groups in _runs(members.sizes, members.rates, model.n_classes):
         positions, sizes = members.positions(groups), members.sizes[groups]
         options = request.options
         if members.rates[groups[0]] < 1.0:
@@ -114,7 +119,8 @@ def answer(
             options = replace(options, target="population")
         design = None if members.design is None else members.design.take(positions)
         run = GroupRun(
-            quantifier,
+            model,
+            place,
             table.rows.take(positions),
             sizes,
             RowDesign() if design is None else design,
@@ -126,7 +132,7 @@ def answer(
             warnings.simplefilter("ignore", IntervalWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             made = run.estimates()
-        cost = 3 * 8 * len(positions) * len(quantifier.classes_)
+        cost = 3 * 8 * len(positions) * model.n_classes
         sheet.enter(groups, made, keep=cost <= kept, labelled=run.design.labels is not None)
         kept -= cost
         own = groups[groups < len(table)]
@@ -290,7 +296,7 @@ class _Check:
 
     Attributes
     ----------
-    quantifier : fitted quantifier
+    model : model
     request : Request
     rows : ScoredRows or None
     reason : str or None
@@ -299,7 +305,7 @@ class _Check:
         P-values, and what they say in the words of a status.
     """
 
-    quantifier: FittedQuantifier
+    model: AnyModel
     request: Request
     rows: ScoredRows | None
     reason: str | None
@@ -307,15 +313,15 @@ class _Check:
     words: NDArray[Any]
 
     @classmethod
-    def of(cls, quantifier: FittedQuantifier, request: Request, table: ScoredTable) -> _Check:
+    def of(cls, model: AnyModel, request: Request, table: ScoredTable) -> _Check:
         reason = None if request.options.check_fit else TURNED_OFF
         if reason is None:
             from kdey.diagnostics import unchecked_reason  # slow to import
 
-            reason = unchecked_reason(quantifier)
+            reason = unchecked_reason(model)
         rows = table.rows if isinstance(table.rows, ScoredRows) else None
         words = np.full(len(table), not_checked(reason or TURNED_OFF), dtype=object)
-        return cls(quantifier, request, rows, reason, np.full(len(table), np.nan), words)
+        return cls(model, request, rows, reason, np.full(len(table), np.nan), words)
 
     def run(self, groups: Indices, bags: Bags, totals: Indices) -> None:
         """Check the groups of a run: the first bags of ``bags``, as positions of rows."""
@@ -326,8 +332,8 @@ class _Check:
         from kdey.diagnostics.fit_checker import default_checker, sample_bags
 
         by_folds = self.rows.fold_posteriors is not None
-        references = REFERENCES * len(self.quantifier.classes_)
-        checker = default_checker(self.quantifier, by_folds, references)
+        references = REFERENCES * self.model.n_classes
+        checker = default_checker(self.model, by_folds, references)
         verdicts = checker.screen(
             self.rows.checked_posteriors,
             sample_bags(_select(bags, large), min(checker.most_instances, MOST_CHECKED), 0),
@@ -352,9 +358,9 @@ def _select(bags: Bags, numbers: Indices) -> Bags:
 class _Sheet:
     """The estimates of all bags as they come in, some at a time; NaN until they do."""
 
-    def __init__(self, quantifier: FittedQuantifier, request: Request, n_bags: int) -> None:
-        self.quantifier, self.request = quantifier, request
-        self.merging = request.merging(quantifier.classes_)
+    def __init__(self, model: AnyModel, request: Request, n_bags: int) -> None:
+        self.model, self.request = model, request
+        self.merging = request.merging(model.classes)
         shape = (n_bags, len(self.merging.names))
         self.shares = {
             name: np.full(shape, np.nan) for name in ("estimate", "low", "high", "counted")
@@ -366,10 +372,6 @@ class _Sheet:
         self.sources: list[tuple[Callable[[int], Uncertainty], int] | None] = [None] * n_bags
         self.decisions: Any = None
         self.labelled: LabelledShares | None = None
-
-    @classmethod
-    def of(cls, quantifier: FittedQuantifier, request: Request, n_bags: int) -> _Sheet:
-        return cls(quantifier, request, n_bags)
 
     def enter(self, bags: Indices, made: RunEstimates, *, keep: bool, labelled: bool) -> None:
         """Enter the estimates of a run."""
@@ -433,7 +435,7 @@ class _Sheet:
             low=self.shares["low"],
             high=self.shares["high"],
             options=self.request.options,
-            training_prevalence=self.merging.matrix @ np.asarray(self.quantifier.prevalence_),
+            training_prevalence=self.merging.matrix @ np.asarray(self.model.prevalence),
             size=members.totals,
             effective_size=self.effective_size,
             gap=self.gap,
@@ -450,8 +452,7 @@ class _Sheet:
         )
 
     def _statuses(self, table: ScoredTable, members: _Members, check: _Check) -> list[str]:
-        model = self.quantifier.interval_model()
-        few_labels = model is not None and bool(model.training_notes)
+        few_labels = isinstance(self.model, Model) and bool(self.model.training_notes)
         sizes, least = members.totals, self.request.options.min_size
         n, used = len(table), members.sizes > 0
         own = np.arange(len(sizes)) < n

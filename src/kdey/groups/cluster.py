@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from kdey._caching import text_hashes
 from kdey.bags import Indices
-from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import WHOLE, answer, thinning_ranks
 from kdey.groups.keys import GroupKeys, key_texts
 from kdey.groups.pooling import check_size
@@ -34,6 +33,7 @@ from kdey.groups.scoring import Instances, ScoredRows
 from kdey.groups.table import ScoredTable, TableReader
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
+from kdey.model import AnyModel, Place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,28 +81,28 @@ class ClusterTable:
 
     cluster: Cluster
 
-    def estimate(self, quantifier: FittedQuantifier, request: Request) -> Estimates:
+    def estimate(self, model: AnyModel, request: Request, place: Place) -> Estimates:
         """Return the estimates of all groups, in the order of their keys."""
-        reader, found = self._prepare(quantifier, request)
-        row_bytes = 8 * len(quantifier.classes_)
+        reader, found = self._prepare(model, request)
+        row_bytes = 8 * model.n_classes
         large = found.counts * row_bytes > WHOLE
         rates = {
             int(group): WHOLE / (row_bytes * int(count))
             for group, count in zip(found.ids[large], found.counts[large], strict=True)
         }
         n_buckets = max(1, math.ceil(int(found.counts.sum()) * row_bytes / BUCKET))
-        scoring, answering = Scoring(reader, rates), Answering(quantifier, request, rates)
+        scoring, answering = Scoring(reader, rates), Answering(model, request, rates, place)
         answers = self.cluster.shuffle(scoring, answering, n_buckets)
         numbers = np.concatenate([ids for ids, _ in answers])
         joined = join_estimates([estimates for _, estimates in answers])
-        place = np.argsort(numbers)[np.searchsorted(np.sort(numbers), found.ids)]
-        estimates = replace(joined.take(place), keys=found.key_rows)
+        found_at = np.argsort(numbers)[np.searchsorted(np.sort(numbers), found.ids)]
+        estimates = replace(joined.take(found_at), keys=found.key_rows)
         return estimates.take(found.keys.order())
 
-    def gather(self, quantifier: FittedQuantifier, request: Request) -> ScoredTable:
+    def gather(self, model: AnyModel, request: Request) -> ScoredTable:
         """Return all rows, scored, in this process: what pooling needs."""
-        reader, found = self._prepare(quantifier, request)
-        check_size(float(found.counts.sum()) * 8 * len(quantifier.classes_))
+        reader, found = self._prepare(model, request)
+        check_size(float(found.counts.sum()) * 8 * model.n_classes)
         parts = self.cluster.collect(Scoring(reader, {}), reader.columns)
         ids, table = table_of(_concat(parts), {}, request)
         place = np.argsort(found.ids)[np.searchsorted(np.sort(found.ids), ids)]
@@ -120,13 +120,11 @@ class ClusterTable:
             **counts,
         )
 
-    def _prepare(
-        self, quantifier: FittedQuantifier, request: Request
-    ) -> tuple[TableReader, FoundGroups]:
+    def _prepare(self, model: AnyModel, request: Request) -> tuple[TableReader, FoundGroups]:
         """Return the reader of partitions, and the groups that are there."""
         import narwhals as nw
 
-        reader = TableReader.of(quantifier, request)
+        reader = TableReader.of(model, request)
         reader.check_columns(self.cluster.columns)
         grouping = reader.grouping
         if grouping.time is not None and grouping.date_format == "auto":
@@ -376,24 +374,26 @@ class Answering:
 
     Attributes
     ----------
-    quantifier : fitted quantifier
+    model : model
     request : Request
     rates : dict from ids of groups to shares of rows that were kept
+    place : Place
     """
 
-    quantifier: FittedQuantifier
+    model: AnyModel
     request: Request
     rates: dict[int, float]
+    place: Place
 
     def run(self, frame: pd.DataFrame) -> tuple[Indices, Estimates] | None:
         """Return the ids of the groups and their estimates; None if there are none."""
         if not len(frame):
             return None
         names = None
-        if self.quantifier.table_schema is None:
-            names = self.quantifier.feature_names
+        if self.model.table_schema is None:
+            names = self.model.scorer.feature_names
         ids, table = table_of(frame, self.rates, self.request, names)
-        estimates = answer(self.quantifier, table, self.request, kept=0)
+        estimates = answer(self.model, table, self.request, kept=0, place=self.place)
         unknown = no_uncertainty(len(estimates.classes))
         return ids, replace(estimates, uncertainty_of=unknown, decisions=None)
 

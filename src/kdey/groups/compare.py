@@ -21,11 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from kdey.arrays import as_column
 from kdey.bags import Array, Indices
-from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import answer
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.predict import score
@@ -34,6 +32,7 @@ from kdey.groups.table import ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.combine import holm
 from kdey.intervals.display import in_library
+from kdey.model import Fitted
 from kdey.options import Options
 from kdey.status import not_checked
 from kdey.tables.columns import canonical_text
@@ -260,7 +259,7 @@ class Comparisons:
 
 
 def compare_groups(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     source: Any,
     by: str | Sequence[str] = (),
     *,
@@ -336,7 +335,6 @@ def compare_groups(
     1  west  field=east      1         0.5
     2  west  field=east      2         0.5
     """
-    check_is_fitted(quantifier, "classes_")
     request = Request.of(
         by,
         time=time,
@@ -348,12 +346,12 @@ def compare_groups(
         confidence=confidence,
         options=options,
     )
-    table = score(quantifier.answering, source, request)
-    return compare_scored(quantifier.answering, table, request, against, correction)
+    table = score(quantifier, source, request)
+    return compare_scored(quantifier, table, request, against, correction)
 
 
 def compare_scored(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     table: ScoredTable,
     request: Request,
     against: str | Mapping[str, Any] = "previous",

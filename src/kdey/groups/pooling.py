@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._parallel import thread_count
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.pooling import MOST_BYTES, GroupDraws, GroupTree, TemplateDraws, shrink_groups
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
-from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import canonical_order
 from kdey.groups.keys import Grouping, GroupKeys, key_texts, period_numbers, period_starts
 from kdey.groups.request import Request
@@ -30,6 +28,7 @@ from kdey.groups.scoring import ScoredRows
 from kdey.groups.table import ScoredTable
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import no_uncertainty
+from kdey.model import Fitted, place_of
 from kdey.status import ALIKE, EMPTY, NOT_CONVERGED, join_status, status_parts
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ if TYPE_CHECKING:
 MOST_ADDED = 10_000
 
 
-def check_pooling(quantifier: FittedQuantifier, request: Request) -> None:
+def check_pooling(fitted: Fitted, request: Request) -> None:
     """Raise ValueError if the groups of a quantifier cannot be pooled as the request asks for."""
     if not request.is_pooled:
         return
     try:
-        TemplateDraws.of(quantifier)
+        TemplateDraws.of(fitted)
     except TypeError as error:
         raise ValueError(f"groups cannot be pooled (shrink, smooth): {error}") from error
 
@@ -60,13 +59,13 @@ def check_size(n_bytes: float) -> None:
 
 
 def pool(
-    quantifier: FittedQuantifier, table: ScoredTable, request: Request, separate: Estimates
+    quantifier: Fitted, table: ScoredTable, request: Request, separate: Estimates
 ) -> Estimates:
     """Return the pooled estimates of groups; as they are if nothing is asked for.
 
     Parameters
     ----------
-    quantifier : fitted quantifier
+    quantifier : fitted quantifier, or its model
     table : ScoredTable
         Its keys get the periods without data that are added.
     request : Request
@@ -79,7 +78,7 @@ def pool(
     if request.smooth and request.grouping.every is not None:
         key_rows = add_missing_periods(table.keys, table.key_rows, request.grouping)
         separate = with_empty(separate, len(table.keys) - len(separate), key_rows)
-    pooling = _Pooling(quantifier, table, request)
+    pooling = _Pooling(TemplateDraws.of(quantifier, place_of(quantifier).n_threads), table, request)
     return pooling.smoothed(separate) if request.smooth else pooling.shrunk(separate)
 
 
@@ -104,7 +103,7 @@ def with_empty(estimates: Estimates, n: int, key_rows: Frame) -> Estimates:
 class _Pooling:
     """The rows of a table, and how they are to be pooled."""
 
-    quantifier: FittedQuantifier
+    templates: TemplateDraws
     table: ScoredTable
     request: Request
 
@@ -115,14 +114,13 @@ class _Pooling:
         groups = np.array([g for g in keys.order() if sizes[g] > 0], dtype=np.int64)
         if not len(groups):
             return separate
-        templates = TemplateDraws.of(self.quantifier, thread_count(self.quantifier.n_jobs))
         drawn = shrink_groups(
-            templates,
+            self.templates,
             self.table.rows.points,
             GroupTree.of(sizes[groups], self._parents(groups)),
             positions=self._positions(groups, sizes),
             random_state=self.request.options.random_state,
-            n_threads=templates.n_threads,
+            n_threads=self.templates.n_threads,
         )
         shrinkage = np.full(len(separate), np.nan)
         shrinkage[groups] = drawn.shrinkage
@@ -136,14 +134,13 @@ class _Pooling:
         if not (sizes > 0).any():
             return separate
         series, times = series_and_times(keys, self.request.grouping)
-        templates = TemplateDraws.of(self.quantifier, thread_count(self.quantifier.n_jobs))
         drawn = smooth_periods(
-            templates,
+            self.templates,
             self.table.rows.points,
             PeriodTree(offsets_of(sizes[groups]), series[groups], times[groups]),
             positions=self._positions(groups, sizes),
             random_state=self.request.options.random_state,
-            n_threads=templates.n_threads,
+            n_threads=self.templates.n_threads,
         )
         return self._filled(separate, groups, drawn, ())
 

@@ -13,10 +13,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from kdey.arrays import refuse_levels
-from kdey.fitted import FittedQuantifier
 from kdey.groups.answers import OnRows, answer
 from kdey.groups.cluster import cluster_of
 from kdey.groups.keys import GroupKeys
@@ -25,12 +22,13 @@ from kdey.groups.request import Request
 from kdey.groups.table import MEMORY, ScoredTable, TableReader, collect
 from kdey.intervals import Estimates
 from kdey.intervals.display import check_key_names
+from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
 from kdey.tables.files import TableError, TableFile
 
 
 def predict_groups(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     source: Any,
     by: str | Sequence[str] = (),
     *,
@@ -123,7 +121,6 @@ def predict_groups(
     1  east      1  50       0.3
     2  east      2  50       0.3
     """
-    check_is_fitted(quantifier, "classes_")
     request = Request.of(
         by,
         time=time,
@@ -138,11 +135,11 @@ def predict_groups(
         smooth=smooth,
         options=options,
     )
-    return estimate_table(quantifier.answering, source, request)
+    return estimate_table(quantifier, source, request)
 
 
 def estimate_table(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     source: Any,
     request: Request,
     *,
@@ -160,10 +157,11 @@ def estimate_table(
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
     """
+    model, place = model_of(quantifier), place_of(quantifier)
     check_pooling(quantifier, request)
     check_key_names(
         request.grouping.names,
-        request.merging(quantifier.classes_).names,
+        request.merging(model.classes).names,
         wide=False,
         labelled=request.labelled is not None,
         pooled=request.is_pooled,
@@ -172,26 +170,27 @@ def estimate_table(
     if cluster is not None:
         refuse_levels(source, "frame")
         if not request.is_pooled:
-            return cluster.estimate(quantifier, request)
-        table = cluster.gather(quantifier, request)
+            return cluster.estimate(model, request, place)
+        table = cluster.gather(model, request)
     else:
         table = score(quantifier, source, request, on_batch)
     return estimate_scored(quantifier, table, request, on_rows)
 
 
 def estimate_scored(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     table: ScoredTable,
     request: Request,
     on_rows: OnRows | None = None,
 ) -> Estimates:
     """Return the estimates of a table that is scored, in the order of its keys."""
-    separate = replace(answer(quantifier, table, request, on_rows=on_rows), keys=table.key_rows)
+    separate = answer(quantifier, table, request, on_rows=on_rows)
+    separate = replace(separate, keys=table.key_rows)
     return pool(quantifier, table, request, separate).take(table.keys.order())
 
 
 def score(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     source: Any,
     request: Request,
     on_batch: OnRows | None = None,
@@ -215,7 +214,7 @@ def score(
         source = TableFile.open(str(source))
     if not isinstance(source, TableFile):
         return _score_frame(quantifier, source, request)
-    schema = quantifier.table_schema
+    schema = model_of(quantifier).table_schema
     if request.label is None and schema is not None:
         request = replace(request, label=schema.label)  # known labels are no features
     try:
@@ -226,7 +225,7 @@ def score(
         raise TableError(f"{source.name}: {error}") from error
 
 
-def _score_frame(quantifier: FittedQuantifier, frame: Any, request: Request) -> ScoredTable:
+def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTable:
     import narwhals as nw
 
     refuse_levels(frame, "frame")
@@ -237,15 +236,15 @@ def _score_frame(quantifier: FittedQuantifier, frame: Any, request: Request) -> 
     reader.check_columns(table.columns)
     reader = replace(reader, grouping=request.grouping.settled([table]))
     return collect(
-        [reader.read(table, GroupKeys(request.grouping.names))], len(quantifier.classes_), None
+        [reader.read(table, GroupKeys(request.grouping.names))], reader.model.n_classes, None
     )
 
 
 def _score_file(
-    quantifier: FittedQuantifier, file: TableFile, request: Request, on_batch: OnRows | None
+    quantifier: Fitted, file: TableFile, request: Request, on_batch: OnRows | None
 ) -> ScoredTable:
     reader = TableReader.of(quantifier, request, file.decimal)
-    if quantifier.takes_posteriors and not reader.scorer.on_posteriors:
+    if reader.model.takes_posteriors and not reader.scorer.on_posteriors:
         raise TableError(
             f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
         )
@@ -263,4 +262,4 @@ def _score_file(
             position += len(frame)
             done(len(frame))
 
-    return collect(batches(), len(quantifier.classes_), MEMORY)
+    return collect(batches(), reader.model.n_classes, MEMORY)

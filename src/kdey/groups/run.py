@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.fitted import FittedQuantifier
 from kdey.groups.request import UNLABELLED, Request, RowDesign
 from kdey.groups.scoring import GroupRows
 from kdey.intervals import Estimate, Estimates
@@ -18,6 +17,7 @@ from kdey.intervals.combine import combine_strata, share_covariance
 from kdey.intervals.estimate import collect_estimates
 from kdey.intervals.merging import Merging
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
+from kdey.model import AnyModel, Model, Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,8 @@ class GroupRun:
 
     Attributes
     ----------
-    quantifier : fitted quantifier
+    model : model
+    place : Place
     rows : ScoredRows or Instances
         Group after group.
     sizes : int64 array of shape (g,)
@@ -66,7 +67,8 @@ class GroupRun:
     merging : Merging
     """
 
-    quantifier: FittedQuantifier
+    model: AnyModel
+    place: Place
     rows: GroupRows
     sizes: Indices
     design: RowDesign
@@ -98,7 +100,7 @@ class GroupRun:
         weights = None if known is None else known[positions]
         bags = Bags(positions, offsets, len(self.rows), weights)
         clusters = self.design.clusters
-        return self.rows.estimates(self.quantifier, bags, self.request.options, clusters)
+        return self.rows.estimates(self.model, bags, self.request.options, clusters, self.place)
 
     def _estimate_bags(self, positions: list[Indices]) -> list[Estimate]:
         sizes = np.array([len(p) for p in positions], dtype=np.int64)
@@ -125,11 +127,10 @@ class GroupRun:
 
     def _labelled(self, spans: list[slice]) -> list[LabelledEstimate]:
         """Return the estimates of groups that have labels."""
-        model = self.quantifier.interval_model()
-        if model is None:
+        if not isinstance(self.model, Model):
             raise ValueError(
                 "labels of groups need a method with rows and a matching (KDEyML, EMQ, PACC, ...), "
-                f"and {type(self.quantifier).__name__} combines several quantifiers"
+                "and this one combines several quantifiers"
             )
         if not spans:
             return []
@@ -137,7 +138,7 @@ class GroupRun:
         points = np.concatenate([points[span] for span in spans])
         samples = [self._sample(span) for span in spans]
         options = self.request.options
-        return estimate_labelled_bags(model, points, samples, options, self.merging)
+        return estimate_labelled_bags(self.model, points, samples, options, self.merging)
 
     def _sample(self, span: slice) -> LabelledSample:
         """Return the labelled sample of one group."""
@@ -149,7 +150,7 @@ class GroupRun:
             size=len(design.labels),
             positions=positions,
             codes=design.labels[positions],
-            n_classes=len(self.quantifier.classes_),
+            n_classes=self.model.n_classes,
             weights=self.weights[span],
             selection=None if design.selection is None else design.selection[positions],
             clusters=None if clusters is None else _consecutive(clusters),

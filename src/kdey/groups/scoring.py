@@ -8,9 +8,9 @@ on features it is :class:`Instances`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ from kdey._display import count_of
 from kdey.arrays import match_scores, take_rows
 from kdey.bags import Bags, Indices
 from kdey.classifiers import one_hot
-from kdey.fitted import FittedQuantifier
-from kdey.intervals import Estimates
+from kdey.intervals import Estimates, estimate_points
+from kdey.model import HOST, AnyModel, CombinedModel, Fitted, ForeignModel, Place, Pool, model_of
 from kdey.options import Options
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
@@ -43,11 +43,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.floating]
-
-
-def _of_bags(options: Options) -> Options:
-    """Return the options without what groups see to: fits are checked later, columns are read."""
-    return replace(options, check_fit=False, selection=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,18 +116,15 @@ class ScoredRows:
 
     def estimates(
         self,
-        quantifier: FittedQuantifier,
+        model: AnyModel,
         bags: Bags,
         options: Options,
         clusters: Indices | None = None,
+        place: Place = HOST,
     ) -> Estimates:
         """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
-        return cast(
-            Estimates,
-            quantifier.estimate_posteriors(
-                self.posteriors, bags, clusters=clusters, options=_of_bags(options)
-            ),
-        )
+        points = model.given(self.posteriors, place)
+        return estimate_points(model, points, bags, options, clusters, place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,13 +173,14 @@ class Instances:
 
     def estimates(
         self,
-        quantifier: FittedQuantifier,
+        model: AnyModel,
         bags: Bags,
         options: Options,
         clusters: Indices | None = None,
+        place: Place = HOST,
     ) -> Estimates:
         """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
-        return quantifier.estimate_bags(self.X, bags, clusters=clusters, options=_of_bags(options))
+        return estimate_points(model, model.points(Pool(self.X)), bags, options, clusters, place)
 
 
 #: What is known of the rows of a table once they are scored.
@@ -200,7 +193,7 @@ class Scorer:
 
     Attributes
     ----------
-    quantifier : fitted quantifier
+    model : model
     scores : names of the score columns in the order of the classes; none: the features are taken
         A single name is that of a column of decided labels.
     missing : {"auto", "drop", "error"}
@@ -212,7 +205,7 @@ class Scorer:
         Decimal mark of numbers that are written as text.
     """
 
-    quantifier: FittedQuantifier
+    model: AnyModel
     scores: tuple[str, ...] = ()
     missing: str = "auto"
     folds: bool = False
@@ -221,7 +214,7 @@ class Scorer:
     @classmethod
     def of(
         cls,
-        quantifier: FittedQuantifier,
+        fitted: Fitted,
         scores: Sequence[str] | None = None,
         missing: str = "auto",
         check_fit: bool = False,
@@ -235,35 +228,36 @@ class Scorer:
             raise ValueError(f"missing must be 'auto', 'drop' or 'error', got {missing!r}")
         if isinstance(scores, str):
             raise ValueError("scores must be a list of columns, one per class")
-        schema = quantifier.table_schema
+        model = model_of(fitted)
+        schema = model.table_schema
         if scores is None and schema is not None and schema.scores:
-            return cls(quantifier, schema.scores, missing, decimal=decimal)
+            return cls(model, schema.scores, missing, decimal=decimal)
         if not scores:
-            folds = check_fit and quantifier.fold_classifiers is not None
-            return cls(quantifier, (), missing, folds, decimal)
-        if not quantifier.takes_posteriors:
+            folds = check_fit and model.scorer.fold_classifiers is not None
+            return cls(model, (), missing, folds, decimal)
+        if not model.takes_posteriors:
             raise ValueError(
-                f"{type(quantifier).__name__} works on features, not on scores: leave scores out"
+                f"{type(fitted).__name__} works on features, not on scores: leave scores out"
             )
-        if len(scores) == 1 and quantifier.counts_decisions:
-            return cls(quantifier, tuple(scores), missing, decimal=decimal)
-        matched = tuple(match_scores(scores, quantifier.classes_))
-        return cls(quantifier, matched, missing, decimal=decimal)
+        if len(scores) == 1 and model.counts_decisions:
+            return cls(model, tuple(scores), missing, decimal=decimal)
+        matched = tuple(match_scores(scores, model.classes))
+        return cls(model, matched, missing, decimal=decimal)
 
     @property
     def on_posteriors(self) -> bool:
         """Whether rows become posteriors (or else instances)."""
-        has_classifier = self.quantifier.fitted_classifier is not None
-        return bool(self.scores) or (has_classifier and self.quantifier.takes_posteriors)
+        has_classifier = self.model.scorer.classifier is not None
+        return bool(self.scores) or (has_classifier and self.model.takes_posteriors)
 
     def columns(self) -> tuple[str, ...] | None:
         """Return the columns that are needed beside the keys; None: all that are no keys."""
         if self.scores:
             return self.scores
-        schema = self.quantifier.table_schema
+        schema = self.model.table_schema
         if schema is not None:
             return schema.feature_names
-        return self.quantifier.feature_names
+        return self.model.scorer.feature_names
 
     def score(
         self,
@@ -283,7 +277,7 @@ class Scorer:
         row_key : name of a column, optional
             What tells rows apart; by default their features or scores do.
         """
-        k = len(self.quantifier.classes_)
+        k = len(self.model.classes)
         if len(frame) == 0:
             return ScoredRows(np.empty((0, k))), np.empty(0, dtype=np.bool_)
         if self.scores:
@@ -303,9 +297,7 @@ class Scorer:
                 ),
                 usable,
             )
-        posteriors = predict_posteriors(
-            self.quantifier.fitted_classifier, X, self.quantifier.classes_
-        )
+        posteriors = predict_posteriors(self.model.scorer.classifier, X, self.model.classes)
         hashes = row_hashes(X) if hashes is None else hashes
         return ScoredRows(posteriors, self._fold_posteriors(X, hashes), unseen, hashes), usable
 
@@ -314,7 +306,7 @@ class Scorer:
             return None
         from kdey.diagnostics.fold_models import held_fold_models  # slow to import
 
-        models = held_fold_models(self.quantifier)
+        models = held_fold_models(self.model)
         return None if models is None else models.posteriors_by(X, hashes)
 
     def _read_scores(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
@@ -338,11 +330,11 @@ class Scorer:
     def _read_decisions(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
         """Return decided labels as one-hot rows, and which rows of the frame have one."""
         require(frame, self.scores, "column of decisions")
-        column, classes = frame[self.scores[0]], self.quantifier.classes_
+        column, classes = frame[self.scores[0]], self.model.classes
         usable = ~is_unlabelled(column)
         self._check_missing(frame, self.scores, usable, first)
         rows = np.flatnonzero(usable) + first
-        schema = self.quantifier.table_schema
+        schema = self.model.table_schema
         label_type = "auto" if schema is None else schema.label_type
         labels = match_labels(column.filter(usable.tolist()), classes, rows, label_type)
         return one_hot(labels, classes, f"column {self.scores[0]!r}"), usable
@@ -359,7 +351,7 @@ class Scorer:
             Which rows of the frame these are.
         unseen : UnseenValues or None
         """
-        schema = self.quantifier.table_schema
+        schema = self.model.table_schema
         if schema is not None:
             return self._table_instances(schema, frame, first)
         names = self.columns()
@@ -367,7 +359,7 @@ class Scorer:
             names = self._other_columns(frame, keys)
         require(frame, names)
         usable = np.ones(len(frame), dtype=np.bool_)
-        if self.missing != "auto" or not get_tags(self.quantifier).input_tags.allow_nan:
+        if self.missing != "auto" or not _takes_missing(self.model):
             for name in names:
                 usable &= ~missing_in(frame[name])
         self._check_missing(frame, names, usable, first)
@@ -403,7 +395,7 @@ class Scorer:
 
     def _other_columns(self, frame: Frame, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return all columns but the keys, where training gave no names."""
-        expected = self.quantifier.n_features
+        expected = self.model.scorer.n_features
         if expected is None:
             raise ValueError(
                 "this quantifier was fitted on scores: name the score columns, scores=[...]"
@@ -425,6 +417,16 @@ class Scorer:
         empty = [name for name in names if missing_in(frame[name][row : row + 1], numeric=True)[0]]
         lacking = empty[0] if empty else names[0]
         raise ValueError(_missing_message(lacking, row_number(first, row), int((~usable).sum())))
+
+
+def _takes_missing(model: AnyModel) -> bool:
+    """Return whether everything that instances are passed to takes missing values."""
+    if isinstance(model, CombinedModel):
+        return bool(model.members) and all(map(_takes_missing, model.members))
+    inner = model.quantifier if isinstance(model, ForeignModel) else model.scorer.classifier
+    if not hasattr(inner, "__sklearn_tags__"):  # a quantifier of another library need not have tags
+        return False
+    return bool(get_tags(inner).input_tags.allow_nan)
 
 
 def _key_hashes(frame: Frame, name: str | None, usable: NDArray[np.bool_]) -> Hashes | None:

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Array, Indices
-from kdey.fitted import FittedQuantifier
 from kdey.groups.keys import Grouping, GroupKeys
 from kdey.groups.request import DesignReader, Request, RowDesign
 from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
+from kdey.model import AnyModel, Fitted
 from kdey.tables.columns import require_names
 from kdey.tables.features import warn_of_unseen_values
 from kdey.tables.schema import Finding, LabelType, merge_findings
@@ -105,24 +105,27 @@ class TableReader:
 
     Attributes
     ----------
-    quantifier : fitted quantifier
     request : Request
     scorer : Scorer
     grouping : Grouping
         That of the request, which knows how times are written.
     """
 
-    quantifier: FittedQuantifier
     request: Request
     scorer: Scorer
     grouping: Grouping
 
     @classmethod
-    def of(cls, quantifier: FittedQuantifier, request: Request, decimal: str = ".") -> TableReader:
+    def of(cls, fitted: Fitted, request: Request, decimal: str = ".") -> TableReader:
         """Return the reader of a table whose numbers have this decimal mark."""
         options = request.options
-        scorer = Scorer.of(quantifier, request.scores, options.missing, options.check_fit, decimal)
-        return cls(quantifier, request, scorer, request.grouping)
+        scorer = Scorer.of(fitted, request.scores, options.missing, options.check_fit, decimal)
+        return cls(request, scorer, request.grouping)
+
+    @property
+    def model(self) -> AnyModel:
+        """The model that scores rows."""
+        return self.scorer.model
 
     @property
     def columns(self) -> list[str] | None:
@@ -130,7 +133,7 @@ class TableReader:
 
         Columns that had a single value in training are looked at, to warn where they vary.
         """
-        needed, schema = self.scorer.columns(), self.quantifier.table_schema
+        needed, schema = self.scorer.columns(), self.model.table_schema
         if needed is None:
             return None
         constants = () if schema is None or self.scorer.scores else schema.constants
@@ -164,12 +167,12 @@ class TableReader:
         design = None
         if request.design_columns:
             reader = DesignReader(
-                request, self.quantifier.classes_, self._label_type, self.scorer.decimal
+                request, self.model.classes, self._label_type, self.scorer.decimal
             )
             design = reader.read(frame, first).take(usable)
         labels: list[Any] = []
         if request.label is not None and request.label in frame.columns:
-            classes = self.quantifier.classes_
+            classes = self.model.classes
             labels = labels_seen(frame, request.label, classes, first, self._label_type).tolist()
         own, unseen = codes[usable], rows.unseen
         strange = own[:0] if unseen is None else own[unseen.rows]
@@ -197,7 +200,7 @@ class TableReader:
 
     @property
     def _label_type(self) -> LabelType:
-        schema = self.quantifier.table_schema
+        schema = self.model.table_schema
         return "auto" if schema is None else schema.label_type
 
 

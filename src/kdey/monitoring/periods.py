@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
 from kdey._caching import fingerprint
 from kdey._io import write_whole
 from kdey.bags import Array
-from kdey.fitted import FittedQuantifier
 from kdey.groups import Request, ScoredTable, answer, score
 from kdey.intervals import Estimate
-from kdey.model import kept_training
+from kdey.model import AnyModel, Fitted, model_of
 from kdey.monitoring.alarms import ALARM_COLUMNS, Alarm, find_alarms
 from kdey.monitoring.history import (
     FIT,
@@ -71,7 +70,7 @@ class MonitorUpdate:
 
 
 def monitor(
-    quantifier: FittedQuantifier,
+    quantifier: Fitted,
     table: Any,
     history: str | PathLike[str],
     *,
@@ -141,22 +140,21 @@ def monitor(
     >>> update.history.names, update.alarms
     (['1', '2'], ())
     """
-    check_is_fitted(quantifier, "classes_")
+    model_of(quantifier)  # raises where it is not fitted
     if (period is None) == (time is None):
         raise ValueError("give either period, or time: the column that says it")
     if period is not None:
         period_name(period)  # raises, before any work, where it is none
-    answering = quantifier.answering
     chosen = _settings_for(history, settings)
     asked = Request.of(
         time=time, every=every, scores=scores, confidence=confidence, options=options
     )
     judged = replace(asked.options, check_fit=chosen.check_fit, n_null=chosen.n_null)
     request = replace(asked, options=judged)
-    scored = score(answering, table, request)
-    periods = _estimate_periods(answering, scored, request, period)
+    scored = score(quantifier, table, request)
+    periods = _estimate_periods(quantifier, scored, request, period)
     return _add_periods(
-        history, answering, periods, chosen, overwrite=overwrite, new_model=new_model
+        history, model_of(quantifier), periods, chosen, overwrite=overwrite, new_model=new_model
     )
 
 
@@ -177,7 +175,7 @@ def _settings_for(path: str | PathLike[str], settings: MonitorSettings | None) -
 
 
 def _estimate_periods(
-    quantifier: FittedQuantifier, scored: ScoredTable, request: Request, period: Any
+    quantifier: Fitted, scored: ScoredTable, request: Request, period: Any
 ) -> list[Period]:
     """Return the periods of a table whose rows are scored; without ``period`` by its only key."""
     values = [period] if period is not None else [key[0] for key in scored.keys.values]
@@ -227,17 +225,18 @@ def error_parts(estimate: Estimate) -> tuple[Array, Array, Array]:
     return np.asarray(share), np.asarray(noise), np.asarray(template)
 
 
-def model_fingerprint(quantifier: FittedQuantifier) -> str:
+def model_fingerprint(quantifier: Fitted) -> str:
     """Return a short text that is the same for the same fitted model, loaded from a file or not."""
-    training = kept_training(quantifier)
-    known = () if training is None else (training.posteriors, training.labels)
-    classes = [str(label) for label in quantifier.classes_]
-    return fingerprint(type(quantifier).__name__, classes, quantifier.prevalence_, *known)[:16]
+    model = model_of(quantifier)
+    name = type(getattr(quantifier, "best_estimator_", quantifier)).__name__  # that of a search
+    known = () if model.training is None else (model.training.posteriors, model.training.labels)
+    classes = [str(label) for label in model.classes]
+    return fingerprint(name, classes, model.prevalence, *known)[:16]
 
 
 def _add_periods(
     path: str | PathLike[str],
-    quantifier: FittedQuantifier,
+    fitted: AnyModel,
     periods: Sequence[Period],
     settings: MonitorSettings,
     *,
@@ -245,13 +244,13 @@ def _add_periods(
     new_model: bool,
 ) -> MonitorUpdate:
     """Write periods to a history, which has ``settings`` if it is new, whole or not at all."""
-    classes = _plain_labels(quantifier)
+    classes = _plain_labels(fitted.classes)
     known: set[int] = set()
 
     def change(before: History | None) -> History:
         history = before
         if history is None:
-            history = History(classes, tuple(quantifier.prevalence_.tolist()), settings)
+            history = History(classes, tuple(fitted.prevalence.tolist()), settings)
         _check_same_model(path, history, classes, periods, new_model)
         known.update(map(id, history.periods))
         return history.with_periods(periods, overwrite=overwrite)
@@ -294,9 +293,9 @@ def undo_period(path: str | PathLike[str], period: Any) -> History:
     return update_history(path, change)
 
 
-def _plain_labels(quantifier: FittedQuantifier) -> tuple[int | str, ...]:
+def _plain_labels(classes: NDArray[Any]) -> tuple[int | str, ...]:
     """Return the classes as whole numbers where all are, otherwise as texts."""
-    labels = np.asarray(quantifier.classes_)
+    labels = np.asarray(classes)
     return tuple(labels.tolist()) if labels.dtype.kind in "iu" else tuple(map(str, labels))
 
 

@@ -512,7 +512,7 @@ class TuningDisplay(Display):
     @classmethod
     def from_estimator(cls, quantifier: BaseQuantifier, *, ax: Axes | None = None) -> Self:
         """Return the display of a fitted quantifier's ``tuning_``."""
-        tuning = quantifier.tuning_record
+        tuning = quantifier.model_.tuning
         if tuning is None:
             raise ValueError(
                 f"this {type(quantifier).__name__} has chosen nothing: fit it with an 'auto' "

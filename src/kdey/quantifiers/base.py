@@ -28,13 +28,12 @@ from kdey._display import (
     warn,
     write_out,
 )
-from kdey._parallel import thread_count
 from kdey.arrays import on_host, refuse_levels, refuse_masked
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.intervals import Estimate, Estimates, estimate_points
 from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
 from kdey.matching.base import AnyMatching, Solution
-from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool
+from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool, place_of
 from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage
 from kdey.quantifiers.aggregator import Aggregator
@@ -523,7 +522,7 @@ class BaseQuantifier(BaseEstimator):
 
     def _place(self) -> Place:
         """Return where the work is done, by ``n_jobs`` and ``device``."""
-        return Place(thread_count(self.n_jobs), self.device)
+        return place_of(self)
 
     def _scorer(self, **parts: Any) -> InstanceScorer:
         """Return a scorer for the features that ``fit`` has seen."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from kdey.bags import Array
 from kdey.diagnostics import FitCheck, NotChecked, full_check, unchecked_reason
-from kdey.fitted import FittedQuantifier
 from kdey.groups import (
     Comparisons,
     Grouping,
@@ -30,6 +29,7 @@ from kdey.groups import (
     score,
 )
 from kdey.intervals import Estimate, Estimates
+from kdey.model import Fitted, model_of
 from kdey.options import Options
 from kdey.report.differences import ShownDifference, differences_of
 from kdey.report.page import Report
@@ -71,21 +71,22 @@ def report_on_table(
     title : str or None
         None: the name of the table.
     """
-    answering: FittedQuantifier = quantifier.answering
     request = Request.of(options=options, **asked)
     if isinstance(source, str | PathLike):
         source = TableFile.open(str(source))
     name, columns = _name_and_columns(source)
     if request.scores is None:
-        request = replace(request, scores=_named_after_classes(answering, columns))
+        request = replace(request, scores=_named_after_classes(quantifier, columns))
     if request.label is not None and request.label not in columns:
         raise TableError(f"{name}: no label column {request.label!r}")
-    scored = score(answering, source, request)
+    scored = score(quantifier, source, request)
     if not len(scored.rows):
         raise TableError(f"{name}: no row without a missing value")
-    work = _Work(answering, scored, request)
+    work = _Work(quantifier, scored, request)
     compared = (
-        None if against is None else compare_scored(answering, scored, request, against, correction)
+        None
+        if against is None
+        else compare_scored(quantifier, scored, request, against, correction)
     )
     heading = f"Shares of classes in {Path(name).name}"
     return Report(
@@ -110,10 +111,11 @@ def _name_and_columns(source: Any) -> tuple[str, list[str]]:
     return "the table", nw.from_native(source, eager_only=True).columns
 
 
-def _named_after_classes(quantifier: FittedQuantifier, columns: Sequence[str]) -> list[str] | None:
+def _named_after_classes(quantifier: Fitted, columns: Sequence[str]) -> list[str] | None:
     """Return the score columns of a model fitted on scores, where they are named as its classes."""
-    labels = [str(label) for label in quantifier.classes_]
-    return labels if quantifier.n_features is None and set(labels) <= set(columns) else None
+    model = model_of(quantifier)
+    labels = [str(label) for label in model.classes]
+    return labels if model.scorer.n_features is None and set(labels) <= set(columns) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,7 @@ class _Work:
     request : Request
     """
 
-    quantifier: FittedQuantifier
+    quantifier: Fitted
     scored: ScoredTable
     request: Request
 
@@ -230,7 +232,7 @@ class _Work:
         label = self.request.label
         if label is None:
             return None
-        counts, classes = self.scored.label_counts, self.quantifier.classes_
+        counts, classes = self.scored.label_counts, model_of(self.quantifier).classes
         total = sum(counts.values())
         if total == 0:
             raise ValueError(f"label column {label!r} holds no labels")

@@ -444,10 +444,10 @@ def _check_posteriors(
             if quantifier is None
             else "the method works on features"
         )
-    reason = unchecked_reason(quantifier.answering)
+    reason = unchecked_reason(quantifier)
     if reason is not None:
         return NotChecked(reason)
-    by_posteriors = default_checker(quantifier.answering, held=False)
+    by_posteriors = default_checker(quantifier, held=False)
     if verdict is not None and verdict.cross_fitted and not by_posteriors.cross_fitted:
         return verdict
-    return full_check(quantifier.answering, points, bag_weights(estimate))
+    return full_check(quantifier, points, bag_weights(estimate))

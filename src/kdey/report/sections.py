@@ -397,7 +397,7 @@ def _training(quantifier: BaseQuantifier) -> list[tuple[str, str]]:
     facts = [("Classes", str(len(quantifier.classes_)))]
     if training is not None:
         facts.append(("Training instances", f"{len(training.labels):,}"))
-    names = quantifier.feature_names
+    names = quantifier.model_.scorer.feature_names
     if names is not None:
         shown = ", ".join(names[:30])
         facts.append(("Features", shown + (f", … ({len(names)})" if len(names) > 30 else "")))
