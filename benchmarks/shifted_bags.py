@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from kdey.bags import Bags, offsets_of
 from kdey.evaluation import LabelledBags
-from kdey.evaluation.bag_drawing import (
-    Pool,
+from kdey.evaluation.protocols import (
     Replace,
     bag_generators,
     check_fits,
@@ -36,7 +35,7 @@ class SmoothAPP:
         generators = list(bag_generators(self.random_state, self.n_bags))
         prevalences = [sample_smooth(len(known), 1, rng, self.smoothest)[0] for rng in generators]
         counts = round_counts(np.stack(prevalences), self.bag_size)
-        bags = draw_bags(Pool.from_codes(codes, known), counts, "auto", generators)
+        bags = draw_bags(codes, known, counts, "auto", generators)
         return LabelledBags(bags, counts / self.bag_size, known)
 
 

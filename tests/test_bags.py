@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from kdey import KDEyML, native
 from kdey.bags import Bags, as_bags
-from kdey.evaluation.bag_drawing import LabelledBags
+from kdey.evaluation import LabelledBags
 
 POOL = 12
 

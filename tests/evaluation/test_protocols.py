@@ -15,7 +15,7 @@ from scipy import stats
 
 from kdey.bags import Bags
 from kdey.evaluation import APP, NPP, AtPrevalences, DirichletProtocol, GivenBags, GridAPP
-from kdey.evaluation.bag_drawing import whole_pool
+from kdey.evaluation.protocols import whole_pool
 from kdey.simplex import round_counts
 from kdey.validation import encode_labels
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.evaluation.bag_drawing import LabelledBags
+from kdey.evaluation import LabelledBags
 from kdey.interop import from_quapy, to_quapy, to_quapy_protocol
 from tests.evaluation.cases import blobs
 

@@ -31,8 +31,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kdey import ACC, CC, DIR, DM, EMQ, PACC, PCC, HDy, KDEyCS, KDEyHD, KDEyML, OneVsAll
 from kdey.cli.printing import guarded
-from kdey.evaluation.bag_drawing import LabelledBags
-from kdey.evaluation.protocols import DirichletProtocol
+from kdey.evaluation.protocols import DirichletProtocol, LabelledBags
 from kdey.metrics import absolute_error
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors, training_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier

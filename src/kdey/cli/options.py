@@ -18,7 +18,7 @@ from kdey.cli.printing import Command, say
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kdey.evaluation.bag_drawing import BagProtocol
+    from kdey.evaluation.protocols import BagProtocol
     from kdey.tables.files import TableFile
     from kdey.tables.training import TableOptions, TrainingTable
 

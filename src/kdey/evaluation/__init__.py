@@ -1,24 +1,23 @@
 """Comparing quantifiers: bags of known prevalences, errors, searches and tests of significance.
 
-``protocols`` draw bags from labels (``bag_drawing`` does the drawing); ``evaluating`` estimates
-them and judges by the errors of :mod:`kdey.metrics`; ``searches`` find settings (``base_search``
-has what searches share, ``candidates`` what they try and log, ``stage_scoring`` how all are scored
-with every stage computed once); ``significance`` says what of a difference is chance; and
-``checks`` tries a quantifier of one's own.
+``protocols`` draw bags from labels; ``evaluating`` estimates them and judges by the errors of
+:mod:`kdey.metrics`; ``searches`` find settings (``base_search`` has what searches share and their
+log, ``stage_scoring`` how candidates are scored with every stage computed once); ``significance``
+says what of a difference is chance; and ``checks`` tries a quantifier of one's own.
 """
 
-from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags
-from kdey.evaluation.checks import check_quantifier
-from kdey.evaluation.evaluating import Scorer, evaluate, fit_many, scorer
+from kdey.evaluation.checks import TrainingSummary, check_quantifier
+from kdey.evaluation.evaluating import MethodResults, Results, Scorer, evaluate, fit_many, scorer
 from kdey.evaluation.protocols import (
     APP,
     NPP,
     AtPrevalences,
+    BagProtocol,
     DirichletProtocol,
     GivenBags,
     GridAPP,
+    LabelledBags,
 )
-from kdey.evaluation.results import MethodResults, Results
 from kdey.evaluation.searches import GridEdgeWarning, GridSearchQ, OptunaSearchQ, RandomSearchQ
 from kdey.evaluation.significance import (
     LEVELS,
@@ -34,7 +33,6 @@ from kdey.evaluation.significance import (
     wilcoxon,
 )
 from kdey.evaluation.stage_scoring import StageCache
-from kdey.evaluation.training_summary import TrainingSummary
 from kdey.intervals.combine import holm
 
 __all__ = [

@@ -1,18 +1,26 @@
 """The base class of all searches: quantifiers that choose their parameters on validation bags.
 
 The functions after it choose the best candidate and arrange scores as scikit-learn's
-``cv_results_`` or as a data frame.
+``cv_results_`` or as a data frame; the log of a search stands at the end. A line of the log is
+``<checksum> <json>``; the first line contains the fingerprint of the search. Each line is appended
+with a single write and synced before the search continues. When the log is opened again, a line
+that a crash cut short is removed, and a damaged line is ignored with a warning, so that its
+candidate is scored again.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import warnings
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from numbers import Real
-from typing import Any, Literal, Self
+from time import monotonic
+from typing import Any, Literal, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,24 +30,20 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from kdey._caching import fingerprint
 from kdey._display import progress
+from kdey._io import AppendedFile
 from kdey.arrays import make_frame, refuse_masked
 from kdey.bags import Array
-from kdey.evaluation.bag_drawing import BagProtocol, check_protocol
-from kdey.evaluation.candidates import (
-    NOT_TRIED,
+from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, check_protocol
+from kdey.evaluation.stage_scoring import (
     Candidate,
+    CandidateScoring,
     Score,
-    SearchLog,
-    TimeLimit,
-    TimeOverError,
+    StageCache,
     Training,
-    Validation,
     joined,
     make_candidates,
     split_off,
 )
-from kdey.evaluation.protocols import APP
-from kdey.evaluation.stage_scoring import Scoring, StageCache
 from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model import AnyModel, ForeignModel, Place
 from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
@@ -52,7 +56,7 @@ from kdey.quantifiers.composed import (
 )
 from kdey.tables.features import table_instances
 from kdey.tables.schema import TableSchema
-from kdey.validation import check_weights
+from kdey.validation import check_positive, check_weights
 
 #: Increases when scores change their meaning; logs of other numbers are refused.
 _LOG_FORMAT = 1
@@ -60,8 +64,20 @@ _LOG_FORMAT = 1
 _READERS = frozenset({"classifier", "quantifier", "schema", "table"})
 
 
+#: The reason why a candidate has no score if the time of the search was over before its turn.
+NOT_TRIED = "not tried: the time limit had passed"
+
+
+class TimeOverError(Exception):
+    """The time of a search is over; raised after a candidate was scored."""
+
+
+@dataclass_transform(eq_default=False)
+@dataclass(eq=False, repr=False, match_args=False)
 class BaseSearch(BaseQuantifier):
     """Base class of the searches.
+
+    Subclasses state their own parameters as dataclass fields, and inherit those of all searches.
 
     Parameters
     ----------
@@ -123,18 +139,23 @@ class BaseSearch(BaseQuantifier):
     """
 
     quantifier: QuantifierLike
-    scoring: Any
-    protocol: Any
-    validation: float
-    refit: bool | str
-    error_score: Any
-    random_state: Any
-    log: str | os.PathLike[str] | None
-    cache: StageCache | None
-    n_jobs: int | None
-    time_limit: float | None
-    verbose: bool | Literal["auto"]
-    best_estimator_: Any
+    _: KW_ONLY
+    scoring: Any = "ae"
+    protocol: Any = None
+    validation: float = 0.4
+    refit: bool | str = True
+    error_score: Any = np.nan
+    random_state: Any = 0
+    log: str | os.PathLike[str] | None = None
+    cache: StageCache | None = None
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    verbose: bool | Literal["auto"] = "auto"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Make a dataclass of a search, before its parameters are written out."""
+        dataclass(eq=False, repr=False, match_args=False)(cls)
+        super().__init_subclass__(**options)
 
     def _settings(self) -> list[dict[str, Any]]:
         """Return the settings to score first."""
@@ -184,7 +205,9 @@ class BaseSearch(BaseQuantifier):
         check_is_quantifier(self.quantifier)
         for name in ("model_", "best_estimator_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        limit = TimeLimit.from_now(self.time_limit)
+        if self.time_limit is not None:
+            check_positive(self.time_limit, "time_limit")
+        deadline = math.inf if self.time_limit is None else monotonic() + self.time_limit
         metrics = self._metrics()
         settings = self._settings()
         first = make_candidates(self.quantifier, settings)
@@ -196,11 +219,13 @@ class BaseSearch(BaseQuantifier):
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         whole = Training.of(X, codes, classes, weights)
-        training, validation, everything = self._data(whole, X_val, y_val, settled.schema)
+        training, X_val, labelled, everything = self._data(whole, X_val, y_val, settled.schema)
         cache = StageCache(self._private_stages()) if self.cache is None else self.cache
         raising = isinstance(self.error_score, str)
-        scoring = Scoring(training, validation, tuple(metrics), cache, self.n_jobs, raising)
-        self._search(settled.quantifier, first, scoring, limit)
+        scoring = CandidateScoring(
+            training, X_val, labelled, tuple(metrics), cache, self.n_jobs, raising
+        )
+        self._search(settled.quantifier, first, scoring, deadline)
         if self.refit:
             self._refit(settled.quantifier, scoring, everything)
             model = as_quantifier(self.best_estimator_, classes)._fitted_model()
@@ -243,15 +268,14 @@ class BaseSearch(BaseQuantifier):
 
     def _data(
         self, whole: Training, X_val: Any, y_val: ArrayLike | None, schema: TableSchema | None
-    ) -> tuple[Training, Validation, Training]:
-        """Return training data, validation data and both together."""
+    ) -> tuple[Training, Any, LabelledBags, Training]:
+        """Return training data, validation instances and bags, and all data together."""
         default = APP(n_bags=250, bag_size=500)
         protocol: BagProtocol = default if self.protocol is None else self.protocol
         if X_val is None:
             if y_val is not None:
                 raise ValueError("y_val was passed without X_val: pass both, or neither")
-            parts = split_off(whole.X, whole, self.validation, protocol, self.random_state)
-            return *parts, whole
+            return *split_off(whole, self.validation, protocol, self.random_state), whole
         if schema is not None and schema.feature_names:
             X_val, _ = table_instances(schema, X_val)
         else:
@@ -259,14 +283,14 @@ class BaseSearch(BaseQuantifier):
         if y_val is not None:
             check_consistent_length(X_val, y_val)
         labelled = protocol.bags(y_val, whole.classes)  # type: ignore[arg-type]
-        return whole, Validation.of(X_val, labelled), joined(whole, X_val, y_val)
+        return whole, X_val, labelled, joined(whole, X_val, y_val)
 
     def _search(
         self,
         quantifier: QuantifierLike,
         first: list[Candidate],
-        scoring: Scoring,
-        limit: TimeLimit,
+        scoring: CandidateScoring,
+        deadline: float,
     ) -> None:
         """Score candidates until there are no more or the time is over; store the results."""
         settings = [dict(candidate.params) for candidate in first]
@@ -274,7 +298,7 @@ class BaseSearch(BaseQuantifier):
         with self._open_log(first, scoring) as log:
             candidates = first
             while candidates:
-                is_over = self._run(candidates, scoring, log, scores, limit)
+                is_over = self._run(candidates, scoring, log, scores, deadline)
                 ordered = [scores[number] for number in range(len(settings))]
                 best = best_number(ordered, self._deciding_metric, self.error_score)
                 if is_over:
@@ -287,10 +311,10 @@ class BaseSearch(BaseQuantifier):
     def _run(
         self,
         candidates: list[Candidate],
-        scoring: Scoring,
+        scoring: CandidateScoring,
         log: SearchLog | None,
         scores: dict[int, Score],
-        limit: TimeLimit,
+        deadline: float,
     ) -> bool:
         """Score candidates that are not in the log, and add all scores to ``scores``.
 
@@ -305,7 +329,7 @@ class BaseSearch(BaseQuantifier):
                     log.append(candidate.key, score)
                 scores[candidate.number] = score
                 shown.advance()
-                if limit.passed():
+                if monotonic() > deadline:
                     raise TimeOverError
 
             for candidate in candidates:
@@ -322,10 +346,9 @@ class BaseSearch(BaseQuantifier):
                 return True
         return False
 
-    def _open_log(self, first: list[Candidate], scoring: Scoring) -> Any:
+    def _open_log(self, first: list[Candidate], scoring: CandidateScoring) -> Any:
         if self.log is None:
             return nullcontext()
-        validation = scoring.validation
         # Metrics of kdey are known by their names, those of users by what they compute.
         custom = [metric for metric in scoring.metrics if METRICS.get(metric.name) is not metric]
         return SearchLog(
@@ -336,8 +359,8 @@ class BaseSearch(BaseQuantifier):
                 [candidate.key for candidate in first],
                 [metric.name for metric in scoring.metrics],
                 scoring.training.key,
-                validation.pool_key,
-                validation.bags_key,
+                scoring.pool_key,
+                scoring.bags_key,
                 *custom,
             ),
         )
@@ -372,7 +395,7 @@ class BaseSearch(BaseQuantifier):
         metric = self._deciding_metric
         self.best_score_ = metric.sign * scores[best].means[metric.name]
 
-    def _refit(self, base: QuantifierLike, scoring: Scoring, everything: Training) -> None:
+    def _refit(self, base: QuantifierLike, scoring: CandidateScoring, everything: Training) -> None:
         """Fit the best candidate on all data, with the cached classifier stage if there is one."""
         (best,) = make_candidates(base, [self.best_params_])
         y = everything.classes[everything.codes]
@@ -382,7 +405,8 @@ class BaseSearch(BaseQuantifier):
             weights = everything.weights
             extra = {} if weights is None else {"sample_weight": weights}
             quantifier.fit(everything.X, y, **extra)
-            self.best_estimator_ = best.quantifier  # fits of other libraries may return nothing
+            # Fits of other libraries may return nothing.
+            self.best_estimator_: Any = best.quantifier
             return
         fitted, _ = scoring.fitted(stages.classifier, everything, FOLD_MODELS_BYTES)
         self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
@@ -409,8 +433,7 @@ class BaseSearch(BaseQuantifier):
         return as_frame(self.cv_results_, backend)
 
     def _place(self) -> Place:
-        best: QuantifierLike = self.best_estimator_
-        return as_quantifier(best)._place()
+        return as_quantifier(self.best_estimator_)._place()
 
     def _fitted_model(self) -> AnyModel:
         if "cv_results_" in vars(self) and "best_estimator_" not in vars(self):
@@ -527,3 +550,96 @@ def as_frame(cv_results: dict[str, Any], backend: str | None) -> Any:
         plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
         table[name] = [plain[number] for number in order]
     return make_frame(table, backend)
+
+
+_KIND = "kdey search log 1"
+
+
+class SearchLog(AppendedFile):
+    """An append-only log of scores, open for one search.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, which is created if it does not exist.
+    fingerprint : str
+        Fingerprint of data, parameters and seed.
+
+    Attributes
+    ----------
+    scores : dict from the key of a candidate to its Score
+
+    Raises
+    ------
+    ValueError
+        If the file is not a log, or the log of another search.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fingerprint: str) -> None:
+        super().__init__(path, "the log", "search")
+        self.scores = dict[str, Score]()
+        try:
+            self._read(fingerprint)
+        except BaseException:  # Nobody else could close the file, as there will be no object.
+            self.close()
+            raise
+
+    def append(self, key: str, score: Score) -> None:
+        """Write the score of a candidate, which is on disk when this method returns."""
+        self.write(_encode({"candidate": key, **asdict(score)}))
+        self.scores[key] = score
+
+    def _read(self, fingerprint: str) -> None:
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        lines = content[:whole].splitlines()
+        if not lines:
+            self._write_header(content, _encode({"kind": _KIND, "search": fingerprint}))
+            return
+        self._check_header(_decode(lines[0]), fingerprint)
+        self.cut(whole)  # only after the check that the file is a log
+        damaged = 0
+        for line in lines[1:]:
+            record = _decode(line)
+            if record is None:
+                damaged += 1
+            else:
+                key = record.pop("candidate")
+                self.scores[key] = Score(**record)
+        if damaged:
+            warnings.warn(
+                f"log {self.path}: {damaged} damaged line(s) ignored; their candidates are "
+                "scored again",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _write_header(self, content: bytes, header: bytes) -> None:
+        """Write the first line, over an incomplete copy of the same line if there is one."""
+        if not header.startswith(content):
+            self._check_header(None, "")
+        self.cut(0)
+        self.write(header)
+
+    def _check_header(self, header: Mapping[str, Any] | None, fingerprint: str) -> None:
+        if header is None or header.get("kind") != _KIND:
+            raise ValueError(f"log {self.path} is not the log of a search; use another file")
+        if header["search"] != fingerprint:
+            raise ValueError(
+                f"log {self.path} belongs to another search (its data, parameters or seed "
+                "differ); use another file, or delete it to start from the beginning"
+            )
+
+
+def _encode(record: Mapping[str, Any]) -> bytes:
+    text = json.dumps(record, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+
+
+def _decode(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a line, or None if the line is damaged."""
+    checksum, _, text = line.partition(b" ")
+    if checksum != f"{zlib.crc32(text):08x}".encode():
+        return None
+    record: dict[str, Any] = json.loads(text)
+    return record

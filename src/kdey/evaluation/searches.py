@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils import check_random_state
 
 from kdey.evaluation.base_search import BaseSearch, signed_scores
-from kdey.evaluation.candidates import Score, check_names, grid_dicts, numbers_of, summary_line
-from kdey.evaluation.stage_scoring import StageCache
-from kdey.quantifiers.composed import QuantifierLike
+from kdey.evaluation.stage_scoring import Score, check_names
 from kdey.validation import check_count
 
 #: A grid with fewer distinct values has no interior, so that every value is on its edge.
@@ -28,34 +25,8 @@ class GridEdgeWarning(UserWarning):
     """The best value lies on the edge of the grid, so that a better one may lie beyond."""
 
 
-@dataclass(frozen=True)
-class Edge:
-    """A parameter whose best value is the smallest or the largest that was tried.
-
-    Attributes
-    ----------
-    name : str
-        Name of the parameter.
-    value : float
-        The best value.
-    upper : bool
-        Whether it is the largest value; otherwise it is the smallest.
-    beyond : tuple
-        Values to try next.
-    """
-
-    name: str
-    value: float
-    upper: bool
-    beyond: tuple[Any, ...]
-
-    def __str__(self) -> str:
-        side = "largest" if self.upper else "smallest"
-        return f"{self.name}={self.value:g} is the {side} value tried"
-
-
-def find_edges(grid: Mapping[str, list[Any]], best: Mapping[str, Any]) -> list[Edge]:
-    """Return the numeric parameters of a grid whose best value lies on an edge.
+def find_edges(grid: Mapping[str, list[Any]], best: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the numeric parameters of a grid whose best value lies on an edge, and what to try.
 
     Parameters with fewer than three values are ignored.
 
@@ -66,17 +37,15 @@ def find_edges(grid: Mapping[str, list[Any]], best: Mapping[str, Any]) -> list[E
 
     Returns
     -------
-    list of Edge
+    dict from names to the values beyond the edge to try next
     """
-    edges = []
+    edges = {}
     for name, values in grid.items():
-        numbers = numbers_of(values)
+        numbers = _numbers_of(values)
         if numbers is None or len(numbers) < _MIN_VALUES:
             continue
-        if best[name] not in (numbers[0], numbers[-1]):
-            continue
-        upper = best[name] == numbers[-1]
-        edges.append(Edge(name, best[name], upper, tuple(_beyond(numbers, upper))))
+        if best[name] in (numbers[0], numbers[-1]):
+            edges[name] = _beyond(numbers, upper=best[name] == numbers[-1])
     return edges
 
 
@@ -105,6 +74,29 @@ def _beyond(numbers: list[Any], upper: bool) -> list[Any]:
 def _even(numbers: list[Any]) -> bool:
     steps = [b - a for a, b in itertools.pairwise(numbers)]
     return bool(max(steps) - min(steps) <= 1e-6 * max(steps))
+
+
+def _grid_dicts(param_grid: Any) -> list[dict[str, list[Any]]]:
+    """Return a grid (a mapping, or several) as a list of dicts from names to lists of values."""
+    grids = [param_grid] if isinstance(param_grid, Mapping) else list(param_grid)
+    return [{name: list(values) for name, values in grid.items()} for grid in grids]
+
+
+def _in_words(params: Mapping[str, Any]) -> str:
+    """Return parameters as a text for messages."""
+    return ", ".join(f"{name}={value!r}" for name, value in params.items()) or "no parameters"
+
+
+def _numbers_of(values: Sequence[Any]) -> list[Any] | None:
+    """Return the distinct values in rising order if all are numbers, else None."""
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in _plain(values)):
+        return None
+    return sorted(set(_plain(values)))
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    """Return values with NumPy scalars converted to Python numbers."""
+    return [v.item() if hasattr(v, "item") and getattr(v, "ndim", 1) == 0 else v for v in values]
 
 
 class GridSearchQ(BaseSearch):
@@ -144,44 +136,14 @@ class GridSearchQ(BaseSearch):
     array([0.3, 0.3, 0.3])
     """
 
-    def __init__(
-        self,
-        quantifier: QuantifierLike,
-        param_grid: Any,
-        *,
-        scoring: Any = "ae",
-        protocol: Any = None,
-        validation: float = 0.4,
-        refit: bool | str = True,
-        extend: bool = False,
-        max_extensions: int = 3,
-        error_score: Any = np.nan,
-        random_state: Any = 0,
-        log: str | os.PathLike[str] | None = None,
-        cache: StageCache | None = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        verbose: bool | Literal["auto"] = "auto",
-    ) -> None:
-        self.quantifier = quantifier
-        self.param_grid = param_grid
-        self.scoring = scoring
-        self.protocol = protocol
-        self.validation = validation
-        self.refit = refit
-        self.extend = extend
-        self.max_extensions = max_extensions
-        self.error_score = error_score
-        self.random_state = random_state
-        self.log = log
-        self.cache = cache
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+    param_grid: Any
+    _: KW_ONLY
+    extend: bool = False
+    max_extensions: int = 3
 
     def _settings(self) -> list[dict[str, Any]]:
         settings = list(ParameterGrid(self.param_grid))
-        self._grids = grid_dicts(self.param_grid)
+        self._grids = _grid_dicts(self.param_grid)
         self._extensions_left = int(self.max_extensions) if self.extend else 0
         for grid in self._grids:
             check_names(self.quantifier, grid)
@@ -202,22 +164,28 @@ class GridSearchQ(BaseSearch):
         edges = find_edges(grid, settings[best])
         if not edges:
             return []
-        if self._extensions_left == 0 or not any(edge.beyond for edge in edges):
-            self._warn(edges, settings[best])
+        if self._extensions_left == 0 or not any(edges.values()):
+            self._warn(edges, grid, settings[best])
             return []
         self._extensions_left -= 1
-        wider = dict(grid) | {edge.name: [*grid[edge.name], *edge.beyond] for edge in edges}
+        wider = dict(grid) | {name: [*grid[name], *beyond] for name, beyond in edges.items()}
         tried = {repr(sorted(params.items())) for params in _product(grid)}
         more = [params for params in _product(wider) if repr(sorted(params.items())) not in tried]
         self._grids[number] = wider
         self._owner += [number] * len(more)
         return more
 
-    def _warn(self, edges: list[Edge], best: Mapping[str, Any]) -> None:
+    def _warn(
+        self, edges: Iterable[str], grid: Mapping[str, list[Any]], best: Mapping[str, Any]
+    ) -> None:
+        reached = "; ".join(
+            f"{name}={best[name]:g} is the "
+            f"{'largest' if best[name] == max(grid[name]) else 'smallest'} value tried"
+            for name in edges
+        )
         warnings.warn(
-            f"the best candidate ({summary_line(best)}) lies on the edge of the grid: "
-            f"{'; '.join(map(str, edges))}. A better one may lie beyond: widen the grid, or set "
-            "extend=True",
+            f"the best candidate ({_in_words(best)}) lies on the edge of the grid: "
+            f"{reached}. A better one may lie beyond: widen the grid, or set extend=True",
             GridEdgeWarning,
             stacklevel=5,
         )
@@ -254,38 +222,9 @@ class RandomSearchQ(BaseSearch):
     ['bandwidth']
     """
 
-    def __init__(
-        self,
-        quantifier: QuantifierLike,
-        param_distributions: Any,
-        *,
-        n_iter: int = 10,
-        scoring: Any = "ae",
-        protocol: Any = None,
-        validation: float = 0.4,
-        refit: bool | str = True,
-        error_score: Any = np.nan,
-        random_state: Any = 0,
-        log: str | os.PathLike[str] | None = None,
-        cache: StageCache | None = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        verbose: bool | Literal["auto"] = "auto",
-    ) -> None:
-        self.quantifier = quantifier
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.scoring = scoring
-        self.protocol = protocol
-        self.validation = validation
-        self.refit = refit
-        self.error_score = error_score
-        self.random_state = random_state
-        self.log = log
-        self.cache = cache
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+    param_distributions: Any
+    _: KW_ONLY
+    n_iter: int = 10
 
     def _settings(self) -> list[dict[str, Any]]:
         spaces = self.param_distributions
@@ -346,42 +285,11 @@ class OptunaSearchQ(BaseSearch):
     2
     """
 
-    def __init__(
-        self,
-        quantifier: QuantifierLike,
-        param_distributions: Any,
-        *,
-        n_trials: int = 50,
-        batch_size: int = 5,
-        sampler: Any = None,
-        scoring: Any = "ae",
-        protocol: Any = None,
-        validation: float = 0.4,
-        refit: bool | str = True,
-        error_score: Any = np.nan,
-        random_state: Any = 0,
-        log: str | os.PathLike[str] | None = None,
-        cache: StageCache | None = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        verbose: bool | Literal["auto"] = "auto",
-    ) -> None:
-        self.quantifier = quantifier
-        self.param_distributions = param_distributions
-        self.n_trials = n_trials
-        self.batch_size = batch_size
-        self.sampler = sampler
-        self.scoring = scoring
-        self.protocol = protocol
-        self.validation = validation
-        self.refit = refit
-        self.error_score = error_score
-        self.random_state = random_state
-        self.log = log
-        self.cache = cache
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.verbose = verbose
+    param_distributions: Any
+    _: KW_ONLY
+    n_trials: int = 50
+    batch_size: int = 5
+    sampler: Any = None
 
     def _settings(self) -> list[dict[str, Any]]:
         for name in ("n_trials", "batch_size"):

@@ -1,39 +1,274 @@
-"""Scoring of candidates: a nested loop over stages, each of which is computed once and cached.
+"""The candidates of a search and how they are scored, with every stage computed once and cached.
 
 The stages are: classifier stage (classifier, cv, seed) -> rows (all bandwidths in one pass) ->
 solutions -> errors. A candidate whose quantifier declares no stages is fitted and solved as a
-whole.
+whole. Settings are checked when candidates are created, before any expensive work. Data and
+candidates have fingerprints, which are the keys of the cache and of the log.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from kdey._caching import fingerprint
 from kdey._display import muted
-from kdey._parallel import choose_device, thread_count
-from kdey.arrays import on_host
-from kdey.bags import Bags
-from kdey.evaluation.candidates import Candidate, Score, Training, Validation
+from kdey._parallel import as_tensor, choose_device, import_torch, thread_count
+from kdey.arrays import for_numpy, is_tensor, on_host, take_rows
+from kdey.bags import Array, Bags
+from kdey.classifiers import make_splits
+from kdey.evaluation.protocols import BagProtocol, LabelledBags
 from kdey.gpu.route import match_together, rows_of_family_on
 from kdey.matching.base import AnyMatching, Solution
 from kdey.metrics import Metric
 from kdey.model import Pool
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
 from kdey.quantifiers.base import MethodStages
-from kdey.quantifiers.composed import as_quantifier, pool_solver
+from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver
 from kdey.rows.base import RowMap, Rows, RowSpec, families, rows_of_family
 from kdey.rows.kernel import BandwidthWarning
-from kdey.validation import check_count
+from kdey.validation import check_count, training_labels
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The data on which candidates are fitted.
+
+    Attributes
+    ----------
+    X : training instances
+    codes : int64 array of shape (n,)
+        Class codes of the instances.
+    classes : array of shape (k,)
+    weights : array of shape (n,) or None
+    key : str
+        Fingerprint of all of these.
+    """
+
+    X: Any
+    codes: NDArray[np.int64]
+    classes: NDArray[Any]
+    weights: Array | None
+    key: str
+
+    @classmethod
+    def of(
+        cls, X: Any, codes: NDArray[np.int64], classes: NDArray[Any], weights: Array | None
+    ) -> Training:
+        """Return the training data with its fingerprint."""
+        return cls(X, codes, classes, weights, fingerprint(X, codes, classes, weights))
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of one candidate; the log stores it under these names.
+
+    Attributes
+    ----------
+    means, stds : mapping from the name of a metric to a float
+        Mean error over the bags, and its standard deviation.
+    not_converged : int
+        Number of bags whose solution did not reach the solver's tolerance.
+    fit_time, score_time : float
+        Seconds. The fit of a classifier stage counts for each of its candidates.
+    error : str
+        The reason why there is no score; empty if there is one.
+    """
+
+    means: Mapping[str, float]
+    stds: Mapping[str, float]
+    not_converged: int = 0
+    fit_time: float = 0.0
+    score_time: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One setting of the quantifier.
+
+    Attributes
+    ----------
+    number : int
+        Position in the search, from 0.
+    params : mapping from parameter names to values
+    quantifier : quantifier
+        Unfitted clone with these parameters.
+    key : str
+        Fingerprint of the parameters.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    quantifier: QuantifierLike
+    key: str
+
+    @cached_property
+    def stages(self) -> MethodStages | None:
+        """The stages of the quantifier; None if it has none, ValueError for bad parameters."""
+        return as_quantifier(self.quantifier).stages()
+
+    @cached_property
+    def rows_key(self) -> str:
+        """Fingerprint of the row spec."""
+        return fingerprint(self.staged.rows)
+
+    @property
+    def staged(self) -> MethodStages:
+        """The stages of a candidate that has some."""
+        assert self.stages is not None
+        return self.stages
+
+
+def make_candidates(
+    quantifier: QuantifierLike, settings: Iterable[Mapping[str, Any]], first: int = 0
+) -> list[Candidate]:
+    """Return one candidate for each setting.
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for each candidate.
+    settings : iterable of mappings from parameter names to values
+    first : int
+        Number of the first candidate.
+
+    Returns
+    -------
+    list of Candidate
+
+    Raises
+    ------
+    ValueError
+        If the quantifier has no parameter of a name.
+    """
+    all_params = [dict(setting) for setting in settings]
+    check_names(quantifier, {name: None for params in all_params for name in params})
+    return [
+        Candidate(number, params, _with_params(quantifier, params), fingerprint(params))
+        for number, params in enumerate(all_params, start=first)
+    ]
+
+
+def check_names(quantifier: QuantifierLike, names: Iterable[str]) -> None:
+    """Raise ValueError for a parameter that the quantifier does not have."""
+    known = quantifier.get_params(deep=True)
+    inner = known.get("classifier")
+    for name in names:
+        head, _, rest = name.partition("__")
+        unset = head == "classifier" and rest and "classifier" in known and inner is None
+        if name in known or (unset and rest in _default_classifier(quantifier).get_params()):
+            continue
+        raise ValueError(
+            f"parameter {name!r} is unknown to {type(quantifier).__name__}; it has "
+            f"{', '.join(sorted(known))}"
+        )
+
+
+def _default_classifier(quantifier: QuantifierLike) -> Any:
+    return as_quantifier(quantifier).inner_estimator()
+
+
+def _with_params(quantifier: QuantifierLike, params: Mapping[str, Any]) -> Any:
+    """Return a clone with the parameters set, with an explicit default classifier if needed."""
+    copy = clone(quantifier)
+    nested = any(name.startswith("classifier__") for name in params)
+    if nested and "classifier" not in params and copy.get_params()["classifier"] is None:
+        copy.set_params(classifier=_default_classifier(copy))
+    # Values that are estimators are cloned, because candidates must not share fitted objects.
+    return copy.set_params(**{name: clone(v, safe=False) for name, v in params.items()})
+
+
+def split_off(
+    training: Training, fraction: float, protocol: BagProtocol, random_state: Any
+) -> tuple[Training, Any, LabelledBags]:
+    """Return training and validation data, with a fraction of each class in the latter.
+
+    Parameters
+    ----------
+    training : Training
+        The data to split.
+    fraction : float in (0, 1)
+    protocol : protocol
+        Draws the validation bags.
+    random_state : int
+        Seed of the split.
+
+    Returns
+    -------
+    training : Training
+    X_val : instances of the validation pool
+    labelled : LabelledBags
+        Bags over this pool with their true prevalences.
+
+    Raises
+    ------
+    ValueError
+        If the fraction is not allowed, or a class has a single instance.
+    """
+    if isinstance(fraction, bool) or not isinstance(fraction, float) or not 0 < fraction < 1:
+        raise ValueError(f"validation must be a fraction in (0, 1), got {fraction!r}")
+    codes, classes, weights = training.codes, training.classes, training.weights
+    if int(np.bincount(codes).min()) < 2:
+        rare = classes[int(np.bincount(codes).argmin())]
+        raise ValueError(
+            f"class {rare!r} has one instance, too few to split off validation data; "
+            "pass X_val and y_val"
+        )
+    X = training.X
+    (train, test), *_ = make_splits(fraction, X, codes, classes, random_state=random_state)
+    labelled = protocol.bags(classes[codes[test]], classes)
+    train_weights = None if weights is None else weights[train]
+    rest = Training.of(take_rows(X, train), codes[train], classes, train_weights)
+    return rest, take_rows(X, test), labelled
+
+
+def joined(training: Training, X_val: Any, y_val: ArrayLike | None) -> Training:
+    """Return training and validation data together; without labels, only the training data.
+
+    Validation instances get weight one if the training data have weights.
+    """
+    if y_val is None:
+        return training
+    y = np.asarray(for_numpy(y_val, "y_val"))
+    labels = np.concatenate([training.classes[training.codes], y])
+    codes, classes = training_labels(labels, training.classes)
+    weights: Array | None = None
+    if training.weights is not None:
+        weights = np.concatenate([training.weights, np.ones(len(y))])
+    return Training.of(_stack(training.X, X_val), codes, classes, weights)
+
+
+def _stack(above: Any, below: Any) -> Any:
+    """Return the instances of two pools, one below the other, in the type of the first."""
+    if sp.issparse(above) or sp.issparse(below):
+        return sp.vstack([above, below], format="csr")
+    if hasattr(above, "columns"):
+        import narwhals as nw
+
+        frames = [nw.from_native(part, eager_only=True) for part in (above, below)]
+        return nw.concat(frames, how="vertical").to_native()
+    if isinstance(above, list):
+        return [*above, *below]
+    if is_tensor(above):
+        return import_torch("X").cat([above, as_tensor(below, above.device)])
+    stacked: NDArray[Any] = np.concatenate([np.asarray(above), np.asarray(below)])
+    return stacked
+
+
 #: Called with every candidate and its score as soon as the score is known.
 ScoreCallback = Callable[[Candidate, Score], None]
 
@@ -132,13 +367,15 @@ class _Recent(OrderedDict[str, T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Scoring:
+class CandidateScoring:
     """Scores candidates on fixed data.
 
     Attributes
     ----------
     training : Training
-    validation : Validation
+    X_val : instances of the validation pool
+    labelled : LabelledBags
+        Bags over this pool with their true prevalences.
     metrics : tuple of Metric
     cache : StageCache
     n_jobs : int or None
@@ -147,11 +384,23 @@ class Scoring:
     """
 
     training: Training
-    validation: Validation
+    X_val: Any
+    labelled: LabelledBags
     metrics: tuple[Metric, ...]
     cache: StageCache
     n_jobs: int | None
     raising: bool
+
+    @cached_property
+    def pool_key(self) -> str:
+        """Fingerprint of the validation pool."""
+        return fingerprint(self.X_val)
+
+    @cached_property
+    def bags_key(self) -> str:
+        """Fingerprint of the validation bags."""
+        bags = self.labelled.bags
+        return fingerprint(bags.indices, bags.offsets, bags.weights, self.labelled.prevalences)
 
     def run(self, candidates: list[Candidate], done: set[str], record: ScoreCallback) -> None:
         """Score the candidates whose keys are not in ``done``, and call ``record`` on each.
@@ -160,20 +409,21 @@ class Scoring:
         still need a score, so that a resumed search gives exactly the same numbers.
         """
         plain: list[Candidate] = []
-        by_stage: dict[str, list[_StagedCandidate]] = {}
+        by_stage: dict[str, list[Candidate]] = {}
         for candidate in candidates:
             try:
-                staged = _stages_of(candidate, len(self.training.classes))
+                as_quantifier(candidate.quantifier).check_n_classes(len(self.training.classes))
+                stages = candidate.stages
             except Exception as error:
                 if candidate.key not in done:
                     self._record_failure([candidate], error, record)
                 continue
-            if staged is None:
+            if stages is None:
                 plain.append(candidate)
             else:
-                by_stage.setdefault(staged.stage_key, []).append(staged)
+                by_stage.setdefault(fingerprint(stages.classifier), []).append(candidate)
         for group in by_stage.values():
-            if any(staged.candidate.key not in done for staged in group):
+            if any(candidate.key not in done for candidate in group):
                 self._run_stage(group, done, record)
         for candidate in plain:
             if candidate.key not in done:
@@ -199,19 +449,17 @@ class Scoring:
             ),
         ), key
 
-    def _run_stage(
-        self, group: list[_StagedCandidate], done: set[str], record: ScoreCallback
-    ) -> None:
+    def _run_stage(self, group: list[Candidate], done: set[str], record: ScoreCallback) -> None:
         """Score the candidates that share a classifier stage."""
         start = time.perf_counter()
-        remaining = [staged.candidate for staged in group if staged.candidate.key not in done]
+        remaining = [candidate for candidate in group if candidate.key not in done]
         try:
-            fitted, key = self.fitted(group[0].stages.classifier, self.training)
-            pool_key = fingerprint(key, self.validation.pool_key)
+            fitted, key = self.fitted(group[0].staged.classifier, self.training)
+            pool_key = fingerprint(key, self.pool_key)
             points = self.cache.posteriors(
                 pool_key,
                 lambda: predict_posteriors(
-                    fitted.classifier, self.validation.X, self.training.classes, stay=True
+                    fitted.classifier, self.X_val, self.training.classes, stay=True
                 ),
             )
         except Exception as error:
@@ -219,24 +467,22 @@ class Scoring:
             return
         seconds = time.perf_counter() - start
         for members in self._families(group, len(points)):
-            if any(staged.candidate.key not in done for staged in members):
+            if any(candidate.key not in done for candidate in members):
                 self._run_family(members, fitted, points, pool_key, seconds, done, record)
 
-    def _families(
-        self, group: list[_StagedCandidate], pool_size: int
-    ) -> Iterator[list[_StagedCandidate]]:
+    def _families(self, group: list[Candidate], pool_size: int) -> Iterator[list[Candidate]]:
         """Yield the candidates of a stage whose rows are computed together, on one device."""
         k = len(self.training.classes)
-        for device in dict.fromkeys(staged.stages.device for staged in group):
-            on_device = [staged for staged in group if staged.stages.device == device]
-            specs = {staged.spec_key: staged.stages.rows for staged in on_device}
+        for device in dict.fromkeys(candidate.staged.device for candidate in group):
+            on_device = [candidate for candidate in group if candidate.staged.device == device]
+            specs = _row_specs(on_device)
             for family in families(list(specs.values()), pool_size, k):
                 keys = [list(specs)[i] for i in family]
-                yield [staged for staged in on_device if staged.spec_key in keys]
+                yield [candidate for candidate in on_device if candidate.rows_key in keys]
 
     def _run_family(
         self,
-        members: list[_StagedCandidate],
+        members: list[Candidate],
         fitted: FittedStage,
         points: Any,
         pool_key: str,
@@ -245,36 +491,35 @@ class Scoring:
         record: ScoreCallback,
     ) -> None:
         """Score the candidates whose rows are computed together."""
-        specs: dict[str, RowSpec] = {staged.spec_key: staged.stages.rows for staged in members}
-        quick = all(staged.stages.matching.takes_quick_rows for staged in members)
-        base = fingerprint(pool_key, self.validation.bags_key, list(specs), quick)
-        if members[0].stages.device != "cpu":
-            base = fingerprint(base, members[0].stages.device)
+        specs = list(_row_specs(members))
+        quick = all(candidate.staged.matching.takes_quick_rows for candidate in members)
+        base = fingerprint(pool_key, self.bags_key, specs, quick)
+        if members[0].staged.device != "cpu":
+            base = fingerprint(base, members[0].staged.device)
         solve = self._solver(members, fitted, points, quick)
-        for spec_key in specs:
-            for staged in (p for p in members if p.spec_key == spec_key):
-                if staged.candidate.key in done:
-                    continue
-                key = fingerprint(base, spec_key, staged.stages.matching)
-                start = time.perf_counter()
-                try:
-                    solution = self.cache.solution(key) or solve(spec_key, staged.stages.matching)
-                except Exception as error:
-                    self._record_failure([staged.candidate], error, record)
-                    continue
-                self.cache.keep(key, solution)
-                seconds = time.perf_counter() - start
-                record(staged.candidate, self._score(solution, fit_time, seconds))
+        for candidate in sorted(members, key=lambda member: specs.index(member.rows_key)):
+            if candidate.key in done:
+                continue
+            key = fingerprint(base, candidate.rows_key, candidate.staged.matching)
+            start = time.perf_counter()
+            try:
+                solution = self.cache.solution(key) or solve(candidate)
+            except Exception as error:
+                self._record_failure([candidate], error, record)
+                continue
+            self.cache.keep(key, solution)
+            seconds = time.perf_counter() - start
+            record(candidate, self._score(solution, fit_time, seconds))
 
     def _solver(
-        self, members: list[_StagedCandidate], fitted: FittedStage, points: Any, quick: bool
-    ) -> Callable[[str, AnyMatching], Solution]:
+        self, members: list[Candidate], fitted: FittedStage, points: Any, quick: bool
+    ) -> Callable[[Candidate], Solution]:
         """Return the solver of a family's candidates, which computes rows when first needed."""
         n_threads = thread_count(self.n_jobs)
-        specs = {staged.spec_key: staged.stages.rows for staged in members}
-        row_specs, k = list(specs.values()), len(self.training.classes)
+        specs, k = _row_specs(members), len(self.training.classes)
+        row_specs = list(specs.values())
         n_pairs = float(len(fitted.training.labels)) * len(points) * len(row_specs)
-        asked, bags = members[0].stages.device, self.validation.labelled.bags
+        asked, bags = members[0].staged.device, self.labelled.bags
 
         def compute_rows() -> Iterator[tuple[RowMap, Rows]]:
             host = on_host(points)
@@ -289,13 +534,13 @@ class Scoring:
         stream = _RowStream(specs, compute_rows)
         on_device = _DeviceSolutions(members, compute_on, bags, n_threads)
 
-        def solve(spec_key: str, matching: AnyMatching) -> Solution:
+        def solve(candidate: Candidate) -> Solution:
             with _mute_known_warnings():
                 device = choose_device(asked, n_pairs, points)
                 if device is not None:
-                    return on_device.at(spec_key, matching, device)
-                row_map, rows = stream.at(spec_key)
-                return matching.match(row_map, rows, bags, n_threads)
+                    return on_device.at(candidate, device)
+                row_map, rows = stream.at(candidate.rows_key)
+                return candidate.staged.matching.match(row_map, rows, bags, n_threads)
 
         return solve
 
@@ -310,15 +555,15 @@ class Scoring:
                 quantifier.fit(training.X, training.classes[training.codes], **extra)
                 fit_time = time.perf_counter() - start
                 start = time.perf_counter()
-                solve = pool_solver(quantifier, Pool(self.validation.X), self.n_jobs)
-                solution = solve(self.validation.labelled.bags)
+                solve = pool_solver(quantifier, Pool(self.X_val), self.n_jobs)
+                solution = solve(self.labelled.bags)
         except Exception as error:
             self._record_failure([candidate], error, record)
             return
         record(candidate, self._score(solution, fit_time, time.perf_counter() - start))
 
     def _score(self, solution: Solution, fit_time: float, score_time: float) -> Score:
-        labelled = self.validation.labelled
+        labelled = self.labelled
         errors = {
             metric.name: metric(labelled.prevalences, solution.prevalence, bag_size=labelled.sizes)
             for metric in self.metrics
@@ -388,7 +633,7 @@ class _DeviceSolutions:
 
     Parameters
     ----------
-    members : sequence of _StagedCandidate
+    members : sequence of Candidate
     compute : callable
         Takes row specs, a matching and a device, and returns an iterator over row maps and rows.
     bags : Bags
@@ -398,7 +643,7 @@ class _DeviceSolutions:
 
     def __init__(
         self,
-        members: Sequence[_StagedCandidate],
+        members: Sequence[Candidate],
         compute: Callable[[list[RowSpec], AnyMatching, Any], Iterator[tuple[RowMap, Rows]]],
         bags: Bags,
         n_threads: int,
@@ -408,8 +653,9 @@ class _DeviceSolutions:
         self._solutions: dict[str, dict[str, Solution]] = {}
         self._errors: dict[str, Exception] = {}
 
-    def at(self, spec_key: str, matching: AnyMatching, device: Any) -> Solution:
+    def at(self, candidate: Candidate, device: Any) -> Solution:
         """Return the solution of a candidate; an error is raised for all of its batch."""
+        matching = candidate.staged.matching
         key = fingerprint(matching)
         if key in self._errors:
             raise self._errors[key]
@@ -419,12 +665,11 @@ class _DeviceSolutions:
         except Exception as error:
             self._errors[key] = error
             raise
-        return self._solutions[key][spec_key]
+        return self._solutions[key][candidate.rows_key]
 
     def _solve(self, matching: AnyMatching, key: str, device: Any) -> dict[str, Solution]:
         """Return the solutions of all candidates with a matching, by the keys of their specs."""
-        members = [m for m in self._members if fingerprint(m.stages.matching) == key]
-        specs = {staged.spec_key: staged.stages.rows for staged in members}
+        specs = _row_specs([m for m in self._members if fingerprint(m.staged.matching) == key])
         # A matching without a form for devices gets rows on the host.
         family = self._compute(list(specs.values()), matching, device)
         fitted = [(row_map, rows, self._bags) for row_map, rows in family]
@@ -432,26 +677,9 @@ class _DeviceSolutions:
         return dict(zip(specs, solutions, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class _StagedCandidate:
-    """A candidate with its stages and their fingerprints."""
-
-    candidate: Candidate
-    stages: MethodStages
-    stage_key: str
-    spec_key: str
-
-
-def _stages_of(candidate: Candidate, n_classes: int) -> _StagedCandidate | None:
-    """Return the candidate with its stages, or None if it has none; bad parameters raise."""
-    quantifier = as_quantifier(candidate.quantifier)
-    quantifier.check_n_classes(n_classes)
-    stages = quantifier.stages()
-    if stages is None:
-        return None
-    return _StagedCandidate(
-        candidate, stages, fingerprint(stages.classifier), fingerprint(stages.rows)
-    )
+def _row_specs(candidates: Sequence[Candidate]) -> dict[str, RowSpec]:
+    """Return the distinct row specs of candidates by their keys."""
+    return {candidate.rows_key: candidate.staged.rows for candidate in candidates}
 
 
 def _mute_known_warnings() -> AbstractContextManager[None]:

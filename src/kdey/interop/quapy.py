@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from kdey.bags import Array, Bags
-from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags, realised_prevalences
-from kdey.evaluation.protocols import APP
+from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags, realised_prevalences
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.simplex import check_posteriors

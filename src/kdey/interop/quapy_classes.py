@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._caching import fingerprint
 from kdey.arrays import take_rows
 from kdey.bags import Array
-from kdey.evaluation.bag_drawing import LabelledBags
+from kdey.evaluation.protocols import LabelledBags
 from kdey.posteriors import FittedStage, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier, MethodStages

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdey._display import written_out
 from kdey.arrays import in_class_order
 from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.evaluation.bag_drawing import BagProtocol, LabelledBags
-from kdey.evaluation.protocols import APP
+from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags
 from kdey.matching import exact_solution
 from kdey.matching.base import IntervalSource, Matching, Solution
 from kdey.matching.squares import LeastSquares
