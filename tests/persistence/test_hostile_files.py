@@ -19,8 +19,7 @@ import pytest
 
 import kdey
 from kdey.persistence import archive, describe
-from kdey.persistence.archive import ModelFileError
-from kdey.persistence.bounds import MOST_CLASSES
+from kdey.persistence.archive import MOST_CLASSES, ModelFileError
 
 
 def quantifier() -> Any:
@@ -402,6 +401,37 @@ def test_a_problem_is_no_part_of_a_model(model: Path) -> None:
     )
     with at_most(50 << 20):
         assert "must not name" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "reason"),
+    [
+        ("GivenBags", {"given": {"array": 0}, "prevalences": {"array": 0}}, "must not name"),
+        (
+            "LabelledBags",
+            {"bags": {"array": 0}, "prevalences": {"array": 0}, "classes": {"array": 0}},
+            "must not name",
+        ),
+        ("AtPrevalences", {"prevalences": {"array": 0}}, "plain numbers"),
+        ("AtPrevalences", {"prevalences": {"list": [{"array": 0}] * 9}}, "plain numbers"),
+        ("DirichletProtocol", {"concentration": {"scalar": 0}}, "plain numbers"),
+    ],
+)
+def test_a_protocol_of_many_bags_is_not_made(
+    model: Path, name: str, fields: dict[str, Any], reason: str
+) -> None:
+    """A million ones take no space in the file, and 90 bytes each as a row of Python numbers."""
+    protocol = {"dataclass": f"kdey.evaluation.protocols:{name}", "fields": fields}
+    node = json.loads(tree_of("counting:PCC")) | {"state": {"model_": protocol}}
+    path = crafted(
+        model,
+        {
+            "quantifier.json": lambda: iter([json.dumps(node).encode()]),
+            "arrays/0.npy": lambda: iter([array_bytes(np.ones((1_000_000, 1)))]),
+        },
+    )
+    with at_most(50 << 20):
+        assert reason in refused(path)
 
 
 def test_a_trial_is_not_made_of_giant_parameters(model: Path) -> None:

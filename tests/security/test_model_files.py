@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 import kdey
 from kdey.persistence import archive, describe
 from kdey.persistence.archive import ModelFileError
-from kdey.persistence.untrusted import check_trees
+from kdey.persistence.model_file import check_trees
 from tests.evaluation.cases import blobs
 
 pytest.importorskip("skops")

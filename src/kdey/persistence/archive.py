@@ -1,13 +1,17 @@
-"""The container of a model file: a zip archive of named bytes, with a checksum for each member.
+"""The container of a model file, what it may unpack to, and a quantifier as a tree of JSON values.
 
 An archive is written completely or not at all. Its manifest lists the members with their lengths
 and checksums, and reading checks both, so that damaged files are refused.
 
-Encoding of a fitted quantifier as a tree of JSON values, and decoding.
+Compression is what makes a small file dangerous: a kilobyte can hold a megabyte of zeros, and a
+compressed archive inside a compressed archive a gigabyte. Every size is therefore compared with
+the bytes that are really there before anything is unpacked, and every array with its header before
+memory is allocated for it. The functions that do so raise ValueError with the second half of a
+sentence that begins with the name of the file.
 
-Numbers, texts, lists and dicts are JSON values themselves; arrays and objects of other libraries
-are stored separately and referred to by a number. Objects of this package are written as the name
-of their class and their fields, and decoding creates only objects of data classes (frozen
+In the tree, numbers, texts, lists and dicts are JSON values themselves; arrays and objects of other
+libraries are stored separately and referred to by a number. Objects of this package are written as
+the name of their class and their fields, and decoding creates only objects of data classes (frozen
 dataclasses and quantifiers). Quantifiers, row maps and matchings that users wrote are created only
 if their type is trusted.
 """
@@ -23,12 +27,12 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +40,110 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from kdey._io import open_regular, write_whole
+from kdey.evaluation.protocols import APP, NPP, AtPrevalences, DirichletProtocol, GridAPP
 from kdey.matching import Generator, Matching
 from kdey.matching.penalty import Penalty, RatioShrinkage, Smoothness
-from kdey.persistence.bounds import MOST_MANIFEST, check_members
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.rows.base import RowMap, RowSpec
+
+#: All members together may have this many bytes, or this many times the size of the file if that
+#: is more. Labels and weights of training instances are often constant and compress well.
+_MOST_BYTES, _MOST_TIMES = 256 << 20, 100
+#: The same for members that become Python objects, which take some 20 times the memory of their
+#: text. The largest ratio that we saw was 27, for the vocabulary of a text classifier.
+_MOST_TEXT, _MOST_TEXT_TIMES = 8 << 20, 50
+#: A manifest lists members and classes.
+MOST_MANIFEST = 4 << 20
+#: Reading a model takes time and memory in proportion to its classes.
+MOST_CLASSES = 100_000
+#: Methods of compression that zipfile unpacks in bounded memory, and the only ones that we write.
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+#: Endings of members that become Python objects.
+_TEXT = (".json", ".skops")
+
+
+def check_members(members: Sequence[zipfile.ZipInfo], n_bytes: int) -> None:
+    """Raise ValueError if members of an archive are suspiciously large.
+
+    Parameters
+    ----------
+    members : sequence of ZipInfo
+    n_bytes : int
+        Size of the archive.
+    """
+    texts = [member for member in members if member.filename.endswith(_TEXT)]
+    for chosen, most, times in (
+        (members, _MOST_BYTES, _MOST_TIMES),
+        (texts, _MOST_TEXT, _MOST_TEXT_TIMES),
+    ):
+        # Members may share their bytes: all together, they cannot have more than the archive.
+        packed = min(n_bytes, sum(member.compress_size for member in chosen))
+        total = sum(member.file_size for member in chosen)
+        if total > max(most, times * packed):
+            raise ValueError(
+                f"would unpack to {total} bytes, many times its own size: kdey.save did not write "
+                "it"
+            )
+    if any(member.compress_type not in _COMPRESSIONS for member in members):
+        raise ValueError("uses a method of compression that kdey.save does not use")
+
+
+def check_skops(data: bytes) -> None:
+    """Raise ValueError if an archive of skops would unpack to more than its own size.
+
+    :func:`~kdey.persistence.model_file.save` writes it without compression, because the model file
+    around it is compressed. Only sparse matrices are compressed again, by SciPy.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        if not stored or sum(member.file_size for member in members) > len(data):
+            raise ValueError("it contains a compressed archive, which save does not write")
+        for member in members:
+            if member.filename.endswith(".npy"):
+                with archive.open(member) as stream:
+                    check_array_header(stream, member.file_size)
+            elif member.filename.endswith(".npz"):
+                _check_sparse(archive.read(member))
+
+
+def _check_sparse(data: bytes) -> None:
+    """Raise ValueError if the arrays of a sparse matrix are larger than they may be."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        if total > max(_MOST_TEXT, _MOST_TIMES * len(data)):
+            raise ValueError("it contains a sparse matrix many times the size of its bytes")
+        for member in members:
+            with archive.open(member) as stream:
+                check_array_header(stream, member.file_size)
+
+
+def check_array_header(stream: IO[bytes], n_bytes: int) -> None:
+    """Raise ValueError if the header of an array does not match its bytes.
+
+    NumPy allocates the memory that the header declares before it reads the data.
+
+    Parameters
+    ----------
+    stream : binary stream at the beginning of the array
+    n_bytes : int
+        Length of header and data.
+    """
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f"it contains an array of format {version}, which save does not write")
+    size = math.prod(shape)
+    # Entries without bytes would cost the file nothing, whatever their number.
+    if dtype.hasobject or (dtype.itemsize == 0 and size > 0):
+        raise ValueError("it contains an array of entries that are not plain data")
+    if size * dtype.itemsize != n_bytes - stream.tell():
+        raise ValueError("it contains an array whose header does not match its bytes")
+
 
 #: Version of the format that is written, and the only one that is read until the first release
 #: freezes it. It increases with every change of what files contain.
@@ -223,14 +326,19 @@ Node = Any
 #: Types that are encoded as parts of a quantifier, whoever wrote them. Everything else (the
 #: classifier) is foreign and written by skops.
 PART_TYPES = (BaseQuantifier, RowSpec, RowMap, Matching)
-#: What a model file may name of the room of matchings, which has the problems too.
-MATCHING_PARTS = (Matching, RowMap, Generator, Penalty, Smoothness, RatioShrinkage)
-#: Rooms of the package whose classes a model file may name; but see ``_is_problem``.
+#: Rooms of the package whose classes a model file may name.
 _ROOMS = (
     *("bags", "calibration", "classifiers", "kernels", "matching", "model", "neural", "posteriors"),
-    *("evaluation.protocols", "quantifiers", "rows", "stacking", "tables"),
-    *("tuning",),
+    *("evaluation.protocols", "quantifiers", "rows", "stacking", "tables", "tuning"),
 )
+#: Protocols that draw bags from labels, of which a network keeps the one that it was trained with.
+PROTOCOLS = (APP, NPP, GridAPP, DirichletProtocol, AtPrevalences)
+#: What a model file may name of rooms that have more than parts of models: other classes of theirs
+#: hold the data of bags, and a few zeros can make one fill the memory.
+_ONLY: dict[str, tuple[type, ...]] = {
+    "kdey.matching.": (Matching, RowMap, Generator, Penalty, Smoothness, RatioShrinkage),
+    "kdey.evaluation.": PROTOCOLS,
+}
 
 
 @dataclass(frozen=True)
@@ -383,10 +491,22 @@ def _decode_estimator(node: Node, parts: Parts) -> Any:
 def _decode_dataclass(node: Node, parts: Parts) -> Any:
     fields = {key: decode(item, parts) for key, item in node["fields"].items()}
     kind = _class_of(node["dataclass"], parts)
+    if issubclass(kind, PROTOCOLS) and _holds_array(fields):
+        # It would become Python numbers, which take many times the memory of an array.
+        raise ValueError(f"the {kind.__name__} of a model file must hold plain numbers, no array")
     try:
         return kind(**fields)
     except TypeError as error:  # a field is missing, or unknown
         raise ValueError(f"its parts do not fit together ({error!r:.200})") from error
+
+
+def _holds_array(value: Any) -> bool:
+    """Return whether an array is among the values of nested dicts, lists and tuples."""
+    if isinstance(value, dict):
+        return any(map(_holds_array, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_holds_array, value))
+    return isinstance(value, np.ndarray)
 
 
 def types_outside(node: Node) -> set[str]:
@@ -415,15 +535,17 @@ def _class_of(name: str, parts: Parts) -> Any:
     is_class = isinstance(kind, type)
     has_data = dataclasses.is_dataclass(kind) or (is_class and issubclass(kind, BaseEstimator))
     is_part = inside or (is_class and issubclass(kind, PART_TYPES))
-    allowed = is_class and has_data and is_part and not _is_problem(kind)
+    allowed = is_class and has_data and is_part and _is_part_of_a_model(kind)
     if not (allowed and kind.__module__ == module):
         raise ValueError(f"a model file must not name {name!r:.80}")
     return kind
 
 
-def _is_problem(kind: Any) -> bool:
-    """Return whether a class holds the data of bags: a few zeros can make one fill the memory."""
-    return kind.__module__.startswith("kdey.matching.") and not issubclass(kind, MATCHING_PARTS)
+def _is_part_of_a_model(kind: type) -> bool:
+    """Return whether a class is none of those that hold the data of bags (``_ONLY``)."""
+    return all(
+        issubclass(kind, parts) for room, parts in _ONLY.items() if kind.__module__.startswith(room)
+    )
 
 
 _DECODERS = {
