@@ -8,8 +8,13 @@ import sys
 import numpy as np
 import pytest
 
-from kdey.neural.histogram_network import _repeated, _split, quantile_knots, soft_histograms
-from kdey.neural.network_training import Network
+from kdey.neural.histogram_network import (
+    Network,
+    _repeated,
+    _split,
+    quantile_knots,
+    soft_histograms,
+)
 from kdey.posteriors import TrainingPosteriors
 
 

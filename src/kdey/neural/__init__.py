@@ -3,9 +3,6 @@
 The methods of :mod:`kdey.quantifiers` learn from labelled instances and rest on label shift. A
 network that is trained on bags with known prevalences learns whatever these bags have in common:
 which prevalences are likely, how the classes have drifted, which error counts.
-``network_training`` has the network as plain arrays and trains it with torch; ``histogram_network``
-makes of it a row map and a matching, and has the quantifier.
-
 torch is needed to train, and imported only then. A trained network answers without it.
 """
 

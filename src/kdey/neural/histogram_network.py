@@ -1,12 +1,24 @@
-"""HistNetQ: a network on histograms of posteriors, trained on bags.
+r"""HistNetQ: a network on histograms of posteriors, trained on bags.
 
-The network is the last stage of a quantifier: rows are histograms, and the matching asks it.
+The network is the last stage of a quantifier: rows are histograms, and the matching asks it. It is
+kept as plain arrays and goes from the mean row of a bag to its prevalence:
+
+.. math:: \hat\alpha = \mathrm{softmax}(W_3 \, r(W_2 \, r(W_1 z + b_1) + b_2) + b_3), \qquad
+          z = (q - m) / s
+
+where q is the mean row of the bag, m and s are the mean and the spread of such rows over the
+training bags, and r sets negative numbers to zero.
+
+It is trained by torch on bags with known prevalences. The parameters that do best on bags of
+instances that training does not see are kept: bags of a small class repeat its few instances, and a
+network soon knows them by heart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +26,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._display import written_out
+from kdey._parallel import import_torch
 from kdey.arrays import in_class_order
 from kdey.bags import Array, Bags, BagsLike, as_bags
 from kdey.evaluation.protocols import APP, BagProtocol, LabelledBags
@@ -21,7 +34,6 @@ from kdey.matching import exact_solution
 from kdey.matching.base import IntervalSource, Matching, Solution
 from kdey.matching.squares import LeastSquares
 from kdey.model import InstanceScorer, Model
-from kdey.neural.network_training import Network, TrainingPlan, train
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import SHARED_PARAMETERS, unfitted_on_failure
@@ -30,6 +42,157 @@ from kdey.rows.histogram import check_n_bins
 from kdey.simplex import check_posteriors
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, check_classes, check_count, check_positive
+
+#: From estimated and true prevalences (B, k), as tensors, to errors (B,).
+Loss: TypeAlias = Callable[[Any, Any], Any]
+#: Bags per step.
+_BATCH = 64
+#: Share of the numbers of a layer that a training step sets to zero.
+_DROPOUT = 0.2
+#: Weight by which parameters shrink, relative to the step size.
+_DECAY = 0.01
+#: Smallest spread of a row over the training bags, so that a constant one is not divided by zero.
+_SMALLEST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The parameters of a trained network.
+
+    Attributes
+    ----------
+    centre, spread : arrays of shape (d,)
+        Mean and spread of the mean rows of the training bags.
+    weights : tuple of arrays of shape (n_out, n_in)
+        One per layer.
+    biases : tuple of arrays of shape (n_out,)
+    """
+
+    centre: Array
+    spread: Array
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+
+    def __call__(self, means: Array) -> Array:
+        """Return the prevalences of bags from their mean rows.
+
+        Parameters
+        ----------
+        means : array of shape (n_bags, d)
+
+        Returns
+        -------
+        array of shape (n_bags, k)
+        """
+        z = (means - self.centre) / self.spread
+        for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            z = np.maximum(z @ weights.T + bias, 0.0)
+        logits = z @ self.weights[-1].T + self.biases[-1]
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def train(
+    training: tuple[Array, Array],
+    validation: tuple[Array, Array],
+    bag_size: float,
+    spec: NetworkSpec,
+) -> Network:
+    """Return the network that does best on the validation bags among those of all passes.
+
+    Parameters
+    ----------
+    training, validation : tuples of arrays of shape (n_bags, d) and (n_bags, k)
+        Mean rows and prevalences of bags.
+    bag_size : float
+        Mean size of the training bags.
+    spec : NetworkSpec
+
+    Returns
+    -------
+    Network
+    """
+    torch = import_torch("training a network")
+    rows, prevalences = training
+    centre = rows.mean(axis=0)
+    spread = np.maximum(rows.std(axis=0), _SMALLEST_SPREAD)
+
+    def tensors(means: Array, truth: Array) -> tuple[Any, Any]:
+        z = torch.from_numpy((means - centre) / spread).float()
+        return z, torch.from_numpy(truth).float()
+
+    # The generator of torch is global: the caller's stream of random numbers is kept.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(spec.seed)
+        layers = _layers(rows.shape[1], spec.n_hidden, prevalences.shape[1])
+        loss = losses(bag_size)[spec.loss]
+        best = _fit(layers, tensors(*training), tensors(*validation), loss, spec)
+    return Network(centre, spread, tuple(best[0::2]), tuple(best[1::2]))
+
+
+def losses(bag_size: float) -> dict[str, Loss]:
+    """Return the errors of :mod:`kdey.metrics` that a network can minimise, on tensors, by name."""
+    torch = import_torch("training a network")
+    epsilon = 0.5 / bag_size
+
+    def match_distance(p: Any, q: Any) -> Any:
+        differences = torch.cumsum(p - q, dim=1)[:, :-1]
+        return differences.abs().sum(dim=1) / max(1, p.shape[1] - 1)
+
+    return {
+        "ae": lambda p, q: (p - q).abs().mean(dim=1),
+        "rae": lambda p, q: ((p - q).abs() / (q + epsilon)).mean(dim=1),
+        "se": lambda p, q: ((p - q) ** 2).mean(dim=1),
+        "nmd": match_distance,
+    }
+
+
+def _layers(n_in: int, n_hidden: int, n_out: int) -> Any:
+    nn = import_torch("training a network").nn
+    return nn.Sequential(
+        *(nn.Linear(n_in, n_hidden), nn.ReLU(), nn.Dropout(_DROPOUT)),
+        *(nn.Linear(n_hidden, n_hidden), nn.ReLU(), nn.Dropout(_DROPOUT)),
+        nn.Linear(n_hidden, n_out),
+    )
+
+
+def _fit(
+    layers: Any,
+    training: tuple[Any, Any],
+    validation: tuple[Any, Any],
+    loss: Loss,
+    spec: NetworkSpec,
+) -> list[Array]:
+    """Return the best weights and biases, layer by layer."""
+    torch = import_torch("training a network")
+    z, truth = training
+    batch = min(_BATCH, len(z))
+    n_steps = spec.n_epochs * (len(z) // batch)
+    optimiser = torch.optim.AdamW(layers.parameters(), spec.learning_rate, weight_decay=_DECAY)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, spec.learning_rate, total_steps=n_steps + 1
+    )
+    smallest, best = np.inf, _arrays(layers)
+    for _ in range(spec.n_epochs):
+        layers.train()
+        order = torch.randperm(len(z))
+        for start in range(0, len(z) - batch + 1, batch):
+            rows = order[start : start + batch]
+            optimiser.zero_grad()
+            loss(torch.softmax(layers(z[rows]), dim=1), truth[rows]).mean().backward()
+            optimiser.step()
+            schedule.step()
+        layers.eval()
+        with torch.no_grad():
+            error = float(loss(torch.softmax(layers(validation[0]), dim=1), validation[1]).mean())
+        if error < smallest:
+            smallest, best = error, _arrays(layers)
+    return best
+
+
+def _arrays(layers: Any) -> list[Array]:
+    return [p.detach().double().numpy().copy() for p in layers.parameters()]
+
 
 #: Share of the instances of each class, or of the bags, that validation gets.
 _VALIDATION = 0.2
@@ -49,18 +212,30 @@ class NetworkSpec(RowSpec):
     ----------
     n_bins : int
         Knots of the histogram of each posterior.
-    plan : TrainingPlan
+    loss : {"ae", "rae", "se", "nmd"}
+        The error to minimise, of :mod:`kdey.metrics`.
+    n_hidden : int
+        Size of the two hidden layers.
+    n_epochs : int
+        Passes over the training bags.
+    learning_rate : float
+        Largest step size.
+    seed : int
     protocol : BagProtocol
         Draws the training bags from the training instances.
     """
 
-    n_bins: int
-    plan: TrainingPlan
+    n_bins: int = 8
+    loss: str = "ae"
+    n_hidden: int = 128
+    n_epochs: int = 30
+    learning_rate: float = 2e-3
+    seed: int = 0
     protocol: BagProtocol = field(default_factory=APP)
 
     def fit(self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1) -> NetworkMap:
         """Return the map whose network was trained on bags of the training posteriors."""
-        rng = np.random.default_rng(self.plan.seed)
+        rng = np.random.default_rng(self.seed)
         points = np.asarray(training.required(), dtype=np.float64)
         positions = _repeated(training, n_classes, rng)
         knots = quantile_knots(points[positions], self.n_bins)
@@ -75,7 +250,7 @@ class NetworkSpec(RowSpec):
             (first.bags.mean(rows[positions[parts[0]]]), first.prevalences),
             (second.bags.mean(rows[positions[parts[1]]]), second.prevalences),
             float(first.bags.sizes.mean()),
-            self.plan,
+            self,
         )
         return NetworkMap(knots, network)
 
@@ -83,14 +258,14 @@ class NetworkSpec(RowSpec):
         """Return the map whose network was trained on given bags over points (m, k)."""
         knots = quantile_knots(points, self.n_bins)
         means = bags.bags.mean(soft_histograms(points, knots))
-        order = np.random.default_rng(self.plan.seed).permutation(len(means))
+        order = np.random.default_rng(self.seed).permutation(len(means))
         cut = max(1, int(_VALIDATION * len(order)))
         held, seen = order[:cut], order[cut:]
         network = train(
             (means[seen], bags.prevalences[seen]),
             (means[held], bags.prevalences[held]),
             float(bags.bags.sizes[seen].mean()),
-            self.plan,
+            self,
         )
         return NetworkMap(knots, network)
 
@@ -293,9 +468,16 @@ class HistNetQ(AggregativeQuantifier):
         check_count(self.n_epochs, "n_epochs")
         check_positive(self.learning_rate, "learning_rate")
         seed = TuningPlan(random_state=self.random_state).seed()
-        plan = TrainingPlan(self.loss, self.n_hidden, self.n_epochs, self.learning_rate, seed)
         protocol = APP(n_bags=4000, bag_size=500) if self.protocol is None else self.protocol
-        return NetworkSpec(check_n_bins(self.n_bins), plan, protocol)
+        return NetworkSpec(
+            check_n_bins(self.n_bins),
+            self.loss,
+            self.n_hidden,
+            self.n_epochs,
+            self.learning_rate,
+            seed,
+            protocol,
+        )
 
     def matching(self) -> AskNetwork:
         """Return the matching, which has no parameters."""
