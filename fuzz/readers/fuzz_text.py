@@ -17,8 +17,7 @@ from typing import Any
 import atheris
 
 with atheris.instrument_imports(include=["kdey.datasets", "kdey.tables"]):
-    from kdey.datasets.data_files import read_sparse, read_table
-    from kdey.datasets.lequa_files import read_numbers, read_prevalences
+    from kdey.datasets.data_files import read_numbers, read_prevalences, read_sparse, read_table
     from kdey.tables.files import TableFile
     from kdey.tables.survey import learn_schema
 

@@ -13,7 +13,7 @@ import pytest
 from kdey.datasets import load_dataset, load_lequa
 from kdey.datasets.data_files import read_table
 from kdey.datasets.download import Checksums, fetch
-from kdey.datasets.registry import DataFile, Entry, convert, entries, find, home, recipe_for
+from kdey.datasets.registry import DataFile, Entry, convert, entries, find
 from tests.real_data import DATA, needs_data
 
 from .cases import make_lequa, sparse_text
@@ -98,7 +98,7 @@ def zipped(files: dict[str, str]) -> bytes:
 
 def test_tweets_are_unpacked_from_their_archive(tmp_path: Path) -> None:
     folder = "tweet_sentiment_quantification_snam"
-    (url,) = home(find("gasp")).urls
+    (url,) = find("gasp").urls
     files = {
         f"{folder}/train/gasp.train.feature.txt": sparse_text(30, 0),
         f"{folder}/test/gasp.dev.feature.txt": sparse_text(12, 1),
@@ -118,7 +118,7 @@ def test_tweets_are_unpacked_from_their_archive(tmp_path: Path) -> None:
 
 def test_lequa_is_kept_in_its_archives(tmp_path: Path) -> None:
     lequa = make_lequa().write_zips(tmp_path / "home")
-    urls = home(find("T1A")).urls
+    urls = find("T1A").urls
     web = Web(**{url: (lequa / url.rpartition("/")[2]).read_bytes() for url in urls})
     paths = fetch("T1A", cache=tmp_path / "cache", downloader=web)
     assert [path.name for path in paths] == [url.rpartition("/")[2] for url in urls]
@@ -156,7 +156,7 @@ def small(entry: Entry, rows: int, features: int, classes: int) -> Entry:
 @pytest.mark.parametrize("name", RAW)
 def test_recipes_on_lines_of_the_official_format(tmp_path: Path, name: str) -> None:
     text, first = RAW[name]
-    recipe: Any = recipe_for(name)
+    recipe: Any = find(name).recipe
     downloads = [tmp_path / f"{number}.data" for number in range(len(recipe.urls))]
     for path in downloads:
         path.write_text(text)
@@ -174,14 +174,14 @@ def test_semeion_takes_one_indicator_column(tmp_path: Path) -> None:
     digits = np.eye(10, dtype=int)
     lines = [" ".join(["1.0000"] * 256 + [str(v) for v in digits[d]]) + " " for d in (7, 3)]
     (tmp_path / "s").write_text("\n".join(lines))
-    recipe: Any = recipe_for("uci-binary/semeion")
+    recipe: Any = find("uci-binary/semeion").recipe
     entry = small(find("uci-binary/semeion"), 2, 256, 2)
     convert(entry, recipe, [tmp_path / "s"], tmp_path / "out.csv.gz")
     assert read_table(tmp_path / "out.csv.gz").labels.tolist() == [1, 0]
 
 
 def test_dry_bean_is_read_from_its_arff(tmp_path: Path) -> None:
-    recipe: Any = recipe_for("uci-multi/dry-bean")
+    recipe: Any = find("uci-multi/dry-bean").recipe
     text = "@RELATION beans\n@ATTRIBUTE a REAL\n@DATA\n1.5,2,SEKER\n3,4,BOMBAY\n"
     (tmp_path / "d.zip").write_bytes(zipped({recipe.member: text}))
     entry = small(find("dry-bean"), 2, 2, 2)
@@ -200,7 +200,7 @@ def test_the_real_letters_survive_the_way_through_the_official_format(tmp_path: 
     table = load_dataset("letter", DATA)
     rows = zip(table.y, table.X.astype(int), strict=True)
     text = "\n".join(",".join([label, *map(str, row)]) for label, row in rows)
-    (url,) = home(find("letter")).urls
+    (url,) = find("letter").urls
     fetch("letter", cache=tmp_path, downloader=Web(**{url: text.encode()}))
     again = load_dataset("letter", tmp_path)
     np.testing.assert_array_equal(again.X, table.X)
@@ -208,7 +208,7 @@ def test_the_real_letters_survive_the_way_through_the_official_format(tmp_path: 
 
 
 def test_every_recipe_belongs_to_a_set_and_says_what_it_does() -> None:
-    names = [recipe_for(entry.full_name) for entry in entries()]
+    names = [find(entry.full_name).recipe for entry in entries()]
     known = [recipe for recipe in names if recipe is not None]
     assert len(known) == 36
     assert all("label from column" in recipe.words() for recipe in known)

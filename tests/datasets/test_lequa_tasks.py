@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from kdey.datasets import load_lequa
+from kdey.datasets.data_files import read_label_map, read_labelled_documents
 from kdey.datasets.lequa import TASKS
-from kdey.datasets.lequa_files import read_label_map, read_labelled_documents
-from kdey.datasets.registry import entries, find, home
+from kdey.datasets.registry import entries, find
 
 from .cases import Lequa, make_documents, make_lequa, make_samples
 
@@ -35,7 +35,7 @@ def test_the_registry_has_every_task() -> None:
         entry = find(name)
         assert entry.classes == task.n_classes
         assert all(file.path.startswith(f"{task.folder}/{name}.") for file in entry.files)
-        assert all(f"/files/{name}." in url for url in home(entry).urls)
+        assert all(f"/files/{name}." in url for url in entry.urls)
 
 
 @pytest.mark.parametrize("task", VECTORS)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kdey.datasets import names
-from kdey.datasets.registry import GROUPS, entries, find, home
+from kdey.datasets.registry import GROUPS, entries, find
 
 SIZES = {
     "uci-multi": 5,
@@ -92,9 +92,7 @@ def test_known_files_have_whole_checksums_and_places_below_a_root() -> None:
 
 def test_every_set_has_a_home() -> None:
     for entry in entries():
-        assert home(entry).page
-        assert all(url.startswith("https://") for url in home(entry).urls)
-    assert home(find("T1B")).urls[0] == (
-        "https://zenodo.org/records/6546188/files/T1B.train_dev.zip"
-    )
-    assert len(home(find("digits")).urls) == 2
+        assert entry.page
+        assert all(url.startswith("https://") for url in entry.urls)
+    assert find("T1B").urls[0] == ("https://zenodo.org/records/6546188/files/T1B.train_dev.zip")
+    assert len(find("digits").urls) == 2

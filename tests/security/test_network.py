@@ -121,8 +121,8 @@ def test_no_other_file_can_connect() -> None:
 
 
 def test_what_is_downloaded_comes_over_https() -> None:
-    from kdey.datasets.registry import entries, home
+    from kdey.datasets.registry import entries
 
-    urls = {url for entry in entries() for url in home(entry).urls}
+    urls = {url for entry in entries() for url in entry.urls}
     assert len(urls) > 20
     assert all(url.startswith("https://") for url in urls)

@@ -112,11 +112,13 @@ def check(names: tuple[str, ...], data_dir: str | None) -> None:
 
     with _one_line_errors():
         chosen = _entries(names) or [e for e in entries() if place(e, data_dir) != "missing"]
-        findings = [finding for entry in chosen for finding in examine(entry, data_dir)]
-    for finding in findings:
-        click.echo(f"{finding.name}: {finding.problem.removeprefix(f'{finding.name}: ')}")
-    click.echo(f"{len(chosen)} data sets checked, {len(findings)} problems", err=True)
-    if findings:
+        problems = [
+            (entry.full_name, text) for entry in chosen for text in examine(entry, data_dir)
+        ]
+    for name, problem in problems:
+        click.echo(f"{name}: {problem.removeprefix(f'{name}: ')}")
+    click.echo(f"{len(chosen)} data sets checked, {len(problems)} problems", err=True)
+    if problems:
         raise click.exceptions.Exit(PROBLEMS)
 
 

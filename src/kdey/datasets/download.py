@@ -13,7 +13,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +21,7 @@ from zipfile import BadZipFile, ZipFile
 from kdey._io import locked, write_whole
 from kdey.datasets.data_files import (
     PathLike,
-    Root,
+    Roots,
     cache_dir,
     locate,
     missing,
@@ -32,7 +31,7 @@ from kdey.datasets.data_files import (
 )
 from kdey.datasets.lequa import containers, load_lequa
 from kdey.datasets.loading import load_dataset
-from kdey.datasets.registry import DataFile, Entry, Home, convert, find, home
+from kdey.datasets.registry import DataFile, Entry, convert, find
 
 #: URL and the file to write; raises OSError where the connection fails.
 Downloader = Callable[[str, Path], None]
@@ -79,31 +78,28 @@ def fetch(
     if not entry.files:
         say(f"{entry.full_name} comes with scikit-learn: nothing to fetch")
         return []
-    locations = [locate(file, [Root("the cache", directory)]) for file in entry.files]
+    locations = [locate(file, {"the cache": directory}) for file in entry.files]
     if all(locations):
         say(f"{entry.full_name} is in the cache")
         return [path for _, path in filter(None, locations)]
-    origin = home(entry)
-    if not origin.urls:
-        raise FileNotFoundError(missing(entry, entry.files[0], [Root("the cache", directory)]))
+    if not entry.urls:
+        raise FileNotFoundError(missing(entry, entry.files[0], {"the cache": directory}))
     get = partial(download, downloader=downloader, retries=retries)
-    return _fetch(entry, origin, directory, get, say)
+    return _fetch(entry, directory, get, say)
 
 
-def _fetch(
-    entry: Entry, origin: Home, cache: Path, get: Callable[..., str], say: Say
-) -> list[Path]:
+def _fetch(entry: Entry, cache: Path, get: Callable[..., str], say: Say) -> list[Path]:
     record, checksums = Checksums(cache), {}
     folder = cache / (entry.files[0].path.partition("/")[0] if entry.is_lequa else "downloads")
     downloads = []
-    for url in origin.urls:
+    for url in entry.urls:
         target = folder / _file_name(url, entry)
         key = target.relative_to(cache).as_posix()
         say(f"downloading {url}")
         checksums[key] = get(url, target, record.known.get(key))
         downloads.append(target)
     try:
-        files = _unpack(entry, origin, downloads, cache, say)
+        files = _unpack(entry, downloads, cache, say)
     except ValueError:
         # The download is not the data (but an error page, say): its checksum must not be recorded.
         for path in downloads:
@@ -124,12 +120,12 @@ def _file_name(url: str, entry: Entry) -> str:
     return last if entry.uci is None else f"uci-{entry.uci}-{last}"
 
 
-def _unpack(entry: Entry, origin: Home, downloads: list[Path], cache: Path, say: Say) -> list[Path]:
+def _unpack(entry: Entry, downloads: list[Path], cache: Path, say: Say) -> list[Path]:
     """Turn the downloads into the files of the data set, and return these."""
-    if origin.recipe is not None:
+    if entry.recipe is not None:
         target = cache / entry.files[0].path
-        convert(entry, origin.recipe, downloads, target)
-        say(f"converted to {entry.files[0].path}: {origin.recipe.words()}")
+        convert(entry, entry.recipe, downloads, target)
+        say(f"converted to {entry.files[0].path}: {entry.recipe.words()}")
         return [target]
     if entry.is_lequa:  # read from the archives as they are
         for path in downloads:
@@ -146,7 +142,7 @@ def _extract(entry: Entry, archive: Path, cache: Path, say: Say) -> list[Path]:
                 with zipped.open(member) as stream:
                     _copy(stream, cache / Path(member).relative_to(Path(member).anchor))
     say(f"unpacked {archive.name}")
-    locations = [locate(file, [Root("the cache", cache)]) for file in entry.files]
+    locations = [locate(file, {"the cache": cache}) for file in entry.files]
     if not all(locations):
         raise ValueError(f"{archive}: does not hold the files of {entry.full_name}")
     return [path for _, path in filter(None, locations)]
@@ -389,14 +385,6 @@ class Checksums:
         return known
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Something wrong with a data set, in a sentence that names the file."""
-
-    name: str
-    problem: str
-
-
 def paths(entry: Entry, data_dir: PathLike | None = None) -> list[Path]:
     """Return the files of a data set (for LeQua: archives, or the folder they unpack to).
 
@@ -426,18 +414,17 @@ def place(entry: Entry, data_dir: PathLike | None = None) -> str:
     return "cache" if cache is not None and files[0].is_relative_to(cache) else "directory"
 
 
-def check(entry: Entry, data_dir: PathLike | None = None) -> list[Finding]:
-    """Return what is wrong with the files of a data set; an empty list if nothing is.
+def check(entry: Entry, data_dir: PathLike | None = None) -> list[str]:
+    """Return what is wrong with the files of a data set, in sentences; an empty list if nothing is.
 
     Checked are the sha256, where one is known or was recorded by ``kdey data fetch``, that the
     files can be read (columns, numbers, labels), and the numbers of rows, features and classes.
     For LeQua: training data, prevalences, the list of bags, and the first and last bag.
     """
-    problems = [*_checksums(entry, roots(data_dir)), *_contents(entry, data_dir)]
-    return [Finding(entry.full_name, problem) for problem in problems]
+    return [*_checksums(entry, roots(data_dir)), *_contents(entry, data_dir)]
 
 
-def _checksums(entry: Entry, directories: list[Root]) -> Iterator[str]:
+def _checksums(entry: Entry, directories: Roots) -> Iterator[str]:
     cache = cache_dir()
     record = {} if cache is None else Checksums(cache).known
     for file in entry.files:
@@ -447,10 +434,9 @@ def _checksums(entry: Entry, directories: list[Root]) -> Iterator[str]:
             if file.role != "validation" and not unpacked and not entry.bundled:
                 yield missing(entry, file, directories)
             continue
-        root, path = location
-        recorded = (
-            record.get(path.relative_to(root.path).as_posix()) if root.path == cache else None
-        )
+        label, path = location
+        root = directories[label]
+        recorded = record.get(path.relative_to(root).as_posix()) if root == cache else None
         actual = sha256(path)
         if recorded is not None and actual != recorded:
             yield f"{path}: sha256 is {actual}, it was {recorded} at the first download"

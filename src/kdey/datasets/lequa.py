@@ -21,8 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey.bags import Bags, offsets_of
-from kdey.datasets.data_files import PathLike, Reader, Root, Tree, missing, roots, tree
-from kdey.datasets.lequa_files import (
+from kdey.datasets.data_files import (
+    PathLike,
+    Reader,
+    Roots,
+    Tree,
+    missing,
     read_documents,
     read_header,
     read_label_map,
@@ -30,6 +34,8 @@ from kdey.datasets.lequa_files import (
     read_labelled_numbers,
     read_numbers,
     read_prevalences,
+    roots,
+    tree,
 )
 from kdey.datasets.loading import (
     Bagged,
@@ -40,7 +46,7 @@ from kdey.datasets.loading import (
     check_n_bags,
     check_number,
 )
-from kdey.datasets.registry import DataFile, Entry, find, home
+from kdey.datasets.registry import DataFile, Entry, find
 from kdey.evaluation.protocols import APP, GivenBags
 from kdey.simplex import SUM_TOLERANCE
 
@@ -151,9 +157,15 @@ def load_lequa(task: str, data_dir: PathLike | None = None, *, test: TestPart = 
     train, training_bags, features = _training(files, facts)
     classes = np.unique(train.y)
     names = _class_names(files, classes)
-    reader = _BagReader(files, facts, features, classes)
-    validation = reader.bags("dev", known=True)
-    test_bags = reader.bags("test", known=test == "truth") if test else reader.no_bags("test")
+    if test == "truth":
+        shares = _prevalences(files, "test", classes)
+    else:
+        n_test = _count_samples(files, "test_samples/") if test else 0
+        shares = np.full((n_test, len(classes)), np.nan)
+    validation, test_bags = (
+        BagFiles(files, f"{part}_samples/{{}}.txt", prevalences, features, facts.documents)
+        for part, prevalences in (("dev", _prevalences(files, "dev", classes)), ("test", shares))
+    )
     counts = f"{len(validation)} development and {len(test_bags)} test bags"
     return Bagged(
         task,
@@ -161,7 +173,7 @@ def load_lequa(task: str, data_dir: PathLike | None = None, *, test: TestPart = 
         validation,
         test_bags,
         classes,
-        f"{facts.title}, {home(entry).page}",
+        f"{facts.title}, {entry.page}",
         (f"{counts} as given; not scaled",),
         training_bags,
         names,
@@ -169,7 +181,7 @@ def load_lequa(task: str, data_dir: PathLike | None = None, *, test: TestPart = 
 
 
 def _check_presence(
-    files: Tree, facts: LequaTask, entry: Entry, directories: list[Root], test: TestPart
+    files: Tree, facts: LequaTask, entry: Entry, directories: Roots, test: TestPart
 ) -> None:
     """Raise FileNotFoundError for the first archive that is needed and not there."""
     training = "training_data.txt" if facts.training == "instances" else "training_samples/0.txt"
@@ -186,11 +198,11 @@ def _check_presence(
             raise FileNotFoundError(message)
 
 
-def containers(entry: Entry, directories: list[Root]) -> list[Path]:
+def containers(entry: Entry, directories: Roots) -> list[Path]:
     """Return the directories and archives that hold files of a task."""
     paths: list[Path] = []
-    for root in directories:
-        for folder in (root.path / find_task(entry.name).folder, root.path):
+    for directory in directories.values():
+        for folder in (directory / find_task(entry.name).folder, directory):
             if (folder / entry.name / "public").is_dir():
                 paths.append(folder)
             paths += [path for file in entry.files if (path := _archive(folder, file)).is_file()]
@@ -290,51 +302,21 @@ def _count_samples(files: Tree, folder: str) -> int:
     return len(present)
 
 
-@dataclass(frozen=True)
-class _BagReader:
-    """Makes the bags of the parts of a task."""
-
-    files: Tree
-    facts: LequaTask
-    features: tuple[str, ...]
-    classes: NDArray[np.int64]
-
-    def bags(self, part: str, known: bool) -> BagFiles:
-        """Return the bags of "dev" or "test", with or without their prevalences."""
-        folder = f"{part}_samples/"
-        if known:
-            return self._make(folder, self._prevalences(f"{part}_prevalences.txt", folder))
-        n_bags = _count_samples(self.files, folder)
-        return self._make(folder, np.full((n_bags, len(self.classes)), np.nan))
-
-    def no_bags(self, part: str) -> BagFiles:
-        """Return no bags."""
-        return self._make(f"{part}_samples/", np.zeros((0, len(self.classes))))
-
-    def _make(self, folder: str, prevalences: Array) -> BagFiles:
-        return BagFiles(
-            self.files,
-            folder + "{}.txt",
-            len(self.features),
-            prevalences,
-            self.features,
-            self.facts.documents,
+def _prevalences(files: Tree, part: str, classes: NDArray[np.int64]) -> Array:
+    """Return the prevalences of the bags of "dev" or "test", one line for each bag."""
+    name, folder = f"{part}_prevalences.txt", f"{part}_samples/"
+    with files.open() as read:
+        prevalences = read_prevalences(read(name), files.where(name), classes)
+    present = {path.removeprefix(folder) for path in files.places if path.startswith(folder)}
+    listed = {f"{number}.txt" for number in range(len(prevalences))}
+    if present != listed:
+        first = min(present ^ listed)
+        fault = "has no line" if first in present else "is not there"
+        raise ValueError(
+            f"{files.where(name)}: {len(prevalences)} lines, but {len(present)} bags in "
+            f"{folder}; {folder}{first} {fault}"
         )
-
-    def _prevalences(self, name: str, folder: str) -> Array:
-        files = self.files
-        with files.open() as read:
-            prevalences = read_prevalences(read(name), files.where(name), self.classes)
-        present = {path.removeprefix(folder) for path in files.places if path.startswith(folder)}
-        listed = {f"{number}.txt" for number in range(len(prevalences))}
-        if present != listed:
-            first = min(present ^ listed)
-            fault = "has no line" if first in present else "is not there"
-            raise ValueError(
-                f"{files.where(name)}: {len(prevalences)} lines, but {len(present)} bags in "
-                f"{folder}; {folder}{first} {fault}"
-            )
-        return prevalences
+    return prevalences
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,21 +328,19 @@ class BagFiles:
     files : Tree
     pattern : str
         Name of a bag's file, ``"dev_samples/{}.txt"``.
-    n_features : int
     prevalences : float64 array of shape (n_bags, k)
         NaN if they are not known.
     features : tuple of str
-        Names of the features in the training data; empty if unknown. A bag that has the same
-        names in another order is refused.
+        Names of the features in the training data. A bag that has another number of them, or the
+        same names in another order, is refused.
     documents : bool
         Whether instances are texts.
     """
 
     files: Tree
     pattern: str
-    n_features: int
     prevalences: Array
-    features: tuple[str, ...] = ()
+    features: tuple[str, ...]
     documents: bool = False
 
     @property
@@ -369,18 +349,13 @@ class BagFiles:
         return False
 
     @property
-    def n_bags(self) -> int:
-        """Number of bags."""
-        return len(self.prevalences)
-
-    @property
     def has_truth(self) -> bool:
         """Whether the true prevalences are known."""
         return not bool(np.isnan(self.prevalences).any())
 
     def __len__(self) -> int:
         """Return the number of bags."""
-        return self.n_bags
+        return len(self.prevalences)
 
     def bag(self, number: int) -> NDArray[Any]:
         """Return the features of one bag, shape (bag_size, d), or its texts, (bag_size,)."""
@@ -431,7 +406,7 @@ class BagFiles:
         content, where = read(name), self.files.where(name)
         if self.documents:
             return read_documents(content, where)
-        rows = read_numbers(content, where, self.n_features)
+        rows = read_numbers(content, where, len(self.features))
         columns = read_header(content)
         if columns != list(self.features) and sorted(columns) == sorted(self.features):
             raise ValueError(

@@ -7,7 +7,7 @@ become indicators, and classes too rare to be split are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from kdey.bags import Bags
 from kdey.datasets.data_files import (
     PathLike,
-    Root,
+    Roots,
     Table,
     locate,
     read_sparse,
@@ -30,7 +30,7 @@ from kdey.datasets.data_files import (
     roots,
     sha256,
 )
-from kdey.datasets.registry import DataFile, Entry, find, home
+from kdey.datasets.registry import DataFile, Entry, find
 from kdey.evaluation.protocols import GivenBags
 
 Array = NDArray[np.float64]
@@ -369,45 +369,44 @@ def load_dataset(
     return _load_table(entry, directories, min_class_size)
 
 
-def _load_table(entry: Entry, directories: Sequence[Root], min_class_size: int) -> Dataset:
-    root, path = require(entry, entry.files[0], directories)
+def _load_table(entry: Entry, directories: Roots, min_class_size: int) -> Dataset:
+    label, path = require(entry, entry.files[0], directories)
     table = read_table(path, entry.categorical)
     X, notes = features(table)
-    source = f"{home(entry).page}, {_copy_description(entry.files[0], root, path)}"
+    source = f"{entry.page}, {_copy_description(entry.files[0], label, path, directories)}"
     parts = table.split if entry.group == "text" else None
     if table.split is not None and parts is None:
         notes = (*notes, "the train/test split of the source is not used")
     return _dataset(entry, X, table.labels, source, notes, min_class_size, parts)
 
 
-def _load_parts(entry: Entry, directories: Sequence[Root], min_class_size: int) -> Dataset:
+def _load_parts(entry: Entry, directories: Roots, min_class_size: int) -> Dataset:
     """Return a set with one file per part; the validation part may be missing."""
     parts, roles, copies = [], [], []
     for file in entry.files:
         location = locate(file, directories)
         if location is None and file.role == "validation":
             continue
-        root, path = location or require(entry, file, directories)
+        label, path = location or require(entry, file, directories)
         parts.append(read_sparse(path))
         roles.append(np.full(len(parts[-1][1]), file.role))
-        copies.append(_copy_description(file, root, path))
+        copies.append(_copy_description(file, label, path, directories))
     width = max(X.shape[1] for X, _ in parts)
     widened = [
         sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width)) for X, _ in parts
     ]
     X = sp.vstack(widened, format="csr")
     y = np.concatenate([y for _, y in parts])
-    source = f"{home(entry).page}; {', '.join(copies)}"
+    source = f"{entry.page}; {', '.join(copies)}"
     return _dataset(entry, X, y, source, (), min_class_size, np.concatenate(roles))
 
 
-def _copy_description(file: DataFile, root: Root, path: Path) -> str:
+def _copy_description(file: DataFile, label: str, path: Path, directories: Roots) -> str:
     """Return which copy of a file was read, without the path of the directory."""
     checksum = sha256(path)
     known = " (the known copy)" if checksum == file.sha256 else ""
-    return (
-        f"{path.relative_to(root.path).as_posix()} from {root.label}, sha256 {checksum[:12]}{known}"
-    )
+    place = path.relative_to(directories[label]).as_posix()
+    return f"{place} from {label}, sha256 {checksum[:12]}{known}"
 
 
 def _dataset(

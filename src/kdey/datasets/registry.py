@@ -83,11 +83,6 @@ class Recipe:
         return "; ".join(steps)
 
 
-def recipe_for(full_name: str) -> Recipe | None:
-    """Return the recipe of a data set, or None where it has to be made by hand."""
-    return _RECIPES.get(full_name)
-
-
 def convert(entry: Entry, recipe: Recipe, downloads: list[Path], target: Path) -> None:
     """Write the table of a data set, or raise and write nothing.
 
@@ -266,20 +261,18 @@ _RECIPES = {
 }
 
 
-#: Record of each edition of LeQua, by its group.
-_ZENODO_LEQUA = {
+#: Groups of LeQua tasks.
+_LEQUA = ("lequa", "lequa2024")
+#: Page to read on a group, but for sets of the UCI repository, each of which has one.
+_PAGES = {
     "lequa": "https://zenodo.org/records/6546188",
     "lequa2024": "https://zenodo.org/records/11661820",
-}
-_ZENODO_TWEETS = "https://zenodo.org/records/4255764"
-#: Page to read on a group that has no archive of its own.
-_PAGES = {
+    "tweets": "https://zenodo.org/records/4255764",
     "tweets-approx": "no official home: word counts made from the public tweets",
     "text": "http://qwone.com/~jason/20Newsgroups/ (documents; the vectors are derived)",
     "uci-extra": "http://yann.lecun.com/exdb/mnist/",  # the one extra set that is not in UCI
     "bundled": "scikit-learn",
 }
-
 #: Group -> what it holds. Names of the first four groups are those of the paper's tables.
 GROUPS = {
     "uci-multi": "the five UCI multiclass sets of the paper",
@@ -368,7 +361,7 @@ class Entry:
     @property
     def is_lequa(self) -> bool:
         """Whether the set is a task of LeQua, with given bags in archives."""
-        return self.group in _ZENODO_LEQUA
+        return self.group in _LEQUA
 
     @property
     def bundled(self) -> bool:
@@ -381,6 +374,27 @@ class Entry:
     def title(self) -> str:
         """What to call the set in a table: the paper's name, or one that no paper's set has."""
         return self.short_name if self.group in ("uci-extra", *_STAND_INS) else self.name
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How the downloads become a table; None where they are read as they are, or by hand."""
+        return None if self.uci is None else _RECIPES.get(self.full_name)
+
+    @property
+    def page(self) -> str:
+        """The official home of the set, for people: description, licence, citation."""
+        if self.uci is not None:
+            return f"https://archive.ics.uci.edu/dataset/{self.uci}"
+        return _PAGES.get(self.group, "")
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """What to download; empty where it has to be done by hand."""
+        if self.is_lequa:
+            return tuple(f"{self.page}/files/{f.path.rpartition('/')[2]}" for f in self.files)
+        if self.group == "tweets":
+            return (f"{self.page}/files/tweet_sentiment_quantification_snam.zip",)
+        return () if self.recipe is None else self.recipe.urls
 
 
 @cache
@@ -470,38 +484,3 @@ def _suggestion(name: str) -> str:
     if not close:
         return "; `kdey data list` prints all names"
     return f"; did you mean {', '.join(known[match] for match in close)}?"
-
-
-@dataclass(frozen=True)
-class Home:
-    """Where a data set officially lives.
-
-    Attributes
-    ----------
-    page : str
-        For people: description, licence, citation.
-    urls : tuple of str
-        What to download; empty where it has to be done by hand.
-    recipe : Recipe or None
-        How the downloads become a table of the data directory, for UCI sets.
-    """
-
-    page: str
-    urls: tuple[str, ...] = ()
-    recipe: Recipe | None = None
-
-
-def home(entry: Entry) -> Home:
-    """Return the official home of a data set."""
-    if entry.is_lequa:
-        page = _ZENODO_LEQUA[entry.group]
-        names = (file.path.rpartition("/")[2] for file in entry.files)
-        return Home(page, tuple(f"{page}/files/{name}" for name in names))
-    if entry.group == "tweets":
-        archive = f"{_ZENODO_TWEETS}/files/tweet_sentiment_quantification_snam.zip"
-        return Home(_ZENODO_TWEETS, (archive,))
-    if entry.uci is not None:
-        recipe = recipe_for(entry.full_name)
-        page = f"https://archive.ics.uci.edu/dataset/{entry.uci}"
-        return Home(page, () if recipe is None else recipe.urls, recipe)
-    return Home(_PAGES.get(entry.group, ""))
