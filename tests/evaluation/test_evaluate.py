@@ -58,7 +58,9 @@ def test_equals_a_loop_over_bags(data: Any, fitted: dict[str, Any]) -> None:
         np.testing.assert_allclose(results.errors("rae", name), expected, atol=1e-3)
 
 
-def test_one_fit_and_one_prediction_per_classifier(data: Any) -> None:
+def test_one_fit_and_one_prediction_per_classifier(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y, X_pool, y_pool = data
     c = CountingClassifier(max_iter=300)
     methods = {"pacc": kdey.PACC(c, cv=4), "ml": kdey.KDEyML(c, cv=4), "dm": kdey.DM(c, cv=4)}
@@ -67,7 +69,8 @@ def test_one_fit_and_one_prediction_per_classifier(data: Any) -> None:
     assert CountingClassifier.calls == {"fit": 5, "predict_proba": 4}
     assert fitted["pacc"].classifier_ is fitted["dm"].classifier_
     CountingClassifier.calls.clear()
-    kdey.evaluate(fitted, X_pool, y_pool, PROTOCOL, chunk_size=5)
+    monkeypatch.setattr(sys.modules["kdey.evaluation.evaluating"], "BATCH", 200)
+    kdey.evaluate(fitted, X_pool, y_pool, PROTOCOL)
     assert CountingClassifier.calls == {"predict_proba": 1}
 
 
@@ -82,11 +85,15 @@ def test_fit_many_gives_what_fit_gives(data: Any) -> None:
         assert together[name].n_features_in_ == 4
 
 
-@pytest.mark.parametrize("chunk_size", [1, 7, 22, 1000])
-def test_chunk_size_does_not_matter(data: Any, fitted: dict[str, Any], chunk_size: int) -> None:
+@pytest.mark.parametrize("n_bags", [1, 7, 22])
+def test_batches_do_not_matter(
+    data: Any, fitted: dict[str, Any], n_bags: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, _, X, y = data
     whole = kdey.evaluate(fitted, X, y, PROTOCOL)
-    parts = kdey.evaluate(fitted, X, y, PROTOCOL, chunk_size=chunk_size)
+    size = PROTOCOL.bag_size
+    monkeypatch.setattr(sys.modules["kdey.evaluation.evaluating"], "BATCH", n_bags * size)
+    parts = kdey.evaluate(fitted, X, y, PROTOCOL)
     for name in fitted:
         np.testing.assert_allclose(
             whole.estimated(name), parts.estimated(name), rtol=0, atol=1e-10, err_msg=name
@@ -157,8 +164,6 @@ def test_refuses_bad_input(data: Any, fitted: dict[str, Any]) -> None:
         kdey.evaluate(ml, X, y, PROTOCOL, metrics=("ae", "mae"))
     with pytest.raises(ValueError, match="X has 399 instances"):
         kdey.evaluate(ml, X[:-1], y, PROTOCOL)
-    with pytest.raises(ValueError, match="chunk_size"):
-        kdey.evaluate(ml, X, y, PROTOCOL, chunk_size=0)
     with pytest.raises(ValueError, match=r"needs .* instances of class 'c'"):
         kdey.evaluate(ml, X[y != "c"], y[y != "c"], PROTOCOL)
     with pytest.raises(ValueError, match="larger than the pool"):

@@ -293,34 +293,30 @@ def test_given_bags():
             assert drawn.classes.tolist() == [0, 1]
     named = GivenBags(bags, truth, pool_size=4).bags(classes=["neg", "pos"])
     assert named.classes.tolist() == ["neg", "pos"]
-    assert len(GivenBags(bags, truth, check_labels=True).bags(y)) == 2
-    weighted = GivenBags(sp.csr_array([[3.0, 0, 1, 0]]), [[0.75, 0.25]], check_labels=True)
+    weighted = GivenBags(sp.csr_array([[3.0, 0, 1, 0]]), [[0.75, 0.25]])
     np.testing.assert_array_equal(weighted.bags(y).bags.weights, [3, 1])
 
 
 @pytest.mark.parametrize(
-    ("bags", "truth", "options", "message"),
+    ("bags", "truth", "message"),
     [
-        ([[0]], [[0.5, 0.5]] * 2, {}, "prevalences has 2 rows, but there are 1 bags"),
-        ([[0]], [[0.5, 0.25, 0.25]], {}, "prevalences has 3 columns, but there are 2 classes"),
-        ([[0]], [[0.5, 0.6]], {}, "prevalences must have rows that sum to one"),
-        ([[0]], [[np.nan, 0.6]], {}, "prevalences contains NaN"),
-        ([[0, 9]], [[1.0, 0.0]], {}, "outside the pool of 4"),
-        ([[]], [[1.0, 0.0]], {}, "bag 0 is empty"),
-        ([[0], [2, 3]], [[1, 0], [1, 0]], {"check_labels": True}, "of bag 1 differ by 1 "),
-        (Bags.whole(5), [[1.0, 0.0]], {}, "pool of 5 instances, got 4"),
+        ([[0]], [[0.5, 0.5]] * 2, "prevalences has 2 rows, but there are 1 bags"),
+        ([[0]], [[0.5, 0.25, 0.25]], "prevalences has 3 columns, but there are 2 classes"),
+        ([[0]], [[0.5, 0.6]], "prevalences must have rows that sum to one"),
+        ([[0]], [[np.nan, 0.6]], "prevalences contains NaN"),
+        ([[0, 9]], [[1.0, 0.0]], "outside the pool of 4"),
+        ([[]], [[1.0, 0.0]], "bag 0 is empty"),
+        (Bags.whole(5), [[1.0, 0.0]], "pool of 5 instances, got 4"),
     ],
 )
-def test_bad_given_bags_are_refused(bags, truth, options, message):
+def test_bad_given_bags_are_refused(bags, truth, message):
     with pytest.raises(ValueError, match=message):
-        GivenBags(bags, truth, **options).bags([0, 0, 1, 1])
+        GivenBags(bags, truth).bags([0, 0, 1, 1])
 
 
 def test_given_bags_without_labels_need_a_pool_size():
     with pytest.raises(ValueError, match="pool_size is missing"):
         GivenBags([[0]], [[1.0, 0.0]]).bags()
-    with pytest.raises(ValueError, match="check_labels=True needs the labels"):
-        GivenBags(Bags.whole(1), [[1.0, 0.0]], check_labels=True).bags()
 
 
 def test_streams_are_frozen():

@@ -287,7 +287,7 @@ def test_frozen_classifiers_and_weights(data: Any) -> None:
 def test_results_as_a_frame(data: Any) -> None:
     X, y, _, _ = data
     search = kdey.GridSearchQ(kdey.KDEyML(classifier(), cv=3), GRID, protocol=PROTOCOL).fit(X, y)
-    frame = search.results_
+    frame = search.to_frame("pandas")
     assert len(frame) == 8
     assert frame["mean_test_score"].is_monotonic_decreasing
     assert frame["param_bandwidth"][0] == search.best_params_["bandwidth"]

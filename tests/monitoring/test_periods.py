@@ -15,11 +15,10 @@ from kdey.monitoring import (
     Bound,
     HistoryError,
     MonitorSettings,
-    model_fingerprint,
     monitor,
     read_history,
 )
-from kdey.monitoring.periods import error_parts
+from kdey.monitoring.periods import error_parts, model_fingerprint
 
 from ..groups.cases import SCORES, fitted, posteriors
 

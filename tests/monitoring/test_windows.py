@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kdey.monitoring import Series, beyond_signal, limit_of, moved_signal
+from kdey.monitoring.alarms import Series, beyond_signal, limit_of, moved_signal
 from kdey.monitoring.history import HORIZON
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "monitoring-limits.csv"

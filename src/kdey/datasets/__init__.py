@@ -7,7 +7,7 @@ without being asked for.
 
 from __future__ import annotations
 
-from kdey.datasets.lequa import BagFiles, load_lequa, synthetic_lequa
+from kdey.datasets.lequa import BagFiles, load_lequa
 from kdey.datasets.loading import (
     Bagged,
     BagSource,
@@ -32,5 +32,4 @@ __all__ = [
     "load_dataset",
     "load_lequa",
     "names",
-    "synthetic_lequa",
 ]

@@ -326,14 +326,11 @@ _LOADERS = {
 }
 
 
-def load_dataset(
-    name: str,
-    data_dir: PathLike | None = None,
-    *,
-    group: str | None = None,
-    min_class_size: int = 0,
-) -> Dataset:
+def load_dataset(name: str, data_dir: PathLike | None = None) -> Dataset:
     """Return a data set of the registry.
+
+    Classes too small to be split (fewer than 4 rows) are left out, with a note, but for sets whose
+    parts the source defines.
 
     Parameters
     ----------
@@ -342,11 +339,6 @@ def load_dataset(
     data_dir : path, optional
         Where the files lie. By default ``$KDEY_DATA``, then the cache of ``kdey data fetch``, then
         what scikit-learn brings along.
-    group : str, optional
-        The group, where ``name`` does not carry it.
-    min_class_size : int
-        Classes with fewer rows are left out, with a note. Classes too small to be split (fewer
-        than 4 rows) always are, but for sets whose parts the source defines.
 
     Raises
     ------
@@ -355,7 +347,7 @@ def load_dataset(
     ValueError
         Names the file, line and column that cannot be read.
     """
-    entry = find(name, group)
+    entry = find(name)
     if entry.is_lequa:
         raise ValueError(
             f"name: {name!r} is a set of bags, load it with load_lequa({entry.name!r})"
@@ -363,13 +355,13 @@ def load_dataset(
     directories = roots(data_dir)
     if entry.bundled and (not entry.files or locate(entry.files[0], directories) is None):
         X, y, source, notes = load_bundled(entry)
-        return _dataset(entry, X, y, source, notes, min_class_size)
+        return _dataset(entry, X, y, source, notes)
     if entry.group.startswith("tweets"):
-        return _load_parts(entry, directories, min_class_size)
-    return _load_table(entry, directories, min_class_size)
+        return _load_parts(entry, directories)
+    return _load_table(entry, directories)
 
 
-def _load_table(entry: Entry, directories: Roots, min_class_size: int) -> Dataset:
+def _load_table(entry: Entry, directories: Roots) -> Dataset:
     label, path = require(entry, entry.files[0], directories)
     table = read_table(path, entry.categorical)
     X, notes = features(table)
@@ -377,10 +369,10 @@ def _load_table(entry: Entry, directories: Roots, min_class_size: int) -> Datase
     parts = table.split if entry.group == "text" else None
     if table.split is not None and parts is None:
         notes = (*notes, "the train/test split of the source is not used")
-    return _dataset(entry, X, table.labels, source, notes, min_class_size, parts)
+    return _dataset(entry, X, table.labels, source, notes, parts)
 
 
-def _load_parts(entry: Entry, directories: Roots, min_class_size: int) -> Dataset:
+def _load_parts(entry: Entry, directories: Roots) -> Dataset:
     """Return a set with one file per part; the validation part may be missing."""
     parts, roles, copies = [], [], []
     for file in entry.files:
@@ -398,7 +390,7 @@ def _load_parts(entry: Entry, directories: Roots, min_class_size: int) -> Datase
     X = sp.vstack(widened, format="csr")
     y = np.concatenate([y for _, y in parts])
     source = f"{entry.page}; {', '.join(copies)}"
-    return _dataset(entry, X, y, source, (), min_class_size, np.concatenate(roles))
+    return _dataset(entry, X, y, source, (), np.concatenate(roles))
 
 
 def _copy_description(file: DataFile, label: str, path: Path, directories: Roots) -> str:
@@ -415,14 +407,11 @@ def _dataset(
     y: Any,
     source: str,
     notes: tuple[str, ...],
-    min_class_size: int,
     parts: Any = None,
 ) -> Dataset:
-    if parts is None or min_class_size > 0:
-        keep, rare = frequent_rows(y, min_class_size, entry.full_name)
-        if not keep.all():
-            X, y, notes = X[keep], y[keep], (*notes, *rare)
-            parts = None if parts is None else parts[keep]
+    if parts is None:
+        keep, rare = frequent_rows(y, entry.full_name)
+        X, y, notes = X[keep], y[keep], (*notes, *rare)
     scaling = _SCALING.get(entry.group, "standard")
     return Dataset(entry.title, entry.group, X, y, np.unique(y), source, notes, scaling, parts)
 
@@ -452,31 +441,25 @@ def features(table: Table) -> tuple[Array, tuple[str, ...]]:
     return np.hstack(blocks), (note,)
 
 
-def frequent_rows(
-    labels: NDArray[Any], min_class_size: int, where: str
-) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """Return which rows belong to a class of the required size, and notes.
+def frequent_rows(labels: NDArray[Any], where: str) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """Return which rows belong to a class of ``SMALLEST_CLASS`` rows or more, and notes.
 
     Parameters
     ----------
     labels : array of shape (n,)
-    min_class_size : int
-        Never less than ``SMALLEST_CLASS``.
     where : str
         Named in the error where fewer than two classes are left.
     """
-    least = max(min_class_size, SMALLEST_CLASS)
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    rare = counts < least
+    rare = counts < SMALLEST_CLASS
     if (~rare).sum() < 2:
         raise ValueError(
-            f"{where}: {(~rare).sum()} classes have {least} rows or more, two are needed; "
-            "lower min_class_size"
+            f"{where}: {(~rare).sum()} classes have {SMALLEST_CLASS} rows or more, two are needed"
         )
     if not rare.any():
         return np.ones(len(labels), dtype=bool), ()
     listed = ", ".join(f"{name} ({n})" for name, n in zip(classes[rare], counts[rare], strict=True))
-    note = f"{rare.sum()} classes of fewer than {least} rows left out: {listed}"
+    note = f"{rare.sum()} classes of fewer than {SMALLEST_CLASS} rows left out: {listed}"
     return ~rare[codes], (note,)
 
 

@@ -411,12 +411,6 @@ class BaseSearch(BaseQuantifier):
         fitted, _ = scoring.fitted(stages.classifier, everything, FOLD_MODELS_BYTES)
         self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
 
-    @property
-    def results_(self) -> Any:
-        """Data frame with one row per candidate, the best first."""
-        check_is_fitted(self, "cv_results_")
-        return self.to_frame()
-
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a data frame with one row per candidate, the best first.
 

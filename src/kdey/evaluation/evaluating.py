@@ -23,7 +23,7 @@ from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.model import Pool
 from kdey.posteriors import FittedStage
 from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver, settle_table
-from kdey.validation import check_choice, check_count, training_labels
+from kdey.validation import check_choice, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
 #: depend on it.
@@ -109,7 +109,6 @@ def evaluate(
     *,
     metrics: MetricLike | Sequence[MetricLike] = ("ae", "rae"),
     n_jobs: int | None = None,
-    chunk_size: int | None = None,
     verbose: bool | Literal["auto"] = "auto",
 ) -> Results:
     """Estimate the prevalences of a protocol's bags and compare them with the true ones.
@@ -131,8 +130,6 @@ def evaluate(
         :func:`kdey.metrics.get_metric`.
     n_jobs : int, optional
         Native threads; default: that of each quantifier. Results do not depend on it.
-    chunk_size : int, optional
-        Bags per batch; by default as many as have about a million instances together.
     verbose : bool or "auto"
         Whether to show progress; see :func:`kdey._display.progress`.
 
@@ -179,7 +176,7 @@ def evaluate(
             f"X has {_num_samples(X)} instances, but the bags of the protocol refer to a pool of "
             f"{labelled.bags.pool_size}"
         )
-    batches = list(_batches(labelled.bags, chunk_size))
+    batches = list(_batches(labelled.bags))
     pool = Pool(X)
     with progress(len(named) * len(labelled), "bags", verbose) as shown:
         methods = {
@@ -251,19 +248,14 @@ def _common_classes(named: Mapping[str, Any]) -> NDArray[Any]:
     return np.asarray(first)
 
 
-def _batches(bags: Bags, chunk_size: int | None) -> Iterator[slice]:
-    """Yield slices of ``chunk_size`` bags, or of about ``BATCH`` drawn instances."""
-    if chunk_size is not None:
-        check_count(chunk_size, "chunk_size")
+def _batches(bags: Bags) -> Iterator[slice]:
+    """Yield slices of bags with about ``BATCH`` drawn instances together."""
     start = 0
     while start < len(bags):
-        if chunk_size is None:
-            target = bags.offsets[start] + BATCH
-            last = int(np.searchsorted(bags.offsets, target, side="right")) - 1
-            stop = max(last, start + 1)
-        else:
-            stop = start + int(chunk_size)
-        yield slice(start, min(stop, len(bags)))
+        target = bags.offsets[start] + BATCH
+        last = int(np.searchsorted(bags.offsets, target, side="right")) - 1
+        stop = max(last, start + 1)
+        yield slice(start, stop)
         start = stop
 
 

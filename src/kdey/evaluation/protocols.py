@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from kdey._display import written_out
 from kdey.arrays import for_numpy, in_class_order
 from kdey.bags import Bags, BagsLike, as_bags, offsets_of
-from kdey.simplex import SUM_TOLERANCE, Array, check_posteriors, round_counts, sample_uniform
+from kdey.simplex import Array, check_posteriors, round_counts, sample_uniform
 from kdey.validation import Codes, Labels, check_classes, check_count, encode_labels
 
 #: Descriptions of the parameters that protocols share, for their docstrings.
@@ -637,9 +637,6 @@ class GivenBags:
         frame are matched with the classes by name.
     pool_size : int, optional
         Needed only for index arrays over a pool without labels.
-    check_labels : bool
-        Whether to refuse prevalences that differ from those counted in the labels by more than
-        ``kdey.simplex.SUM_TOLERANCE``.
 
     See Also
     --------
@@ -658,7 +655,6 @@ class GivenBags:
     given: BagsLike
     prevalences: ArrayLike
     pool_size: int | None = None
-    check_labels: bool = False
 
     def bags(self, y: ArrayLike | None = None, classes: ArrayLike | None = None) -> LabelledBags:
         """Return the bags with their prevalences.
@@ -694,8 +690,6 @@ class GivenBags:
             raise ValueError(
                 f"prevalences has {len(prevalences)} rows, but there are {len(bags)} bags"
             )
-        if self.check_labels:
-            self._compare(bags, prevalences, y, known)
         return LabelledBags(bags, prevalences, known)
 
     def _labels(self, y: ArrayLike | None, classes: ArrayLike | None) -> Labels | None:
@@ -712,17 +706,3 @@ class GivenBags:
         if isinstance(self.given, Bags):
             return self.given.pool_size
         raise ValueError("pool_size is missing: bags over a pool without labels y need it")
-
-    def _compare(
-        self, bags: Bags, prevalences: Array, y: ArrayLike | None, classes: Labels
-    ) -> None:
-        """Raise ValueError if prevalences differ from those counted in the labels."""
-        if y is None:
-            raise ValueError("check_labels=True needs the labels y")
-        counted = realised_prevalences(bags, encode_labels(y, classes)[0], len(classes))
-        deviations = np.abs(counted - prevalences).max(axis=1)
-        if deviations.max() > SUM_TOLERANCE:
-            bag = int(np.argmax(deviations))
-            raise ValueError(
-                f"prevalences of bag {bag} differ by {deviations[bag]:.3g} from those counted in y"
-            )

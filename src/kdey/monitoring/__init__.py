@@ -6,12 +6,7 @@ one file with what is watched, and ``alarms`` finds what rings, by sequential te
 
 from kdey.monitoring.alarms import (
     Alarm,
-    Series,
-    Signal,
-    beyond_signal,
     find_alarms,
-    limit_of,
-    moved_signal,
 )
 from kdey.monitoring.history import (
     Bound,
@@ -26,7 +21,6 @@ from kdey.monitoring.history import (
 from kdey.monitoring.periods import (
     MonitorUpdate,
     history_page,
-    model_fingerprint,
     monitor,
     undo_period,
     write_history_page,
@@ -40,15 +34,9 @@ __all__ = [
     "MonitorSettings",
     "MonitorUpdate",
     "Period",
-    "Series",
-    "Signal",
-    "beyond_signal",
     "find_alarms",
     "history_page",
-    "limit_of",
-    "model_fingerprint",
     "monitor",
-    "moved_signal",
     "period_name",
     "read_history",
     "undo_period",

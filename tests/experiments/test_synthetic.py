@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from kdey.datasets import synthetic_lequa
+from experiments.tasks import synthetic_lequa
 
 SMALL = {"n_train": 900, "n_features": 60, "n_classes": 7, "pool_size": 700, "bag_size": 50}
 
