@@ -18,8 +18,7 @@ from typing import Any
 from fuzz.campaigns.table_rows import SCORES, RandomTable
 from kdey import Options
 from kdey.groups import Grouping, Request, estimate_table, predict_groups
-from kdey.tables.dialect import ReadOptions
-from kdey.tables.files import TableFile
+from kdey.tables.files import ReadOptions, TableFile
 
 Rows = list[dict[str, Any]]
 

@@ -7,19 +7,18 @@ must give values, or a ValueError that names the file.
 """
 
 from __future__ import annotations
-
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
 import atheris
+import sys
+import tempfile
+
 
 with atheris.instrument_imports(include=["kdey.datasets", "kdey.tables"]):
     from kdey.datasets.data_files import read_numbers, read_prevalences, read_sparse, read_table
     from kdey.tables.files import TableFile
-    from kdey.tables.survey import learn_schema
+    from kdey.tables.training import learn_schema
 
 Reader = Callable[[Path], Any]
 

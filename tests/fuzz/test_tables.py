@@ -54,5 +54,5 @@ def test_keys_that_are_merged_are_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_numbers_that_are_misread_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdey.tables.dialect._find_decimal", lambda *_: (".", []))
+    monkeypatch.setattr("kdey.tables.files._find_decimal", lambda *_: (".", []))
     assert any("german: refused" in fault["what"] for fault in tried("integers", 2).faults)

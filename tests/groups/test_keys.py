@@ -17,8 +17,7 @@ import pytest
 import kdey
 from kdey import predict_groups
 from kdey.groups import Grouping, GroupKeys, Request, estimate_table
-from kdey.tables.dialect import ReadOptions
-from kdey.tables.files import TableError, TableFile
+from kdey.tables.files import ReadOptions, TableError, TableFile
 
 from .cases import SCORES, columns, fitted
 

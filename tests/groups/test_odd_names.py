@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kdey.tables.dialect import ReadOptions
-from kdey.tables.files import TableError, TableFile
+from kdey.tables.files import ReadOptions, TableError, TableFile
 
 pytest.importorskip("pyarrow")
 

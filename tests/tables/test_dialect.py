@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from kdey.tables.columns import parse_number
-from kdey.tables.dialect import ReadOptions
-from kdey.tables.files import TableError, TableFile
+from kdey.tables.files import ReadOptions, TableError, TableFile
 
 TEXT = "name,code,x\nZürich,007,1.5\nKöln,7,2\n"
 
@@ -76,7 +75,7 @@ def test_separators_are_found(tmp_path: Path, separator: str, packed: bool) -> N
     ],
 )
 def test_records_must_agree_with_the_header(tmp_path: Path, text: str, separator: str) -> None:
-    assert opened(tmp_path, text.encode()).dialect.separator == separator
+    assert opened(tmp_path, text.encode()).separator == separator
 
 
 def test_the_line_by_which_excel_announces_a_separator(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kdey
 from kdey.tables.features import prepare, reading_tables
-from kdey.tables.survey import learn_schema
+from kdey.tables.training import learn_schema
 
 from ..runner import invoke
 

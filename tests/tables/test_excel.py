@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kdey.tables import output
-from kdey.tables.dialect import ReadOptions
-from kdey.tables.files import TableError, TableFile
+from kdey.tables import excel
+from kdey.tables.files import ReadOptions, TableError, TableFile
 from kdey.tables.output import table_bytes
 
 xlsxwriter = pytest.importorskip("xlsxwriter")
@@ -192,7 +191,7 @@ def test_values_of_every_type_come_back(tmp_path: Path) -> None:
 
 
 def test_tables_beyond_excel_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "MOST_ROWS", 4)
+    monkeypatch.setattr(excel, "MOST_ROWS", 4)
     assert table_bytes(pa.table({"a": [1, 2, 3]}), "xlsx")
     with pytest.raises(ValueError, match=r"at most 4 rows .* the table 5 with its header"):
         table_bytes(pa.table({"a": [1, 2, 3, 4]}), "xlsx")
@@ -201,4 +200,4 @@ def test_tables_beyond_excel_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_limits_are_those_of_excel() -> None:
-    assert (output.MOST_ROWS, output.MOST_COLUMNS) == (1_048_576, 16_384)
+    assert (excel.MOST_ROWS, excel.MOST_COLUMNS) == (1_048_576, 16_384)

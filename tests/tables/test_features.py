@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 import kdey
 from kdey.status import status_parts
 from kdey.tables.features import TableFeatures, TableWarning, prepare, reading_tables
-from kdey.tables.survey import learn_schema
+from kdey.tables.training import learn_schema
 
 
 def table(n: int = 150, seed: int = 0) -> pl.DataFrame:
@@ -50,7 +50,7 @@ FRAMES = {
 def test_every_door_gives_the_same_answer(fitted: Any, library: str) -> None:
     new = table(60, seed=1)
     frame = FRAMES[library](new.select("kind", "colour", pl.lit(3).alias("more"), "x"))
-    expected = fitted.predict(fitted.table_schema.features(new))
+    expected = fitted.predict(fitted.table_schema.encode(new).X)
     whole = [np.arange(60)]
     assert_array_equal(fitted.predict(frame), expected)
     assert_array_equal(fitted.predict_bags(frame, whole)[0], expected)

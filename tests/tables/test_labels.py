@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from kdey.tables.training import labels_seen, match_labels, read_labels
+from kdey.tables.schema import labels_seen, match_labels, read_labels
 
 
 def column(values: list[Any], **options: Any) -> Any:

@@ -5,22 +5,25 @@ with options. What is fitted is in ``model_options``.
 """
 
 from __future__ import annotations
-
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from kdey.cli.printing import Command
+from kdey.cli.printing import say
+from typing import Any
+from typing import TYPE_CHECKING
 import ast
-import csv
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
-
 import click
-
-from kdey.cli.printing import Command, say
+import csv
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from kdey.evaluation.bag_drawing import BagProtocol
     from kdey.evaluation.protocols import BagProtocol
     from kdey.tables.files import TableFile
-    from kdey.tables.training import TableOptions, TrainingTable
+    from kdey.tables.training import TableOptions
+    from kdey.tables.training import TrainingTable
+    from numpy.typing import NDArray
+
 
 PROTOCOLS = {"app": "APP", "npp": "NPP", "dirichlet": "DirichletProtocol"}
 #: Options that have the names of the library: keywords of groups, and entries of its options.
@@ -129,8 +132,7 @@ def open_table(path: str, options: Mapping[str, Any]) -> TableFile:
 
     What had to be assumed about it is said on standard error.
     """
-    from kdey.tables.dialect import ReadOptions
-    from kdey.tables.files import TableFile
+    from kdey.tables.files import ReadOptions, TableFile
 
     file = TableFile.open(
         path,
@@ -197,7 +199,7 @@ def table_options(options: Mapping[str, Any], file: TableFile) -> TableOptions:
     return TableOptions(
         options["label"],
         features=tuple(names(options["features"])),
-        ignore=tuple(names(options["ignore"])),
+        roles=dict.fromkeys(names(options["ignore"]), "ignored"),
         scores=tuple(names(options.get("scores", ()))),
         types=_column_types(options["types"]),
         missing=options["missing"],
@@ -239,7 +241,7 @@ def _say_what_is_left_out(name: str, training: TrainingTable) -> None:
     import numpy as np
 
     from kdey._display import count_of
-    from kdey.tables.training import similar_labels
+    from kdey.tables.schema import similar_labels
 
     if training.unlabelled:
         say(f"{name}: {count_of(training.unlabelled, 'row')} without a label left out")

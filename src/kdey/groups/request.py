@@ -30,8 +30,7 @@ from kdey.tables.columns import (
     require,
     row_number,
 )
-from kdey.tables.schema import LabelType
-from kdey.tables.training import is_unlabelled, match_labels
+from kdey.tables.schema import LabelType, is_unlabelled, match_labels
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame

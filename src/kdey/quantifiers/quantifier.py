@@ -86,7 +86,7 @@ class Quantifier(AggregativeQuantifier):
         Bytes that the models may take in a file; the largest classifiers are left out until they
         fit, and named in a warning.
     schema : TableSchema, optional
-        What the columns of a table are taken for (:func:`~kdey.tables.survey.learn_schema`); by
+        What the columns of a table are taken for (:func:`~kdey.tables.training.learn_schema`); by
         default ``fit`` decides it for a data frame.
     random_state : int, RandomState or None
         Seed of the folds, of the classifiers in the portfolio and of all other draws.

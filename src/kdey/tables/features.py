@@ -23,7 +23,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from kdey.tables.schema import MISSING, UNSEEN, VARYING, EncodedTable, Finding, Kind, TableSchema
-from kdey.tables.survey import learn_schema
+from kdey.tables.training import learn_schema
 
 #: Name of the step in a pipeline.
 STEP = "table"
@@ -49,7 +49,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     schema : TableSchema, optional
-        By default ``fit`` learns one from the frame (:func:`~kdey.tables.survey.learn_schema`).
+        By default ``fit`` learns one from the frame (:func:`~kdey.tables.training.learn_schema`).
 
     Attributes
     ----------

@@ -1,28 +1,33 @@
 """Tables in files: CSV (also gzipped), Parquet and Excel, read whole or in batches.
 
+:class:`ReadOptions` is what a user may say; what is left "auto" (the encoding of a text file, the
+separator of its columns, its decimal mark) is found in the file, with a note for each thing that
+the file does not prove.
+
 The columns of a text file are text, whatever they look like: a role gives them a type later
 (``columns.py``). Columns of Parquet, and cells of Excel, have types of their own and keep them. A
-column of a sheet that mixes types becomes text: the canonical texts of its cells, so that the
-number 7 and the text "7" are the same there. Sheets are read with python-calamine (extra
-``excel``).
+column of a sheet that mixes types becomes text (``excel.py``).
 """
 
 from __future__ import annotations
 
+import codecs
+import csv
 import io
+import re
 import stat
 import sys
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kdey.tables.columns import canonical_text, distinct_texts
-from kdey.tables.dialect import Dialect, ReadOptions, find_dialect, wide_encoding
+from kdey.tables.columns import distinct_texts, is_missing_text, parse_number
+from kdey.tables.excel import ARCHIVE, COMPOUND, opened, read_sheet
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
@@ -33,10 +38,111 @@ BATCH = 1 << 17
 BLOCK = 1 << 24
 #: Byte order marks of UTF-16 and UTF-32: zeros after them are half a letter.
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+#: What may separate columns. A tie goes to the earlier one.
+SEPARATORS = (",", ";", "\t", "|")
+#: Decimal marks.
+DECIMALS = (".", ",")
+#: Names by which a separator may be given, beside the character itself.
+_SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+#: Characters of the file that separator and decimal mark are looked for in.
+_SAMPLE = 1 << 18
+#: Records that must agree on the number of columns.
+_RECORDS = 200
+#: Bytes that are decoded at once where the whole file is tried.
+_CHUNK = 1 << 20
+#: Byte order marks, the longer first: that of UTF-32 begins like that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+#: Bytes that mean nothing in Windows-1252, but something in Latin-1.
+_NOT_WINDOWS = frozenset(b"\x81\x8d\x8f\x90\x9d")
+#: The line by which Excel announces a separator.
+_ANNOUNCEMENT = re.compile(r"sep=(.)\r?\n")
+_WITH_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_WITH_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+#: A comma as decimal mark, or between thousands: nobody can tell.
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 
 
 class TableError(ValueError):
     """A table that cannot be read, or not used; the message begins with its name."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is to be read; "auto" is found in the file.
+
+    Parameters
+    ----------
+    encoding : str
+        Of a text file: a name that Python knows, such as "utf-8", "cp1252" or "utf-16".
+    separator : str
+        Of the columns of a text file: one character, or "tab".
+    decimal : {"auto", ".", ","}
+        The decimal mark of numbers that are written as text.
+    date_format : str
+        Of dates that are written as text, in the notation of strftime ("%d.%m.%Y"). "auto": ISO
+        8601, or day, month and year where the column shows which of them comes first.
+    sheet : str
+        The sheet of an Excel file, by its name or by its number from 1. "auto": the only one that
+        is not empty.
+    missing_values : tuple of str
+        Texts that mean a missing value in all columns but the keys. An empty cell always does; see
+        :data:`kdey.tables.columns.MISSING` for what does in columns of numbers and dates.
+
+    Raises
+    ------
+    ValueError
+        If an option is none of these.
+    """
+
+    encoding: str = "auto"
+    separator: str = "auto"
+    decimal: str = "auto"
+    date_format: str = "auto"
+    sheet: str = "auto"
+    missing_values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.encoding != "auto":
+            _check_encoding(self.encoding)
+        if self.separator != "auto":
+            object.__setattr__(self, "separator", _check_separator(self.separator))
+        if self.decimal not in ("auto", *DECIMALS):
+            raise ValueError(f"decimal must be '.', ',' or 'auto', got {self.decimal!r}")
+        if self.decimal == self.separator != "auto":
+            raise ValueError(
+                f"separator and decimal are both {self.decimal!r}: a number would end at its mark"
+            )
+        if self.date_format != "auto" and "%" not in self.date_format:
+            raise ValueError(
+                f"date_format must be in the notation of strftime, such as '%d.%m.%Y', or 'auto', "
+                f"got {self.date_format!r}"
+            )
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        "".encode(name).decode(name)  # refuses what is unknown, and codecs that are not for text
+        codecs.getincrementaldecoder(name)
+    except (LookupError, ValueError):
+        raise ValueError(
+            f"encoding must be one that Python knows, such as 'utf-8', 'cp1252' or 'utf-16', or "
+            f"'auto', got {name!r}"
+        ) from None
+
+
+def _check_separator(text: str) -> str:
+    separator = _SEPARATOR_NAMES.get(text.lower(), text)
+    if len(separator) != 1 or separator in '"\r\n' or ord(separator) > 127:
+        raise ValueError(
+            f"separator must be one character, such as ',' or ';', or 'tab', got {text!r}"
+        )
+    return separator
 
 
 @dataclass(frozen=True)
@@ -49,15 +155,25 @@ class TableFile:
     source : path, or the bytes of standard input or a pipe
     kind : {"csv", "gzip", "parquet", "excel"}
     options : ReadOptions
-    dialect : Dialect
-        How a text file is written.
+        What the user said.
+    encoding, separator : of a text file
+    decimal : {".", ","}
+        The decimal mark of numbers that are written as text.
+    skipped_lines : int
+        Lines before the header of a text file: one where Excel announces a separator.
+    notes : tuple of str
+        What was assumed without a proof, one sentence each.
     """
 
     name: str
     source: Path | bytes
     kind: str
     options: ReadOptions = field(default_factory=ReadOptions)
-    dialect: Dialect = field(default_factory=Dialect)
+    encoding: str = "utf-8"
+    separator: str = ","
+    decimal: str = "."
+    skipped_lines: int = 0
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, path: str, options: ReadOptions | None = None) -> TableFile:
@@ -77,53 +193,41 @@ class TableFile:
         """
         asked = ReadOptions() if options is None else options
         if path == "-":
-            name, source = "standard input", sys.stdin.buffer.read()
-            return cls._identified(name, source, source[:4096], asked)
+            return cls._identified("standard input", sys.stdin.buffer.read(), asked)
         try:
-            source = _source(Path(path))
-            if isinstance(source, bytes):
-                return cls._identified(path, source, source[:4096], asked)
-            with source.open("rb") as stream:
-                return cls._identified(path, source, stream.read(4096), asked)
+            return cls._identified(path, _source(Path(path)), asked)
         except OSError as error:
             raise TableError(f"{path}: {error.strerror or error}") from error
 
     @classmethod
-    def _identified(
-        cls, name: str, source: Path | bytes, head: bytes, options: ReadOptions
-    ) -> TableFile:
-        file = cls(name, source, _kind(name, head), options)
-        if file.kind not in ("csv", "gzip"):
+    def _identified(cls, name: str, source: Path | bytes, options: ReadOptions) -> TableFile:
+        with opened(source) as stream:
+            kind = _kind(name, stream.read(4096))
+        file = cls(name, source, kind, options)
+        if kind == "excel" and options.decimal != "auto":
+            return replace(file, decimal=options.decimal)
+        if kind in ("excel", "parquet"):
             return file
         try:
             with file._stream() as stream:
-                dialect = find_dialect(stream, options)
+                return cls(name, source, kind, options, *_find_dialect(stream, options))
         except (OSError, ValueError) as error:
             raise TableError(f"{name}: {_one_line(error)}") from error
-        return cls(name, source, file.kind, options, dialect)
-
-    @property
-    def decimal(self) -> str:
-        """The decimal mark of numbers that are written as text: "." or ","."""
-        is_asked = self.kind == "excel" and self.options.decimal != "auto"
-        return self.options.decimal if is_asked else self.dialect.decimal
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was assumed without a proof, one sentence each."""
-        return self.dialect.notes
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         with self._errors():
             if self.kind == "excel":
-                names = self._sheet.table.column_names
+                names = self._sheet[0].column_names
             elif self.kind == "parquet":
                 names = self._parquet().schema_arrow.names
             else:
-                names = self._csv_names()
-        self._check(names)
+                with self._csv_reader() as reader:
+                    names = reader.schema.names
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        if repeated:
+            raise TableError(f"{self.name}: the column {repeated[0]!r} is there twice: rename one")
         return list(names)
 
     @property
@@ -133,8 +237,14 @@ class TableFile:
         The header of a text file is row 1; a sheet of Excel numbers its rows itself.
         """
         if self.kind == "excel":
-            return self._sheet.first_row
-        return 1 if self.kind == "parquet" else 2 + self.dialect.skipped_lines
+            return self._sheet[2]
+        return 1 if self.kind == "parquet" else 2 + self.skipped_lines
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where it is known without reading them."""
+        with self._errors():
+            return int(self._parquet().metadata.num_rows) if self.kind == "parquet" else None
 
     def read(self, keys: Sequence[str] = ()) -> Frame:
         """Return the whole table as a narwhals frame.
@@ -145,10 +255,12 @@ class TableFile:
         """
         import narwhals as nw
 
+        names = self.columns
         with self._errors():
-            table = self._table(keys)
-            names = table.column_names  # decoded here: arrow itself takes any bytes for a name
-        self._check(names)
+            if self.kind == "excel":
+                table = self._excel(keys)
+            else:
+                table = self._parquet().read() if self.kind == "parquet" else self._csv(names)
         if table.num_rows == 0:
             raise TableError(f"{self.name}: the table has no rows")
         frame: Frame = nw.from_native(self._without_missing(table, keys), eager_only=True)
@@ -167,9 +279,11 @@ class TableFile:
         """
         import narwhals as nw
 
-        arrow, rows = _arrow(), 0
+        arrow, rows, names = _arrow(), 0, self.columns
+        known = set(names)
+        wanted = None if columns is None else [name for name in columns if name in known]
         with self._errors():
-            for batch in self._batches(columns, keys):
+            for batch in self._batches(names, wanted, keys):
                 if batch.num_rows:
                     rows += batch.num_rows
                     table = arrow.Table.from_batches([batch])
@@ -186,46 +300,36 @@ class TableFile:
         except (arrow.ArrowException, OSError, UnicodeError) as error:
             raise TableError(f"{self.name}: {_one_line(error)}") from error
 
-    def _table(self, keys: Sequence[str]) -> Any:
-        """Return the whole table as one of pyarrow."""
+    def _batches(
+        self, names: Sequence[str], wanted: list[str] | None, keys: Sequence[str]
+    ) -> Iterator[Any]:
+        """Yield record batches of pyarrow; ``wanted`` are the columns to read (None: all)."""
         if self.kind == "excel":
+            table = self._excel(keys)
+            yield from (table if wanted is None else table.select(wanted)).to_batches(BATCH)
+        elif self.kind == "parquet":
+            yield from self._parquet().iter_batches(BATCH, columns=wanted)
+        else:
+            texts = _as_texts(names, include_columns=list(names) if wanted is None else wanted)
+            yield from self._csv_reader(texts, block_size=BLOCK)
+
+    def _excel(self, keys: Sequence[str]) -> Any:
+        """Return the sheet as a table; raises where two different cells of a key have one text."""
+        table, mixed, _ = self._sheet
+        for name in keys:
+            cells = dict.fromkeys((type(cell), cell) for cell in mixed.get(name, ()))
             try:
-                self._sheet.check_keys(keys)
+                distinct_texts([cell for _, cell in cells], name)
             except ValueError as error:
                 raise TableError(f"{self.name}: {error}") from error
-            return self._sheet.table
-        return self._parquet().read() if self.kind == "parquet" else self._csv()
+        return table
 
     @cached_property
-    def _sheet(self) -> Sheet:
+    def _sheet(self) -> tuple[Any, dict[str, list[Any]], int]:
         try:
             return read_sheet(self.source, self.options.sheet, self.decimal)
         except ValueError as error:
             raise TableError(f"{self.name}: {error}") from error
-
-    def _batches(self, columns: Sequence[str] | None, keys: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of pyarrow."""
-        if self.kind == "excel":
-            table = self._table(keys)
-            self._check(table.column_names)
-            read = _known(columns, table.column_names)
-            yield from (table if read is None else table.select(read)).to_batches(BATCH)
-        elif self.kind == "parquet":
-            file = self._parquet()
-            names = file.schema_arrow.names
-            self._check(names)
-            yield from file.iter_batches(BATCH, columns=_known(columns, names))
-        else:
-            names = self._csv_names()
-            self._check(names)
-            read = _known(columns, names)
-            yield from self._open_csv(names, names if read is None else read)
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows, where it is known without reading them."""
-        with self._errors():
-            return int(self._parquet().metadata.num_rows) if self.kind == "parquet" else None
 
     def _parquet(self) -> Any:
         import pyarrow.parquet as pq
@@ -234,52 +338,34 @@ class TableFile:
             io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source
         )
 
-    def _csv(self) -> Any:
+    def _csv(self, names: Sequence[str]) -> Any:
         """Return the whole text file as a table of texts."""
         arrow = _arrow()
         from pyarrow import csv
 
-        names = self._csv_names()
-        options = _as_texts(names)
+        texts = _as_texts(names)
         try:
-            several = self._reading(use_threads=True)
-            return csv.read_csv(self._stream(), several, self._parsing(), options)
+            return csv.read_csv(self._stream(), *self._format(use_threads=True), texts)
         except arrow.ArrowInvalid:
             # Only a reader of one thread knows at which line it stands.
-            single = self._reading(use_threads=False)
-            return csv.read_csv(self._stream(), single, self._parsing(), options)
+            return csv.read_csv(self._stream(), *self._format(use_threads=False), texts)
 
-    def _csv_names(self) -> list[str]:
-        """Return the header of a text file."""
+    def _csv_reader(self, types: Any = None, **reading: Any) -> Any:
+        """Return a reader of the text file's batches."""
         from pyarrow import csv
 
-        with csv.open_csv(
-            self._stream(), self._reading(use_threads=False), self._parsing()
-        ) as reader:
-            names: list[str] = reader.schema.names
-        return names
+        return csv.open_csv(self._stream(), *self._format(use_threads=False, **reading), types)
 
-    def _open_csv(self, names: Sequence[str], columns: Sequence[str]) -> Any:
-        from pyarrow import csv
-
-        return csv.open_csv(
-            self._stream(),
-            self._reading(block_size=BLOCK, use_threads=False),
-            self._parsing(),
-            _as_texts(names, include_columns=list(columns)),
-        )
-
-    def _reading(self, **options: Any) -> Any:
+    def _format(self, **reading: Any) -> tuple[Any, Any]:
+        """Return how pyarrow is to read and to parse the text file."""
         from pyarrow import csv
 
         # Arrow passes over the mark of UTF-8 by itself.
-        encoding = "utf8" if self.dialect.encoding.startswith("utf-8") else self.dialect.encoding
-        return csv.ReadOptions(encoding=encoding, skip_rows=self.dialect.skipped_lines, **options)
-
-    def _parsing(self) -> Any:
-        from pyarrow import csv
-
-        return csv.ParseOptions(delimiter=self.dialect.separator, newlines_in_values=True)
+        encoding = "utf8" if self.encoding.startswith("utf-8") else self.encoding
+        return (
+            csv.ReadOptions(encoding=encoding, skip_rows=self.skipped_lines, **reading),
+            csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+        )
 
     def _stream(self) -> Any:
         arrow = _arrow()
@@ -303,11 +389,6 @@ class TableFile:
             table = table.set_column(position, column.name, cleared)
         return table
 
-    def _check(self, names: Sequence[str]) -> None:
-        repeated = sorted({name for name in names if list(names).count(name) > 1})
-        if repeated:
-            raise TableError(f"{self.name}: the column {repeated[0]!r} is there twice: rename one")
-
 
 def _source(path: Path) -> Path | bytes:
     """Return a path, or all bytes of a pipe, which can be read only once."""
@@ -318,11 +399,6 @@ def _source(path: Path) -> Path | bytes:
         return path.read_bytes()
     kind = "a directory" if stat.S_ISDIR(mode) else "neither a file nor a pipe"
     raise TableError(f"{path}: is {kind}; a table is needed")
-
-
-def _known(columns: Sequence[str] | None, names: Sequence[str]) -> list[str] | None:
-    known = set(names)
-    return None if columns is None else [name for name in columns if name in known]
 
 
 def _as_texts(names: Sequence[str], **options: Any) -> Any:
@@ -346,9 +422,9 @@ def _kind(name: str, head: bytes) -> str:
         return "gzip"
     if not head.strip():
         raise TableError(f"{name}: the file is empty; a CSV table with a header line is needed")
-    if is_excel(head):
+    if head.startswith((ARCHIVE, COMPOUND)):
         return "excel"
-    zeros = b"\0" in head and not head.startswith(_WIDE_MARKS) and wide_encoding(head) is None
+    zeros = b"\0" in head and not head.startswith(_WIDE_MARKS) and _wide_encoding(head) is None
     if zeros or head[:2] == b"PK":
         raise TableError(f"{name}: neither CSV nor Parquet nor Excel; export it as one of them")
     return "csv"
@@ -366,187 +442,172 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-#: Bytes that the parts of a file may unpack to in all.
-_MOST_BYTES = 1 << 32
-#: A file that unpacks to more than this many times its size, and to many bytes, is no sheet.
-_MOST_RATIO, _FEW_BYTES = 200, 1 << 26
-#: Whole numbers beyond this are floats: Excel's numbers are float64.
-_EXACT = 2**53
-_ARCHIVE, _COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-
-
-def is_excel(head: bytes) -> bool:
-    """Return whether a file begins as those of Excel and other spreadsheets do."""
-    return head.startswith((_ARCHIVE, _COMPOUND))
-
-
-@dataclass(frozen=True, eq=False)
-class Sheet:
-    """A sheet that was read.
-
-    Attributes
-    ----------
-    table : pyarrow table
-    mixed : dict from names of columns to their cells
-        Of columns whose cells are of several types; the table has their texts.
-    first_row : int
-        Number that Excel shows beside the first record.
-    """
-
-    table: Any
-    mixed: dict[str, list[Any]]
-    first_row: int
-
-    def check_keys(self, names: Iterable[str]) -> None:
-        """Raise where two different cells of a column have one text, naming both."""
-        for name in names:
-            cells = dict.fromkeys((type(cell), cell) for cell in self.mixed.get(name, ()))
-            distinct_texts([cell for _, cell in cells], name)
-
-
-def read_sheet(source: Path | bytes, sheet: str, decimal: str) -> Sheet:
-    """Return a sheet of an Excel file; its first row that is not empty is the header.
+def _find_dialect(
+    stream: BinaryIO, options: ReadOptions
+) -> tuple[str, str, str, int, tuple[str, ...]]:
+    """Return encoding, separator, decimal mark, lines to skip and notes of a text file.
 
     Parameters
     ----------
-    source : path, or the bytes of the file
-    sheet : str
-        Name, or number from 1; "auto": the only one that is not empty.
-    decimal : {".", ","}
-        Decimal mark that numbers get in columns that mix them with texts.
+    stream : binary stream at the beginning of the file
+        It is read to its end where the encoding has to be found.
+    options : ReadOptions
+        What they say is taken as said.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, the sheet is not clear, or a column has no name.
+        If the bytes are not of the encoding.
     """
-    calamine = _calamine()
-    try:
-        _check_size(source)
-        with _opened(source) as stream:
-            book = calamine.CalamineWorkbook.from_filelike(stream)
-            rows = _rows(book, sheet)
-    except (calamine.CalamineError, zipfile.BadZipFile) as error:
-        raise ValueError(f"not a sheet that can be read ({' '.join(str(error).split())})") from None
-    filled = [number for number, row in enumerate(rows) if any(cell != "" for cell in row)]
-    if not filled:
-        raise ValueError("the sheet is empty; a header row is needed")
-    header, records = rows[filled[0]], rows[filled[0] + 1 : filled[-1] + 1]
-    return _sheet(header, records, filled[0] + 2, decimal)
+    head = stream.read(_CHUNK)
+    encoding, notes = options.encoding, []
+    if encoding == "auto":
+        encoding, note = _find_encoding(head, stream)
+        notes += note
+    else:
+        encoding = _with_mark(encoding, head)
+    sample = _decoded(head, encoding)[:_SAMPLE]
+    announced = _ANNOUNCEMENT.match(sample)
+    if announced:
+        sample = sample[announced.end() :]
+    separator = options.separator
+    if separator == "auto":
+        separator = announced[1] if announced else _find_separator(sample)
+    decimal = options.decimal
+    if decimal == "auto":
+        decimal, note = _find_decimal(sample, separator)
+        notes += note
+    return encoding, separator, decimal, 1 if announced else 0, tuple(notes)
 
 
-def _calamine() -> Any:
+def _with_mark(encoding: str, head: bytes) -> str:
+    """Return the encoding that passes over a byte order mark of UTF-8."""
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    return "utf-8-sig" if is_utf8 and head.startswith(codecs.BOM_UTF8) else encoding
+
+
+def _find_encoding(head: bytes, rest: BinaryIO) -> tuple[str, list[str]]:
+    """Return the encoding of a file, and what was assumed."""
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name, []
+    wide = _wide_encoding(head)
+    if wide is not None:
+        return wide, [f"read as {wide.upper()}, though it has no byte order mark (--encoding)"]
+    decoder, seen, is_utf8 = codecs.getincrementaldecoder("utf-8")(), set(head), True
+    chunk = head
     try:
-        import python_calamine
-    except ImportError:
-        raise ImportError(
-            "reading Excel files needs python-calamine: pip install 'kdey[excel]'"
+        while chunk:
+            decoder.decode(chunk)
+            chunk = rest.read(_CHUNK)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        is_utf8 = False
+    if is_utf8:
+        return "utf-8", []
+    while chunk:  # to the end: a single byte decides between the two
+        seen |= set(chunk)
+        chunk = rest.read(_CHUNK)
+    name, shown = ("latin-1", "Latin-1") if seen & _NOT_WINDOWS else ("cp1252", "Windows-1252")
+    return name, [f"read as {shown}, because it is not UTF-8 (another one: --encoding)"]
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """Return UTF-16 by its zeros: every other byte of plain letters is one."""
+    if b"\0" not in head or len(head) < 4:
+        return None
+    even, odd = head[0:4096:2], head[1:4096:2]
+    if odd.count(0) > 0.4 * len(odd) and even.count(0) == 0:
+        return "utf-16-le"
+    return "utf-16-be" if even.count(0) > 0.4 * len(even) and odd.count(0) == 0 else None
+
+
+def _decoded(head: bytes, encoding: str) -> str:
+    """Return the text of the first bytes; a character that is cut in two is left out."""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"byte {error.start} is not {encoding} ({error.reason}): name the encoding of the "
+            "file (--encoding)"
         ) from None
-    return python_calamine
 
 
-def _opened(source: Path | bytes) -> Any:
-    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+def _find_separator(sample: str) -> str:
+    """Return the separator under which most records have as many columns as the header."""
+    scores = {}
+    for separator in SEPARATORS:
+        records = _records(sample, separator)
+        width = len(records[0]) if records else 0
+        if width > 1:
+            agreeing = sum(len(record) == width for record in records)
+            scores[separator] = (agreeing / len(records), width)
+    return max(scores, key=lambda separator: scores[separator], default=SEPARATORS[0])
 
 
-def _check_size(source: Path | bytes) -> None:
-    """Raise where an archive would unpack to more than a sheet can hold."""
-    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
-    with _opened(source) as stream:
-        if stream.read(len(_ARCHIVE)) != _ARCHIVE:
-            return
-        with zipfile.ZipFile(stream) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > _MOST_BYTES or (unpacked > _FEW_BYTES and unpacked > _MOST_RATIO * packed):
-        raise ValueError(f"the file would unpack to {unpacked:,} bytes: export the table as CSV")
+def _records(sample: str, separator: str) -> list[list[str]]:
+    """Return the first records of a sample, without empty lines and the one that is cut off."""
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
+    records: list[list[str]] = []
+    try:
+        for record in reader:
+            if record:
+                records.append(record)
+            if len(records) > _RECORDS:
+                break
+    except csv.Error:  # a cell beyond csv's limit: what came before it must do
+        pass
+    is_cut = len(sample) >= _SAMPLE or len(records) > _RECORDS
+    return records[:-1] if is_cut and len(records) > 1 else records
 
 
-def _rows(book: Any, sheet: str) -> list[list[Any]]:
-    """Return the cells of a sheet, "" where they are empty."""
-    names: list[str] = book.sheet_names
-    if sheet == "auto":
-        filled = [name for name in names if book.get_sheet_by_name(name).height]
-        if len(filled) > 1:
-            raise ValueError(
-                f"the file has {len(filled)} sheets ({', '.join(map(repr, filled[:8]))}): name one "
-                "with --sheet"
-            )
-        sheet = filled[0] if filled else names[0]
-    elif sheet not in names:
-        if not sheet.isdecimal() or not 1 <= int(sheet) <= len(names):
-            raise ValueError(f"no sheet {sheet!r}; the file has {', '.join(map(repr, names[:8]))}")
-        sheet = names[int(sheet) - 1]
-    rows: list[list[Any]] = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
-    return rows
+def _find_decimal(sample: str, separator: str) -> tuple[str, list[str]]:
+    """Return the decimal mark of a sample, and what was assumed.
+
+    Every column of numbers has a vote; one whose commas may stand between thousands has none.
+    Beside commas that separate columns only a point can be the mark. Where the votes differ,
+    numbers with the other mark are refused later, never misread.
+    """
+    if separator == ",":
+        return ".", []
+    columns = zip_longest(*_records(sample, separator)[1:], fillvalue="")
+    numeric = [cells for column in columns if (cells := _numeric_cells(column))]
+    with_comma = [_first(cells, _WITH_COMMA) for cells in numeric]
+    unclear = [_first(cells, _THOUSANDS) for cells in numeric if _are_thousands(cells)]
+    commas = [
+        cell
+        for cells, cell in zip(numeric, with_comma, strict=True)
+        if cell and not _are_thousands(cells)
+    ]
+    points = [cell for cells in numeric if (cell := _first(cells, _WITH_POINT))]
+    if len(commas) > len(points):
+        return ",", [f"decimal commas, as in {commas[0]!r} (another mark: --decimal)"]
+    if commas:
+        return ".", [
+            f"cells such as {commas[0]!r} are not taken for numbers, as others have a decimal "
+            "point (--decimal)"
+        ]
+    if unclear:
+        return ".", [
+            f"cells such as {unclear[0]!r} are not taken for numbers: the comma may be a decimal "
+            "mark (--decimal ,) or stand between thousands (remove it)"
+        ]
+    return ".", []
 
 
-def _sheet(header: list[Any], records: list[list[Any]], first_row: int, decimal: str) -> Sheet:
-    import pyarrow as pa
-
-    names, columns, mixed = [], [], {}
-    for place, title in enumerate(header):
-        cells = [None if record[place] == "" else record[place] for record in records]
-        name = canonical_text(title)
-        if name == "":
-            if any(cell is not None for cell in cells):
-                raise ValueError(
-                    f"column {_letters(place)} has values but no name in row {first_row - 1}: the "
-                    "first row that is not empty must be the header"
-                )
-            continue
-        values, is_mixed = _column(cells, decimal)
-        names.append(name)
-        columns.append(values)
-        if is_mixed:
-            mixed[name] = [cell for cell in cells if cell is not None]
-    return Sheet(pa.Table.from_arrays(columns, names=names), mixed, first_row)
+def _numeric_cells(column: Sequence[str]) -> list[str]:
+    """Return the cells of a column if all spell numbers with some decimal mark, else nothing."""
+    cells = [cell.strip() for cell in column if not is_missing_text(cell)]
+    spells = all(any(parse_number(cell, mark) is not None for mark in DECIMALS) for cell in cells)
+    return cells if spells or all(_THOUSANDS.fullmatch(cell) for cell in cells) else []
 
 
-def _letters(place: int) -> str:
-    """Return the letters of a column as Excel shows them."""
-    letters = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
+def _are_thousands(cells: Sequence[str]) -> bool:
+    """Return whether all commas of a column may stand between thousands."""
+    commas = [cell for cell in cells if "," in cell]
+    return bool(commas) and all(_THOUSANDS.fullmatch(cell) for cell in commas)
 
 
-def _column(cells: list[Any], decimal: str) -> tuple[Any, bool]:
-    """Return the cells of a column in one type, and whether they were of several."""
-    import pyarrow as pa
-
-    kinds = {_cell_kind(cell) for cell in cells if cell is not None}
-    if kinds == {"number"}:
-        whole = all(cell is None or (cell % 1 == 0 and abs(cell) < _EXACT) for cell in cells)
-        if whole:
-            return pa.array([None if c is None else int(c) for c in cells], pa.int64()), False
-        return pa.array(cells, pa.float64()), False
-    if kinds == {"truth"}:
-        return pa.array(cells, pa.bool_()), False
-    if kinds == {"date"}:
-        return pa.array(cells, pa.date32()), False
-    if kinds <= {"date", "instant"} and kinds:
-        instants = [None if cell is None else _instant(cell) for cell in cells]
-        return pa.array(instants, pa.timestamp("us")), False
-    texts = [None if cell is None else _text(cell, decimal) for cell in cells]
-    return pa.array(texts, pa.string()), len(kinds) > 1
-
-
-def _cell_kind(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return "truth"
-    if isinstance(cell, int | float):
-        return "number"
-    if isinstance(cell, datetime):
-        return "instant"
-    return "date" if isinstance(cell, date) else type(cell).__name__
-
-
-def _instant(cell: date) -> datetime:
-    return cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
-
-
-def _text(cell: Any, decimal: str) -> str:
-    text = canonical_text(cell)
-    return text.replace(".", decimal) if _cell_kind(cell) == "number" else text
+def _first(cells: Sequence[str], form: re.Pattern[str]) -> str:
+    """Return the first cell of a form; an empty text: there is none."""
+    return next((cell for cell in cells if form.fullmatch(cell)), "")

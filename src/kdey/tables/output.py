@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +21,7 @@ import numpy as np
 
 from kdey.bags import Array
 from kdey.tables.columns import parse_number
+from kdey.tables.excel import sheet_bytes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -372,87 +372,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-#: Whole numbers beyond this are written as text: Excel's numbers are float64.
-_EXACT = 2**53
-#: Rows and columns that a sheet can have, and characters of a cell.
-MOST_ROWS, MOST_COLUMNS, LONGEST = 1_048_576, 16_384, 32_767
-
-
-def sheet_bytes(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
-    """Return an Excel file of one sheet.
-
-    Texts are written as text, also where they begin like formulas. Whole numbers that Excel would
-    round are written as text too; NaN and infinite numbers are left empty.
-
-    Parameters
-    ----------
-    names : names of the columns
-    columns : their values
-
-    Raises
-    ------
-    ValueError
-        If the table is larger than a sheet can be.
-    """
-    xlsxwriter = _xlsxwriter()
-    n_rows = len(columns[0]) if columns else 0
-    _check_fits(n_rows, len(names))
-    stream = io.BytesIO()
-    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    book = xlsxwriter.Workbook(stream, {"constant_memory": True, "in_memory": True, **options})
-    sheet = book.add_worksheet("kdey")
-    formats: dict[type, Any] = {
-        date: book.add_format({"num_format": "yyyy-mm-dd"}),
-        datetime: book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"}),
-    }
-    for place, name in enumerate(names):
-        sheet.write_string(0, place, _fitting(name))
-    for row in range(n_rows):
-        for place, column in enumerate(columns):
-            _write(sheet, row + 1, place, column[row], formats)
-    book.close()
-    return stream.getvalue()
-
-
-def _xlsxwriter() -> Any:
-    try:
-        import xlsxwriter
-    except ImportError:
-        raise ImportError(
-            "writing Excel files needs xlsxwriter: pip install 'kdey[excel]'"
-        ) from None
-    return xlsxwriter
-
-
-def _check_fits(n_rows: int, n_columns: int) -> None:
-    if n_rows >= MOST_ROWS or n_columns > MOST_COLUMNS:
-        raise ValueError(
-            f"a sheet of Excel has at most {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns, the "
-            f"table {n_rows + 1:,} with its header and {n_columns:,}: write .csv or .parquet"
-        )
-
-
-def _write(sheet: Any, row: int, place: int, value: Any, formats: dict[type, Any]) -> None:
-    if isinstance(value, bool):
-        sheet.write_boolean(row, place, value)
-    elif isinstance(value, int) and abs(value) <= _EXACT:
-        sheet.write_number(row, place, value)
-    elif isinstance(value, float):
-        if value - value == 0.0:  # finite
-            sheet.write_number(row, place, value)
-    elif type(value) in formats and value.year >= 1900:
-        naive = value.replace(tzinfo=None) if isinstance(value, datetime) else value
-        sheet.write_datetime(row, place, naive, formats[type(value)])
-    elif value is not None:
-        sheet.write_string(row, place, _fitting(str(value)))
-
-
-def _fitting(text: str) -> str:
-    if len(text) > LONGEST:
-        raise ValueError(
-            f"a cell of Excel holds at most {LONGEST:,} characters, {text[:20]!r}... has "
-            f"{len(text):,}: write .csv or .parquet"
-        )
-    return text

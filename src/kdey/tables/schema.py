@@ -1,18 +1,23 @@
 """What the columns of a table are taken for, decided once and kept in the model.
 
 Every column has a *role* (feature, label, key, time, weight, cluster, id, ignored) and a *kind*
-(number, category, text, date, score). :func:`~kdey.tables.survey.learn_schema` decides both. The
+(number, category, text, date, score). :func:`~kdey.tables.training.learn_schema` decides both. The
 :class:`TableSchema` that it returns goes with the model and reads every later table:
 :meth:`TableSchema.encode` finds columns by name, ignores the others, and gives the matrix X that
 the classifier was fitted on.
 
 Values of categories are compared as canonical text, so that 1 in a Parquet file is the "1" of a CSV
 file. A value that training lacks becomes NaN, as a missing one does, and is counted by column.
+
+Labels are whole numbers where all are, texts otherwise. They are compared by their canonical texts,
+too: 1 in a Parquet file, 1.0 in a column with gaps and "1" in a CSV file are one class, while "01"
+and "1", or "true" and "True", are two.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -20,14 +25,17 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._display import count_of
 from kdey.tables.columns import (
     Frame,
     RowNumbers,
     Series,
     as_frame,
     canonical_column,
+    canonical_text,
     day_numbers,
     finite_numbers,
+    parse_number,
     plain_texts,
     require,
     row_number,
@@ -44,6 +52,10 @@ LABEL_TYPES: tuple[LabelType, ...] = get_args(LabelType)
 SCORED: tuple[Kind, ...] = ("score", "decision")
 #: What a finding may say of the values of a column.
 UNSEEN, MISSING, VARYING = "unseen values", "missing values", "other values"
+#: Whole numbers as Python writes them; "01", "+1" and "-0" are texts.
+_CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d*", re.ASCII)
+_ANY_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_INT64 = np.iinfo(np.int64)
 #: Reasons of columns whose role the user gave.
 AS_ASKED, NOT_ASKED = "as asked", "not among the features asked for"
 
@@ -97,8 +109,8 @@ class Finding:
     ----------
     column : str
     what : str
-        "absent", "other type", "unseen values", "missing values" or "constant"; "other values" for
-        a column that is not used because training has a single value of it.
+        "unseen values" or "missing values"; "other values" for a column that is not used because
+        training has a single value of it.
     count : int
         Rows concerned.
     total : int
@@ -242,10 +254,6 @@ class TableSchema:
         """The names of the columns that estimates need."""
         return self.feature_names or self.scores
 
-    def features(self, frame: Any, first: RowNumbers = 1) -> NDArray[Any]:
-        """Return the features of a table as a matrix; see :meth:`encode`."""
-        return self.encode(frame, first).X
-
     def encode(self, frame: Any, first: RowNumbers = 1, decimal: str | None = None) -> EncodedTable:
         """Return the features of a table, found by name, and what was not seen in training.
 
@@ -272,18 +280,20 @@ class TableSchema:
         table = as_frame(frame)
         require(table, self.feature_names)
         mark = self.decimal if decimal is None else decimal
-        X = self._empty(len(table))
+        dtype = object if "text" in self.kinds else np.float64
+        X = np.empty((len(table), len(self.feature_names)), dtype=dtype)
         missing, unexpected, unseen = np.zeros((3, len(table)), dtype=np.bool_)
         findings: list[Finding] = []
         for i, column in enumerate(self.feature_columns):
-            encoded = encode_column(column, table[column.name], first, mark)
-            X[:, i] = encoded.values
-            missing |= encoded.missing
-            unseen |= encoded.unseen
+            X[:, i], lacking, new, found = encode_column(column, table[column.name], first, mark)
+            missing |= lacking
+            unseen |= new
             if not column.n_missing:
-                unexpected |= encoded.missing
-            findings += _value_findings(column, encoded, first)
-        findings += self._varying(table, first, mark)
+                unexpected |= lacking
+            findings += found
+        for name in self.constants:
+            if name in table.columns:
+                findings += _other_values(self[name], table[name], first, mark)
         return EncodedTable(X, missing, unexpected, unseen, tuple(findings))
 
     @property
@@ -291,43 +301,12 @@ class TableSchema:
         """The names of columns that are not used because training has a single value of them."""
         return tuple(column.name for column in self.columns if column.constant)
 
-    def _varying(self, table: Frame, first: RowNumbers, decimal: str) -> list[Finding]:
-        """Return the columns that had a single value in training and have others here."""
-        findings = []
-        for name in self.constants:
-            if name in table.columns:
-                findings += _other_values(self[name], table[name], first, decimal)
-        return findings
-
-    def _empty(self, n_rows: int) -> NDArray[Any]:
-        dtype = object if "text" in self.kinds else np.float64
-        return np.empty((n_rows, len(self.feature_names)), dtype=dtype)
-
     def missing_in(
         self, frame: Any, name: str, first: RowNumbers = 1, decimal: str | None = None
     ) -> NDArray[np.bool_]:
         """Return which values of a feature or score are missing in a table, shape (m,)."""
         mark = self.decimal if decimal is None else decimal
-        return encode_column(self[name], as_frame(frame)[name], first, mark).missing
-
-    def check(
-        self, frame: Any, first: RowNumbers = 1, decimal: str | None = None
-    ) -> tuple[Finding, ...]:
-        """Return what may spoil an estimate for a new table; nothing is raised.
-
-        Looked for are columns that are absent or of another type, values that training lacks,
-        values missing where training lacks none, features with a single value, and several values
-        of columns that are not used because training has a single one.
-        """
-        table = as_frame(frame)
-        mark = self.decimal if decimal is None else decimal
-        findings: list[Finding] = []
-        for column in self.with_role("feature"):
-            if column.name in table.columns:
-                findings += _check_column(column, table[column.name], first, mark)
-            else:
-                findings.append(Finding(column.name, "absent", len(table), len(table)))
-        return (*findings, *self._varying(table, first, mark))
+        return encode_column(self[name], as_frame(frame)[name], first, mark)[1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -374,17 +353,9 @@ def _column_from(entry: Mapping[str, Any]) -> Column:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedColumn:
-    """A column of X; which values are missing; which categories training lacks, with the first."""
-
-    values: NDArray[Any]
-    missing: NDArray[np.bool_]
-    unseen: NDArray[np.bool_]
-    example: str = ""
-
-
-def encode_column(column: Column, values: Series, first: RowNumbers, decimal: str) -> EncodedColumn:
+def encode_column(
+    column: Column, values: Series, first: RowNumbers, decimal: str
+) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], list[Finding]]:
     """Return the values of a column by its kind.
 
     Parameters
@@ -395,42 +366,53 @@ def encode_column(column: Column, values: Series, first: RowNumbers, decimal: st
         Number of the first row, or of all rows, for messages.
     decimal : {".", ","}
 
+    Returns
+    -------
+    encoded : array of shape (m,)
+    missing, unseen : bool array of shape (m,)
+        Which values are missing, and which categories training lacks.
+    findings : list of Finding
+
     Raises
     ------
     ValueError
         If numbers or dates cannot be read.
     """
-    if column.kind in ("category", "decision"):
-        return _encode_categories(column, values)
     none = np.zeros(len(values), dtype=np.bool_)
     if column.kind == "text":  # a text that is missing is an empty one
-        return EncodedColumn(plain_texts(values), none, none)
-    if column.kind == "date":
-        days = day_numbers(values, first)
-        return EncodedColumn(days, np.isnan(days), none)
-    floats = finite_numbers(values, first, decimal)
-    return EncodedColumn(floats, np.isnan(floats), none)
+        return plain_texts(values), none, none, []
+    if column.kind in ("category", "decision"):
+        return _encode_categories(column, values, first)
+    is_date = column.kind == "date"
+    floats = day_numbers(values, first) if is_date else finite_numbers(values, first, decimal)
+    missing = np.isnan(floats)
+    return floats, missing, none, _missing_findings(column, missing, first)
 
 
-def _encode_categories(column: Column, values: Series) -> EncodedColumn:
+def _encode_categories(
+    column: Column, values: Series, first: RowNumbers
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[Finding]]:
     code = {text: float(i) for i, text in enumerate(column.categories)}
     texts = canonical_column(values)
     codes = np.array([code.get(text, np.nan) for text in texts], dtype=np.float64)
     missing = np.asarray(texts == "", dtype=np.bool_)
     unseen = np.isnan(codes) & ~missing
-    example = str(texts[int(np.argmax(unseen))]) if unseen.any() else ""
-    return EncodedColumn(codes, missing, unseen, example)
+    findings = _missing_findings(column, missing, first)
+    if unseen.any():
+        detail = f"such as {str(texts[int(np.argmax(unseen))])[:40]!r}"
+        unknown = Finding(column.name, UNSEEN, int(unseen.sum()), len(values), detail)
+        findings.insert(0, unknown)
+    return codes, missing, unseen, findings
 
 
-def _value_findings(column: Column, encoded: EncodedColumn, first: RowNumbers) -> list[Finding]:
-    total, findings = len(encoded.values), []
-    if encoded.unseen.any():
-        detail = f"such as {encoded.example[:40]!r}"
-        findings.append(Finding(column.name, UNSEEN, int(encoded.unseen.sum()), total, detail))
-    if encoded.missing.any() and not column.n_missing:
-        detail = f"row {row_number(first, int(np.argmax(encoded.missing)))}; training lacks none"
-        findings.append(Finding(column.name, MISSING, int(encoded.missing.sum()), total, detail))
-    return findings
+def _missing_findings(
+    column: Column, missing: NDArray[np.bool_], first: RowNumbers
+) -> list[Finding]:
+    """Return a finding if values are missing in a column that has all of them in training."""
+    if column.n_missing or not missing.any():
+        return []
+    detail = f"row {row_number(first, int(np.argmax(missing)))}; training lacks none"
+    return [Finding(column.name, MISSING, int(missing.sum()), len(missing), detail)]
 
 
 def _other_values(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:
@@ -450,14 +432,199 @@ def _other_values(column: Column, values: Series, first: RowNumbers, decimal: st
     return [Finding(column.name, VARYING, int(other.sum()), len(values), detail)]
 
 
-def _check_column(column: Column, values: Series, first: RowNumbers, decimal: str) -> list[Finding]:
-    total = len(values)
-    try:
-        encoded = encode_column(column, values, first, decimal)
-    except ValueError as error:
-        return [Finding(column.name, "other type", total, total, str(error))]
-    findings = _value_findings(column, encoded, first)
-    known = encoded.values[~(encoded.missing | encoded.unseen)]
-    if column.kind != "text" and total > 1 and len(known) == total and len(np.unique(known)) == 1:
-        findings.append(Finding(column.name, "constant", total, total))
-    return findings
+def is_unlabelled(column: Series) -> NDArray[np.bool_]:
+    """Return which entries of a label column are missing, shape (m,)."""
+    return np.asarray(canonical_column(column) == "", dtype=np.bool_)
+
+
+def read_labels(
+    column: Series, label_type: LabelType = "auto", first: RowNumbers = 1
+) -> NDArray[Any]:
+    """Return the labels of a training table, shape (n,).
+
+    Parameters
+    ----------
+    column : narwhals series
+        Without missing entries.
+    label_type : {"auto", "text", "integer"}
+        With "auto" labels are int64 if all are whole numbers in their usual spelling ("01" is not)
+        within the range of int64, and texts otherwise.
+    first : int, or int array of shape (n,)
+        Number of the first row, or of all rows, for messages.
+
+    Raises
+    ------
+    ValueError
+        If labels are numbers with a fraction, or not whole numbers as asked; if two different
+        labels would become one; or if a label is missing.
+    """
+    if label_type not in LABEL_TYPES:
+        raise ValueError(f"label_type must be one of {', '.join(LABEL_TYPES)}, got {label_type!r}")
+    texts = canonical_column(column)
+    _check_present(column, texts, first)
+    if label_type == "integer":
+        return _integers(column, texts, first)
+    distinct = set(texts.tolist())
+    if label_type == "auto":
+        if all(_fits_int64(text) for text in distinct):
+            return np.array([int(text) for text in texts], dtype=np.int64)
+        _check_fractions(column, texts, first)
+    return np.array(texts.tolist(), dtype=str)
+
+
+def _check_present(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> None:
+    missing = texts == ""
+    if missing.any():
+        lacking = count_of(int(missing.sum()), "row lacks one", "rows lack one")
+        raise ValueError(
+            f"column {column.name!r} has no label in row "
+            f"{row_number(first, int(np.argmax(missing)))} ({lacking}): "
+            "label them, or leave them out with --unlabelled drop"
+        )
+
+
+def _fits_int64(text: str) -> bool:
+    if not _CANONICAL_INTEGER.fullmatch(text) or len(text) > 20:
+        return False
+    return _INT64.min <= int(text) <= _INT64.max
+
+
+def _check_fractions(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> None:
+    """Raise where labels are numbers with a fraction: measurements rather than classes."""
+    spelt = {text: parse_number(text) for text in set(texts.tolist())}
+    fractions = [text for text, value in spelt.items() if value is not None and value % 1 != 0]
+    if not fractions or None in spelt.values():
+        return
+    row = int(np.argmax(np.isin(texts, fractions)))
+    raise ValueError(
+        f"column {column.name!r} must hold classes, but row {row_number(first, row)} has "
+        f"{texts[row]}: name another label column, or use --label-type text if these are classes"
+    )
+
+
+def _integers(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> NDArray[np.int64]:
+    """Return labels as whole numbers, whatever their spelling."""
+    spellings: dict[int, str] = {}
+    for text in dict.fromkeys(texts.tolist()):
+        if not _ANY_INTEGER.fullmatch(text) or not _INT64.min <= int(text) <= _INT64.max:
+            row = row_number(first, texts.tolist().index(text))
+            raise ValueError(
+                f"column {column.name!r} must hold whole numbers within 64 bits "
+                f"(--label-type integer), but row {row} has {text[:40]!r}"
+            )
+        other = spellings.setdefault(int(text), text)
+        if other != text:
+            raise ValueError(
+                f"column {column.name!r} has the labels {other!r} and {text!r}, which are the same "
+                "whole number: make them alike, or use --label-type text"
+            )
+    return np.array([int(text) for text in texts], dtype=np.int64)
+
+
+def similar_labels(classes: NDArray[Any]) -> list[str]:
+    """Return sentences about classes that may be one class in two spellings.
+
+    These are texts that differ in capital letters, in spaces around them or in leading zeros alone.
+
+    Parameters
+    ----------
+    classes : array of shape (k,)
+    """
+    if classes.dtype.kind != "U":
+        return []
+    spellings: dict[str, list[str]] = {}
+    for label in classes.tolist():
+        plain = " ".join(label.split()).casefold()
+        spellings.setdefault(plain.lstrip("0") or plain, []).append(label)
+    return [
+        f"{' and '.join(map(repr, alike))} are taken for {len(alike)} classes: if they are one, "
+        "write it alike"
+        for alike in spellings.values()
+        if len(alike) > 1
+    ]
+
+
+def match_labels(
+    column: Series, classes: NDArray[Any], first: RowNumbers = 1, label_type: LabelType = "auto"
+) -> NDArray[Any]:
+    """Return the labels of a table as the classes of a model, shape (n,).
+
+    Parameters
+    ----------
+    column : narwhals series
+        Without missing entries.
+    classes : array of shape (k,)
+    first : int, or int array of shape (n,)
+    label_type : {"auto", "text", "integer"}
+        What the labels of training were read as; with "integer" their spelling does not matter.
+
+    Raises
+    ------
+    ValueError
+        If a label is not among the classes.
+    """
+    known = np.asarray(classes)
+    texts = canonical_column(column)
+    _check_present(column, texts, first)
+    position = {canonical_text(label): code for code, label in enumerate(known.tolist())}
+    code_of = {
+        text: position.get(_spelling(text, known, label_type), -1) for text in set(texts.tolist())
+    }
+    codes = np.array([code_of[text] for text in texts], dtype=np.int64)
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        few = ", ".join(list(position)[:6]) + (", ..." if len(position) > 6 else "")
+        such_rows = count_of(int((codes < 0).sum()), "such row")
+        raise ValueError(
+            f"column {column.name!r} has the class {_shown(texts[row])} in row "
+            f"{row_number(first, row)}, which training lacks ({such_rows}; "
+            f"training has {few}): correct them, leave them out, or fit on them too"
+        )
+    return known[codes]
+
+
+def _shown(text: str) -> str:
+    return text if _CANONICAL_INTEGER.fullmatch(text) else repr(text[:40])
+
+
+def _spelling(text: str, classes: NDArray[Any], label_type: LabelType) -> str:
+    """Return a label in the spelling of the classes."""
+    if label_type == "integer" and _ANY_INTEGER.fullmatch(text):
+        return str(int(text))
+    # Truth values have two spellings only, so that capital letters cannot part two classes.
+    return text.lower() if classes.dtype.kind == "b" else text
+
+
+def labels_seen(
+    frame: Frame,
+    label: str,
+    classes: NDArray[Any],
+    first: int = 1,
+    label_type: LabelType = "auto",
+) -> NDArray[Any]:
+    """Return the labels of a table in which some may be missing, as classes of a model.
+
+    Parameters
+    ----------
+    frame : narwhals frame of m rows
+    label : str
+        Name of the label column.
+    classes : array of shape (k,)
+    first : int
+        Number of the first row, for messages.
+    label_type : {"auto", "text", "integer"}
+
+    Returns
+    -------
+    array of at most m labels
+
+    Raises
+    ------
+    ValueError
+        If a label is not among the classes.
+    """
+    require(frame, [label], "label column")
+    known = ~is_unlabelled(frame[label])
+    rows = np.arange(first, first + len(frame), dtype=np.int64)[known]
+    column = frame[label] if known.all() else frame[label].filter(known.tolist())
+    return match_labels(column, classes, rows, label_type)

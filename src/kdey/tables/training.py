@@ -1,15 +1,17 @@
-"""A labelled table as training data: labels, features or scores, and the schema they came in.
+"""A labelled table as training data: what its columns are taken for, its features and labels.
 
-Labels are whole numbers where all are, texts otherwise. They are compared by their canonical texts,
-so that 1 in a Parquet file, 1.0 in a column with gaps and "1" in a CSV file are one class, while
-"01" and "1", or "true" and "True", are two.
+:func:`learn_schema` gives every column a role and a kind (:mod:`kdey.tables.schema`), by what the
+user says or else by its values, with a reason for every decision that one may want to overrule. The
+thresholds are argued in docs/decisions/0016-tables.md. :func:`training_table` reads a table by it.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,184 +22,70 @@ from kdey.tables.columns import (
     Frame,
     RowNumbers,
     Series,
+    as_frame,
     canonical_column,
     canonical_text,
+    day_numbers,
+    finite_numbers,
+    first_text,
+    is_date,
+    is_declared_category,
+    is_missing_text,
+    is_number,
+    is_text,
+    is_truth,
+    missing_in,
     numbers,
     parse_number,
+    plain_numbers,
     require,
     row_number,
+    type_of,
 )
-from kdey.tables.schema import LABEL_TYPES, Column, Kind, LabelType, Role, TableSchema
-from kdey.tables.survey import SchemaChoices, chosen_schema, survey_columns
+from kdey.tables.schema import (
+    AS_ASKED,
+    KINDS,
+    NOT_ASKED,
+    ROLES,
+    Column,
+    Kind,
+    LabelType,
+    Role,
+    TableSchema,
+    encode_column,
+    is_unlabelled,
+    match_labels,
+    read_labels,
+)
 
-#: Whole numbers as Python writes them; "01", "+1" and "-0" are texts.
-_CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d*", re.ASCII)
-_ANY_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-_INT64 = np.iinfo(np.int64)
+#: A column of texts with more different ones than this is no category.
+MOST_CATEGORIES = 200
+#: Share of different values from which a column of texts or integers is an id, and the rows below
+#: which integers are too few to tell.
+ID_SHARE, ID_ROWS = 0.99, 20
+#: Share of the values that must look like dates, or like numbers with another decimal mark.
+MOST = 0.9
+#: Texts with this many words on average are sentences.
+WORDS = 4.0
 
+#: Whole numbers between these may be dates such as 20240131.
+FIRST_DATE, LAST_DATE = 19000101, 20991231
 
-def is_unlabelled(column: Series) -> NDArray[np.bool_]:
-    """Return which entries of a label column are missing, shape (m,)."""
-    return np.asarray(canonical_column(column) == "", dtype=np.bool_)
-
-
-def read_labels(
-    column: Series, label_type: LabelType = "auto", first: RowNumbers = 1
-) -> NDArray[Any]:
-    """Return the labels of a training table, shape (n,).
-
-    Parameters
-    ----------
-    column : narwhals series
-        Without missing entries.
-    label_type : {"auto", "text", "integer"}
-        With "auto" labels are int64 if all are whole numbers in their usual spelling ("01" is not)
-        within the range of int64, and texts otherwise.
-    first : int, or int array of shape (n,)
-        Number of the first row, or of all rows, for messages.
-
-    Raises
-    ------
-    ValueError
-        If labels are numbers with a fraction, or not whole numbers as asked; if two different
-        labels would become one; or if a label is missing.
-    """
-    if label_type not in LABEL_TYPES:
-        raise ValueError(f"label_type must be one of {', '.join(LABEL_TYPES)}, got {label_type!r}")
-    texts = canonical_column(column)
-    _check_present(column, texts, first)
-    if label_type == "integer":
-        return _integers(column, texts, first)
-    distinct = set(texts.tolist())
-    if label_type == "auto":
-        if all(_fits_int64(text) for text in distinct):
-            return np.array([int(text) for text in texts], dtype=np.int64)
-        _check_fractions(column, texts, first)
-    return np.array(texts.tolist(), dtype=str)
-
-
-def _check_present(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> None:
-    missing = texts == ""
-    if missing.any():
-        lacking = count_of(int(missing.sum()), "row lacks one", "rows lack one")
-        raise ValueError(
-            f"column {column.name!r} has no label in row "
-            f"{row_number(first, int(np.argmax(missing)))} ({lacking}): "
-            "label them, or leave them out with --unlabelled drop"
-        )
-
-
-def _fits_int64(text: str) -> bool:
-    if not _CANONICAL_INTEGER.fullmatch(text) or len(text) > 20:
-        return False
-    return _INT64.min <= int(text) <= _INT64.max
-
-
-def _check_fractions(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> None:
-    """Raise where labels are numbers with a fraction: measurements rather than classes."""
-    spelt = {text: parse_number(text) for text in set(texts.tolist())}
-    fractions = [text for text, value in spelt.items() if value is not None and value % 1 != 0]
-    if not fractions or None in spelt.values():
-        return
-    row = int(np.argmax(np.isin(texts, fractions)))
-    raise ValueError(
-        f"column {column.name!r} must hold classes, but row {row_number(first, row)} has "
-        f"{texts[row]}: name another label column, or use --label-type text if these are classes"
-    )
-
-
-def _integers(column: Series, texts: NDArray[np.object_], first: RowNumbers) -> NDArray[np.int64]:
-    """Return labels as whole numbers, whatever their spelling."""
-    spellings: dict[int, str] = {}
-    for text in dict.fromkeys(texts.tolist()):
-        if not _ANY_INTEGER.fullmatch(text) or not _INT64.min <= int(text) <= _INT64.max:
-            row = row_number(first, texts.tolist().index(text))
-            raise ValueError(
-                f"column {column.name!r} must hold whole numbers within 64 bits "
-                f"(--label-type integer), but row {row} has {text[:40]!r}"
-            )
-        other = spellings.setdefault(int(text), text)
-        if other != text:
-            raise ValueError(
-                f"column {column.name!r} has the labels {other!r} and {text!r}, which are the same "
-                "whole number: make them alike, or use --label-type text"
-            )
-    return np.array([int(text) for text in texts], dtype=np.int64)
-
-
-def similar_labels(classes: NDArray[Any]) -> list[str]:
-    """Return sentences about classes that may be one class in two spellings.
-
-    These are texts that differ in capital letters, in spaces around them or in leading zeros alone.
-
-    Parameters
-    ----------
-    classes : array of shape (k,)
-    """
-    if classes.dtype.kind != "U":
-        return []
-    spellings: dict[str, list[str]] = {}
-    for label in classes.tolist():
-        plain = " ".join(label.split()).casefold()
-        spellings.setdefault(plain.lstrip("0") or plain, []).append(label)
-    return [
-        f"{' and '.join(map(repr, alike))} are taken for {len(alike)} classes: if they are one, "
-        "write it alike"
-        for alike in spellings.values()
-        if len(alike) > 1
-    ]
-
-
-def match_labels(
-    column: Series, classes: NDArray[Any], first: RowNumbers = 1, label_type: LabelType = "auto"
-) -> NDArray[Any]:
-    """Return the labels of a table as the classes of a model, shape (n,).
-
-    Parameters
-    ----------
-    column : narwhals series
-        Without missing entries.
-    classes : array of shape (k,)
-    first : int, or int array of shape (n,)
-    label_type : {"auto", "text", "integer"}
-        What the labels of training were read as; with "integer" their spelling does not matter.
-
-    Raises
-    ------
-    ValueError
-        If a label is not among the classes.
-    """
-    known = np.asarray(classes)
-    texts = canonical_column(column)
-    _check_present(column, texts, first)
-    position = {canonical_text(label): code for code, label in enumerate(known.tolist())}
-    code_of = {
-        text: position.get(_spelling(text, known, label_type), -1) for text in set(texts.tolist())
-    }
-    codes = np.array([code_of[text] for text in texts], dtype=np.int64)
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        few = ", ".join(list(position)[:6]) + (", ..." if len(position) > 6 else "")
-        such_rows = count_of(int((codes < 0).sum()), "such row")
-        raise ValueError(
-            f"column {column.name!r} has the class {_shown(texts[row])} in row "
-            f"{row_number(first, row)}, which training lacks ({such_rows}; "
-            f"training has {few}): correct them, leave them out, or fit on them too"
-        )
-    return known[codes]
-
-
-def _shown(text: str) -> str:
-    return text if _CANONICAL_INTEGER.fullmatch(text) else repr(text[:40])
-
-
-def _spelling(text: str, classes: NDArray[Any], label_type: LabelType) -> str:
-    """Return a label in the spelling of the classes."""
-    if label_type == "integer" and _ANY_INTEGER.fullmatch(text):
-        return str(int(text))
-    # Truth values have two spellings only, so that capital letters cannot part two classes.
-    return text.lower() if classes.dtype.kind == "b" else text
-
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
+#: Dates in numbers, with the name of the month in any language (3 March 2026, Mar 3, 2026), and
+#: months and weeks of a year (2026-03, 2026-W10); with or without the time of day.
+_DATE = re.compile(
+    r"""(?: [0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}
+          | [0-9]{1,2}[-/.][0-9]{1,2}[-/.](?:[0-9]{4}|[0-9]{2})
+          | (?:[^\W\d_]+\.?,?[ ])?[0-9]{1,2}\.?[ ][^\W\d_]{3,10}\.?,?[ ](?:19|20)[0-9]{2}
+          | [0-9]{1,2}([-/])[^\W\d_]{3,10}\1(?:[0-9]{4}|[0-9]{2})
+          | [^\W\d_]{3,10}\.?[ ][0-9]{1,2},?[ ](?:19|20)[0-9]{2}
+          | (?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2]|W[0-9]{2})
+        )(?:[T ][0-9]{1,2}:[0-9]{2}.*)?""",
+    re.VERBOSE,
+)
+_OTHER_MARK = {".": (",", "commas"), ",": (".", "points")}
 
 Missing: TypeAlias = Literal["auto", "drop", "error"]
 
@@ -208,12 +96,12 @@ class TableOptions:
 
     Attributes
     ----------
-    label : str
+    label : str, optional
         Name of the label column.
     features : tuple of str
         Names of the columns to use; none: all that look like features.
-    ignore : tuple of str
-        Names of columns to leave out.
+    roles : mapping from names to roles
+        Overrules what columns are used for; "ignored" leaves one out.
     scores : tuple of str
         Names of columns of posteriors, in the place of features; a single one holds the labels
         that somebody decided for.
@@ -229,9 +117,9 @@ class TableOptions:
         Decimal mark of numbers in text columns.
     """
 
-    label: str
+    label: str | None = None
     features: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
+    roles: Mapping[str, Role] = field(default_factory=dict)
     scores: tuple[str, ...] = ()
     types: Mapping[str, Kind] = field(default_factory=dict)
     missing: Missing = "auto"
@@ -282,17 +170,17 @@ def training_table(frame: Frame, options: TableOptions, first: int = 1) -> Train
     ValueError
         If a column is absent or cannot be used; the message names the column and the row.
     """
-    require(frame, [options.label], "label column")
-    require(frame, [*options.ignore, *options.features, *options.scores])
+    label = _label(frame, options)
+    require(frame, [*options.roles, *options.features, *options.scores])
     labelled, rows = labelled_rows(frame, options, first)
-    y = read_labels(labelled[options.label], options.label_type, rows)
+    y = read_labels(labelled[label], options.label_type, rows)
     schema = _schema(labelled, options, rows)
     usable = _usable_rows(labelled, schema, options, rows)
     if not usable.all():
         labelled, rows, y = labelled.filter(usable.tolist()), rows[usable], y[usable]
         schema = _schema(labelled, options, rows)
     if len(np.unique(y)) < 2:
-        raise ValueError(f"column {options.label!r} holds one class only; at least two are needed")
+        raise ValueError(f"column {label!r} holds one class only; at least two are needed")
     return TrainingTable(
         _matrix(labelled, schema, rows, np.unique(y)),
         y,
@@ -322,31 +210,33 @@ def labelled_rows(
     rows : int64 array of shape (n,)
         Number of each row in its file.
     """
-    require(frame, [options.label], "label column")
+    label = _label(frame, options)
     rows = np.arange(first, first + len(frame), dtype=np.int64)
     if options.unlabelled == "error":
         return frame, rows
-    labelled = ~is_unlabelled(frame[options.label])
+    labelled = ~is_unlabelled(frame[label])
     if not labelled.any():
-        raise ValueError(f"column {options.label!r} holds no labels")
+        raise ValueError(f"column {label!r} holds no labels")
     if labelled.all():
         return frame, rows
     return frame.filter(labelled.tolist()), rows[labelled]
 
 
+def _label(frame: Frame, options: TableOptions) -> str:
+    """Return the name of the label column, which the frame must have."""
+    if options.label is None:
+        raise ValueError("training needs a label column")
+    require(frame, [options.label], "label column")
+    return options.label
+
+
 def _schema(frame: Frame, options: TableOptions, rows: RowNumbers) -> TableSchema:
-    if options.scores:
-        kind: Kind = "decision" if len(options.scores) == 1 else "score"
-        scores = tuple(Column(name, "feature", kind) for name in options.scores)
-        label = Column(options.label, "label", _label_kind(options))
-        return TableSchema((label, *scores), options.decimal)
-    return chosen_schema(frame, options.label, _schema_choices(options), rows)
-
-
-def _schema_choices(options: TableOptions) -> SchemaChoices:
-    roles: dict[str, Role] = dict.fromkeys(options.ignore, "ignored")
-    kinds: dict[str, Kind] = {**options.types, options.label: _label_kind(options)}
-    return SchemaChoices(options.features, roles, kinds, options.decimal)
+    if not options.scores:
+        return _learnt(frame, options, rows)
+    kind: Kind = "decision" if len(options.scores) == 1 else "score"
+    scores = tuple(Column(name, "feature", kind) for name in options.scores)
+    label = Column(str(options.label), "label", _label_kind(options))
+    return TableSchema((label, *scores), options.decimal)
 
 
 def _label_kind(options: TableOptions) -> Kind:
@@ -410,42 +300,337 @@ def survey_table(
     Raises
     ------
     ValueError
-        If a column that the options name is absent.
+        If a column that the options name is absent, or the label is among the features.
     """
     labelled, rows = labelled_rows(frame, options, first)
-    return survey_columns(labelled, options.label, _schema_choices(options), rows)
+    return _survey(labelled, options, rows)
 
 
-def labels_seen(
-    frame: Frame,
-    label: str,
-    classes: NDArray[Any],
-    first: int = 1,
-    label_type: LabelType = "auto",
-) -> NDArray[Any]:
-    """Return the labels of a table in which some may be missing, as classes of a model.
+def learn_schema(
+    frame: Any,
+    label: str | None = None,
+    *,
+    features: Sequence[str] = (),
+    roles: Mapping[str, Role] | None = None,
+    types: Mapping[str, Kind] | None = None,
+    decimal: str = ".",
+    first: RowNumbers = 1,
+) -> TableSchema:
+    """Decide what the columns of a training table are taken for.
 
     Parameters
     ----------
-    frame : narwhals frame of m rows
-    label : str
+    frame : data frame of pandas, polars, pyarrow or narwhals
+    label : str, optional
         Name of the label column.
-    classes : array of shape (k,)
-    first : int
-        Number of the first row, for messages.
-    label_type : {"auto", "text", "integer"}
+    features : sequence of str
+        Names of the columns to use, whatever they look like. By default all are used that look like
+        features: not ids, dates, columns with a single value, copies of others, nor columns with
+        very many different texts.
+    roles : mapping from names to roles, optional
+        Overrules what columns are used for.
+    types : mapping from names to kinds, optional
+        Overrules what columns are taken for.
+    decimal : {".", ","}
+        Decimal mark of numbers in text columns.
+    first : int, or int array of shape (m,)
+        Number of the first row, or of all rows, for messages.
 
     Returns
     -------
-    array of at most m labels
+    TableSchema
 
     Raises
     ------
     ValueError
-        If a label is not among the classes.
+        If a column is absent, holds numbers with an odd text among them, or numbers with another
+        decimal mark; or if no feature is left.
     """
-    require(frame, [label], "label column")
-    known = ~is_unlabelled(frame[label])
-    rows = np.arange(first, first + len(frame), dtype=np.int64)[known]
-    column = frame[label] if known.all() else frame[label].filter(known.tolist())
-    return match_labels(column, classes, rows, label_type)
+    kinds = dict(types or {})
+    options = TableOptions(
+        label,
+        tuple(features),
+        dict(roles or {}),
+        types=kinds,
+        label_type="integer" if label is not None and kinds.get(label) == "number" else "auto",
+        decimal=decimal,
+    )
+    return _learnt(as_frame(frame), options, first)
+
+
+def _learnt(table: Frame, options: TableOptions, first: RowNumbers) -> TableSchema:
+    """Return the schema of a table; a column that cannot be used is refused."""
+    columns, problems = _survey(table, options, first)
+    if problems:
+        raise ValueError(problems[0])
+    schema = TableSchema(_in_order(columns, options.features), options.decimal)
+    if not schema.with_role("feature"):
+        raise ValueError(_nothing_left(schema))
+    return schema
+
+
+def _survey(
+    table: Frame, options: TableOptions, first: RowNumbers
+) -> tuple[tuple[Column, ...], list[str]]:
+    """Decide what each column is taken for, and go on where one cannot be used."""
+    _check_names(table, options)
+    columns: list[Column] = []
+    problems: list[str] = []
+    copies: dict[bytes, str] = {}
+    for name in table.columns:
+        try:
+            column = _decide(table[name], options, first)
+            if column.role == "feature":
+                column = _without_copy(column, table[name], copies, options, first)
+        except ValueError as error:
+            column = Column(name, "ignored", "category", reason="cannot be used: see below")
+            problems.append(str(error))
+        columns.append(column)
+    return tuple(columns), problems
+
+
+def _check_names(table: Frame, options: TableOptions) -> None:
+    label = options.label
+    if label is not None:
+        require(table, [label], "label column")
+    require(table, [*options.features, *options.roles, *options.types])
+    wrong = [str(role) for role in options.roles.values() if role not in ROLES]
+    wrong += [str(kind) for kind in options.types.values() if kind not in KINDS]
+    if wrong:
+        raise ValueError(
+            f"no role or kind is called {wrong[0]!r}: roles are {', '.join(ROLES)}, kinds "
+            f"{', '.join(KINDS)}"
+        )
+    if label is not None and label in options.features:
+        raise ValueError(f"the label column {label!r} must not be among the features")
+
+
+def _decide(column: Series, options: TableOptions, first: RowNumbers) -> Column:
+    """Return what a column is taken for, by what the user says or else by its values."""
+    name = str(column.name)
+    n_missing = int(missing_in(column).sum())
+    if name == options.label:
+        return Column(name, "label", _label_kind(options), (), n_missing, "the label")
+    role = options.roles.get(name)
+    if role is not None and role != "feature":
+        return Column(name, role, options.types.get(name, "category"), (), n_missing, AS_ASKED)
+    asked = name in options.features or role == "feature"
+    if options.features and not asked:
+        return Column(name, "ignored", "category", (), n_missing, NOT_ASKED)
+    chosen = options.types.get(name)
+    guess = _guess_column(column, options.decimal, first, kind=chosen, asked=asked)
+    if guess.kind in ("number", "date", "score"):
+        n_missing = int(missing_in(column, numeric=True).sum())
+    if guess.role == "feature" or asked or chosen is not None:
+        return replace(guess, role="feature", n_missing=n_missing, constant="")
+    return replace(guess, categories=(), n_missing=n_missing)
+
+
+def _without_copy(
+    column: Column,
+    values: Series,
+    copies: dict[bytes, str],
+    options: TableOptions,
+    first: RowNumbers,
+) -> Column:
+    """Return a column as ignored if an earlier feature has the same values in all rows."""
+    if column.kind not in ("number", "category"):
+        return column
+    encoded = encode_column(column, values, first, options.decimal)[0]
+    content = sha256(np.asarray(encoded, dtype=np.float64).tobytes()).digest()
+    original = copies.setdefault(content, column.name)
+    asked = column.name in options.features or column.name in options.roles
+    if original == column.name or asked:
+        return column
+    reason = f"the same in every row as {original!r}"
+    return Column(column.name, "ignored", column.kind, (), column.n_missing, reason)
+
+
+def _in_order(columns: Iterable[Column], features: tuple[str, ...]) -> tuple[Column, ...]:
+    """Return columns in the order of the table, but features in the order asked for."""
+    by_name = {column.name: column for column in columns}
+    others = [column for name, column in by_name.items() if name not in features]
+    return (*(by_name[name] for name in dict.fromkeys(features)), *others)
+
+
+def _nothing_left(schema: TableSchema) -> str:
+    beside = "" if schema.label is None else f" beside the label {schema.label!r}"
+    left_out = [f"{c.name!r} ({c.reason})" for c in schema.with_role("id", "ignored")]
+    why = f": {', '.join(left_out[:6])}" if left_out else ""
+    return f"no column is left{beside} as a feature{why}; name columns to use with --features"
+
+
+def _guess_column(
+    column: Series, decimal: str, first: RowNumbers, *, kind: Kind | None, asked: bool
+) -> Column:
+    """Return what a column looks like, without the number of its missing values.
+
+    ``kind`` is what the user says that it is, and ``asked`` whether it was asked for as a feature:
+    then it must become one, or raise.
+    """
+    if kind is not None:
+        return _as_kind(column, kind, decimal, first)
+    if bool(missing_in(column).all()):
+        return _useless(column, "number", "holds no value", asked)
+    if is_truth(column) or is_declared_category(column):
+        return _as_category(column, "truth values" if is_truth(column) else "declared categories")
+    if is_number(column):
+        n_integers = _n_distinct(column) if column.dtype.is_integer() else None
+        return _guess_numbers(column, finite_numbers(column, first), n_integers)
+    if is_date(column):
+        return Column(str(column.name), "ignored", "date", reason="holds dates")
+    if not is_text(column):
+        return _useless(column, "category", f"holds {type_of(column)}", asked)
+    return _guess_texts(column, decimal, first)
+
+
+def _useless(column: Series, kind: Kind, reason: str, asked: bool) -> Column:
+    if asked:
+        raise ValueError(f"column {column.name!r} {reason}: it cannot be a feature, leave it out")
+    return Column(str(column.name), "ignored", kind, reason=reason)
+
+
+def _as_kind(column: Series, kind: Kind, decimal: str, first: RowNumbers) -> Column:
+    if kind in ("number", "score"):
+        finite_numbers(column, first, decimal)  # or raises
+    elif kind == "date":
+        day_numbers(column, first)  # or raises
+    categories = _texts_in(column) if kind == "category" else ()
+    return Column(str(column.name), "feature", kind, categories, reason=f"{kind}, as asked")
+
+
+def _as_category(column: Series, reason: str) -> Column:
+    texts = _texts_in(column)
+    if len(texts) == 1 and not missing_in(column).any():
+        return _constant(column, "category", texts[0], repr(texts[0][:40]))
+    shown = f"{reason}: {_shown(texts)}"
+    return Column(str(column.name), "feature", "category", texts, reason=shown)
+
+
+def _constant(column: Series, kind: Kind, value: str, shown: str) -> Column:
+    reason = f"always {shown}"
+    return Column(str(column.name), "ignored", kind, reason=reason, constant=value)
+
+
+def _texts_in(column: Series) -> tuple[str, ...]:
+    return tuple(sorted({text for text in canonical_column(column).tolist() if text}))
+
+
+def _guess_numbers(column: Series, values: NDArray[np.floating], n_integers: int | None) -> Column:
+    """Return what a column of numbers looks like.
+
+    ``n_integers`` is the number of different values if all are whole numbers, None otherwise.
+    """
+    name, known = str(column.name), values[~np.isnan(values)]
+    if n_integers is not None and _are_compact_dates(known):
+        return Column(name, "ignored", "date", reason="holds dates written as whole numbers")
+    n_distinct = len(np.unique(known)) if n_integers is None else n_integers
+    if n_distinct <= 1 and len(known) == len(values):
+        return _constant(column, "number", canonical_text(float(known[0])), f"{known[0]:g}")
+    if n_integers is not None and len(known) >= ID_ROWS and n_distinct >= ID_SHARE * len(known):
+        reason = _id_reason("whole numbers", n_distinct, len(known))
+        return Column(name, "id", "number", reason=reason)
+    return Column(name, "feature", "number", reason="numbers")
+
+
+def _n_distinct(column: Series) -> int:
+    return int(column.drop_nulls().n_unique())
+
+
+def _id_reason(what: str, n_distinct: int, n_known: int) -> str:
+    return f"{n_distinct:,} different {what} in {n_known:,} rows"
+
+
+def _guess_texts(column: Series, decimal: str, first: RowNumbers) -> Column:
+    quick = plain_numbers(column) if decimal == "." else None
+    if quick is not None and not _contain(column, r"^[+-]?0\d"):
+        n_integers = None if _contain(column, r"[.eE]") else _n_distinct(column)
+        return _guess_numbers(column, quick, n_integers)
+    texts = canonical_column(column).tolist()
+    present = [text for text in texts if not is_missing_text(text)]
+    distinct = sorted(set(present))
+    if not distinct:
+        return Column(str(column.name), "ignored", "number", reason="holds no value")
+    if not any(_LEADING_ZERO.fullmatch(text) for text in distinct):
+        spelt = sum(parse_number(text, decimal) is not None for text in present)
+        if spelt == len(present):
+            integers = all(_INTEGER.fullmatch(text.strip()) for text in distinct)
+            values = finite_numbers(column, first, decimal)
+            return _guess_numbers(column, values, len(distinct) if integers else None)
+        _check_decimal(column, distinct, decimal, first)
+        if 2 * spelt > len(present):
+            raise ValueError(
+                f"column {column.name!r} holds numbers, but {first_text(column, first, decimal)}: "
+                "correct the value, make it empty if it is missing, leave the column out with "
+                f"--ignore {column.name}, or take it for categories with --type "
+                f"{column.name}=category"
+            )
+    return _guess_words(column, [text for text in texts if text])
+
+
+def _contain(column: Series, pattern: str) -> bool:
+    return bool(column.drop_nulls().str.contains(pattern).any())
+
+
+def _check_decimal(column: Series, distinct: list[str], decimal: str, first: RowNumbers) -> None:
+    """Raise where a column holds numbers with the other decimal mark."""
+    other, name = _OTHER_MARK[decimal]
+    spelt = [text for text in distinct if parse_number(text, other) is not None]
+    marked = [text for text in spelt if other in text and parse_number(text, decimal) is None]
+    if not marked or len(spelt) < MOST * len(distinct) or _are_dates(distinct):
+        return
+    position = [str(value) for value in column.to_list()].index(marked[0])
+    row = row_number(first, position)
+    raise ValueError(
+        f"column {column.name!r} holds numbers with decimal {name} (row {row} has {marked[0]!r}): "
+        f"read the table with --decimal '{other}', or leave the column out with --ignore "
+        f"{column.name}"
+    )
+
+
+def _guess_words(column: Series, texts: list[str]) -> Column:
+    """Return what a column of texts that are no numbers looks like."""
+    name, distinct = str(column.name), tuple(sorted(set(texts)))
+    if _are_dates(distinct):
+        return Column(name, "ignored", "date", reason=f"holds dates such as {distinct[0]!r}")
+    if len(distinct) == 1 and len(texts) == len(column):
+        return _constant(column, "category", distinct[0], repr(distinct[0][:40]))
+    few = len(distinct) <= min(MOST_CATEGORIES, max(2, len(texts) // 2))
+    if few:
+        reason = f"{len(distinct)} categories: {_shown(distinct)}"
+        return Column(name, "feature", "category", distinct, reason=reason)
+    if _mean_words(distinct) >= WORDS:
+        return Column(name, "feature", "text", reason=f"sentences such as {distinct[0][:30]!r}")
+    if len(distinct) >= ID_SHARE * len(texts):
+        reason = _id_reason("texts", len(distinct), len(texts))
+        return Column(name, "id", "category", distinct, reason=reason)
+    reason = f"{len(distinct):,} different texts in {len(texts):,} rows are too many for categories"
+    return Column(name, "ignored", "category", distinct, reason=reason)
+
+
+def _mean_words(texts: tuple[str, ...]) -> float:
+    return float(np.mean([len(text.split()) for text in texts]))
+
+
+def _are_dates(texts: list[str] | tuple[str, ...]) -> bool:
+    return sum(_DATE.fullmatch(text.strip()) is not None for text in texts) >= MOST * len(texts)
+
+
+def _are_compact_dates(known: NDArray[np.floating]) -> bool:
+    """Return whether all numbers are dates such as 20240131, and there are more than two."""
+    if known.min() < FIRST_DATE or known.max() > LAST_DATE:
+        return False
+    distinct = np.unique(known)
+    return len(distinct) > 2 and all(_is_compact_date(int(number)) for number in distinct)
+
+
+def _is_compact_date(number: int) -> bool:
+    try:
+        dt.date(number // 10_000, number // 100 % 100, number % 100)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(texts: tuple[str, ...]) -> str:
+    return ", ".join(text[:20] for text in texts[:4]) + (", ..." if len(texts) > 4 else "")
