@@ -26,7 +26,7 @@ import numpy as np
 import kdey
 from cases import EXTRA, PAPER, Records, load_case, quiet
 from kdey.classifiers import make_splits
-from kdey.posteriors import CrossFit, FittedStage, cross_fit
+from kdey.posteriors import FittedStage, cross_fit
 from kdey.stacking.portfolio import EFFORTS, portfolio
 from kdey.validation import training_labels
 from printing import markdown
@@ -95,12 +95,12 @@ class HandedThrough:
         return self.posteriors
 
 
-def kernel_milliseconds(fits: dict[str, CrossFit], bag: np.ndarray) -> dict[str, float]:
+def kernel_milliseconds(fits: dict[str, FittedStage], bag: np.ndarray) -> dict[str, float]:
     """Return the time of a bag of posteriors by one kernel and by ``KDEyML()``."""
     spent: dict[str, list[float]] = {"kernel_ms": [], "kdeyml_ms": []}
     for fit in fits.values():
         training = fit.training
-        model = fit.fold_models[0] if fit.refit is None else fit.refit
+        model = fit.fold_classifiers[0] if fit.classifier is None else fit.classifier
         posteriors = model.predict_proba(bag)
         for key, average in (("kernel_ms", False), ("kdeyml_ms", True)):
             q = kdey.KDEyML(average=average, random_state=0)
@@ -110,7 +110,7 @@ def kernel_milliseconds(fits: dict[str, CrossFit], bag: np.ndarray) -> dict[str,
     return {key: round(float(np.mean(values)), 3) for key, values in spent.items()}
 
 
-def cross_fits(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, float], dict[str, CrossFit]]:
+def cross_fits(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, float], dict[str, FittedStage]]:
     """Return the processor time of the cross-validated fits of each classifier, and the fits."""
     codes, classes = training_labels(y)
     splits = make_splits(EFFORTS["default"].folds, X, codes, classes, random_state=0)

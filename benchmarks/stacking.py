@@ -113,9 +113,9 @@ def fit(cache: Path, name: str, seed: int) -> None:
             oof=np.asarray(fits.training.posteriors, dtype=np.float32),
             labels=fits.training.labels,
             folds=fits.training.folds,
-            refit=predict_posteriors(fits.refit, case.X_test, classes).astype(np.float32),
+            refit=predict_posteriors(fits.classifier, case.X_test, classes).astype(np.float32),
             fold_posteriors=np.array(
-                [predict_posteriors(m, case.X_test, classes) for m in fits.fold_models],
+                [predict_posteriors(m, case.X_test, classes) for m in fits.fold_classifiers],
                 dtype=np.float32,
             ),
             test_labels=np.searchsorted(classes, case.y_test),

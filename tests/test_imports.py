@@ -16,8 +16,9 @@ ROOT = Path(kdey.__file__).parent
 #: must not import each other. A new module or folder is placed here.
 LAYERS = (
     ("_display", "_io", "arrays", "native"),
-    ("simplex", "validation"),
-    ("_caching", "_numerics", "_parallel", "status"),
+    ("validation",),
+    ("simplex",),
+    ("_caching", "_parallel", "status"),
     ("options",),
     ("bags", "classifiers"),
     ("calibration", "kernels", "posteriors"),
@@ -32,7 +33,7 @@ LAYERS = (
     ("quantifiers",),
     ("evaluation",),
     ("datasets", "neural"),
-    ("interop", "persistence", "report", "versions"),
+    ("interop", "persistence", "report"),
     ("monitoring", "plots"),
     ("__init__",),  # the public names: "from kdey import KDEyML"
     ("cli",),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import kdey
-from kdey import native, versions
+from kdey import native
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 #: Extras of the user's; the others are for work on kdey.
@@ -34,7 +34,7 @@ def test_versions_and_core_are_shown(capsys: pytest.CaptureFixture[str]) -> None
 def test_what_is_missing_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(versions, "PACKAGES", ("numpy", "no-package-of-this-name"))
+    monkeypatch.setattr(native, "PACKAGES", ("numpy", "no-package-of-this-name"))
     monkeypatch.setattr(native, "library", lambda: None)
     lines = shown(capsys)
     assert lines["no-package-of-this-name"] == "not installed"
@@ -46,4 +46,4 @@ def test_every_requirement_is_shown() -> None:
     extras = project["optional-dependencies"]
     wanted = [*project["dependencies"], *(line for name in EXTRAS for line in extras[name])]
     names = {re.split(r"[\[>=~]", line)[0] for line in wanted}
-    assert names <= set(versions.PACKAGES)
+    assert names <= set(native.PACKAGES)

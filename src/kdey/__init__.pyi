@@ -46,6 +46,7 @@ from .intervals import (
     Estimates as Estimates,
     difference as difference,
 )
+from .native import show_versions as show_versions
 from .options import Options as Options
 from .persistence import load as load, save as save
 from .quantifiers.binary import (
@@ -76,6 +77,5 @@ from .quantifiers.likelihood import DIR as DIR, EMQ as EMQ
 from .quantifiers.quantifier import Quantifier as Quantifier
 from .quantifiers.wrappers import Median as Median, OneVsAll as OneVsAll, Ordered as Ordered
 from .report import make_report as make_report, write_report as write_report
-from .versions import show_versions as show_versions
 
 __version__: str

@@ -22,10 +22,11 @@ NoBiasVectorScaling per class           none
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,18 +37,28 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from kdey._display import warn
-from kdey._numerics import Evaluate, Minimum, projected_newton
 from kdey.arrays import for_numpy
 from kdey.simplex import check_posteriors, row_sums, softmax_rows
 from kdey.validation import check_weights
 
 Array = NDArray[np.float64]
 
+#: Objective, gradient (d,) and Hessian (d, d) at a point (d,).
+Evaluate: TypeAlias = Callable[[Array], tuple[float, Array, Array]]
+#: Where a minimisation ended: the point (d,), the objective there, the number of iterations, and
+#: whether the last step promised to lower it by less than the tolerance, or it was low enough.
+Minimum: TypeAlias = tuple[Array, float, int, bool]
+
 #: Smallest posterior in a logarithm, whose log is -27.6. Near it the floating-point posteriors of a
 #: logistic model can no longer be distinguished from zero and one.
 LOG_FLOOR = 1e-12
 #: A mean log-loss this small means that the classes are separable and the scale would diverge.
 SEPARABLE_LOSS = 1e-6
+#: Distance from a bound, in parameter units, that counts as being at it.
+_AT_BOUND = 1e-6
+#: Share of the largest curvature that is added to every curvature. Steps of singular problems are
+#: then (nearly) the shortest ones, and directions that the objective ignores keep their start.
+_RIDGE = 1e-12
 
 
 class SeparableWarning(UserWarning):
@@ -103,18 +114,13 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         one_hot = _one_hot(y, p.shape)
         ones = np.ones(len(p))
         weights = ones if sample_weight is None else check_weights(sample_weight, len(p))
-        minimum = self._minimise(p, one_hot, weights)
-        self.scale_, self.bias_ = self._unpack(minimum.point, p.shape[1])
-        self.loss_, self.n_iter_, self.converged_ = (
-            minimum.objective,
-            minimum.n_iter,
-            minimum.converged,
-        )
+        point, self.loss_, self.n_iter_, self.converged_ = self._minimise(p, one_hot, weights)
+        self.scale_, self.bias_ = self._unpack(point, p.shape[1])
         self.n_features_in_ = p.shape[1]
-        if not minimum.converged:
-            message = f"{type(self).__name__} did not converge in {minimum.n_iter} iterations"
+        if not self.converged_:
+            message = f"{type(self).__name__} did not converge in {self.n_iter_} iterations"
             warn(message, ConvergenceWarning, stacklevel=2)
-        if minimum.objective <= SEPARABLE_LOSS:
+        if self.loss_ <= SEPARABLE_LOSS:
             message = "posteriors separate the classes without error: calibrated ones are 0 or 1"
             warn(message, SeparableWarning, stacklevel=2)
         return self
@@ -394,3 +400,97 @@ def _one_hot(y: ArrayLike, shape: tuple[int, ...]) -> Array:
     if codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= shape[1]:
         raise ValueError(f"y must hold integer codes from 0 to {shape[1] - 1}")
     return np.asarray(np.eye(shape[1])[codes])
+
+
+def projected_newton(
+    evaluate: Evaluate,
+    start: Array,
+    lower: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    enough: float = -math.inf,
+) -> Minimum:
+    """Minimise a convex function over ``point >= lower``, by Newton's method.
+
+    The method is that of Bertsekas, "Projected Newton methods for optimization problems with simple
+    constraints" (1982). Parameters that the gradient pushes against their bound take a scaled
+    gradient step, all others take a Newton step, and the result is projected onto the bounds.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Returns objective, gradient and Hessian at a point.
+    start : float64 array of shape (d,)
+        At or above ``lower``.
+    lower : float64 array of shape (d,)
+        -inf where a parameter is free.
+    tol : float
+        Stop when a step promises to lower the objective by less than this.
+    max_iter : int
+    enough : float
+        Also stop once the objective is this low: for an infimum that is known but not attained.
+    """
+    # Values overflow far from the optimum or without curvature; such steps are not accepted.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _iterate(evaluate, np.maximum(start, lower), lower, tol, max_iter, enough)
+
+
+def _iterate(
+    evaluate: Evaluate, point: Array, lower: Array, tol: float, max_iter: int, enough: float
+) -> Minimum:
+    state = evaluate(point)
+    for n_iter in range(1, max_iter + 1):
+        direction = _direction(point, state[1], state[2], lower)
+        decrease = _promised_decrease(point, state[1], state[2], direction, lower)
+        moved = _line_search(evaluate, point, state, direction, lower)
+        if moved is None:
+            return point, state[0], n_iter, decrease <= tol
+        point, state = moved
+        if decrease <= tol or state[0] <= enough:
+            return point, state[0], n_iter, True
+    return point, state[0], max_iter, False
+
+
+def _direction(point: Array, gradient: Array, hessian: Array, lower: Array) -> Array:
+    curvature = np.diag(hessian)
+    ridge = max(_RIDGE * float(curvature.max()), np.finfo(np.float64).tiny)
+    free = (point > lower + _AT_BOUND) | (gradient <= 0)
+    direction = -gradient / (curvature + ridge)
+    inner = hessian[np.ix_(free, free)] + ridge * np.eye(int(free.sum()))
+    direction[free] = -np.linalg.solve(inner, gradient[free])
+    return direction
+
+
+def _promised_decrease(
+    point: Array, gradient: Array, hessian: Array, direction: Array, lower: Array
+) -> float:
+    """Return the decrease promised by the better of a Newton and a scaled gradient step.
+
+    A Newton step that is cut off at the bounds may promise nothing far from the optimum. The
+    gradient step promises nothing only if the optimality conditions hold.
+    """
+    slope = -gradient / np.maximum(np.diag(hessian), np.finfo(np.float64).tiny)
+    steps = (np.maximum(point + step, lower) - point for step in (direction, slope))
+    return max(-0.5 * float(gradient @ step) for step in steps)
+
+
+def _line_search(
+    evaluate: Evaluate,
+    point: Array,
+    state: tuple[float, Array, Array],
+    direction: Array,
+    lower: Array,
+) -> tuple[Array, tuple[float, Array, Array]] | None:
+    """Halve the step until the objective falls; return None if no step is good enough."""
+    value, gradient, _ = state
+    # A change within rounding is accepted, because the gradient is far more accurate.
+    rounding = 8.0 * np.finfo(np.float64).eps * (1.0 + abs(value))
+    size = 1.0
+    for _ in range(60):
+        moved = np.maximum(point + size * direction, lower)
+        reached = evaluate(moved)
+        if reached[0] <= value + 1e-4 * float(gradient @ (moved - point)) + rounding:
+            return moved, reached
+        size *= 0.5
+    return None

@@ -80,7 +80,7 @@ class Pool:
         """Return the posteriors of the pool, shape (m, k), computed once per classifier object."""
         key = (id(classifier), tuple(np.asarray(classes).tolist()))
         if key not in self._posteriors:
-            computed = predict_posteriors(classifier, self.X, classes, stay=True)
+            computed = predict_posteriors(classifier, self.X, classes, keep_on_gpu=True)
             self._posteriors[key] = (classifier, computed)
         return self._posteriors[key][1]
 

@@ -1,4 +1,4 @@
-"""The native core: finding, loading and calling the C++ library.
+"""The native core: finding, loading and calling the C++ library; what else is installed.
 
 The library is one file next to this module, ``_kdey.bin``, which CMake builds from ``src/native``.
 If it is missing (no compiler at install time) or the system refuses to load it, every caller uses
@@ -13,8 +13,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import platform
 import warnings
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,15 @@ INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 _STATUS = {-1: MemoryError, -2: ValueError, -3: RuntimeError}
 
 
+#: What kdey stands on, and the packages of its extras, as pip calls them.
+PACKAGES = (
+    *("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "narwhals"),
+    *("click", "rich", "matplotlib", "mpltern", "jinja2", "resvg-py", "pyarrow", "skops"),
+    *("pooch", "requests", "python-calamine", "xlsxwriter", "optuna", "dask", "distributed"),
+    *("torch", "pandas", "polars"),
+)
+
+
 class NativeMissingWarning(UserWarning):
     """The native core is missing or cannot be loaded; the slower NumPy path is used."""
 
@@ -80,10 +91,10 @@ def library() -> ctypes.CDLL | None:
             "processor or system, or be damaged or locked",
         )
         return None
-    version = handle.kdey_abi_version()
-    if version != ABI_VERSION:
+    found = handle.kdey_abi_version()
+    if found != ABI_VERSION:
         raise ImportError(
-            f"native core {path} has ABI version {version}, this kdey needs {ABI_VERSION}; "
+            f"native core {path} has ABI version {found}, this kdey needs {ABI_VERSION}; "
             "reinstall kdey"
         )
     for name, kinds in _ARGUMENTS.items():
@@ -151,3 +162,44 @@ def address(array: NDArray[Any]) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
     except (TypeError, ValueError):  # the array is read-only, or empty
         return int(array.ctypes.data)
+
+
+def show_versions() -> None:
+    """Print what a report of a fault should contain: versions, platform and native core.
+
+    See Also
+    --------
+    kdey.native.instruction_set : What the native core uses, alone.
+
+    Examples
+    --------
+    >>> import kdey
+    >>> kdey.show_versions()  # doctest: +SKIP
+    kdey            0.2.0
+    native core     avx512
+    Python          3.12.1
+    platform        Linux-6.1.0-x86_64-with-glibc2.36
+    processor       x86_64
+    numpy           2.3.1
+    ...
+    """
+    import kdey
+
+    lines = {
+        "kdey": kdey.__version__,
+        "native core": instruction_set() or "not in use: NumPy instead, many times slower",
+        "Python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": platform.machine(),
+    }
+    lines |= {name: _installed(name) for name in PACKAGES}
+    width = max(map(len, lines))
+    print("\n".join(f"{name:{width}}  {value}" for name, value in lines.items()))
+
+
+def _installed(name: str) -> str:
+    """Return the version of a package, or that it is missing."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

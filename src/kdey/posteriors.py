@@ -16,12 +16,12 @@ import math
 import pickle
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,7 +83,8 @@ class FittedStage:
 
     Attributes
     ----------
-    classifier : fitted classifier
+    classifier : fitted classifier or None
+        None if :func:`cross_fit` was not asked for one that has seen all instances.
     training : TrainingPosteriors
     fold_classifiers : tuple of fitted classifiers, or None
         The models of the splits, by their numbers in ``training.folds``; None if they were not
@@ -123,16 +124,20 @@ class ClassifierStage:
 
         The models of the splits are kept if they are not larger than ``keep_bytes`` together.
         """
-        return _fit_stage(
-            self.classifier,
-            X,
-            codes,
-            classes,
-            cv=self.cv,
-            sample_weight=sample_weight,
-            n_jobs=n_jobs,
-            random_state=self.random_state,
-            keep_bytes=keep_bytes,
+        fits = _ClassifierFits.of(self.classifier, X, codes, classes, sample_weight, n_jobs)
+        if fits.is_frozen:
+            return fits.frozen(needs_posteriors=self.cv is not None)
+        if self.cv is None:
+            _check_two_classes(fits.codes, "y")
+            return FittedStage(fits.fit(), TrainingPosteriors(None, fits.codes, fits.weights))
+        splits = make_splits(
+            self.cv, fits.X, fits.codes, fits.classes, random_state=self.random_state
+        )
+        fitted, folds = _fit_splits(fits, splits, n_jobs, keep_bytes)
+        warn_about_rare_classes(self.cv, fits.codes, len(fits.classes), splits)
+        models = tuple(model for _, model in folds)
+        return FittedStage(
+            fitted, _assemble(fits, splits, folds), None if None in models else models
         )
 
 
@@ -191,74 +196,10 @@ def training_posteriors(
     ValueError
         If lengths differ, ``cv`` is invalid, or there is only one class to fit on.
     """
-    stage = _fit_stage(
-        classifier,
-        X,
-        codes,
-        classes,
-        cv=cv,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        random_state=random_state,
+    stage = ClassifierStage(classifier, cv, random_state).fit(
+        X, np.asarray(codes, dtype=np.int64), np.asarray(classes), sample_weight, n_jobs
     )
     return stage.classifier, stage.training
-
-
-def _fit_stage(
-    classifier: Any,
-    X: Any,
-    codes: ArrayLike,
-    classes: ArrayLike,
-    *,
-    cv: Any,
-    sample_weight: ArrayLike | None,
-    n_jobs: int | None,
-    random_state: RandomState,
-    keep_bytes: float = 0,
-) -> FittedStage:
-    """Do the work of :func:`training_posteriors`, and keep the models of the splits if asked to."""
-    check_classifier(classifier)
-    classes = np.asarray(classes)
-    X, codes = _check_rows(X, codes)
-    weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-    if isinstance(classifier, FrozenEstimator):
-        classifier = settle_frozen(classifier, X)
-        rows = None if cv is None else predict_posteriors(classifier, X, classes)
-        return FittedStage(classifier, TrainingPosteriors(rows, codes, weights))
-    weight_parameter = _weight_parameter(classifier, weights)
-    # The last bits of matrix products depend on the number of BLAS threads, and worker processes
-    # have fewer of them than this one.
-    fits = _ClassifierFits(
-        classifier, X, codes, classes, weights, weight_parameter, n_jobs is not None
-    )
-    if cv is None:
-        _check_two_classes(codes, "y")
-        return FittedStage(fits.fit(), TrainingPosteriors(None, codes, weights))
-    splits = make_splits(cv, X, codes, classes, random_state=random_state)
-    fitted, folds = _fit_splits(fits, splits, n_jobs, keep_bytes)
-    warn_about_rare_classes(cv, codes, len(classes), splits)
-    training = _assemble(fits, splits, [fold.posteriors for fold in folds])
-    models = tuple(fold.model for fold in folds)
-    return FittedStage(fitted, training, None if None in models else models)
-
-
-@dataclass(frozen=True, eq=False)
-class CrossFit:
-    """A classifier fitted on every split, with all its models.
-
-    Attributes
-    ----------
-    training : TrainingPosteriors
-        Each row by the model that has not seen its instance.
-    fold_models : tuple of fitted classifiers
-        One per split; empty for a ``FrozenEstimator``.
-    refit : fitted classifier or None
-        Fitted on all instances, if that was asked for; the ``FrozenEstimator`` itself.
-    """
-
-    training: TrainingPosteriors
-    fold_models: tuple[Any, ...]
-    refit: Any = None
 
 
 def cross_fit(
@@ -272,7 +213,7 @@ def cross_fit(
     n_jobs: int | None = None,
     refit: bool = False,
     deadline: float | None = None,
-) -> CrossFit:
+) -> FittedStage:
     """Fit ``classifier`` on every split and keep all models.
 
     Parameters
@@ -288,7 +229,8 @@ def cross_fit(
 
     Returns
     -------
-    CrossFit
+    FittedStage
+        A ``FrozenEstimator`` has no models of splits, and is the classifier itself.
 
     Raises
     ------
@@ -299,29 +241,21 @@ def cross_fit(
     ValueError
         If lengths differ, or there is only one class to fit on.
     """
-    check_classifier(classifier)
-    X, codes = _check_rows(X, codes)
-    weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-    if isinstance(classifier, FrozenEstimator):
-        classifier = settle_frozen(classifier, X)
-        rows = predict_posteriors(classifier, X, classes)
-        return CrossFit(TrainingPosteriors(rows, codes, weights), (), classifier)
-    _check_two_classes(codes, "y")
-    parameter = _weight_parameter(classifier, weights)
-    single = n_jobs is not None
-    fits = _ClassifierFits(classifier, X, codes, classes, weights, parameter, single)
+    fits = _ClassifierFits.of(classifier, X, codes, classes, sample_weight, n_jobs)
+    if fits.is_frozen:
+        return fits.frozen()
+    _check_two_classes(fits.codes, "y")
     jobs: list[Callable[[], Any]] = [partial(_fit_fold, fits, *split, np.inf) for split in splits]
     if refit:
         jobs.append(fits.fit)
     results = _run_until(jobs, n_jobs, deadline)
     folds = results[: len(splits)]
-    training = _assemble(fits, splits, [fold.posteriors for fold in folds])
-    models = tuple(fold.model for fold in folds)
-    return CrossFit(training, models, results[-1] if refit else None)
+    models = tuple(model for _, model in folds)
+    return FittedStage(results[-1] if refit else None, _assemble(fits, splits, folds), models)
 
 
 def predict_posteriors(
-    classifier: Any, X: Any, classes: ArrayLike, *, stay: bool = False
+    classifier: Any, X: Any, classes: ArrayLike, *, keep_on_gpu: bool = False
 ) -> Posteriors:
     """Return the classifier's posteriors with one column per entry of ``classes``.
 
@@ -335,7 +269,7 @@ def predict_posteriors(
     X : instances, m of them
     classes : array-like of shape (k,)
         The labels that the classifier was fitted on, or a superset of them.
-    stay : bool
+    keep_on_gpu : bool
         Whether posteriors that a classifier returns as a tensor on a GPU stay there.
 
     Returns
@@ -346,7 +280,7 @@ def predict_posteriors(
     columns, labels = column_codes(classifier, classes), np.asarray(classes)
     with _reading(X, classifier):
         raw = classifier.predict_proba(X)
-    if stay and on_gpu(raw):
+    if keep_on_gpu and on_gpu(raw):
         tensor: Posteriors = _aligned_tensor(raw, columns, labels, name)
         return tensor
     checked = check_posteriors(raw, name=name, classes=labels[columns])
@@ -458,7 +392,7 @@ def _weight_parameter(classifier: Any, weights: NDArray[np.float64] | None) -> s
             f"classifier {type(classifier).__name__} takes no sample_weight: it is fitted "
             "without weights, but the templates use them",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return name
 
@@ -482,6 +416,43 @@ class _ClassifierFits:
     weights: NDArray[np.float64] | None
     weight_parameter: str | None
     single_blas_thread: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        classifier: Any,
+        X: Any,
+        codes: Indices,
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        n_jobs: int | None,
+    ) -> _ClassifierFits:
+        """Return what is to be fitted, once it is checked."""
+        check_classifier(classifier)
+        X, codes = _check_rows(X, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        parameter = None
+        if isinstance(classifier, FrozenEstimator):
+            classifier = settle_frozen(classifier, X)
+        else:
+            parameter = _weight_parameter(classifier, weights)
+        # The last bits of matrix products depend on the number of BLAS threads, and worker
+        # processes have fewer of them than this one.
+        return cls(
+            classifier, X, codes, np.asarray(classes), weights, parameter, n_jobs is not None
+        )
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the classifier is fitted already, and used as it is."""
+        return isinstance(self.classifier, FrozenEstimator)
+
+    def frozen(self, needs_posteriors: bool = True) -> FittedStage:
+        """Return the stage of a classifier that is used as it is."""
+        rows = (
+            predict_posteriors(self.classifier, self.X, self.classes) if needs_posteriors else None
+        )
+        return FittedStage(self.classifier, TrainingPosteriors(rows, self.codes, self.weights))
 
     def fit(self, rows: Indices | None = None) -> Any:
         """Return a clone fitted on ``rows``; None means all rows, and ``X`` is passed unchanged."""
@@ -508,12 +479,8 @@ class _ClassifierFits:
             return predict_posteriors(fitted, take_rows(self.X, rows), self.classes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """Posteriors of a split's test part, and the model that gave them (None: not kept)."""
-
-    posteriors: Posteriors
-    model: Any | None = None
+#: Posteriors of a split's test part, and the model that gave them (None: not kept).
+_Fold: TypeAlias = tuple[Posteriors, Any | None]
 
 
 def _fit_splits(
@@ -524,7 +491,7 @@ def _fit_splits(
         train, test = splits[0]
         _check_two_classes(fits.codes[train], "cv: the training part of the only split")
         fitted = fits.fit(train)
-        return fitted, [_Fold(fits.posteriors(fitted, test))]
+        return fitted, [(fits.posteriors(fitted, test), None)]
     _check_two_classes(fits.codes, "y")
     # A limit for each split, so that a worker need not send back a model that is not kept.
     share = keep_bytes / len(splits)
@@ -539,10 +506,10 @@ def _fit_fold(fits: _ClassifierFits, train: Indices, test: Indices, keep_bytes: 
     trained = np.unique(fits.codes[train])
     if len(trained) == 1:  # many classifiers refuse to be fitted on one class
         posteriors = np.tile(np.eye(len(fits.classes))[trained[0]], (len(test), 1))
-        return _Fold(posteriors, fits.fit_constant(train) if keep_bytes else None)
+        return posteriors, fits.fit_constant(train) if keep_bytes else None
     model = fits.fit(train)
     posteriors = fits.posteriors(model, test)
-    return _Fold(posteriors, model if fits_into(model, keep_bytes) else None)
+    return posteriors, model if fits_into(model, keep_bytes) else None
 
 
 def fits_into(model: Any, most_bytes: float) -> bool:
@@ -614,7 +581,7 @@ def warn_about_rare_classes(cv: Any, codes: Indices, k: int, splits: list[Split]
 
 
 def _assemble(
-    fits: _ClassifierFits, splits: list[Split], parts: list[Posteriors]
+    fits: _ClassifierFits, splits: list[Split], parts: Sequence[_Fold]
 ) -> TrainingPosteriors:
     """Stack the rows of all splits in the order of X; repeated instances follow the split order."""
     instances = np.concatenate([test for _, test in splits])
@@ -622,5 +589,5 @@ def _assemble(
     order = np.argsort(instances, kind="stable")
     instances = instances[order]
     weights = None if fits.weights is None else fits.weights[instances]
-    rows = np.concatenate(parts)[order]
+    rows = np.concatenate([posteriors for posteriors, _ in parts])[order]
     return TrainingPosteriors(rows, fits.codes[instances], weights, folds[order], instances)

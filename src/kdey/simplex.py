@@ -1,4 +1,4 @@
-"""The probability simplex: checks, projection and uniform sampling.
+"""The probability simplex: checks, projection, uniform sampling, and the counts behind shares.
 
 A *prevalence* is a point of the simplex, shape (k,); *posteriors* are rows of points of it,
 shape (m, k).
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kdey import native
 from kdey.arrays import for_numpy, in_class_order
+from kdey.validation import check_share
 
 Array = NDArray[np.float64]
 #: Largest accepted distance of a row sum from one. Wide enough for float32 classifiers and for
@@ -23,6 +24,8 @@ SUM_TOLERANCE = 1e-3
 CLEAR_TOLERANCE = 0.999 * SUM_TOLERANCE
 #: Uniform prevalences whose roughness bounds that of smooth ones.
 _ROUGHNESS_DRAWS = 10_000
+#: A study of this size leaves no uncertainty that matters.
+_LARGEST = 1e7
 #: Negative entries down to this are rounding noise and become zero; below it they are an error.
 NEGATIVE_TOLERANCE = 1e-8
 
@@ -261,3 +264,55 @@ def round_counts(prevalence: ArrayLike, size: int) -> NDArray[np.int64]:
     rank = np.argsort(order, axis=-1, kind="stable")
     remaining = size - counts.sum(axis=-1, keepdims=True)
     return np.asarray(counts + (rank < remaining), dtype=np.int64)
+
+
+def counts_from_limits(
+    rate: float, low: float, high: float, confidence: float = 0.95, name: str = "rate"
+) -> tuple[float, float]:
+    """Return successes and failures of a study whose Wilson limits are as wide as those given.
+
+    Parameters
+    ----------
+    rate : float
+        The share of successes.
+    low, high : float
+        Its published limits.
+    confidence : float
+        The confidence of these limits.
+    name : str
+        What to call the rate in messages.
+
+    Returns
+    -------
+    successes, failures : float
+        They need not be whole numbers.
+
+    Raises
+    ------
+    ValueError
+        If the rate is not strictly between 0 and 1 and within its limits.
+    """
+    from scipy.optimize import brentq  # slow to import
+    from scipy.special import ndtri
+
+    check_share(confidence, "confidence")
+    if not (0.0 < rate < 1.0 and 0.0 <= low <= rate <= high <= 1.0 and low < high):
+        raise ValueError(
+            f"{name} needs 0 <= low <= rate <= high <= 1 with low below high and a rate strictly "
+            f"between 0 and 1, got rate {rate!r} with limits {low!r} and {high!r}"
+        )
+    z = float(ndtri(0.5 + 0.5 * confidence))
+
+    def excess(log_size: float) -> float:
+        n = float(np.exp(log_size))
+        half = z * np.sqrt(rate * (1.0 - rate) / n + z**2 / (4.0 * n**2)) / (1.0 + z**2 / n)
+        return float(2.0 * half - (high - low))
+
+    first, last = np.log(1e-3), np.log(_LARGEST)
+    if excess(last) > 0:
+        size = _LARGEST
+    elif excess(first) < 0:
+        size = 1e-3
+    else:
+        size = float(np.exp(brentq(excess, first, last)))
+    return size * rate, size * (1.0 - rate)

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import beta, binom
 
 from kdey import ACC
-from kdey._numerics import counts_from_limits
 from kdey.bayes import ErrorRates, SamplingWarning, sample_error_rates
+from kdey.simplex import counts_from_limits
 
 
 def exact_posterior(positive, n, sensitivity, specificity):

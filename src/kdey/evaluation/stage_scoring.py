@@ -459,7 +459,7 @@ class CandidateScoring:
             points = self.cache.posteriors(
                 pool_key,
                 lambda: predict_posteriors(
-                    fitted.classifier, self.X_val, self.training.classes, stay=True
+                    fitted.classifier, self.X_val, self.training.classes, keep_on_gpu=True
                 ),
             )
         except Exception as error:

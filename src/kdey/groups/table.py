@@ -6,40 +6,24 @@ lie in a temporary file.
 """
 
 from __future__ import annotations
+
+import tempfile
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from kdey.bags import Array
-from kdey.bags import Indices
-from kdey.fitted import FittedQuantifier
-from kdey.groups.keys import GroupKeys
-from kdey.groups.keys import Grouping
-from kdey.groups.request import DesignReader
-from kdey.groups.request import Request
-from kdey.groups.request import RowDesign
-from kdey.groups.scoring import Floats
-from kdey.groups.scoring import GroupRows
-from kdey.groups.scoring import Instances
-from kdey.groups.scoring import ScoredRows
-from kdey.groups.scoring import Scorer
-from kdey.model import AnyModel
-from kdey.model import Fitted
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kdey.bags import Array, Indices
+from kdey.groups.keys import Grouping, GroupKeys
+from kdey.groups.request import DesignReader, Request, RowDesign
+from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
+from kdey.model import AnyModel, Fitted
 from kdey.tables.columns import require_names
 from kdey.tables.features import warn_of_unseen_values
-from kdey.tables.schema import Finding
-from kdey.tables.schema import LabelType
-from kdey.tables.schema import labels_seen
-from kdey.tables.schema import merge_findings
-from kdey.tables.training import labels_seen
-from numpy.typing import NDArray
-from typing import Any
-from typing import IO
-from typing import TYPE_CHECKING
-import numpy as np
-import tempfile
+from kdey.tables.schema import Finding, LabelType, labels_seen, merge_findings
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame

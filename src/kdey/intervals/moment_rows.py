@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kdey._display import muted
-from kdey._numerics import Minimum
 from kdey.bags import Array
-from kdey.calibration import BCTS
+from kdey.calibration import BCTS, Minimum
 from kdey.intervals.class_rows import ClassRows, class_rows
 from kdey.intervals.moments import Moments, training_moments
 from kdey.matching.base import IntervalSource

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
-from kdey._numerics import counts_from_limits
 from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array, Bags
 from kdey.bayes.error_rates import check_counts
@@ -25,7 +24,7 @@ from kdey.quantifiers.base import BaseQuantifier, shares_of, unfitted_on_failure
 from kdey.quantifiers.composed import DecisionsMixin
 from kdey.rows.base import RowSpec
 from kdey.rows.posterior import FriedmanMap, PosteriorMap
-from kdey.simplex import check_posteriors
+from kdey.simplex import check_posteriors, counts_from_limits
 from kdey.tuning.automatic import AutomaticStrength
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, check_classes, check_weights

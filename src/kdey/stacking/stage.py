@@ -26,7 +26,6 @@ from kdey._parallel import thread_count
 from kdey.classifiers import Split, make_splits
 from kdey.posteriors import (
     ClassifierStage,
-    CrossFit,
     FittedStage,
     TrainingPosteriors,
     cross_fit,
@@ -179,9 +178,9 @@ class _Run:
         self.left_out.append(LeftOut(name, reason))
         warnings.warn(f"{name} is left out of the pool: {reason}", MemberWarning, stacklevel=6)
 
-    def cross_fits(self) -> dict[str, CrossFit]:
+    def cross_fits(self) -> dict[str, FittedStage]:
         """Return the fits of all candidates that could be fitted, by name."""
-        fits: dict[str, CrossFit] = {}
+        fits: dict[str, FittedStage] = {}
         error: Exception | None = None
         for number, candidate in enumerate(self.candidates):
             started = time.monotonic()
@@ -203,7 +202,7 @@ class _Run:
             raise error
         return fits
 
-    def _cross_fit(self, candidate: PoolCandidate, deadline: float | None) -> CrossFit:
+    def _cross_fit(self, candidate: PoolCandidate, deadline: float | None) -> FittedStage:
         file = None
         if self.cache is not None:
             key = fingerprint(
@@ -241,7 +240,7 @@ class _Run:
         left = seconds * sum(costs[done:]) / sum(costs[:done])
         self.progress(FitProgress(name, done, len(costs), seconds, left))
 
-    def pool(self, fits: dict[str, CrossFit]) -> HeldOut:
+    def pool(self, fits: dict[str, FittedStage]) -> HeldOut:
         """Return the pool of the members that are worth their weight."""
         n_threads = thread_count(self.n_jobs)
         trainings = {name: self._training(fit, fits) for name, fit in fits.items()}
@@ -259,14 +258,14 @@ class _Run:
         pool = limit_kernels(pool, trainings, n_threads)
         return self._within_size(pool, fits)
 
-    def _training(self, fit: CrossFit, fits: dict[str, CrossFit]) -> TrainingPosteriors:
+    def _training(self, fit: FittedStage, fits: dict[str, FittedStage]) -> TrainingPosteriors:
         """Return training posteriors whose rows are those of all other classifiers.
 
         A frozen classifier scores all instances once; splits may leave out or repeat some.
         """
-        if fit.fold_models:
+        if fit.fold_classifiers:
             return fit.training
-        other = next((f.training for f in fits.values() if f.fold_models), None)
+        other = next((f.training for f in fits.values() if f.fold_classifiers), None)
         if other is None or other.instances is None:
             return fit.training
         return replace(other, posteriors=fit.training.required()[other.instances])
@@ -284,7 +283,7 @@ class _Run:
                 self.left_out.append(LeftOut(method.name, reason))
         return plain
 
-    def _within_size(self, pool: HeldOut, fits: dict[str, CrossFit]) -> HeldOut:
+    def _within_size(self, pool: HeldOut, fits: dict[str, FittedStage]) -> HeldOut:
         """Return the pool without the largest classifiers, until it is as small as asked for."""
         limit = self.stage.size_limit
         while limit is not None:
@@ -311,12 +310,12 @@ class _Run:
     def _candidate(self, name: str) -> PoolCandidate:
         return next(candidate for candidate in self.candidates if candidate.name == name)
 
-    def _models(self, name: str, fits: dict[str, CrossFit]) -> list[Any]:
+    def _models(self, name: str, fits: dict[str, FittedStage]) -> list[Any]:
         """Return the models that score new instances."""
         fit = fits[name]
-        return list(fit.fold_models) if fit.refit is None else [fit.refit]
+        return list(fit.fold_classifiers or ()) if fit.classifier is None else [fit.classifier]
 
-    def finished(self, fits: dict[str, CrossFit], pool: HeldOut) -> FittedStage:
+    def finished(self, fits: dict[str, FittedStage], pool: HeldOut) -> FittedStage:
         """Return the pool as a classifier, and its training posteriors."""
         names = list(dict.fromkeys(member.classifier for member in pool.members))
         classifier = PooledClassifier(
@@ -339,13 +338,13 @@ class _Run:
         )
 
 
-def _read_fits(file: Path) -> CrossFit | None:
+def _read_fits(file: Path) -> FittedStage | None:
     """Return the fits that a file keeps; None if there are none, or they are damaged."""
     try:
         fits = pickle.loads(file.read_bytes())
     except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError):
         return None
-    return fits if isinstance(fits, CrossFit) else None
+    return fits if isinstance(fits, FittedStage) else None
 
 
 def model_bytes(models: Any) -> int:
