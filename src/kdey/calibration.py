@@ -131,18 +131,6 @@ class Calibrator(TransformerMixin, BaseEstimator, ABC):
         p = np.asarray(check_posteriors(P, self.n_features_in_, name="P"), dtype=np.float64)
         return self._calibrated(p)
 
-    @property
-    def takes_tensors(self) -> bool:
-        """Whether :meth:`transform_tensor` is implemented."""
-        return False
-
-    def transform_tensor(self, P: Any) -> Any:
-        """As :meth:`transform`, for a torch tensor of checked posteriors, in float64.
-
-        By default posteriors are calibrated on the host.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not calibrate tensors")
-
     @abstractmethod
     def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
         """Minimise the loss for one-hot labels ``hot`` (n, k) and weights (n,)."""
@@ -191,11 +179,6 @@ class _SoftmaxScaling(Calibrator):
         scales = np.ones((k, 1)) if self._shared_scale else np.eye(k)
         biases = np.eye(k) if self._has_bias else np.empty((k, 0))
         return np.asarray(block_diag(scales, biases), dtype=np.float64)
-
-    @property
-    def takes_tensors(self) -> bool:
-        """True: a softmax of logarithms."""
-        return True
 
     def transform_tensor(self, P: Any) -> Any:
         """As :meth:`transform`, for a torch tensor of checked posteriors, in float64."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, softmax
 
-from kdey.calibration import Calibrator, make_calibrator
+from kdey.calibration import make_calibrator
 from kdey.classifiers import ClassifierOutput
 from kdey.kernels.geometry import check_shrinkage
 from kdey.posteriors import TrainingPosteriors
@@ -198,9 +198,7 @@ class RatioMap(RowMap):
     def has_tensor_rows(self) -> bool:
         """Whether posteriors are used as they are, or by a calibrator that takes tensors."""
         calibrator = self.calibrator
-        return calibrator is None or (
-            isinstance(calibrator, Calibrator) and calibrator.takes_tensors
-        )
+        return calibrator is None or hasattr(calibrator, "transform_tensor")
 
     def tensor_rows(self, points: Any) -> Any:
         """Return the rows of a tensor of posteriors, shape (m, k)."""

@@ -28,7 +28,7 @@ from kdey.tables.training import learn_schema
 #: Name of the step in a pipeline.
 STEP = "table"
 #: What is said of values that training lacks, by the kind of finding.
-_UNSEEN_MESSAGES = {
+_UNSEEN_NOTES = {
     UNSEEN: "values that training lacks are read as missing ones",
     VARYING: "columns are not used, because training has a single value of them, and have others "
     "here (fit on a table in which they vary, or leave them out)",
@@ -180,18 +180,16 @@ def _refuse_missing(encoded: EncodedTable) -> None:
 
 def warn_of_unseen_values(findings: Sequence[Finding], stacklevel: int = 2) -> None:
     """Warn of values that training lacks, once for all columns that are used, and all others."""
-    for what, message in _UNSEEN_MESSAGES.items():
-        lines = "; ".join(str(finding) for finding in findings if finding.what == what)
-        if lines:
-            warnings.warn(f"{message}: {lines}", TableWarning, stacklevel=stacklevel + 1)
+    for what in _UNSEEN_NOTES:
+        note = unseen_values_note(findings, what)
+        if note is not None:
+            warnings.warn(note, TableWarning, stacklevel=stacklevel + 1)
 
 
-def unseen_values_note(findings: Iterable[Finding]) -> str | None:
-    """Return a sentence about values that training lacks, by column; None if there are none."""
-    unseen = [str(finding) for finding in findings if finding.what == UNSEEN]
-    if not unseen:
-        return None
-    return f"values that training lacks are read as missing ones: {'; '.join(unseen)}"
+def unseen_values_note(findings: Iterable[Finding], what: str = UNSEEN) -> str | None:
+    """Return a sentence about findings of one kind, by column; None if there are none."""
+    lines = "; ".join(str(finding) for finding in findings if finding.what == what)
+    return f"{_UNSEEN_NOTES[what]}: {lines}" if lines else None
 
 
 def _warn_of_columns_left_out(schema: TableSchema) -> None:

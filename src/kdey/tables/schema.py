@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -197,8 +198,8 @@ class TableSchema:
     decimal: str = "."
 
     def __post_init__(self) -> None:
-        names = [column.name for column in self.columns]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        counts = Counter(column.name for column in self.columns)
+        repeated = sorted(name for name, count in counts.items() if count > 1)
         if repeated:
             raise ValueError(f"the column {repeated[0]!r} is in the schema twice")
 
@@ -291,9 +292,10 @@ class TableSchema:
             if not column.n_missing:
                 unexpected |= lacking
             findings += found
-        for name in self.constants:
-            if name in table.columns:
-                findings += _other_values(self[name], table[name], first, mark)
+        present = set(table.columns)
+        for column in self.columns:
+            if column.constant and column.name in present:
+                findings += _other_values(column, table[column.name], first, mark)
         return EncodedTable(X, missing, unexpected, unseen, tuple(findings))
 
     @property
