@@ -247,13 +247,12 @@ def _usable_rows(
     frame: Frame, schema: TableSchema, options: TableOptions, rows: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Return which rows are kept, by what is asked for rows with missing values, shape (n,)."""
-    refuse = options.missing == "error" or (options.missing == "auto" and bool(schema.scores))
-    if options.missing == "auto" and not refuse:
-        return np.ones(len(frame), dtype=np.bool_)
     usable = np.ones(len(frame), dtype=np.bool_)
+    if options.missing == "auto" and not schema.scores:
+        return usable
     for column in schema.with_role("feature"):
         empty = schema.missing_in(frame, column.name, rows)
-        if refuse and empty.any():
+        if options.missing != "drop" and empty.any():
             lacking = count_of(int(empty.sum()), "row lacks one", "rows lack one")
             raise ValueError(
                 f"column {column.name!r} has no value in row "
