@@ -40,7 +40,8 @@ NOTES = {
     "posteriors": "X, y to training posteriors; kernel sums",
     "bags": "bags as weights over a pool; adapted classifiers and folds",
     "_parallel": "fingerprints, threads and devices, words of a status",
-    "simplex": "checks of posteriors, parameters and labels; projection, sampling",
+    "simplex": "checks of posteriors; projection, sampling",
+    "validation": "parameters, weights and labels, checked",
     "native": "files; what people see; arrays, tensors and frames; the C++ core",
 }
 LEFT, TOP, STEP, HEIGHT, GAP, NOTE_AT, WIDTH = 14, 14, 34, 24, 8, 360, 760
