@@ -1,43 +1,44 @@
 """Commands around a model file: ``kdey check``, ``kdey fit`` and ``kdey inspect``."""
 
 from __future__ import annotations
-from kdey.cli.model_options import POOL
-from kdey.cli.model_options import classification
-from kdey.cli.model_options import fit_options
-from kdey.cli.model_options import fit_pool
-from kdey.cli.model_options import make_classifier
-from kdey.cli.model_options import make_method
-from kdey.cli.model_options import method_option
-from kdey.cli.model_options import model_options
-from kdey.cli.model_options import pool_options
-from kdey.cli.model_options import pool_parameters
-from kdey.cli.model_options import refuse_pool_options
-from kdey.cli.options import config_option
-from kdey.cli.options import label_options
-from kdey.cli.options import names
-from kdey.cli.options import open_table
-from kdey.cli.options import read_labelled
-from kdey.cli.options import settings
-from kdey.cli.options import table_options
-from kdey.cli.printing import check_output
-from kdey.cli.printing import guarded
-from kdey.cli.printing import printable
-from kdey.cli.printing import say
-from typing import Any
-from typing import Literal
-from typing import TYPE_CHECKING
-from typing import cast
-import click
+
 import json
 import textwrap
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import click
+
+from kdey.cli.model_options import (
+    POOL,
+    classification,
+    fit_options,
+    fit_pool,
+    make_classifier,
+    make_method,
+    method_option,
+    model_options,
+    pool_options,
+    pool_parameters,
+    refuse_pool_options,
+)
+from kdey.cli.options import (
+    config_option,
+    label_options,
+    names,
+    open_table,
+    read_labelled,
+    settings,
+    table_options,
+)
+from kdey.cli.printing import check_output, guarded, printable, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
     from kdey import Quantifier
     from kdey.quantifiers.aggregative import AggregativeQuantifier
     from kdey.quantifiers.base import BaseQuantifier
-    from kdey.tables.schema import Column
-    from kdey.tables.schema import TableSchema
+    from kdey.tables.schema import Column, TableSchema
     from kdey.tables.training import TrainingTable
 
 
