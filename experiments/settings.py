@@ -12,11 +12,11 @@ from kdey._caching import fingerprint
 from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import BaseQuantifier
 from kdey.quantifiers.counting import ACC, PACC
-from kdey.quantifiers.histograms import DM, HDy
+from kdey.quantifiers.distances import DM, HDy
 from kdey.quantifiers.kde import KDEyCS, KDEyHD, KDEyL2, KDEyML
 from kdey.quantifiers.likelihood import DIR, EMQ
+from kdey.quantifiers.meta import OneVsAll
 from kdey.quantifiers.quantifier import Quantifier
-from kdey.quantifiers.wrappers import OneVsAll
 
 #: Grid of the logistic regression.
 CLASSIFIERS = {"C": tuple(10.0**e for e in range(-3, 4)), "class_weight": (None, "balanced")}

@@ -49,33 +49,41 @@ from .intervals import (
 from .native import show_versions as show_versions
 from .options import Options as Options
 from .persistence import load as load, save as save
-from .quantifiers.binary import (
-    MAX as MAX,
-    MM as MM,
-    MS as MS,
-    MS2 as MS2,
-    SORD as SORD,
-    T50 as T50,
-    DyS as DyS,
-    ThresholdX as ThresholdX,
-)
-from .quantifiers.composed import compose as compose
+from .quantifiers.composed import Ordered as Ordered, compose as compose
 from .quantifiers.counting import (
     ACC as ACC,
     CC as CC,
+    MAX as MAX,
+    MS as MS,
+    MS2 as MS2,
     PACC as PACC,
     PCC as PCC,
     RLLS as RLLS,
+    T50 as T50,
     Friedman as Friedman,
-    TrainingPrevalence as TrainingPrevalence,
+    ThresholdX as ThresholdX,
 )
-from .quantifiers.embeddings import KMM as KMM, EDx as EDx, EDy as EDy
-from .quantifiers.ensemble import Ensemble as Ensemble
-from .quantifiers.histograms import DM as DM, DMx as DMx, HDx as HDx, HDy as HDy
+from .quantifiers.distances import (
+    DM as DM,
+    KMM as KMM,
+    MM as MM,
+    SORD as SORD,
+    DMx as DMx,
+    DyS as DyS,
+    EDx as EDx,
+    EDy as EDy,
+    HDx as HDx,
+    HDy as HDy,
+)
 from .quantifiers.kde import KDEyCS as KDEyCS, KDEyHD as KDEyHD, KDEyL2 as KDEyL2, KDEyML as KDEyML
 from .quantifiers.likelihood import DIR as DIR, EMQ as EMQ
+from .quantifiers.meta import (
+    Ensemble as Ensemble,
+    Median as Median,
+    OneVsAll as OneVsAll,
+    TrainingPrevalence as TrainingPrevalence,
+)
 from .quantifiers.quantifier import Quantifier as Quantifier
-from .quantifiers.wrappers import Median as Median, OneVsAll as OneVsAll, Ordered as Ordered
 from .report import make_report as make_report, write_report as write_report
 
 __version__: str

@@ -5,48 +5,71 @@ has the public methods for instances; :class:`PosteriorsMixin` adds those for po
 """
 
 from __future__ import annotations
-
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar, cast
-
+from kdey._display import Overview
+from kdey._display import bar_column
+from kdey._display import percentages
+from kdey._display import row_names
+from kdey._display import share_decimals
+from kdey._display import text_column
+from kdey._display import warn
+from kdey._display import write_out
+from kdey._parallel import thread_count
+from kdey.arrays import on_host
+from kdey.arrays import refuse_levels
+from kdey.arrays import refuse_masked
+from kdey.bags import Array
+from kdey.bags import Bags
+from kdey.bags import BagsLike
+from kdey.bags import as_bags
+from kdey.intervals import Estimate
+from kdey.intervals import Estimates
+from kdey.intervals import estimate_points
+from kdey.labelled import Labelled
+from kdey.labelled import LabelledEstimate
+from kdey.labelled import estimate_labelled
+from kdey.matching.base import AnyMatching
+from kdey.matching.base import Solution
+from kdey.model import AnyModel
+from kdey.model import InstanceScorer
+from kdey.model import Model
+from kdey.model import Place
+from kdey.model import Pool
+from kdey.model import place_of
+from kdey.options import Options
+from kdey.posteriors import ClassifierStage
+from kdey.posteriors import FittedStage
+from kdey.quantifiers.aggregator import Aggregator
+from kdey.rows.base import RowSpec
+from kdey.rows.base import TuningRecord
+from kdey.simplex import on_simplex
+from kdey.status import MOST_UNSEEN
+from kdey.status import UNSEEN_VALUES
+from kdey.tables.schema import TableSchema
+from kdey.validation import FewLabelsWarning
+from kdey.validation import LabelColumnWarning
+from kdey.validation import few_labels_note
+from kdey.validation import label_columns_note
+from kdey.validation import training_labels
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils import get_tags
+from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import validate_data
+from typing import Any
+from typing import Self
+from typing import TypeVar
+from typing import cast
+import functools
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from kdey._display import (
-    Overview,
-    bar_column,
-    percentages,
-    row_names,
-    share_decimals,
-    text_column,
-    warn,
-    write_out,
-)
-from kdey.arrays import on_host, refuse_levels, refuse_masked
-from kdey.bags import Array, Bags, BagsLike, as_bags
-from kdey.intervals import Estimate, Estimates, estimate_points
-from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
-from kdey.matching.base import AnyMatching, Solution
-from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool, place_of
-from kdey.options import Options
-from kdey.posteriors import ClassifierStage, FittedStage
-from kdey.quantifiers.aggregator import Aggregator
-from kdey.rows.base import RowSpec, TuningRecord
-from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
-from kdey.tables.schema import TableSchema
-from kdey.validation import (
-    FewLabelsWarning,
-    LabelColumnWarning,
-    few_labels_note,
-    label_columns_note,
-    training_labels,
-)
 
 #: Written out by :func:`kdey._display.write_out` in every class that has them and does
 #: not describe them by itself.
@@ -702,3 +725,85 @@ def checked_bags(
     if sample_weight is not None:
         raise ValueError("sample_weight is for a single bag; give weighted Bags instead")
     return as_bags(bags, pool_size)
+
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class Aggregator:
+    """The prevalence of one bag of posteriors after the other, from a fitted quantifier.
+
+    Made by the method ``aggregator`` of a quantifier. It keeps answering for the
+    fit that it was made from when the quantifier is fitted again, can be shared by threads, and
+    can be pickled.
+
+    Parameters
+    ----------
+    model : model on posteriors
+    place : Place
+
+    Attributes
+    ----------
+    classes : array of shape (k,)
+        The labels, in the order of the prevalences.
+    """
+
+    def __init__(self, model: AnyModel, place: Place) -> None:
+        self._model, self._place = model, place
+        model.prepare(place)
+        self.classes = model.classes
+        # Scores of several models side by side do not sum to one, tensors go to a device, and
+        # members have posteriors of their own.
+        single = isinstance(model, Model) and model.n_score_columns == len(self.classes)
+        self._takes_arrays = place.is_host and single
+        self._one_bag = model.one_bag(place)
+        self._bag = Bags.whole(1)  # the last bag, because sizes often repeat
+
+    def __call__(self, posteriors: Any) -> Array:
+        """Return the prevalences of a bag, as ``aggregate`` does.
+
+        Parameters
+        ----------
+        posteriors : array of shape (m, k)
+            C-contiguous arrays of float32 or float64 are the fast case; ``aggregate`` says what
+            else is allowed.
+
+        Returns
+        -------
+        prevalence : array of shape (k,)
+
+        Raises
+        ------
+        ValueError
+            If there is no row, another number of columns, or a row that is not on the simplex.
+        """
+        if self._one_bag is not None:
+            answer = self._one_bag(posteriors)
+            if answer is not None:
+                return answer
+        prevalence: Array = self.solve(posteriors).prevalence[0]
+        return prevalence
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the model alone: what was prepared may not be pickled."""
+        return Aggregator, (self._model, self._place)
+
+    def solve(self, posteriors: Any) -> Solution:
+        """Return the prevalence with its objective and gap, as ``solve_posteriors`` does."""
+        p = posteriors
+        if not (self._takes_arrays and self._is_checked(p)):
+            p = self._model.given(p, self._place)
+        bag = self._bag
+        if bag.pool_size != len(p):
+            self._bag = bag = Bags.whole(len(p))
+        return self._model.solver(p, self._place)(bag)
+
+    def _is_checked(self, posteriors: Any) -> bool:
+        """Return whether posteriors are an array that needs no further look."""
+        return (
+            type(posteriors) is np.ndarray  # a masked array is another type
+            and posteriors.ndim == 2
+            and posteriors.dtype in _FLOATS
+            and posteriors.shape[1] == len(self.classes)
+            and on_simplex(posteriors)
+        )

@@ -1,33 +1,57 @@
-"""Counting, and adjusting by the law of total probability: CC, PCC, ACC, PACC, Friedman, RLLS."""
+"""Counting, and adjusting by the law of total probability.
+
+CC and PCC count; ACC, PACC, Friedman and RLLS adjust; T50, MAX, ThresholdX, MS and MS2 adjust
+counts at thresholds that are chosen in training, and are for two classes.
+"""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length
-
-from kdey.arrays import in_class_order, refuse_masked
-from kdey.bags import Array, Bags
+from kdey._numerics import counts_from_limits
+from kdey.arrays import in_class_order
+from kdey.arrays import refuse_masked
+from kdey.bags import Array
+from kdey.bags import Bags
 from kdey.bayes.error_rates import check_counts
 from kdey.intervals import Estimate
-from kdey.matching.base import Solution, exact_solution
-from kdey.matching.penalty import Penalised, PenalisedMap, RatioShrinkage
-from kdey.matching.squares import LeastSquares, MatchMeans, Mean
-from kdey.model import Combination, CombinedModel, CombinedPoints, InstanceScorer, Model
+from kdey.matching.base import AnyMatching
+from kdey.matching.base import Solution
+from kdey.matching.base import exact_solution
+from kdey.matching.histograms import MatchThresholds
+from kdey.matching.penalty import Penalised
+from kdey.matching.penalty import PenalisedMap
+from kdey.matching.penalty import RatioShrinkage
+from kdey.matching.squares import LeastSquares
+from kdey.matching.squares import MatchMeans
+from kdey.matching.squares import Mean
+from kdey.model import Combination
+from kdey.model import CombinedModel
+from kdey.model import CombinedPoints
+from kdey.model import InstanceScorer
+from kdey.model import Model
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier, shares_of, unfitted_on_failure
+from kdey.quantifiers.base import BaseQuantifier
+from kdey.quantifiers.base import shares_of
+from kdey.quantifiers.base import unfitted_on_failure
 from kdey.quantifiers.composed import DecisionsMixin
 from kdey.rows.base import RowSpec
-from kdey.rows.posterior import FriedmanMap, PosteriorMap
-from kdey.simplex import check_posteriors, counts_from_limits
+from kdey.rows.histogram import ThresholdMap
+from kdey.rows.posterior import FriedmanMap
+from kdey.rows.posterior import PosteriorMap
+from kdey.simplex import check_posteriors
+from kdey.simplex import counts_from_limits
 from kdey.tuning.automatic import AutomaticStrength
 from kdey.tuning.trials import TuningPlan
-from kdey.validation import check_choice, check_classes, check_weights
+from kdey.validation import check_choice
+from kdey.validation import check_classes
+from kdey.validation import check_weights
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length
+from typing import Any
+from typing import Self
+import numpy as np
 
 
 class _Counting(AggregativeQuantifier):
@@ -112,60 +136,6 @@ class PCC(_Counting):
     """
 
     _crisp = False
-
-
-@dataclass(frozen=True, eq=False)
-class Constant(Combination):
-    """The same answer for every bag, of no member.
-
-    Attributes
-    ----------
-    prevalence : array of shape (k,)
-    """
-
-    prevalence: Array
-
-    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
-        """Return the prevalence once for each bag."""
-        return exact_solution(np.tile(self.prevalence, (len(bags), 1)))
-
-
-class TrainingPrevalence(BaseQuantifier):
-    """Estimates the training prevalence for every bag: a baseline that a method must beat.
-
-    See Also
-    --------
-    kdey.CC : Count the decisions of a classifier.
-    kdey.PCC : Mean posterior of a classifier.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from kdey import TrainingPrevalence
-    >>> X, y = load_iris(return_X_y=True)
-    >>> q = TrainingPrevalence().fit(X[::2], y[::2])
-    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
-    >>> q.predict(X_bag).round(1)
-    array([0.3, 0.3, 0.3])
-    """
-
-    @unfitted_on_failure
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Count the labels ``y`` of shape (n,), weighted by ``sample_weight`` if given."""
-        self._check_training_points(X)
-        codes, classes = self._labels(y)
-        check_consistent_length(X, codes)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        prevalence = shares_of(codes, weights, len(classes))
-        self.model_ = CombinedModel(classes, prevalence, (), Constant(prevalence), self._scorer())
-        return self
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: the values of X are not used."""
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
-        tags.input_tags.sparse = True
-        return tags
 
 
 #: Largest number of decisions of a bag, and of counted instances of a class: with more, neither
@@ -577,3 +547,159 @@ class RLLS(AggregativeQuantifier):
     def matching(self) -> Penalised:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
         return Penalised(MatchMeans())
+
+
+class _SingleThreshold(AggregativeQuantifier):
+    """Adjusted counting at one threshold that is chosen on the training posteriors."""
+
+    max_classes = 2
+    _policy: str
+
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        return ThresholdMap(self._policy)
+
+    def matching(self) -> AnyMatching:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return MatchMeans()
+
+
+class T50(_SingleThreshold):
+    """Adjusted counting at the threshold that half of the positives reach (Forman, 2008), binary.
+
+    See Also
+    --------
+    kdey.ThresholdX : Threshold where both error rates are equal, binary.
+    kdey.MS : Median sweep over thresholds, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import T50
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = T50().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
+    """
+
+    _policy = "t50"
+
+
+class MAX(_SingleThreshold):
+    """Adjusted counting where tpr - fpr is largest (Forman, 2008), binary.
+
+    See Also
+    --------
+    kdey.T50 : Threshold with half the true positives, binary.
+    kdey.ThresholdX : Threshold where both error rates are equal, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import MAX
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = MAX().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
+    """
+
+    _policy = "max"
+
+
+class ThresholdX(_SingleThreshold):
+    """Adjusted counting where the false positive rate equals 1 - tpr (Forman's X, 2008), binary.
+
+    See Also
+    --------
+    kdey.MS : Median sweep over thresholds, binary.
+    kdey.MS2 : Median sweep where the denominator is large, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import ThresholdX
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = ThresholdX().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
+    """
+
+    _policy = "x"
+
+
+class MS(AggregativeQuantifier):
+    """Median sweep: the median of the adjusted counts at all thresholds (Forman, 2008), binary.
+
+    See Also
+    --------
+    kdey.MS2 : Median sweep where the denominator is large, binary.
+    kdey.MAX : Threshold with the largest denominator, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import MS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = MS().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
+    """
+
+    max_classes = 2
+    _policy = "all"
+
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        return ThresholdMap(self._policy)
+
+    def matching(self) -> AnyMatching:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        return MatchThresholds()
+
+
+class MS2(MS):
+    """As :class:`MS`, at thresholds with tpr - fpr > 0.25 only (Forman, 2008), binary.
+
+    Without any such threshold, 0.5 is the only one.
+
+    See Also
+    --------
+    kdey.MAX : Threshold with the largest denominator, binary.
+    kdey.T50 : Threshold with half the true positives, binary.
+
+    References
+    ----------
+    Forman, G. (2008). Quantifying counts and costs via classification. Data Mining and
+    Knowledge Discovery, 17(2).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import MS2
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = MS2().fit(X[::2], y[::2] == 0)
+    >>> q.predict(X[1::2]).round(1)
+    array([0.7, 0.3])
+    """
+
+    _policy = "apart"

@@ -1,9 +1,9 @@
-"""Quantifiers around others: Median, OneVsAll, Ordered."""
+"""Quantifiers that fit others and combine their answers: Median, OneVsAll, Ensemble."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -13,16 +13,15 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import indexable
+from sklearn.utils import Tags, check_random_state, indexable
 from sklearn.utils.validation import check_consistent_length
 
 from kdey._display import muted, warn
 from kdey._parallel import run_jobs
 from kdey.arrays import refuse_masked, take_rows
 from kdey.bags import Array, Bags
-from kdey.matching.base import AnyMatching, Solution, median_solution
-from kdey.matching.penalty import PenalisedMap, Smoothness, penalise
-from kdey.matching.squares import Mean
+from kdey.matching.base import Solution, exact_solution, median_solution
+from kdey.metrics import absolute_error
 from kdey.model import (
     AnyModel,
     Combination,
@@ -33,8 +32,8 @@ from kdey.model import (
     Pool,
 )
 from kdey.posteriors import ClassifierStage
-from kdey.quantifiers.aggregative import AggregativeQuantifier
 from kdey.quantifiers.base import (
+    BaseQuantifier,
     PosteriorsMixin,
     SettledTable,
     shares_of,
@@ -46,11 +45,9 @@ from kdey.quantifiers.composed import (
     check_is_quantifier,
     settle_table,
 )
-from kdey.rows.base import RowSpec
-from kdey.simplex import check_posteriors
+from kdey.rows.histogram import HistogramRows
+from kdey.simplex import check_posteriors, sample_uniform
 from kdey.tables.schema import TableSchema
-from kdey.tuning.automatic import AutomaticStrength
-from kdey.tuning.trials import TuningPlan
 from kdey.validation import FewLabelsWarning, check_choice, check_weights
 
 Indices = NDArray[np.int64]
@@ -362,158 +359,295 @@ def combined_solution(
     return Solution(prevalence, unknown, unknown, n_iter, converged)
 
 
-class Ordered(AggregativeQuantifier):
-    r"""A method for ordered classes: neighbouring classes have similar prevalences.
+_REDUCTIONS = ("mean", "median")
+_SELECTIONS = ("all", "prevalence", "accuracy", "distribution")
+#: Bins per class of the histograms by which training bags are compared with a bag.
+_BINS = 8
 
-    .. math:: \min_{\alpha \in \Delta} f(\alpha)
-              + \tfrac{\tau}{2} \sum_{i=2}^{k-1} (\alpha_{i-1} - 2 \alpha_i + \alpha_{i+1})^2
 
-    with f the objective of ``quantifier``. ``Ordered(ACC())`` and ``Ordered(PACC())`` are the
-    Tikhonov-regularised o-ACC and o-PACC of Bunse et al. (2022); ``Ordered(EMQ())`` and
-    ``Ordered(KDEyML())`` maximise a penalised likelihood. (The o-SLD of that paper smooths every
-    step of EM by a polynomial instead, which minimises no function.) All are convex and certified.
-
-    Shares that really are rough (all items in the middle class, none beside it) are pulled towards
-    a smooth curve, and the limits do not know of it: take the method without the penalty there.
-
-    The order is that of ``classes_``, which are sorted: number the classes if their names do not
-    sort in their order. Two classes have no second difference, and the penalty vanishes.
-
-    Parameters
-    ----------
-    quantifier : AggregativeQuantifier
-        A method with a convex problem: ACC, PACC, EMQ, DIR, KDEyML, KDEyL2, KDEyHD, EDy, DM with an
-        f-divergence; or a pool of several, Quantifier.
-    strength : float or "auto"
-        :math:`\tau`. "auto": chosen at ``fit`` by the error on smooth bags from held-out parts of
-        the training posteriors, after a bandwidth that is itself "auto".
-    tune_for : str
-        The error that the automatic choice minimises; the match distance respects the order.
-    tune_bag_size : int
-        Expected size of bags, for the automatic choice.
-    tune_smoothest : float
-        Bags of the automatic choice have prevalences from the smoothest part of the simplex, of
-        this share (:func:`kdey.simplex.sample_smooth`).
+@dataclass(frozen=True, eq=False)
+class Votes(Combination):
+    """The mean or median of members, or of those that suit a bag.
 
     Attributes
     ----------
-    tuning_ : :class:`~kdey.tuning.Tuning` of the strength, or None if it was a number
+    reduction : {"mean", "median"}
+    selection : {"all", "prevalence", "accuracy", "distribution"}
+    n_kept : int
+        How many members a selection for each bag keeps.
+    selected : array of the numbers of the members that are used at all
+    prevalences : array of shape (n_members, k)
+        Of the training bags.
+    histograms : array of shape (n_members, k, n_bins) or None
+        Of the posteriors of the training bags.
+    reference_classifier : classifier or None
+        Gives the posteriors by which bags are compared.
+    """
+
+    reduction: str
+    selection: str
+    n_kept: int
+    selected: NDArray[np.int64]
+    prevalences: Array
+    histograms: Array | None = None
+    reference_classifier: Any = None
+
+    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+        """Return the mean or median of the members that are kept for each bag."""
+        votes = np.stack([part.prevalence for part in parts])
+        keep = np.zeros(votes.shape[:2], dtype=np.bool_)
+        keep[self.selected] = True
+        if self.selection == "prevalence":
+            first = self._reduce(votes, keep)
+            keep = self._nearest(np.abs(self.prevalences[:, None, :] - first).sum(axis=2))
+        elif self.histograms is not None and points.posteriors is not None:
+            own = _histograms(points.posteriors, bags)
+            keep = self._nearest(_hellinger(self.histograms, own))
+        return combined_solution(self._reduce(votes, keep), parts)
+
+    def _nearest(self, distance: Array) -> NDArray[np.bool_]:
+        """Return which members are used for which bag, from distances (n_members, n_bags)."""
+        rank = distance.argsort(axis=0, kind="stable").argsort(axis=0)
+        return np.asarray(rank < self.n_kept)
+
+    def _reduce(self, votes: Array, keep: NDArray[np.bool_]) -> Array:
+        kept = np.where(keep[:, :, None], votes, np.nan)
+        reduce = np.nanmean if self.reduction == "mean" else np.nanmedian
+        merged = reduce(kept, axis=0)
+        return np.asarray(merged / merged.sum(axis=1, keepdims=True))
+
+
+class Ensemble(WrapperQuantifier):
+    """Many copies of a quantifier, fitted on training bags of different prevalences.
+
+    Training prevalences are drawn uniformly from the simplex (Pérez-Gállego, Quevedo and
+    del Coz, 2017; with HDy inside it is EHDy).
+
+    Parameters
+    ----------
+    quantifier : quantifier
+        Cloned for every member.
+    n_members : int
+    size : int, optional
+        Instances per training bag; default: the size of the training set.
+    min_per_class : int
+        Smallest number of instances of each class in a bag (drawn with replacement if the class
+        has fewer).
+    reduction : {"mean", "median"}
+    selection : {"all", "prevalence", "accuracy", "distribution"}
+        Which members are averaged. "prevalence": for each bag, those whose training prevalence is
+        closest to a first estimate by all of them. "accuracy": at ``fit``, those with the smallest
+        absolute error on the training bags of the others. "distribution": for each bag, those
+        whose training bag has the most similar posteriors, by the mean Hellinger distance of
+        histograms; posteriors come from a cross-validated logistic regression, or are those given
+        to ``fit_posteriors`` (Pérez-Gállego, Castaño, Quevedo and del Coz, 2019).
+    n_selected : int, optional
+        How many members a selection keeps; default: half of them.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Number of members fitted in parallel.
+
+    Attributes
+    ----------
+    model_ : :class:`~kdey.model.CombinedModel`
+        Its ``combination`` has the prevalences of the training bags, and the numbers of the members
+        that "accuracy" keeps.
 
     See Also
     --------
-    kdey.PACC : Adjust mean posteriors.
+    kdey.Median : Median over settings of a method.
+    kdey.Quantifier : Several classifiers and methods combined; the default choice.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kdey import PACC, Ordered
+    >>> from kdey import PACC, Ensemble
     >>> X, y = load_iris(return_X_y=True)
-    >>> q = Ordered(PACC(), strength=0.001).fit(X[::2], y[::2])
-    >>> q.predict(X[1::2]).round(1)
-    array([0.3, 0.3, 0.3])
+    >>> q = Ensemble(PACC(), n_members=3, random_state=0).fit(X[::2], y[::2])
+    >>> q.predict(X[1::2][y[1::2] < 2]).round(1)
+    array([0.5, 0.5, 0. ])
     """
 
-    orders_classes = True
+    draws_at_fit = True
 
     def __init__(
         self,
-        quantifier: AggregativeQuantifier,
+        quantifier: QuantifierLike,
         *,
-        strength: float | str = "auto",
-        tune_for: Any = "nmd",
-        tune_bag_size: int = 500,
-        tune_smoothest: float = 0.2,
+        n_members: int = 30,
+        size: int | None = None,
+        min_per_class: int = 5,
+        reduction: str = "mean",
+        selection: str = "all",
+        n_selected: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.quantifier = quantifier
-        self.strength = strength
-        self.tune_for = tune_for
-        self.tune_bag_size = tune_bag_size
-        self.tune_smoothest = tune_smoothest
+        self.n_members = n_members
+        self.size = size
+        self.min_per_class = min_per_class
+        self.reduction = reduction
+        self.selection = selection
+        self.n_selected = n_selected
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
-    @property
-    def inner(self) -> AggregativeQuantifier:
-        """The quantifier inside; raises TypeError if it has no rows and matching."""
-        if not isinstance(self.quantifier, AggregativeQuantifier):
-            raise TypeError(
-                "quantifier must be a method on posteriors with rows and a matching, such as "
-                f"PACC() or KDEyML(), got {self.quantifier!r:.80}"
-            )
-        return self.quantifier
+    def _parts(
+        self, quantifier: QuantifierLike, codes: Indices, classes: NDArray[Any]
+    ) -> list[Part]:
+        """Draw the training bags."""
+        self._check_parameters()
+        rng, k = check_random_state(self.random_state), len(classes)
+        # RandomState is scikit-learn's convention; the simplex draws from a Generator.
+        generator = np.random.default_rng(rng.randint(2**31 - 1))
+        prevalences = sample_uniform(k, self.n_members, generator)
+        size = len(codes) if self.size is None else self.size
+        members = [np.flatnonzero(codes == i) for i in range(k)]
+        counts = np.maximum(np.round(prevalences * size).astype(np.int64), self.min_per_class)
+        parts = []
+        for row in counts:
+            pairs = zip(members, row, strict=True)
+            rows = np.concatenate([generator.choice(m, n, replace=n > len(m)) for m, n in pairs])
+            parts.append(Part(quantifier, classes[codes[rows]], rows))
+        return parts
 
-    @property
-    def cv(self) -> Any:
-        """How the training posteriors are made."""
-        return self.inner.cv
-
-    @property
-    def random_state(self) -> Any:
-        """The seed of the quantifier inside."""
-        return self.inner.random_state
-
-    @property
-    def n_jobs(self) -> int | None:  # type: ignore[override]
-        """Number of classifier fits in parallel, and of threads."""
-        return self.inner.n_jobs
-
-    @property
-    def max_classes(self) -> int | None:  # type: ignore[override]
-        """Largest number of classes that the quantifier inside handles."""
-        return self.inner.max_classes
-
-    def check_n_classes(self, k: int) -> None:
-        """Raise ValueError if the quantifier inside does not handle ``k`` classes."""
-        if self.max_classes is not None and k > self.max_classes:
+    def _check_parameters(self) -> None:
+        check_choice(self.reduction, "reduction", _REDUCTIONS)
+        check_choice(self.selection, "selection", _SELECTIONS)
+        for name in ("n_members", "min_per_class", "size", "n_selected"):
+            value = getattr(self, name)
+            optional = name in ("size", "n_selected") and value is None
+            if not optional and not (isinstance(value, int | np.integer) and value >= 1):
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        if self.n_selected is not None and self.n_selected > self.n_members:
             raise ValueError(
-                f"{type(self.inner).__name__} is for two classes, and y has {k}: an order needs a "
-                "method for all of them at once, such as PACC, EMQ or KDEyML"
+                f"n_selected must be at most n_members={self.n_members}, got {self.n_selected}"
             )
 
-    @property
-    def needs_posteriors(self) -> bool:
-        """Whether ``fit`` needs training posteriors, which an automatic choice does."""
-        return self._tunes or self.inner.needs_posteriors
+    def _combination(self, classes: NDArray[Any]) -> Votes:
+        kept = max(1, self.n_members // 2) if self.n_selected is None else int(self.n_selected)
+        everybody = np.arange(self.n_members)
+        unknown = np.full((self.n_members, len(classes)), np.nan)  # until bags are drawn
+        return Votes(self.reduction, self.selection, kept, everybody, unknown)
 
-    @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws random numbers for more than the folds."""
-        return self._tunes or self.inner.draws_at_fit
+    def _completed(
+        self,
+        model: CombinedModel,
+        parts: Sequence[Part],
+        codes: Indices,
+        points: CombinedPoints | Pool,
+        sample_weight: Array | None,
+    ) -> CombinedModel:
+        """Describe the training bags, and select members by their accuracy on those of others."""
+        votes, k = model.combination, model.n_classes
+        assert isinstance(votes, Votes)
+        draws = [np.asarray(part.rows) for part in parts]
+        bags = Bags.from_indices(draws, len(codes))
+        counts = np.stack([np.bincount(codes[draw], minlength=k) for draw in draws])
+        votes = replace(votes, prevalences=counts / counts.sum(axis=1, keepdims=True))
+        if self.selection == "distribution":
+            if isinstance(points, Pool):
+                stage = self._reference_stage(model.table_schema)
+                fitted = stage.fit(points.X, codes, model.classes, sample_weight, self.n_jobs)
+                posteriors: Floats = fitted.training.required()
+                votes = replace(votes, reference_classifier=fitted.classifier)
+            else:
+                posteriors = points.posteriors
+            votes = replace(votes, histograms=_histograms(posteriors, bags))
+        if self.selection == "accuracy":
+            known = model.points(points) if isinstance(points, Pool) else points
+            votes = replace(votes, selected=_most_accurate(model, votes, known, bags))
+        return replace(model, combination=votes)
 
-    @property
-    def _tunes(self) -> bool:
-        return isinstance(self.strength, str)
+    def _reference_stage(self, schema: TableSchema | None) -> ClassifierStage:
+        """Return the classifier by which bags are compared, with its folds."""
+        from sklearn.linear_model import LogisticRegression  # slow to import
 
-    def inner_estimator(self) -> Any:
-        """Return the unfitted classifier of the quantifier inside."""
-        return self.inner.inner_estimator()
+        classifier: Any = LogisticRegression(max_iter=1000)
+        if schema is not None:
+            from kdey.tables.features import prepare, reading_tables
 
-    def settle_table(self, X: Any) -> SettledTable:
-        """Settle the schema of the quantifier inside."""
-        settled = self.inner.settle_table(X)
-        if settled.quantifier is self.inner:
-            return SettledTable(self, settled.X, settled.schema)
-        ordered = clone(self).set_params(quantifier=settled.quantifier)
-        return SettledTable(ordered, settled.X, settled.schema)
+            classifier = reading_tables(prepare(classifier, schema.kinds), schema)
+        return ClassifierStage(classifier, 5, 0)
 
-    def _classifier_stage(self) -> ClassifierStage:
-        if self.inner.needs_posteriors:
-            return self.inner.stages().classifier
-        return super()._classifier_stage()  # an automatic choice needs posteriors all the same
 
-    def row_spec(self) -> RowSpec:
-        """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state, self.tune_smoothest)
-        rows = self.inner.row_spec()
-        if isinstance(self.strength, str):
-            check_choice(self.strength, "strength", ["auto"])
-            return AutomaticStrength(rows, Smoothness, self.matching(), plan)
-        return PenalisedMap(rows, Smoothness(self.strength))
+def _most_accurate(
+    model: CombinedModel, votes: Votes, points: CombinedPoints, bags: Bags
+) -> NDArray[np.int64]:
+    """Return the members with the smallest error on the training bags of the others."""
+    errors = np.stack(
+        [
+            absolute_error(votes.prevalences, member.solver(part)(bags).prevalence)
+            for member, part in zip(model.members, points.parts, strict=True)
+        ]
+    )
+    np.fill_diagonal(errors, 0.0)  # a member is not judged by its own training bag
+    best = np.argsort(errors.sum(axis=1), kind="stable")[: votes.n_kept]
+    return np.sort(best)
 
-    def matching(self) -> AnyMatching:
-        """Return the matching for the parameters; raises ValueError if they are invalid."""
-        inner = self.inner.matching()
-        if isinstance(inner, Mean):
-            raise ValueError(
-                f"{type(self.inner).__name__} counts, and minimises nothing that a penalty could "
-                "be added to: take ACC, PACC, EMQ, KDEyML or another method that corrects"
-            )
-        return penalise(inner)
+
+def _histograms(posteriors: NDArray[np.floating], bags: Bags) -> Array:
+    """Return the histograms of each bag, one per class, shape (n_bags, k, n_bins)."""
+    codes = np.minimum((np.asarray(posteriors) * _BINS).astype(np.int64), _BINS - 1)
+    return HistogramRows(codes, _BINS, cumulative=False).mean(bags).reshape(len(bags), -1, _BINS)
+
+
+def _hellinger(members: Array, bags: Array) -> Array:
+    """Return the Hellinger distance of histograms, averaged over classes, (n_members, n_bags)."""
+    differences = np.sqrt(members)[:, None] - np.sqrt(bags)
+    return np.asarray(np.sqrt((differences**2).sum(axis=3)).mean(axis=2))
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Combination):
+    """The same answer for every bag, of no member.
+
+    Attributes
+    ----------
+    prevalence : array of shape (k,)
+    """
+
+    prevalence: Array
+
+    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
+        """Return the prevalence once for each bag."""
+        return exact_solution(np.tile(self.prevalence, (len(bags), 1)))
+
+
+class TrainingPrevalence(BaseQuantifier):
+    """Estimates the training prevalence for every bag: a baseline that a method must beat.
+
+    See Also
+    --------
+    kdey.CC : Count the decisions of a classifier.
+    kdey.PCC : Mean posterior of a classifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kdey import TrainingPrevalence
+    >>> X, y = load_iris(return_X_y=True)
+    >>> q = TrainingPrevalence().fit(X[::2], y[::2])
+    >>> X_bag = X[1::2][y[1::2] < 2]  # the third class is absent
+    >>> q.predict(X_bag).round(1)
+    array([0.3, 0.3, 0.3])
+    """
+
+    @unfitted_on_failure
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Count the labels ``y`` of shape (n,), weighted by ``sample_weight`` if given."""
+        self._check_training_points(X)
+        codes, classes = self._labels(y)
+        check_consistent_length(X, codes)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        prevalence = shares_of(codes, weights, len(classes))
+        self.model_ = CombinedModel(classes, prevalence, (), Constant(prevalence), self._scorer())
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: the values of X are not used."""
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.sparse = True
+        return tags
