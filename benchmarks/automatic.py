@@ -81,7 +81,7 @@ def evaluate(case: Case, classifier: str, n_bags: int, n_jobs: int) -> list[dict
     fixed: dict[str, Any] = {}
     for kernel, h in FIXED:
         q = kdey.KDEyML(bandwidth=h, kernel=kernel, random_state=0, n_jobs=n_jobs)
-        q.fit_stage(stage, case.X, case.y)
+        q._fit_stage(stage, case.X, case.y)
         estimates = [(b, q.aggregate_bags(pool, b.bags)) for b in (bags, other)]
         fixed[f"{kernel} {h:g}"] = {m: [error(m, b, e) for b, e in estimates] for m in METRICS}
     lines = []
@@ -106,7 +106,7 @@ def automatic(
             tune_for=metric, tune_bag_size=case.bag_size, average=average, random_state=0,
             n_jobs=n_jobs,
         )  # fmt: skip
-        q.fit_stage(stage, case.X, case.y)
+        q._fit_stage(stage, case.X, case.y)
         made[f"{name}_s"] = round(time.perf_counter() - start, 2)
         made[name] = error(metric, bags, q.aggregate_bags(pool, bags.bags))
         made[f"{name}_choice"] = [

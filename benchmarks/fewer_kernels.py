@@ -29,6 +29,7 @@ from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.rows.base import CommitteeMap
 from kdey.rows.kernel import KernelDensityMap, KernelSpec
+from kdey.stacking import CLASSIFIERS
 from kdey.stacking.pooled_classifier import (
     FittedMember,
     HeldOut,
@@ -38,7 +39,6 @@ from kdey.stacking.pooled_classifier import (
     held_out,
     select_members,
 )
-from kdey.stacking.portfolio import CLASSIFIERS
 from kdey.tuning.trials import Trial, committee_weights, make_hold_outs
 from printing import markdown
 from stacking import FLOOR, METRICS, Contest, file_of, load, methods, scores_of
@@ -100,7 +100,7 @@ def estimates_of(
 ) -> np.ndarray:
     """Return the estimates of one kernel, shape (n_bags, k)."""
     q = kdey.KDEyML(bandwidth=trial.value, **dict(trial.params))
-    q.fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
+    q._fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
     return q.aggregate_bags(posteriors, bags)
 
 

@@ -134,7 +134,7 @@ def on_posteriors(q: Any, scores: Scored, bags: Any) -> dict[str, Any]:
     """Return errors and times of a method whose classifier is fitted."""
     training = scores.training
     start = time.process_time()
-    q.fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
+    q._fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
     fitted = time.process_time()
     estimates = q.aggregate_bags(scores.refit, bags.bags)
     return outcome(bags, estimates, fitted - start, time.process_time() - fitted)

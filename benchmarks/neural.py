@@ -229,7 +229,7 @@ class Training:
         if method == "Quantifier":
             return q.fit_posteriors(self.posteriors.required(), self.posteriors.labels)
         stage = FittedStage(None, self.posteriors)
-        return q.fit_stage(stage, np.zeros((len(self.y), 1)), self.posteriors.labels)
+        return q._fit_stage(stage, np.zeros((len(self.y), 1)), self.posteriors.labels)
 
     def _protocol(self) -> BagProtocol:
         return self.setting.protocol(N_TRAINING, self.seed + 1000, self.X)

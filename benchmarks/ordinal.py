@@ -137,7 +137,7 @@ def estimate(
     """Return the estimates of a method of kdey, and processor seconds of its fit and the bags."""
     start = time.process_time()
     features = np.zeros((len(training.labels), 1))  # not used: the classifier is fitted
-    q.fit_stage(FittedStage(None, training), features, training.labels)
+    q._fit_stage(FittedStage(None, training), features, training.labels)
     fitted = time.process_time()
     estimates = q.aggregate_bags(posteriors, bags.bags)
     return estimates, fitted - start, time.process_time() - fitted

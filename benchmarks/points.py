@@ -42,7 +42,7 @@ def measure(cache: Path, name: str, n_draws: int) -> dict[str, Any]:
     training, pool = scored[CLASSIFIER].training, scored[CLASSIFIER].refit
     k = pool.shape[1]
     q = kdey.KDEyHD(average=False, random_state=0)
-    q.fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
+    q._fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
     kernel = KernelSpec(q.bandwidth_, q.kernel_, q.shrinkage_)
     bags = APP(BAGS, BAG_SIZE, random_state=0).bags(labels, np.arange(k))
     matching = MatchDivergence("hellinger")

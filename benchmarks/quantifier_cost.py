@@ -27,7 +27,7 @@ import kdey
 from cases import EXTRA, PAPER, Records, load_case, quiet
 from kdey.classifiers import make_splits
 from kdey.posteriors import FittedStage, cross_fit
-from kdey.stacking.portfolio import EFFORTS, portfolio
+from kdey.stacking.stage import EFFORTS, portfolio
 from kdey.validation import training_labels
 from printing import markdown
 
@@ -105,7 +105,7 @@ def kernel_milliseconds(fits: dict[str, FittedStage], bag: np.ndarray) -> dict[s
         for key, average in (("kernel_ms", False), ("kdeyml_ms", True)):
             q = kdey.KDEyML(average=average, random_state=0)
             X = np.zeros((len(training.labels), 1))
-            q.fit_stage(FittedStage(None, training), X, training.labels)
+            q._fit_stage(FittedStage(None, training), X, training.labels)
             spent[key].append(fastest(partial(q.aggregate, posteriors)))
     return {key: round(float(np.mean(values)), 3) for key, values in spent.items()}
 

@@ -37,6 +37,7 @@ from kdey.matching import MixtureLikelihood, solve_mixture
 from kdey.metrics import get_metric
 from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_posteriors
 from kdey.rows.posterior import RatioMap
+from kdey.stacking import CLASSIFIERS
 from kdey.stacking.pooled_classifier import (
     FittedMember,
     HeldOut,
@@ -48,7 +49,7 @@ from kdey.stacking.pooled_classifier import (
     select_members,
 )
 from kdey.stacking.pooled_rows import SmoothedRatioRows
-from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, portfolio
+from kdey.stacking.stage import EFFORTS, portfolio
 from kdey.tuning import TuningPlan
 from kdey.validation import training_labels
 from printing import markdown
@@ -138,11 +139,11 @@ def load(cache: Path, name: str, seed: int) -> tuple[dict[str, Scored], np.ndarr
 
 
 def methods(metric: str) -> dict[str, MemberMethod]:
-    kernel = kdey.KDEyML(tune_for=metric, average=5, random_state=0).stages()
-    ratio = kdey.EMQ(calibration="bcts").stages()
+    kernel = kdey.KDEyML(tune_for=metric, average=5, random_state=0).row_spec()
+    ratio = kdey.EMQ(calibration="bcts").row_spec()
     return {
-        "KDEy-ML": MemberMethod("KDEy-ML", kernel.rows, True, True),
-        "EMQ-BCTS": MemberMethod("EMQ-BCTS", ratio.rows, False),
+        "KDEy-ML": MemberMethod("KDEy-ML", kernel, True, True),
+        "EMQ-BCTS": MemberMethod("EMQ-BCTS", ratio, False),
     }
 
 
@@ -264,7 +265,7 @@ def single(contest: Contest, member: FittedMember) -> np.ndarray:
     kernel = kdey.KDEyML(tune_for=contest.metric, random_state=0)
     q = kernel if member.method == "KDEy-ML" else kdey.EMQ(calibration="bcts")
     training = contest.trainings[member.classifier]
-    q.fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
+    q._fit_stage(FittedStage(None, training), np.zeros((len(training.labels), 1)), training.labels)
     return q.aggregate_bags(contest.refit[member.classifier], contest.bags.bags)
 
 

@@ -357,14 +357,14 @@ def _refit(
         Holds the classifiers; None: the quantifier fits all on its own.
     """
     X, y = task.development.X, task.development.y
-    stages = None if cache is None else quantifier.stages()
+    stages = None if cache is None else quantifier._stages()
     if cache is None or stages is None:
         return quantifier.fit(X, y)
     codes, classes = training_labels(y)
-    stage = stages.classifier
+    stage = stages[0]
     key = fingerprint("development", stage, task.key)
     fitted = cache.stage(key, lambda: stage.fit(X, codes, classes, None, n_jobs))
-    return quantifier.fit_stage(fitted, X, y)
+    return quantifier._fit_stage(fitted, X, y)
 
 
 def _cell(

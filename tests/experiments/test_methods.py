@@ -53,7 +53,7 @@ def _named(name: str, names: str) -> bool:
 def test_divergences_are_averaged_over_the_papers_points() -> None:
     quantifier = METHODS["KDEy-HD"].build(LogisticRegression(), 0, 1)
     quantifier.set_params(bandwidth=0.1)
-    rows = quantifier.stages().rows
+    rows = quantifier.row_spec()
     assert resolve_n_points(rows.n_points, 5) == 10_000
     assert resolve_sampling(rows.sampling, rows.n_points) == "plain"
 

@@ -11,7 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdey.stacking.portfolio import CLASSIFIERS, EFFORTS, TEXT_CLASSIFIERS, portfolio
+from kdey.stacking import CLASSIFIERS
+from kdey.stacking.pooled_classifier import TEXT_CLASSIFIERS
+from kdey.stacking.stage import EFFORTS, portfolio
 from kdey.tables.features import SparseColumns
 
 LOW = EFFORTS["low"]

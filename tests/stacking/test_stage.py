@@ -257,7 +257,7 @@ def test_small_tables_have_one_thread_of_openmp(
     # Threads for steps of microseconds wait for each other: where other work has the cores, a fit
     # of boosted trees on 900 rows took minutes. Classifiers of users keep their threads.
     # The package's attribute of this name is a function.
-    monkeypatch.setattr(import_module("kdey.stacking.portfolio"), "SMALL_TABLE", small)
+    monkeypatch.setattr(import_module("kdey.stacking.stage.portfolio"), "SMALL_TABLE", small)
     monkeypatch.setattr(ThreadCounting, "counts", [])
     X, y = data()
     with threadpool_limits(3, user_api="openmp"):

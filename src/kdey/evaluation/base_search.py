@@ -47,12 +47,12 @@ from kdey.evaluation.stage_scoring import (
 from kdey.metrics import METRICS, Metric, get_metric
 from kdey.model import AnyModel, ForeignModel, Place
 from kdey.quantifiers.aggregative import FOLD_MODELS_BYTES
-from kdey.quantifiers.base import BaseQuantifier, SettledTable, shares_of
+from kdey.quantifiers.base import BaseQuantifier, shares_of
 from kdey.quantifiers.composed import (
     QuantifierLike,
     as_quantifier,
     check_is_quantifier,
-    settle_table,
+    read_training,
 )
 from kdey.tables.features import table_instances
 from kdey.tables.schema import TableSchema
@@ -211,28 +211,28 @@ class BaseSearch(BaseQuantifier):
         metrics = self._metrics()
         settings = self._settings()
         first = make_candidates(self.quantifier, settings)
-        settled = _settle_table(self.quantifier, settings, refuse_masked(X, "X"))
-        if settled.schema is not None:
-            first, X = make_candidates(settled.quantifier, settings), settled.X
+        reader, X, schema = _read_training(self.quantifier, settings, refuse_masked(X, "X"))
+        if schema is not None:
+            first = make_candidates(reader, settings)
         self._check_training_points(X)
         codes, classes = self._labels(y)
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         whole = Training.of(X, codes, classes, weights)
-        training, X_val, labelled, everything = self._data(whole, X_val, y_val, settled.schema)
+        training, X_val, labelled, everything = self._data(whole, X_val, y_val, schema)
         cache = StageCache(self._private_stages()) if self.cache is None else self.cache
         raising = isinstance(self.error_score, str)
         scoring = CandidateScoring(
             training, X_val, labelled, tuple(metrics), cache, self.n_jobs, raising
         )
-        self._search(settled.quantifier, first, scoring, deadline)
+        self._search(reader, first, scoring, deadline)
         if self.refit:
-            self._refit(settled.quantifier, scoring, everything)
+            self._refit(reader, scoring, everything)
             model = as_quantifier(self.best_estimator_, classes)._fitted_model()
             if isinstance(model, ForeignModel):  # whose estimates need the prevalence
                 model = replace(model, prevalence=shares_of(codes, None, len(classes)))
-            if settled.schema is not None and model.table_schema is None:
-                model = model.with_scorer(schema=settled.schema)
+            if schema is not None and model.table_schema is None:
+                model = model.with_scorer(schema=schema)
             self.model_ = model
         return self
 
@@ -400,7 +400,7 @@ class BaseSearch(BaseQuantifier):
         (best,) = make_candidates(base, [self.best_params_])
         y = everything.classes[everything.codes]
         quantifier = as_quantifier(best.quantifier, everything.classes)
-        stages = quantifier.stages()
+        stages = quantifier._stages()
         if stages is None:
             weights = everything.weights
             extra = {} if weights is None else {"sample_weight": weights}
@@ -408,8 +408,8 @@ class BaseSearch(BaseQuantifier):
             # Fits of other libraries may return nothing.
             self.best_estimator_: Any = best.quantifier
             return
-        fitted, _ = scoring.fitted(stages.classifier, everything, FOLD_MODELS_BYTES)
-        self.best_estimator_ = quantifier.fit_stage(fitted, everything.X, y)
+        fitted, _ = scoring.fitted(stages[0], everything, FOLD_MODELS_BYTES)
+        self.best_estimator_ = quantifier._fit_stage(fitted, everything.X, y)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return a data frame with one row per candidate, the best first.
@@ -436,22 +436,21 @@ class BaseSearch(BaseQuantifier):
             )
         return super()._fitted_model()
 
-    def inner_estimator(self) -> Any:
-        """Return the quantifier that X is passed to."""
+    def _inner_estimator(self) -> Any:
         return self.quantifier
 
 
-def _settle_table(
+def _read_training(
     quantifier: QuantifierLike, settings: Sequence[Mapping[str, Any]], X: Any
-) -> SettledTable:
-    """Settle how a table is read, once for all candidates.
+) -> tuple[QuantifierLike, Any, TableSchema | None]:
+    """Decide how a table is read, once for all candidates.
 
     Candidates with classifiers of their own may read tables in other ways, each for itself.
     """
     ends = {name.rpartition("__")[2] for params in settings for name in params}
     if ends & _READERS:
-        return SettledTable(quantifier, X)
-    return settle_table(quantifier, X)
+        return quantifier, X, None
+    return read_training(quantifier, X)
 
 
 def signed_scores(scores: Sequence[Score], metric: Metric, error_score: Any) -> Array:

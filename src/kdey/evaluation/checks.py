@@ -71,7 +71,7 @@ def check_quantifier(quantifier: BaseQuantifier, *, n_classes: int = 3) -> None:
 def quantifier_checks(quantifier: BaseQuantifier, *, n_classes: int = 3) -> list[Check]:
     """Return the checks that apply to ``quantifier``, each a function of it."""
     checks = list(_CHECKS)
-    if quantifier.takes_posteriors:
+    if quantifier._takes_posteriors:
         checks += _POSTERIOR_CHECKS
     if quantifier.orders_classes and check_class_order in checks:
         checks.remove(check_class_order)
@@ -288,9 +288,9 @@ def _posteriors(n_classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]
 def _template_tolerance(quantifier: BaseQuantifier) -> float:
     """Return how much estimates may differ between fits on equivalent training data.
 
-    Methods that draw random numbers at ``fit`` (``draws_at_fit``) draw others from equivalent data.
+    Methods that draw random numbers at ``fit`` draw others from equivalent data.
     """
-    return 0.1 if quantifier.draws_at_fit else 1e-4
+    return 0.1 if quantifier._draws_at_fit else 1e-4
 
 
 def _assert_close(a: Any, b: Any, sentence: str, tolerance: float = TOLERANCE) -> None:

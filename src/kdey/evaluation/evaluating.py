@@ -22,7 +22,12 @@ from kdey.matching.base import Solution, concatenate
 from kdey.metrics import Metric, MetricLike, get_metric
 from kdey.model import Pool
 from kdey.posteriors import FittedStage
-from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver, settle_table
+from kdey.quantifiers.composed import (
+    QuantifierLike,
+    as_quantifier,
+    pool_solver,
+    read_training,
+)
 from kdey.validation import check_choice, training_labels
 
 #: Drawn instances per batch of bags. It limits memory and paces the progress bar; results do not
@@ -86,18 +91,19 @@ def fit_many(
             raise TypeError(
                 f"quantifiers must map names to quantifiers, but {name!r} is {quantifier!r}"
             )
-        settled = settle_table(clone(quantifier), X)
-        copy, features = settled.quantifier, settled.X
-        method = as_quantifier(copy).stages()
+        copy, features, _ = read_training(clone(quantifier), X)
+        shell = as_quantifier(copy)
+        method = shell._stages()
         if method is None:
             extra = {} if sample_weight is None else {"sample_weight": sample_weight}
             copy.fit(features, y, **extra)
             fitted[name] = copy
             continue
-        key = fingerprint(method.classifier)
+        stage = method[0]
+        key = fingerprint(stage)
         if key not in stages:
-            stages[key] = method.classifier.fit(features, codes, classes, sample_weight, n_jobs)
-        fitted[name] = copy.fit_stage(stages[key], features, y)
+            stages[key] = stage.fit(features, codes, classes, sample_weight, n_jobs)
+        fitted[name] = shell._fit_stage(stages[key], features, y)
     return fitted
 
 

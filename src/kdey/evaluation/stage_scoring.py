@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kdey._caching import fingerprint
 from kdey._display import muted
-from kdey._parallel import as_tensor, choose_device, import_torch, thread_count
+from kdey._parallel import as_tensor, choose_device, device_name, import_torch, thread_count
 from kdey.arrays import for_numpy, is_tensor, on_host, take_rows
 from kdey.bags import Array, Bags
 from kdey.classifiers import make_splits
@@ -34,7 +34,7 @@ from kdey.matching.base import AnyMatching, Solution
 from kdey.metrics import Metric
 from kdey.model import Pool
 from kdey.posteriors import ClassifierStage, FittedStage, predict_posteriors
-from kdey.quantifiers.base import MethodStages
+from kdey.quantifiers.base import Stages
 from kdey.quantifiers.composed import QuantifierLike, as_quantifier, pool_solver
 from kdey.rows.base import RowMap, Rows, RowSpec, families, rows_of_family
 from kdey.rows.kernel import BandwidthWarning
@@ -117,20 +117,30 @@ class Candidate:
     key: str
 
     @cached_property
-    def stages(self) -> MethodStages | None:
+    def stages(self) -> Stages | None:
         """The stages of the quantifier; None if it has none, ValueError for bad parameters."""
-        return as_quantifier(self.quantifier).stages()
+        return as_quantifier(self.quantifier)._stages()
 
     @cached_property
     def rows_key(self) -> str:
         """Fingerprint of the row spec."""
-        return fingerprint(self.staged.rows)
+        return fingerprint(self.staged[1])
 
     @property
-    def staged(self) -> MethodStages:
+    def staged(self) -> Stages:
         """The stages of a candidate that has some."""
         assert self.stages is not None
         return self.stages
+
+    @property
+    def matching(self) -> AnyMatching:
+        """The matching of a candidate that has stages."""
+        return self.staged[2]
+
+    @property
+    def device(self) -> str:
+        """Where its rows are computed."""
+        return device_name(as_quantifier(self.quantifier).device)
 
 
 def make_candidates(
@@ -179,7 +189,7 @@ def check_names(quantifier: QuantifierLike, names: Iterable[str]) -> None:
 
 
 def _default_classifier(quantifier: QuantifierLike) -> Any:
-    return as_quantifier(quantifier).inner_estimator()
+    return as_quantifier(quantifier)._inner_estimator()
 
 
 def _with_params(quantifier: QuantifierLike, params: Mapping[str, Any]) -> Any:
@@ -412,7 +422,7 @@ class CandidateScoring:
         by_stage: dict[str, list[Candidate]] = {}
         for candidate in candidates:
             try:
-                as_quantifier(candidate.quantifier).check_n_classes(len(self.training.classes))
+                as_quantifier(candidate.quantifier)._check_n_classes(len(self.training.classes))
                 stages = candidate.stages
             except Exception as error:
                 if candidate.key not in done:
@@ -421,7 +431,7 @@ class CandidateScoring:
             if stages is None:
                 plain.append(candidate)
             else:
-                by_stage.setdefault(fingerprint(stages.classifier), []).append(candidate)
+                by_stage.setdefault(fingerprint(stages[0]), []).append(candidate)
         for group in by_stage.values():
             if any(candidate.key not in done for candidate in group):
                 self._run_stage(group, done, record)
@@ -454,7 +464,7 @@ class CandidateScoring:
         start = time.perf_counter()
         remaining = [candidate for candidate in group if candidate.key not in done]
         try:
-            fitted, key = self.fitted(group[0].staged.classifier, self.training)
+            fitted, key = self.fitted(group[0].staged[0], self.training)
             pool_key = fingerprint(key, self.pool_key)
             points = self.cache.posteriors(
                 pool_key,
@@ -473,8 +483,8 @@ class CandidateScoring:
     def _families(self, group: list[Candidate], pool_size: int) -> Iterator[list[Candidate]]:
         """Yield the candidates of a stage whose rows are computed together, on one device."""
         k = len(self.training.classes)
-        for device in dict.fromkeys(candidate.staged.device for candidate in group):
-            on_device = [candidate for candidate in group if candidate.staged.device == device]
+        for device in dict.fromkeys(candidate.device for candidate in group):
+            on_device = [candidate for candidate in group if candidate.device == device]
             specs = _row_specs(on_device)
             for family in families(list(specs.values()), pool_size, k):
                 keys = [list(specs)[i] for i in family]
@@ -492,15 +502,15 @@ class CandidateScoring:
     ) -> None:
         """Score the candidates whose rows are computed together."""
         specs = list(_row_specs(members))
-        quick = all(candidate.staged.matching.takes_quick_rows for candidate in members)
+        quick = all(candidate.matching.takes_quick_rows for candidate in members)
         base = fingerprint(pool_key, self.bags_key, specs, quick)
-        if members[0].staged.device != "cpu":
-            base = fingerprint(base, members[0].staged.device)
+        if members[0].device != "cpu":
+            base = fingerprint(base, members[0].device)
         solve = self._solver(members, fitted, points, quick)
         for candidate in sorted(members, key=lambda member: specs.index(member.rows_key)):
             if candidate.key in done:
                 continue
-            key = fingerprint(base, candidate.rows_key, candidate.staged.matching)
+            key = fingerprint(base, candidate.rows_key, candidate.matching)
             start = time.perf_counter()
             try:
                 solution = self.cache.solution(key) or solve(candidate)
@@ -519,7 +529,7 @@ class CandidateScoring:
         specs, k = _row_specs(members), len(self.training.classes)
         row_specs = list(specs.values())
         n_pairs = float(len(fitted.training.labels)) * len(points) * len(row_specs)
-        asked, bags = members[0].staged.device, self.labelled.bags
+        asked, bags = members[0].device, self.labelled.bags
 
         def compute_rows() -> Iterator[tuple[RowMap, Rows]]:
             host = on_host(points)
@@ -540,7 +550,7 @@ class CandidateScoring:
                 if device is not None:
                     return on_device.at(candidate, device)
                 row_map, rows = stream.at(candidate.rows_key)
-                return candidate.staged.matching.match(row_map, rows, bags, n_threads)
+                return candidate.matching.match(row_map, rows, bags, n_threads)
 
         return solve
 
@@ -655,7 +665,7 @@ class _DeviceSolutions:
 
     def at(self, candidate: Candidate, device: Any) -> Solution:
         """Return the solution of a candidate; an error is raised for all of its batch."""
-        matching = candidate.staged.matching
+        matching = candidate.matching
         key = fingerprint(matching)
         if key in self._errors:
             raise self._errors[key]
@@ -669,7 +679,7 @@ class _DeviceSolutions:
 
     def _solve(self, matching: AnyMatching, key: str, device: Any) -> dict[str, Solution]:
         """Return the solutions of all candidates with a matching, by the keys of their specs."""
-        specs = _row_specs([m for m in self._members if fingerprint(m.staged.matching) == key])
+        specs = _row_specs([m for m in self._members if fingerprint(m.matching) == key])
         # A matching without a form for devices gets rows on the host.
         family = self._compute(list(specs.values()), matching, device)
         fitted = [(row_map, rows, self._bags) for row_map, rows in family]
@@ -679,7 +689,7 @@ class _DeviceSolutions:
 
 def _row_specs(candidates: Sequence[Candidate]) -> dict[str, RowSpec]:
     """Return the distinct row specs of candidates by their keys."""
-    return {candidate.rows_key: candidate.staged.rows for candidate in candidates}
+    return {candidate.rows_key: candidate.staged[1] for candidate in candidates}
 
 
 def _mute_known_warnings() -> AbstractContextManager[None]:

@@ -24,7 +24,7 @@ from kdey.bags import Array
 from kdey.evaluation.protocols import LabelledBags
 from kdey.posteriors import FittedStage, predict_posteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier, MethodStages
+from kdey.quantifiers.base import BaseQuantifier as KdeyQuantifier
 from kdey.validation import training_labels
 
 
@@ -96,17 +96,16 @@ class _ClassifiedTraining:
     @classmethod
     def of(cls, quantifier: AggregativeQuantifier, X: Any, y: Any) -> Self:
         """Return the stage of an unfitted quantifier, fitted on ``(X, y)``."""
-        settled = quantifier.settle_table(X)
+        reader, X, _ = quantifier._read_training(X)
         codes, classes = training_labels(y)
-        quantifier.check_n_classes(len(classes))
-        method: MethodStages = settled.quantifier.stages()
-        stage = method.classifier.fit(settled.X, codes, classes, n_jobs=quantifier.n_jobs)
-        parameters = fingerprint(quantifier.stages().classifier)
-        return cls(stage, parameters, take_rows(settled.X, [0]), classes[codes], classes)
+        quantifier._check_n_classes(len(classes))
+        stage = reader._classifier_stage().fit(X, codes, classes, n_jobs=quantifier.n_jobs)
+        parameters = fingerprint(quantifier._classifier_stage())
+        return cls(stage, parameters, take_rows(X, [0]), classes[codes], classes)
 
     def check_parameters(self, quantifier: AggregativeQuantifier) -> None:
         """Raise ValueError if the quantifier would need another classifier stage than this."""
-        if fingerprint(quantifier.stages().classifier) != self.parameters:
+        if fingerprint(quantifier._classifier_stage()) != self.parameters:
             raise ValueError(
                 "a parameter of the classifier or of its folds was changed after the classifier "
                 "was fitted: name parameters of the classifier classifier__..., not "
@@ -151,7 +150,7 @@ class WrappedAggregative(WrappedQuantifier, AggregativeSoftQuantifier):
             return self._training.stage.classifier
         model = vars(self.__dict__.get("_fitted", self.quantifier)).get("model_")
         fitted = None if model is None else model.scorer.classifier
-        return self.quantifier.inner_estimator() if fitted is None else fitted
+        return self.quantifier._inner_estimator() if fitted is None else fitted
 
     @classifier.setter
     def classifier(self, classifier: Any) -> None:
@@ -203,7 +202,7 @@ class WrappedAggregative(WrappedQuantifier, AggregativeSoftQuantifier):
         if training is not None:
             training.check_parameters(quantifier)
         if training is not None and training.gave(classif_predictions, labels):
-            quantifier.fit_stage(training.stage, training.instance, training.y)
+            quantifier._fit_stage(training.stage, training.instance, training.y)
         else:
             known = None if training is None and self._classifier is None else self.classes_
             quantifier.fit_posteriors(classif_predictions, labels, classes=known)

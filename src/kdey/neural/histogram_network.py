@@ -539,7 +539,7 @@ class HistNetQ(AggregativeQuantifier):
         classes: Any,
         scorer: InstanceScorer,
     ) -> Self:
-        self.stages()  # raises for invalid parameters before any work
+        self._stages()  # raises for invalid parameters before any work
         names = check_classes(classes)
         points = np.asarray(check_posteriors(posteriors, classes=names), dtype=np.float64)
         drawn = as_bags(bags, len(points))

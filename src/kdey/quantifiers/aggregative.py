@@ -30,15 +30,16 @@ from kdey.model import InstanceScorer, Model
 from kdey.posteriors import ClassifierStage, FittedStage, TrainingPosteriors
 from kdey.quantifiers.base import (
     BaseQuantifier,
-    MethodStages,
     PosteriorsMixin,
-    SettledTable,
+    Stages,
     checked_bags,
     shares_of,
     unfitted_on_failure,
 )
 from kdey.rows.base import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
+from kdey.tables.schema import TableSchema
+from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_weights
 
 #: Size up to which the models of the folds are kept without being asked for, in bytes.
@@ -58,6 +59,23 @@ class RowQuantifier(BaseQuantifier):
     """A quantifier defined by a row spec and a matching (see the module docstring)."""
 
     model_: Model
+    tune_for: Any
+    tune_bag_size: int
+    #: The parameter that is chosen at ``fit`` where it is "auto"; None if there is none.
+    _chosen_at_fit: str | None = None
+
+    @property
+    def _tunes(self) -> bool:
+        value = None if self._chosen_at_fit is None else getattr(self, self._chosen_at_fit)
+        return isinstance(value, str) and value == "auto"
+
+    @property
+    def _draws_at_fit(self) -> bool:
+        return self._tunes
+
+    def _plan(self) -> TuningPlan:
+        """Return the criterion of an automatic choice; raises ValueError if it is invalid."""
+        return TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -122,10 +140,9 @@ class RowQuantifier(BaseQuantifier):
         spec = (self.row_spec() if rows is None else rows).on_device(place)
         tuning, spec = spec.settle(training, k, n_threads)
         row_map = spec.fit(training, k, n_threads)
-        takes_posteriors = self.takes_posteriors
         self.model_ = Model(
             *(classes, prevalence, spec, row_map, matching, training),
-            takes_posteriors=takes_posteriors,
+            takes_posteriors=self._takes_posteriors,
             scorer=scorer,
             tuning=tuning,
         )
@@ -206,7 +223,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         self.n_jobs = n_jobs
 
     @property
-    def needs_posteriors(self) -> bool:
+    def _needs_posteriors(self) -> bool:
         """Whether ``fit`` needs training posteriors (CC, PCC and plain EMQ do not)."""
         return True
 
@@ -250,44 +267,43 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
             changes no estimate, hence it is not a parameter of the quantifier: clones, searches
             and wrappers do not need it.
         """
-        keep_bytes = _kept_bytes(keep_fold_models)
-        self.stages()  # raises for invalid parameters before any work
-        settled = self.settle_table(X)
-        X = settled.X
+        return self._fit(X, y, sample_weight, keep_bytes=_kept_bytes(keep_fold_models))
+
+    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, **options: Any) -> Self:
+        """Fit on instances; options are those of the classifier stage."""
+        self._stages()  # raises for invalid parameters before any work
+        reader, X, schema = self._read_training(X)
         self._check_training_points(X)
-        codes, classes = self._labels(y)
+        codes, classes = self._labels(y, stacklevel=5)
         check_consistent_length(X, codes)
-        self._warn_of_label_columns(settled, codes)
-        stage = settled.quantifier._classifier_stage()
-        fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, keep_bytes)
+        self._warn_of_label_columns(X, schema, codes)
+        stage = reader._classifier_stage()
+        fitted = stage.fit(X, codes, classes, sample_weight, self.n_jobs, **options)
         return self._fit_from_stage(fitted, codes, classes)
 
     @unfitted_on_failure
-    def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
-        """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
-        self.stages()
+    def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
+        self._stages()
         self._check_training_points(X)
         return self._fit_from_stage(stage, *self._labels(y))
 
-    def stages(self) -> MethodStages:
-        """Return the stages for the parameters; raises ValueError if they are invalid."""
+    def _stages(self) -> Stages:
         rows, matching = self.row_spec(), self.matching()
-        return MethodStages(self._classifier_stage(), rows, matching, device_name(self.device))
+        return self._classifier_stage(), rows, matching
 
     def _classifier_stage(self) -> ClassifierStage:
-        cv = self.cv if self.needs_posteriors else None
-        classifier = adapt_classifier(self.inner_estimator(), self.row_spec().needs)
+        cv = self.cv if self._needs_posteriors else None
+        classifier = adapt_classifier(self._inner_estimator(), self.row_spec().needs)
         return ClassifierStage(classifier, cv, self.random_state)
 
-    def settle_table(self, X: Any) -> SettledTable:
-        """Settle the schema of a classifier that begins with the features of a table."""
+    def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
+        """Learn the schema of a classifier that begins with the features of a table."""
         from kdey.tables.features import settle_schema  # slow to import
 
-        inner = self.inner_estimator()
+        inner = self._inner_estimator()
         classifier, X, schema = settle_schema(inner, X)
-        if classifier is inner:
-            return SettledTable(self, X, schema)
-        return SettledTable(clone(self).set_params(classifier=classifier), X, schema)
+        reader = self if classifier is inner else clone(self).set_params(classifier=classifier)
+        return reader, X, schema
 
     def _fit_from_stage(
         self, stage: FittedStage, codes: NDArray[np.int64], classes: NDArray[Any]
@@ -327,7 +343,7 @@ class AggregativeQuantifier(PosteriorsMixin, RowQuantifier):
         device = str(posteriors.device) if on_gpu(posteriors) else None
         return self._fit_rows(training, known, prevalence, InstanceScorer(), device=device)
 
-    def inner_estimator(self) -> Any:
+    def _inner_estimator(self) -> Any:
         """Return the unfitted classifier that X is passed to."""
         from sklearn.linear_model import LogisticRegression  # slow to import
 

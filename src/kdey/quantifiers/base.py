@@ -5,71 +5,47 @@ has the public methods for instances; :class:`PosteriorsMixin` adds those for po
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from kdey._display import Overview
-from kdey._display import bar_column
-from kdey._display import percentages
-from kdey._display import row_names
-from kdey._display import share_decimals
-from kdey._display import text_column
-from kdey._display import warn
-from kdey._display import write_out
-from kdey._parallel import thread_count
-from kdey.arrays import on_host
-from kdey.arrays import refuse_levels
-from kdey.arrays import refuse_masked
-from kdey.bags import Array
-from kdey.bags import Bags
-from kdey.bags import BagsLike
-from kdey.bags import as_bags
-from kdey.intervals import Estimate
-from kdey.intervals import Estimates
-from kdey.intervals import estimate_points
-from kdey.labelled import Labelled
-from kdey.labelled import LabelledEstimate
-from kdey.labelled import estimate_labelled
-from kdey.matching.base import AnyMatching
-from kdey.matching.base import Solution
-from kdey.model import AnyModel
-from kdey.model import InstanceScorer
-from kdey.model import Model
-from kdey.model import Place
-from kdey.model import Pool
-from kdey.model import place_of
-from kdey.options import Options
-from kdey.posteriors import ClassifierStage
-from kdey.posteriors import FittedStage
-from kdey.quantifiers.aggregator import Aggregator
-from kdey.rows.base import RowSpec
-from kdey.rows.base import TuningRecord
-from kdey.simplex import on_simplex
-from kdey.status import MOST_UNSEEN
-from kdey.status import UNSEEN_VALUES
-from kdey.tables.schema import TableSchema
-from kdey.validation import FewLabelsWarning
-from kdey.validation import LabelColumnWarning
-from kdey.validation import few_labels_note
-from kdey.validation import label_columns_note
-from kdey.validation import training_labels
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils import get_tags
-from sklearn.utils.validation import _num_samples
-from sklearn.utils.validation import check_is_fitted
-from sklearn.utils.validation import validate_data
-from typing import Any
-from typing import Self
-from typing import TypeVar
-from typing import cast
+
 import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeAlias, TypeVar, cast
+
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from kdey._display import (
+    Overview,
+    bar_column,
+    percentages,
+    row_names,
+    share_decimals,
+    text_column,
+    warn,
+    write_out,
+)
+from kdey.arrays import on_host, refuse_levels, refuse_masked
+from kdey.bags import Array, Bags, BagsLike, as_bags
+from kdey.intervals import Estimate, Estimates, estimate_points
+from kdey.labelled import Labelled, LabelledEstimate, estimate_labelled
+from kdey.matching.base import AnyMatching, Solution
+from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool, place_of
+from kdey.options import Options
+from kdey.posteriors import ClassifierStage, FittedStage
+from kdey.rows.base import RowSpec, TuningRecord
+from kdey.simplex import on_simplex
+from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
+from kdey.tables.schema import TableSchema
+from kdey.validation import (
+    FewLabelsWarning,
+    LabelColumnWarning,
+    few_labels_note,
+    label_columns_note,
+    training_labels,
+)
 
 #: Written out by :func:`kdey._display.write_out` in every class that has them and does
 #: not describe them by itself.
@@ -90,42 +66,8 @@ device : {"cpu", "auto", "cuda", "cuda:N", "torch-cpu"} or torch.device
 """
 
 
-@dataclass(frozen=True, eq=False)
-class MethodStages:
-    """The stages of a method; a search computes each once for all candidates that share it.
-
-    Attributes
-    ----------
-    classifier : ClassifierStage
-    rows : RowSpec
-    matching : Matching
-    device : str
-    """
-
-    classifier: ClassifierStage
-    rows: RowSpec
-    matching: AnyMatching
-    device: str
-
-
-@dataclass(frozen=True, eq=False)
-class SettledTable:
-    """A quantifier and its training instances, once it is decided how tables are read.
-
-    Attributes
-    ----------
-    quantifier : unfitted quantifier
-    X : training instances
-        Features of the schema, if there is one.
-    schema : TableSchema or None
-        None: instances are passed on as they are.
-    """
-
-    quantifier: Any
-    X: Any
-    schema: TableSchema | None = None
-
-
+#: Classifier stage, rows and matching of a method.
+Stages: TypeAlias = tuple[ClassifierStage, RowSpec, AnyMatching]
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -146,13 +88,6 @@ def unfitted_on_failure(fit: Fit) -> Fit:
     return cast(Fit, run)
 
 
-#: The keywords of ``predict_groups``; others are fields of Options.
-GROUP_KEYWORDS = (
-    *("time", "every", "scores", "weights", "clusters", "labelled", "merge", "confidence"),
-    *("shrink", "smooth", "options"),
-)
-
-
 class BaseQuantifier(BaseEstimator):
     """Base of all quantifiers: ``fit(X, y)``, then prevalences of bags.
 
@@ -171,8 +106,8 @@ class BaseQuantifier(BaseEstimator):
     max_classes: int | None = None
     #: Whether the order of the classes matters to the method.
     orders_classes: bool = False
-    #: Whether fitting draws random numbers for more than the folds (points, training bags).
-    draws_at_fit: bool = False
+    #: Whether it works on posteriors, and so has ``aggregate`` and ``estimate_posteriors``.
+    _takes_posteriors: bool = False
     # Defaults of parameters that some methods do not have.
     n_jobs: int | None = None
     random_state: Any = None
@@ -196,11 +131,6 @@ class BaseQuantifier(BaseEstimator):
     def prevalence_(self) -> Array:
         """The class prevalences of the training data, shape (k,)."""
         return self.model_.prevalence
-
-    @property
-    def takes_posteriors(self) -> bool:
-        """Whether it works on posteriors, and so has ``aggregate`` and ``estimate_posteriors``."""
-        return False
 
     # What follows, up to the next method, forwards to the model for rooms that take quantifiers.
 
@@ -253,20 +183,36 @@ class BaseQuantifier(BaseEstimator):
         """Return the model of a method with rows and a matching; None for other methods."""
         return self.model_ if isinstance(self.model_, Model) else None
 
-    def stages(self) -> MethodStages | None:
-        """Return the stages for the parameters; None if the method has no separate stages.
+    @property
+    def takes_posteriors(self) -> bool:
+        """Whether it works on posteriors."""
+        return self._takes_posteriors
 
-        Raises ValueError if parameters are invalid.
+    @property
+    def _draws_at_fit(self) -> bool:
+        """Whether fitting draws random numbers for more than the folds (points, training bags)."""
+        return False
+
+    def _stages(self) -> Stages | None:
+        """Return the stages of the method; None if it is fitted as a whole.
+
+        A search computes each stage once for all candidates that share it. Raises ValueError if
+        parameters are invalid.
         """
         return None
 
-    def settle_table(self, X: Any) -> SettledTable:
-        """Return the quantifier and its training instances, once it is decided how to read tables.
+    def _fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
+        """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
+        raise NotImplementedError(f"{type(self).__name__} is fitted as a whole")
+
+    def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
+        """Return the quantifier, its training instances, and the schema of their table.
 
         A quantifier that reads tables by a schema learns it from the whole table, so that folds,
-        members of wrappers and candidates of searches share it.
+        members of wrappers and candidates of searches share it. Without a schema, instances are
+        passed on as they are.
         """
-        return SettledTable(self, X)
+        return self, X, None
 
     def summary(self) -> str | None:
         """Return a sentence or two about what ``fit`` chose; None if nothing was left to choose."""
@@ -329,10 +275,6 @@ class BaseQuantifier(BaseEstimator):
         if "text/html" in shown and "model_" in vars(self):
             shown["text/html"] = self.overview().html() + shown["text/html"]
         return shown
-
-    def fit_stage(self, stage: FittedStage, X: Any, y: ArrayLike) -> Self:
-        """As :meth:`fit`, with a classifier stage that is already fitted on ``(X, y)``."""
-        raise NotImplementedError(f"{type(self).__name__} is fitted as a whole")
 
     def solve(
         self, X: Any, bags: BagsLike | None = None, sample_weight: ArrayLike | None = None
@@ -522,19 +464,15 @@ class BaseQuantifier(BaseEstimator):
         return result.with_diagnostics(details[0])
 
     def predict_groups(
-        self, source: Any, by: str | Sequence[str] = (), **options: Any
+        self, source: Any, by: str | Sequence[str] = (), **keywords: Any
     ) -> Estimates:
         """Return the prevalences of every group of a table, with limits and a status.
 
-        See :func:`kdey.predict_groups`, whose keywords it takes, and :class:`kdey.Options`, whose
-        fields may be given as keywords too.
+        See :func:`kdey.predict_groups`, whose keywords it takes.
         """
         from kdey.groups import predict_groups  # slow to import
 
-        rare = {name: options.pop(name) for name in list(options) if name not in GROUP_KEYWORDS}
-        if rare:
-            options["options"] = Options.of(**rare)
-        return predict_groups(self, source, by, **options)
+        return predict_groups(self, source, by, **keywords)
 
     def _fitted_model(self) -> AnyModel:
         """Return ``model_``; raises NotFittedError before ``fit``."""
@@ -604,23 +542,24 @@ class BaseQuantifier(BaseEstimator):
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Return the labels as codes, and the classes; warns of classes with few labels."""
         codes, known = training_labels(y, classes)
-        self.check_n_classes(len(known))
+        self._check_n_classes(len(known))
         note = few_labels_note(known, np.bincount(codes, minlength=len(known)))
         if note is not None:
             warn(note, FewLabelsWarning, stacklevel=stacklevel)
         return codes, known
 
-    def _warn_of_label_columns(self, settled: SettledTable, codes: NDArray[np.int64]) -> None:
+    def _warn_of_label_columns(
+        self, X: Any, schema: TableSchema | None, codes: NDArray[np.int64]
+    ) -> None:
         """Warn if the label itself seems to be among the features of a table."""
-        schema = settled.schema
         names = vars(self).get("feature_names_in_") if schema is None else schema.feature_names
-        if names is None or len(names) == 0 or sp.issparse(settled.X):
+        if names is None or len(names) == 0 or sp.issparse(X):
             return
-        note = label_columns_note(names, settled.X, codes)
+        note = label_columns_note(names, X, codes)
         if note is not None:
-            warn(note, LabelColumnWarning, stacklevel=4)
+            warn(note, LabelColumnWarning, stacklevel=5)
 
-    def check_n_classes(self, k: int) -> None:
+    def _check_n_classes(self, k: int) -> None:
         """Raise ValueError if the method does not handle ``k`` classes."""
         if self.max_classes is not None and k > self.max_classes:
             raise ValueError(
@@ -633,13 +572,13 @@ class BaseQuantifier(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "quantifier"
         tags.target_tags.required = True
-        inner = self.inner_estimator()
+        inner = self._inner_estimator()
         # A class is refused at fit, and a quantifier of another library need not have tags.
         if not isinstance(inner, type) and hasattr(inner, "__sklearn_tags__"):
             tags.input_tags = get_tags(inner).input_tags
         return tags
 
-    def inner_estimator(self) -> Any:
+    def _inner_estimator(self) -> Any:
         """Return the estimator that X is passed to, whose tags say what X may be; or None."""
         return None
 
@@ -647,10 +586,7 @@ class BaseQuantifier(BaseEstimator):
 class PosteriorsMixin(BaseQuantifier):
     """Methods for people with scores of their own: from posteriors instead of instances."""
 
-    @property
-    def takes_posteriors(self) -> bool:
-        """True: these quantifiers work on posteriors."""
-        return True
+    _takes_posteriors = True
 
     def solve_posteriors(
         self,

@@ -20,8 +20,9 @@ from kdey.matching.squares import Mean
 from kdey.model import AnyModel, BagSolver, ForeignModel, Pool
 from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.aggregative import AggregativeQuantifier, FeatureQuantifier, RowQuantifier
-from kdey.quantifiers.base import BaseQuantifier, SettledTable, shares_of
+from kdey.quantifiers.base import BaseQuantifier, shares_of
 from kdey.rows.base import RowSpec
+from kdey.tables.schema import TableSchema
 from kdey.tuning.automatic import AutomaticStrength
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, training_labels
@@ -322,14 +323,16 @@ def pool_solver(quantifier: QuantifierLike, pool: Pool, n_jobs: int | None = Non
     return model.solver(model.points(pool), place)
 
 
-def settle_table(quantifier: QuantifierLike, X: Any) -> SettledTable:
-    """Return a quantifier and its training instances, once it is decided how tables are read.
+def read_training(
+    quantifier: QuantifierLike, X: Any
+) -> tuple[QuantifierLike, Any, TableSchema | None]:
+    """Return a quantifier, its training instances, and the schema of their table.
 
     Quantifiers of other libraries, and those that do not read tables by a schema, are returned as
-    they are (:meth:`~kdey.quantifiers.base.BaseQuantifier.settle_table`).
+    they are, with None for the schema.
     """
-    settled = as_quantifier(quantifier).settle_table(X)
-    return SettledTable(quantifier, X) if settled.schema is None else settled
+    reader, features, schema = as_quantifier(quantifier)._read_training(X)
+    return (quantifier, X, None) if schema is None else (reader, features, schema)
 
 
 def check_is_quantifier(quantifier: Any) -> None:
@@ -415,7 +418,7 @@ class Ordered(AggregativeQuantifier):
         self.tune_smoothest = tune_smoothest
 
     @property
-    def inner(self) -> AggregativeQuantifier:
+    def _inner(self) -> AggregativeQuantifier:
         """The quantifier inside; raises TypeError if it has no rows and matching."""
         if not isinstance(self.quantifier, AggregativeQuantifier):
             raise TypeError(
@@ -427,66 +430,66 @@ class Ordered(AggregativeQuantifier):
     @property
     def cv(self) -> Any:
         """How the training posteriors are made."""
-        return self.inner.cv
+        return self._inner.cv
 
     @property
     def random_state(self) -> Any:
         """The seed of the quantifier inside."""
-        return self.inner.random_state
+        return self._inner.random_state
 
     @property
     def n_jobs(self) -> int | None:  # type: ignore[override]
         """Number of classifier fits in parallel, and of threads."""
-        return self.inner.n_jobs
+        return self._inner.n_jobs
 
     @property
     def max_classes(self) -> int | None:  # type: ignore[override]
         """Largest number of classes that the quantifier inside handles."""
-        return self.inner.max_classes
+        return self._inner.max_classes
 
-    def check_n_classes(self, k: int) -> None:
+    def _check_n_classes(self, k: int) -> None:
         """Raise ValueError if the quantifier inside does not handle ``k`` classes."""
         if self.max_classes is not None and k > self.max_classes:
             raise ValueError(
-                f"{type(self.inner).__name__} is for two classes, and y has {k}: an order needs a "
+                f"{type(self._inner).__name__} is for two classes, and y has {k}: an order needs a "
                 "method for all of them at once, such as PACC, EMQ or KDEyML"
             )
 
     @property
-    def needs_posteriors(self) -> bool:
+    def _needs_posteriors(self) -> bool:
         """Whether ``fit`` needs training posteriors, which an automatic choice does."""
-        return self._tunes or self.inner.needs_posteriors
+        return self._tunes or self._inner._needs_posteriors
 
     @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws random numbers for more than the folds."""
-        return self._tunes or self.inner.draws_at_fit
+    def _draws_at_fit(self) -> bool:
+        return self._tunes or self._inner._draws_at_fit
 
     @property
     def _tunes(self) -> bool:
         return isinstance(self.strength, str)
 
-    def inner_estimator(self) -> Any:
-        """Return the unfitted classifier of the quantifier inside."""
-        return self.inner.inner_estimator()
+    def _inner_estimator(self) -> Any:
+        return self._inner._inner_estimator()
 
-    def settle_table(self, X: Any) -> SettledTable:
-        """Settle the schema of the quantifier inside."""
-        settled = self.inner.settle_table(X)
-        if settled.quantifier is self.inner:
-            return SettledTable(self, settled.X, settled.schema)
-        ordered = clone(self).set_params(quantifier=settled.quantifier)
-        return SettledTable(ordered, settled.X, settled.schema)
+    def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
+        """Learn the schema by the quantifier inside."""
+        reader, X, schema = self._inner._read_training(X)
+        if reader is self._inner:
+            return self, X, schema
+        return clone(self).set_params(quantifier=reader), X, schema
 
     def _classifier_stage(self) -> ClassifierStage:
-        if self.inner.needs_posteriors:
-            return self.inner.stages().classifier
+        if self._inner._needs_posteriors:
+            return self._inner._classifier_stage()
         return super()._classifier_stage()  # an automatic choice needs posteriors all the same
+
+    def _plan(self) -> TuningPlan:
+        seed = self.random_state
+        return TuningPlan(self.tune_for, self.tune_bag_size, seed, self.tune_smoothest)
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state, self.tune_smoothest)
-        rows = self.inner.row_spec()
+        plan, rows = self._plan(), self._inner.row_spec()
         if isinstance(self.strength, str):
             check_choice(self.strength, "strength", ["auto"])
             return AutomaticStrength(rows, Smoothness, self.matching(), plan)
@@ -494,10 +497,10 @@ class Ordered(AggregativeQuantifier):
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
-        inner = self.inner.matching()
+        inner = self._inner.matching()
         if isinstance(inner, Mean):
             raise ValueError(
-                f"{type(self.inner).__name__} counts, and minimises nothing that a penalty could "
+                f"{type(self._inner).__name__} counts, and minimises nothing that a penalty could "
                 "be added to: take ACC, PACC, EMQ, KDEyML or another method that corrects"
             )
         return penalise(inner)

@@ -5,53 +5,30 @@ counts at thresholds that are chosen in training, and are for two classes.
 """
 
 from __future__ import annotations
-from dataclasses import dataclass
-from kdey._numerics import counts_from_limits
-from kdey.arrays import in_class_order
-from kdey.arrays import refuse_masked
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kdey.arrays import in_class_order, refuse_masked
 from kdey.bags import Array
-from kdey.bags import Bags
 from kdey.bayes.error_rates import check_counts
 from kdey.intervals import Estimate
 from kdey.matching.base import AnyMatching
-from kdey.matching.base import Solution
-from kdey.matching.base import exact_solution
 from kdey.matching.histograms import MatchThresholds
-from kdey.matching.penalty import Penalised
-from kdey.matching.penalty import PenalisedMap
-from kdey.matching.penalty import RatioShrinkage
-from kdey.matching.squares import LeastSquares
-from kdey.matching.squares import MatchMeans
-from kdey.matching.squares import Mean
-from kdey.model import Combination
-from kdey.model import CombinedModel
-from kdey.model import CombinedPoints
-from kdey.model import InstanceScorer
-from kdey.model import Model
+from kdey.matching.penalty import Penalised, PenalisedMap, RatioShrinkage
+from kdey.matching.squares import LeastSquares, MatchMeans, Mean
+from kdey.model import InstanceScorer, Model
 from kdey.posteriors import TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier
-from kdey.quantifiers.base import shares_of
-from kdey.quantifiers.base import unfitted_on_failure
 from kdey.quantifiers.composed import DecisionsMixin
 from kdey.rows.base import RowSpec
 from kdey.rows.histogram import ThresholdMap
-from kdey.rows.posterior import FriedmanMap
-from kdey.rows.posterior import PosteriorMap
-from kdey.simplex import check_posteriors
-from kdey.simplex import counts_from_limits
+from kdey.rows.posterior import FriedmanMap, PosteriorMap
+from kdey.simplex import check_posteriors, counts_from_limits
 from kdey.tuning.automatic import AutomaticStrength
-from kdey.tuning.trials import TuningPlan
-from kdey.validation import check_choice
-from kdey.validation import check_classes
-from kdey.validation import check_weights
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length
-from typing import Any
-from typing import Self
-import numpy as np
+from kdey.validation import check_choice, check_classes
 
 
 class _Counting(AggregativeQuantifier):
@@ -68,7 +45,7 @@ class _Counting(AggregativeQuantifier):
         self.n_jobs = n_jobs
 
     @property
-    def needs_posteriors(self) -> bool:
+    def _needs_posteriors(self) -> bool:
         """Whether ``fit`` needs training posteriors."""
         return False
 
@@ -529,14 +506,11 @@ class RLLS(AggregativeQuantifier):
         self.tune_for = tune_for
         self.tune_bag_size = tune_bag_size
 
-    @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws random numbers for more than the folds."""
-        return isinstance(self.strength, str) and self.strength == "auto"
+    _chosen_at_fit = "strength"
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+        plan = self._plan()
         rows = PosteriorMap(crisp=bool(self.crisp), adjusted=True)
         if not isinstance(self.strength, str):
             return PenalisedMap(rows, RatioShrinkage(self.strength))
@@ -549,8 +523,8 @@ class RLLS(AggregativeQuantifier):
         return Penalised(MatchMeans())
 
 
-class _SingleThreshold(AggregativeQuantifier):
-    """Adjusted counting at one threshold that is chosen on the training posteriors."""
+class _Thresholds(AggregativeQuantifier):
+    """Adjusted counting at thresholds that are chosen on the training posteriors."""
 
     max_classes = 2
     _policy: str
@@ -564,7 +538,7 @@ class _SingleThreshold(AggregativeQuantifier):
         return MatchMeans()
 
 
-class T50(_SingleThreshold):
+class T50(_Thresholds):
     """Adjusted counting at the threshold that half of the positives reach (Forman, 2008), binary.
 
     See Also
@@ -590,7 +564,7 @@ class T50(_SingleThreshold):
     _policy = "t50"
 
 
-class MAX(_SingleThreshold):
+class MAX(_Thresholds):
     """Adjusted counting where tpr - fpr is largest (Forman, 2008), binary.
 
     See Also
@@ -616,7 +590,7 @@ class MAX(_SingleThreshold):
     _policy = "max"
 
 
-class ThresholdX(_SingleThreshold):
+class ThresholdX(_Thresholds):
     """Adjusted counting where the false positive rate equals 1 - tpr (Forman's X, 2008), binary.
 
     See Also
@@ -642,7 +616,7 @@ class ThresholdX(_SingleThreshold):
     _policy = "x"
 
 
-class MS(AggregativeQuantifier):
+class MS(_Thresholds):
     """Median sweep: the median of the adjusted counts at all thresholds (Forman, 2008), binary.
 
     See Also
@@ -665,12 +639,7 @@ class MS(AggregativeQuantifier):
     array([0.7, 0.3])
     """
 
-    max_classes = 2
     _policy = "all"
-
-    def row_spec(self) -> RowSpec:
-        """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        return ThresholdMap(self._policy)
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""

@@ -23,7 +23,6 @@ from kdey.rows.base import RowSpec, StackedMap, TuningEffort
 from kdey.rows.embedding import DISTANCES, KERNELS, EmbeddingMap
 from kdey.rows.histogram import HistogramMap, ScoreMap
 from kdey.tuning.automatic import AutomaticBins, AutomaticChoice
-from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_choice, check_positive
 
 #: Numbers of bins whose median HDy and HDx report (González-Castro et al., 2013).
@@ -33,36 +32,39 @@ _FEW_BAGS = 50
 _NOT_CONVEX = ("cauchy-schwarz", "mean-hellinger")
 
 
-def histogram_matching(divergence: str) -> AnyMatching:
-    """Return the matching of histograms for a named divergence; raises ValueError if unknown."""
-    check_choice(divergence, "divergence", [*GENERATORS, *_NOT_CONVEX])
-    if divergence in _NOT_CONVEX:
-        return MatchHistograms(divergence)
-    return MatchDivergence(divergence)
-
-
-class Binned(RowQuantifier):
+class _Binned(RowQuantifier):
     """Base of methods on histograms whose number of bins is a parameter, or chosen at ``fit``."""
 
     n_bins: Any
-    tune_for: Any
-    tune_bag_size: int
+    cdf = False
+    _chosen_at_fit = "n_bins"
+    #: What histograms are made of (:class:`~kdey.rows.histogram.HistogramMap`).
+    _channels = "posteriors"
+    #: Whether the median over several numbers of bins is reported.
+    _stacked = False
+    #: Whether one start is enough for the problem, so that many tuning bags can be afforded.
+    _convex = True
 
-    @property
-    def _tunes(self) -> bool:
-        return isinstance(self.n_bins, str) and self.n_bins == "auto"
+    def row_spec(self) -> RowSpec:
+        """Return the row spec for the parameters; raises ValueError if they are invalid."""
+        if self._tunes:
+            effort = TuningEffort() if self._convex else TuningEffort(bags=_FEW_BAGS)
+            rows = self._histograms(2)
+            return AutomaticBins(rows, self.matching(), self._plan(), self._stacked, effort)
+        if not self._stacked:
+            return self._histograms(self.n_bins)
+        try:
+            counts = tuple(self.n_bins)
+        except TypeError:
+            raise ValueError(
+                f'n_bins must be a sequence of integers or "auto", got {self.n_bins!r}'
+            ) from None
+        if not counts:
+            raise ValueError("n_bins must name at least one number of bins")
+        return StackedMap(tuple(map(self._histograms, counts)))
 
-    @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws random numbers for more than the folds."""
-        return self._tunes
-
-    def _automatic(
-        self, rows: HistogramMap, *, stacked: bool = False, convex: bool = True
-    ) -> AutomaticBins:
-        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
-        effort = TuningEffort() if convex else TuningEffort(bags=_FEW_BAGS)
-        return AutomaticBins(rows, self.matching(), plan, stacked, effort)
+    def _histograms(self, n_bins: int) -> HistogramMap:
+        return HistogramMap(n_bins, self.cdf, self._channels)
 
     @property
     def n_bins_(self) -> Any:
@@ -70,7 +72,24 @@ class Binned(RowQuantifier):
         return self.n_bins if self.tuning_ is None else int(self.tuning_.best_value)
 
 
-class DM(Binned, AggregativeQuantifier):
+class _ByDivergence(_Binned):
+    """Histograms matched by a named divergence."""
+
+    divergence: str
+
+    def matching(self) -> AnyMatching:
+        """Return the matching for the parameters; raises ValueError if they are invalid."""
+        check_choice(self.divergence, "divergence", [*GENERATORS, *_NOT_CONVEX])
+        if self._convex:
+            return MatchDivergence(self.divergence)
+        return MatchHistograms(self.divergence)
+
+    @property
+    def _convex(self) -> bool:  # type: ignore[override]
+        return self.divergence not in _NOT_CONVEX
+
+
+class DM(_ByDivergence, AggregativeQuantifier):
     r"""Distribution matching with one histogram per class posterior (Firat, 2016; Bunse, 2022).
 
     .. math:: \min_{\alpha \in \Delta} \frac1k \sum_{c=1}^k D(M_c \alpha, q_c)
@@ -130,19 +149,8 @@ class DM(Binned, AggregativeQuantifier):
         self.tune_for = tune_for
         self.tune_bag_size = tune_bag_size
 
-    def row_spec(self) -> RowSpec:
-        """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        if self._tunes:
-            convex = self.divergence not in _NOT_CONVEX
-            return self._automatic(HistogramMap(2, self.cdf), convex=convex)
-        return HistogramMap(self.n_bins, self.cdf)
 
-    def matching(self) -> AnyMatching:
-        """Return the matching for the parameters; raises ValueError if they are invalid."""
-        return histogram_matching(self.divergence)
-
-
-class DMx(Binned, FeatureQuantifier):
+class DMx(_ByDivergence, FeatureQuantifier):
     """Distribution matching with one histogram per feature; no classifier.
 
     Parameters
@@ -176,6 +184,8 @@ class DMx(Binned, FeatureQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
+    _channels = "features"
+
     def __init__(
         self,
         *,
@@ -193,19 +203,8 @@ class DMx(Binned, FeatureQuantifier):
         self.tune_bag_size = tune_bag_size
         self.n_jobs = n_jobs
 
-    def row_spec(self) -> RowSpec:
-        """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        if self._tunes:
-            convex = self.divergence not in _NOT_CONVEX
-            return self._automatic(HistogramMap(2, self.cdf, "features"), convex=convex)
-        return HistogramMap(self.n_bins, self.cdf, "features")
 
-    def matching(self) -> AnyMatching:
-        """Return the matching for the parameters; raises ValueError if they are invalid."""
-        return histogram_matching(self.divergence)
-
-
-class HDy(Binned, AggregativeQuantifier):
+class HDy(_Binned, AggregativeQuantifier):
     """Hellinger distance between histograms of the positive posterior, binary.
 
     The median over several numbers of bins (González-Castro, Alaiz-Rodríguez and Alegre, 2013).
@@ -240,6 +239,8 @@ class HDy(Binned, AggregativeQuantifier):
     """
 
     max_classes = 2
+    _channels = "positive"
+    _stacked = True
 
     def __init__(
         self,
@@ -257,19 +258,13 @@ class HDy(Binned, AggregativeQuantifier):
         self.tune_for = tune_for
         self.tune_bag_size = tune_bag_size
 
-    def row_spec(self) -> RowSpec:
-        """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        if self._tunes:
-            return self._automatic(HistogramMap(2, channels="positive"), stacked=True)
-        return _stack(self.n_bins, "positive")
-
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
         # The squared distance has the same minimiser and is convex.
         return MedianOf(MatchDivergence("hellinger"))
 
 
-class HDx(Binned, FeatureQuantifier):
+class HDx(_Binned, FeatureQuantifier):
     """Mean Hellinger distance between feature histograms, binary; no classifier.
 
     The median over several numbers of bins (González-Castro et al., 2013).
@@ -300,6 +295,9 @@ class HDx(Binned, FeatureQuantifier):
     """
 
     max_classes = 2
+    _channels = "features"
+    _stacked = True
+    _convex = False
 
     def __init__(
         self,
@@ -314,28 +312,9 @@ class HDx(Binned, FeatureQuantifier):
         self.tune_bag_size = tune_bag_size
         self.n_jobs = n_jobs
 
-    def row_spec(self) -> RowSpec:
-        """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        if self._tunes:
-            rows = HistogramMap(2, channels="features")
-            return self._automatic(rows, stacked=True, convex=False)
-        return _stack(self.n_bins, "features")
-
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
         return MedianOf(MatchHistogramsBinary("mean-hellinger"))
-
-
-def _stack(n_bins: Any, channels: str) -> StackedMap:
-    try:
-        counts = tuple(n_bins)
-    except TypeError:
-        raise ValueError(
-            f'n_bins must be a sequence of integers or "auto", got {n_bins!r}'
-        ) from None
-    if not counts:
-        raise ValueError("n_bins must name at least one number of bins")
-    return StackedMap(tuple(HistogramMap(b, channels=channels) for b in counts))
 
 
 class SORD(AggregativeQuantifier):
@@ -446,7 +425,7 @@ class MM(AggregativeQuantifier):
         return MatchCdf(_CRITERIA[self.criterion])
 
 
-class DyS(Binned, AggregativeQuantifier):
+class DyS(_Binned, AggregativeQuantifier):
     """Histogram of the positive posterior under any dissimilarity (Maletzke et al., 2019).
 
     The minimum is found by ternary search, which is exact where the dissimilarity has a single
@@ -481,6 +460,7 @@ class DyS(Binned, AggregativeQuantifier):
     """
 
     max_classes = 2
+    _channels = "positive"
 
     def __init__(
         self,
@@ -499,12 +479,6 @@ class DyS(Binned, AggregativeQuantifier):
         self.n_bins = n_bins
         self.tune_for = tune_for
         self.tune_bag_size = tune_bag_size
-
-    def row_spec(self) -> RowSpec:
-        """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        if self._tunes:
-            return self._automatic(HistogramMap(2, channels="positive"))
-        return HistogramMap(self.n_bins, channels="positive")
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
@@ -678,14 +652,11 @@ class KMM(FeatureQuantifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws random numbers."""
-        return self.random_features is not None or self._tunes
+    _chosen_at_fit = "bandwidth"
 
     @property
-    def _tunes(self) -> bool:
-        return isinstance(self.bandwidth, str) and self.bandwidth == "auto"
+    def _draws_at_fit(self) -> bool:
+        return self.random_features is not None or self._tunes
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
@@ -694,7 +665,7 @@ class KMM(FeatureQuantifier):
             check_choice(self.bandwidth, "bandwidth", ["median", "auto"])
         else:
             check_positive(self.bandwidth, "bandwidth")
-        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
+        plan = self._plan()
         spec = EmbeddingMap(
             self.kernel,
             "median" if isinstance(self.bandwidth, str) else self.bandwidth,

@@ -22,7 +22,6 @@ from kdey.rows.base import RowSpec
 from kdey.rows.kernel import ClassReferences, KernelDensityMap, KernelMap, KernelSpec, OverlapMap
 from kdey.rows.monte_carlo import MonteCarloMap
 from kdey.tuning.automatic import AutomaticKernel, geometries
-from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_count
 
 #: Geometries whose estimates are averaged by default. Each costs a pass over the training
@@ -93,14 +92,7 @@ class KDEy(AggregativeQuantifier):
         self.tune_bag_size = tune_bag_size
         self.precision = precision
 
-    @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws random numbers for more than the folds."""
-        return self._tunes
-
-    @property
-    def _tunes(self) -> bool:
-        return isinstance(self.bandwidth, str) and self.bandwidth == "auto"
+    _chosen_at_fit = "bandwidth"
 
     @property
     def _most_members(self) -> int:
@@ -111,27 +103,22 @@ class KDEy(AggregativeQuantifier):
             most = max(check_count(self.average, "average", least=0), 1)
         return most if self._tunes and self.kernel == "auto" else 1
 
-    def _kernel_rows(self, kernel: KernelSpec) -> KernelMap:
-        """Return the row spec of the method for one kernel."""
-        raise NotImplementedError
-
-    def _kernel_matching(self) -> AnyMatching:
-        """Return the matching of the method for one kernel."""
+    def _method(self, kernel: KernelSpec) -> tuple[KernelMap, AnyMatching]:
+        """Return the rows of the method for one kernel, and their matching."""
         raise NotImplementedError
 
     def row_spec(self) -> RowSpec:
         """Return the row spec for the parameters; raises ValueError if they are invalid."""
-        # Built with a fixed bandwidth too, so that an invalid tune_for is always refused.
-        plan = TuningPlan(self.tune_for, self.tune_bag_size, self.random_state)
-        rows = self._kernel_rows(self._kernel_spec())
+        plan = self._plan()  # with a fixed bandwidth too: an invalid tune_for is always refused
+        rows, matching = self._method(self._kernel_spec())
         if not self._tunes:
             return rows
         free = geometries(self.kernel, self.shrinkage)
-        return AutomaticKernel(rows, free, self._kernel_matching(), plan, self._most_members)
+        return AutomaticKernel(rows, free, matching, plan, self._most_members)
 
     def matching(self) -> AnyMatching:
         """Return the matching for the parameters; raises ValueError if they are invalid."""
-        matching = self._kernel_matching()
+        _, matching = self._method(self._kernel_spec())
         return AverageOf(matching) if self._most_members > 1 else matching
 
     def _kernel_spec(self) -> KernelSpec:
@@ -203,11 +190,8 @@ class KDEyML(KDEy):
     True
     """
 
-    def _kernel_rows(self, kernel: KernelSpec) -> KernelDensityMap:
-        return KernelDensityMap(kernel)
-
-    def _kernel_matching(self) -> AnyMatching:
-        return MaximiseLikelihood()
+    def _method(self, kernel: KernelSpec) -> tuple[KernelMap, AnyMatching]:
+        return KernelDensityMap(kernel), MaximiseLikelihood()
 
 
 class KDEyCS(KDEy):
@@ -240,11 +224,8 @@ class KDEyCS(KDEy):
     array([0.5, 0.5, 0. ])
     """
 
-    def _kernel_rows(self, kernel: KernelSpec) -> OverlapMap:
-        return OverlapMap(kernel)
-
-    def _kernel_matching(self) -> AnyMatching:
-        return MatchCauchySchwarz()
+    def _method(self, kernel: KernelSpec) -> tuple[KernelMap, AnyMatching]:
+        return OverlapMap(kernel), MatchCauchySchwarz()
 
 
 class KDEyL2(KDEy):
@@ -275,11 +256,8 @@ class KDEyL2(KDEy):
     array([0.5, 0.5, 0. ])
     """
 
-    def _kernel_rows(self, kernel: KernelSpec) -> OverlapMap:
-        return OverlapMap(kernel)
-
-    def _kernel_matching(self) -> AnyMatching:
-        return MatchSquares()
+    def _method(self, kernel: KernelSpec) -> tuple[KernelMap, AnyMatching]:
+        return OverlapMap(kernel), MatchSquares()
 
 
 class KDEyHD(KDEy):
@@ -329,8 +307,7 @@ class KDEyHD(KDEy):
     """
 
     @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """Whether fitting draws random numbers for more than the folds."""
+    def _draws_at_fit(self) -> bool:
         return True
 
     def __init__(
@@ -370,8 +347,6 @@ class KDEyHD(KDEy):
         self.n_points = n_points
         self.sampling = sampling
 
-    def _kernel_rows(self, kernel: KernelSpec) -> MonteCarloMap:
-        return MonteCarloMap(kernel, self.n_points, self.random_state, self.sampling)
-
-    def _kernel_matching(self) -> AnyMatching:
-        return MatchDivergence(self.divergence)
+    def _method(self, kernel: KernelSpec) -> tuple[KernelMap, AnyMatching]:
+        rows = MonteCarloMap(kernel, self.n_points, self.random_state, self.sampling)
+        return rows, MatchDivergence(self.divergence)

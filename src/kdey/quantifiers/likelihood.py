@@ -77,7 +77,7 @@ class EMQ(AggregativeQuantifier):
         self.max_iter = max_iter
 
     @property
-    def needs_posteriors(self) -> bool:
+    def _needs_posteriors(self) -> bool:
         """Whether ``fit`` needs training posteriors."""
         return self.calibration is not None
 

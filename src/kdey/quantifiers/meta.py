@@ -35,7 +35,6 @@ from kdey.posteriors import ClassifierStage
 from kdey.quantifiers.base import (
     BaseQuantifier,
     PosteriorsMixin,
-    SettledTable,
     shares_of,
     unfitted_on_failure,
 )
@@ -43,7 +42,7 @@ from kdey.quantifiers.composed import (
     QuantifierLike,
     as_quantifier,
     check_is_quantifier,
-    settle_table,
+    read_training,
 )
 from kdey.rows.histogram import HistogramRows
 from kdey.simplex import check_posteriors, sample_uniform
@@ -127,14 +126,14 @@ class WrapperQuantifier(PosteriorsMixin):
         sample_weight : array-like of shape (n,), optional
         """
         check_is_quantifier(self.quantifier)
-        inner = settle_table(self.quantifier, refuse_masked(X, "X"))
-        self._check_training_points(inner.X)
+        reader, X, schema = read_training(self.quantifier, refuse_masked(X, "X"))
+        self._check_training_points(X)
         codes, classes = self._labels(y)
-        check_consistent_length(inner.X, codes)
+        check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
-        parts, X = self._parts(inner.quantifier, codes, classes), indexable(inner.X)[0]
+        parts, X = self._parts(reader, codes, classes), indexable(X)[0]
         members = run_jobs([partial(part.fit, "fit", X, weights) for part in parts], self.n_jobs)
-        model = self._model(members, codes, classes, inner.schema)
+        model = self._model(members, codes, classes, schema)
         self.model_ = self._completed(model, parts, codes, Pool(X), weights)
         return self
 
@@ -150,7 +149,7 @@ class WrapperQuantifier(PosteriorsMixin):
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         """
-        if not self.takes_posteriors:
+        if not self._takes_posteriors:
             raise TypeError(
                 f"quantifier={type(self.quantifier).__name__}() works on features, not on "
                 "posteriors: use fit and predict"
@@ -181,22 +180,20 @@ class WrapperQuantifier(PosteriorsMixin):
             classes, prevalence, tuple(members), self._combination(classes), scorer
         )
 
-    def inner_estimator(self) -> Any:
-        """Return the quantifier that X is passed to."""
+    def _inner_estimator(self) -> Any:
         return self.quantifier
 
-    def settle_table(self, X: Any) -> SettledTable:
-        """Settle how the quantifier inside reads tables."""
-        inner = settle_table(self.quantifier, X)
-        if inner.schema is None:
-            return SettledTable(self, X)
-        settled = clone(self).set_params(quantifier=inner.quantifier)
-        return SettledTable(settled, inner.X, inner.schema)
+    def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
+        """Learn how the quantifier inside reads tables."""
+        reader, features, schema = read_training(self.quantifier, X)
+        if schema is None:
+            return self, X, None
+        return clone(self).set_params(quantifier=reader), features, schema
 
     @property
-    def takes_posteriors(self) -> bool:
+    def _takes_posteriors(self) -> bool:  # type: ignore[override]
         """Whether the quantifier inside works on posteriors."""
-        return as_quantifier(self.quantifier).takes_posteriors
+        return as_quantifier(self.quantifier)._takes_posteriors
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,7 +465,9 @@ class Ensemble(WrapperQuantifier):
     array([0.5, 0.5, 0. ])
     """
 
-    draws_at_fit = True
+    @property
+    def _draws_at_fit(self) -> bool:
+        return True
 
     def __init__(
         self,

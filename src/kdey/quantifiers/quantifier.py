@@ -26,7 +26,7 @@ from kdey.matching.likelihood import MaximiseLikelihood
 from kdey.model import ONLY_SCORES, InstanceScorer
 from kdey.posteriors import FittedStage, TrainingPosteriors
 from kdey.quantifiers.aggregative import AggregativeQuantifier
-from kdey.quantifiers.base import BaseQuantifier, SettledTable, shares_of, unfitted_on_failure
+from kdey.quantifiers.base import shares_of, unfitted_on_failure
 from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
 from kdey.rows.base import RowSpec
@@ -45,8 +45,14 @@ from kdey.stacking.pooled_rows import (
     explain_pool,
     summarise_pool,
 )
-from kdey.stacking.portfolio import EFFORTS, check_classifiers, portfolio
-from kdey.stacking.stage import FitProgress, PooledStage, check_limits
+from kdey.stacking.stage import (
+    EFFORTS,
+    FitProgress,
+    PooledStage,
+    check_classifiers,
+    check_limits,
+    portfolio,
+)
 from kdey.tables.features import SPARSE_COLUMNS, TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
 from kdey.tuning.trials import Tuning, TuningPlan
@@ -128,9 +134,8 @@ class Quantifier(AggregativeQuantifier):
     """
 
     @property
-    def draws_at_fit(self) -> bool:  # type: ignore[override]
-        """True: bags are drawn to choose the smoothing."""
-        return True
+    def _draws_at_fit(self) -> bool:
+        return True  # bags are drawn to choose the smoothing
 
     def __init__(
         self,
@@ -185,35 +190,25 @@ class Quantifier(AggregativeQuantifier):
             if it is called again with the same data and parameters. The files are pickles: use a
             folder that nobody else can write to.
         """
-        self.stages()  # raises for invalid parameters before any work
-        settled = self.settle_table(X)
-        X = settled.X
-        self._check_training_points(X)
-        codes, classes = self._labels(y)
-        check_consistent_length(X, codes)
-        self._warn_of_label_columns(settled, codes)
-        stage = self._pooled_stage(settled.schema)
-        fitted = stage.fit(
-            X, codes, classes, sample_weight, self.n_jobs, progress=progress, cache=cache
-        )
-        return self._fit_from_stage(fitted, codes, classes)
+        return self._fit(X, y, sample_weight, progress=progress, cache=cache)
 
-    def settle_table(self, X: Any) -> SettledTable:
+    def _read_training(self, X: Any) -> tuple[Self, Any, TableSchema | None]:
         """Decide what the columns of a data frame are taken for, unless a schema says it.
 
         A frame whose columns are numbered instead of named is a matrix.
         """
         refuse_levels(X, "X")
         if self.schema is not None:
-            return SettledTable(self, table_features(self.schema, X), self.schema)
+            return self, table_features(self.schema, X), self.schema
         if is_matrix(X) or not hasattr(X, "columns"):
-            return SettledTable(self, X)
+            return self, X, None
         names = getattr(X, "column_names", X.columns)  # of Arrow and of the others
         if not any(isinstance(name, str) for name in names):
-            return SettledTable(self, np.asarray(X))
+            return self, np.asarray(X), None
         step = TableFeatures().fit(X)
-        settled = clone(self).set_params(schema=step.schema_)
-        return SettledTable(settled, step.transform(X), step.schema_)
+        # A seed that is a RandomState is shared, not copied, as it is without a table.
+        reader = clone(self).set_params(schema=step.schema_, random_state=self.random_state)
+        return reader, step.transform(X), step.schema_
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``n_jobs`` also holds for the fitted pool, which scores instances."""
@@ -255,7 +250,7 @@ class Quantifier(AggregativeQuantifier):
         classes : array-like of shape (k,), optional
             The classes, sorted; by default the labels that occur in ``y``.
         """
-        self.stages()
+        self._stages()
         codes, known = self._labels(y, classes)
         names = _score_names(posteriors)
         scorer = InstanceScorer(score_names=names)
@@ -281,7 +276,7 @@ class Quantifier(AggregativeQuantifier):
         """Return the matching for the parameters; raises ValueError if they are invalid."""
         return MaximiseLikelihood(log_rows=False)
 
-    def inner_estimator(self) -> Any:
+    def _inner_estimator(self) -> Any:
         """Return the unfitted pool of all classifiers, whose tags say what X may be."""
         try:
             candidates = portfolio(self.classifiers, None, EFFORTS["default"])
@@ -294,9 +289,7 @@ class Quantifier(AggregativeQuantifier):
 
     def _classifier_stage(self) -> PooledStage:
         check_classifiers(self.classifiers)
-        return self._pooled_stage(self.schema)
-
-    def _pooled_stage(self, schema: TableSchema | None) -> PooledStage:
+        schema = self.schema
         if schema is not None and not isinstance(schema, TableSchema):
             raise TypeError(f"schema must be a TableSchema or None, got {schema!r}")
         check_choice(self.effort, "effort", EFFORTS)
@@ -365,13 +358,15 @@ class Quantifier(AggregativeQuantifier):
 
 
 def _member_method(name: str, method: Any) -> MemberMethod:
-    stages = method.stages() if isinstance(method, BaseQuantifier) else None
-    likelihood = None if stages is None else stages.matching.likelihood
-    if stages is None or likelihood is None:
+    likelihood = None
+    if isinstance(method, AggregativeQuantifier):
+        _, rows, matching = method._stages()
+        likelihood = matching.likelihood
+    if likelihood is None:
         raise ValueError(
             f"methods: {method!r} does not maximise a mixture likelihood; use KDEyML, EMQ or DIR"
         )
-    return MemberMethod(name, stages.rows, likelihood.log_rows, stages.rows.uses_kernels)
+    return MemberMethod(name, rows, likelihood.log_rows, rows.uses_kernels)
 
 
 def _score_names(posteriors: Scores) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ average is a classifier like any other, which is recalibrated and then matched b
 (``pooled_rows``). ``portfolio`` has the classifiers, and ``stage`` fits them.
 """
 
-from kdey.stacking.pooled_classifier import PooledClassifier
+from kdey.stacking.pooled_classifier import CLASSIFIERS, PooledClassifier
 from kdey.stacking.pooled_rows import MemberRecord, StackRecord
-from kdey.stacking.portfolio import CLASSIFIERS
 from kdey.stacking.stage import FitProgress, MemberWarning
 
 __all__ = [

@@ -30,6 +30,7 @@ average several. The heaviest kernels of all members together are kept, wherever
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,7 +44,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from kdey._display import muted
-from kdey._parallel import run_in_threads
+from kdey._parallel import one_openmp_thread, run_in_threads
 from kdey.bags import Bags
 from kdey.calibration import SeparableWarning
 from kdey.matching.likelihood import MixtureLikelihood, solve_mixture
@@ -57,8 +58,6 @@ from kdey.posteriors import (
 from kdey.rows.base import Array, Indices, RowMap, RowSpec
 from kdey.rows.kernel import BandwidthWarning
 from kdey.simplex import row_sums, softmax_rows
-from kdey.stacking.portfolio import openmp_threads
-from kdey.tables.schema import TableSchema
 
 #: Smallest probability of a class in a predictive distribution. A member that is certain and wrong
 #: then costs the pool a bounded amount.
@@ -73,6 +72,14 @@ LEAST_WEIGHT = 0.01
 MOST_KERNELS = 3
 #: Kernel members are left out below this number of labels.
 KERNEL_LABELS = 200
+#: Names of the classifiers of the portfolio. A limit on time drops them from the last to the first.
+CLASSIFIERS = ("logistic regression", "extra trees", "gradient boosting")
+#: For columns of text: complement naive Bayes in place of boosted trees, which need dense numbers.
+TEXT_CLASSIFIERS = ("logistic regression", "naive Bayes", "extra trees")
+#: Tables with fewer rows are given to one thread of OpenMP. Boosted trees start their threads
+#: anew for every step of a few microseconds: on 5,000 rows a second thread saves a fifth of the
+#: time if its core is idle, and if it is not, all wait for it, and a second becomes a minute.
+SMALL_TABLE = 10_000
 
 
 @dataclass(frozen=True)
@@ -353,31 +360,24 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def openmp_threads(name: str, n_rows: int) -> AbstractContextManager[None]:
+    """Return the limit on OpenMP's threads under which a classifier works on a table.
+
+    Parameters
+    ----------
+    name : str
+        Name of the classifier. Those of a user, which may have much work for each row, have no
+        limit.
+    n_rows : int
+    """
+    is_known = name in (*CLASSIFIERS, *TEXT_CLASSIFIERS)
+    return one_openmp_thread() if is_known and n_rows < SMALL_TABLE else nullcontext()
+
+
 def pool_of(classifier: Any) -> PooledClassifier | None:
     """Return the pool that is a classifier, or the last step of a pipeline; None: there is none."""
     last = classifier[-1] if isinstance(classifier, Pipeline) else classifier
     return last if isinstance(last, PooledClassifier) else None
-
-
-def pools_of_folds(classifier: Any, schema: TableSchema | None) -> Sequence[Any] | None:
-    """Return one pool for each fold, of the models that were fitted without it.
-
-    Parameters
-    ----------
-    classifier : fitted classifier
-    schema : TableSchema or None
-        The columns of the training table, which the pools then read.
-
-    Returns
-    -------
-    sequence of classifiers, or None if the classifier is no pool
-    """
-    pool = pool_of(classifier)
-    if pool is None or schema is None:
-        return None if pool is None else pool.fold_pools()
-    from kdey.tables.features import reading_tables  # slow to import
-
-    return [reading_tables(fold, schema) for fold in pool.fold_pools()]
 
 
 def pool_posteriors(

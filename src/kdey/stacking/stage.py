@@ -11,7 +11,7 @@ import pickle
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -28,12 +28,15 @@ from kdey.posteriors import (
     ClassifierStage,
     FittedStage,
     TrainingPosteriors,
+    check_classifier,
     cross_fit,
     warn_about_rare_classes,
 )
 from kdey.rows.base import Indices
 from kdey.stacking.pooled_classifier import (
+    CLASSIFIERS,
     KERNEL_LABELS,
+    TEXT_CLASSIFIERS,
     FittedMember,
     HeldOut,
     MemberMethod,
@@ -42,12 +45,12 @@ from kdey.stacking.pooled_classifier import (
     fit_member,
     held_out,
     limit_kernels,
+    openmp_threads,
     select_members,
 )
 from kdey.stacking.pooled_rows import LeftOut, record_pool
-from kdey.stacking.portfolio import PoolCandidate, openmp_threads
-from kdey.tables.features import SparseColumns, reading_tables, sparse_columns
-from kdey.tables.schema import TableSchema
+from kdey.tables.features import SparseColumns, prepare, reading_tables, sparse_columns
+from kdey.tables.schema import Kind, TableSchema
 from kdey.tuning.trials import TuningPlan
 
 #: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
@@ -176,7 +179,7 @@ class _Run:
 
     def leave_out(self, name: str, reason: str) -> None:
         self.left_out.append(LeftOut(name, reason))
-        warnings.warn(f"{name} is left out of the pool: {reason}", MemberWarning, stacklevel=6)
+        warnings.warn(f"{name} is left out of the pool: {reason}", MemberWarning, stacklevel=7)
 
     def cross_fits(self) -> dict[str, FittedStage]:
         """Return the fits of all candidates that could be fitted, by name."""
@@ -296,7 +299,7 @@ class _Run:
                         f"the model takes about {total / 1e6:.0f} MB, more than the size_limit of "
                         f"{limit / 1e6:.0f} MB",
                         MemberWarning,
-                        stacklevel=5,
+                        stacklevel=7,
                     )
                 return pool
             largest = max(sizes, key=lambda name: sizes[name])
@@ -363,3 +366,187 @@ def check_limits(time_limit: Any, size_limit: Any) -> None:
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if value is not None and not (is_number and value > 0):
             raise ValueError(f"{name} must be None or a positive number, got {value!r}")
+
+
+#: Classifiers that are fitted on all instances once more. Boosted trees are surer on new instances
+#: when refitted than their fold models were, so these score new instances instead.
+_REFITTED = frozenset({"logistic regression", "extra trees", "naive Bayes"})
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work a fit may be.
+
+    Attributes
+    ----------
+    folds : int
+        Folds of the cross-validation.
+    trees : int
+        Trees of the forest.
+    rounds : int
+        Rounds of boosting.
+    """
+
+    folds: int
+    trees: int
+    rounds: int
+
+
+#: The values of the parameter ``effort``.
+EFFORTS: Mapping[str, Effort] = {
+    "low": Effort(folds=3, trees=50, rounds=50),
+    "default": Effort(folds=5, trees=100, rounds=100),
+    "high": Effort(folds=10, trees=300, rounds=200),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PoolCandidate:
+    """A classifier that may join the pool.
+
+    Attributes
+    ----------
+    name : str
+    classifier : unfitted classifier, with its preparation
+    refit : bool
+        Whether new instances are scored by a model that is fitted on all training instances;
+        otherwise by the mean of the models of the folds.
+    """
+
+    name: str
+    classifier: Any
+    refit: bool = False
+
+
+def portfolio(
+    classifiers: Any,
+    kinds: Sequence[Kind] | None,
+    effort: Effort,
+    random_state: Any = None,
+    *,
+    sparse: SparseColumns | None = None,
+) -> tuple[PoolCandidate, ...]:
+    """Return the candidates that the parameter ``classifiers`` of a quantifier stands for.
+
+    Parameters
+    ----------
+    classifiers : "auto", str, classifier, sequence of these, or mapping from names to classifiers
+        A name is one of the portfolio, with the preparation that it needs. Other classifiers are
+        used as they are.
+    kinds : sequence of {"number", "category", "text"} or None
+        Kind of each column of X; None means that all are numbers.
+    effort : Effort
+    random_state : int or None
+    sparse : {"alike", "mixed"} or None
+        Columns of a sparse matrix (``kdey.tables.features.sparse_columns``).
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or there are no classifiers.
+    """
+    named: list[tuple[str, Any]] = []
+    if isinstance(classifiers, str) and classifiers == "auto":
+        named = [(name, name) for name in _default_names(kinds, sparse)]
+    elif isinstance(classifiers, Mapping):
+        named = [(str(name), value) for name, value in classifiers.items()]
+    elif isinstance(classifiers, Iterable) and not isinstance(classifiers, str):
+        named = _distinct([(_name_of(value), value) for value in classifiers])
+    else:
+        named = [(_name_of(classifiers), classifiers)]
+    if not named:
+        raise ValueError('classifiers is empty: name at least one, or use "auto"')
+    return tuple(
+        _candidate(name, value, kinds, effort, random_state, sparse) for name, value in named
+    )
+
+
+def check_classifiers(classifiers: Any) -> None:
+    """Raise ValueError or TypeError if ``classifiers`` is not what :func:`portfolio` takes."""
+    portfolio(classifiers, None, EFFORTS["default"])
+
+
+def _default_names(kinds: Sequence[Kind] | None, sparse: SparseColumns | None) -> tuple[str, ...]:
+    has_text = kinds is not None and "text" in kinds
+    return TEXT_CLASSIFIERS if has_text or sparse is not None else CLASSIFIERS
+
+
+def _candidate(
+    name: str,
+    value: Any,
+    kinds: Sequence[Kind] | None,
+    effort: Effort,
+    random_state: Any,
+    sparse: SparseColumns | None,
+) -> PoolCandidate:
+    if not isinstance(value, str):
+        try:
+            check_classifier(value)
+        except TypeError as error:
+            raise TypeError(f"classifiers: {error}") from error
+        return PoolCandidate(name, value)
+    classifier = named_classifier(value, effort, random_state)
+    return PoolCandidate(name, prepare(classifier, kinds, sparse=sparse), value in _REFITTED)
+
+
+def named_classifier(name: str, effort: Effort, random_state: Any = None) -> Any:
+    """Return a classifier of the portfolio, without its preparation.
+
+    Parameters
+    ----------
+    name : str
+    effort : Effort
+    random_state : int or None
+
+    Raises
+    ------
+    ValueError
+        If the portfolio has no classifier of this name.
+    """
+    from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression  # slow to import
+    from sklearn.naive_bayes import ComplementNB
+
+    # A seed of its own, so that equal data give equal models where the user names none.
+    seed = 0 if random_state is None else random_state
+    if name == "logistic regression":
+        return LogisticRegression(max_iter=1000)
+    if name == "extra trees":
+        return ExtraTreesClassifier(effort.trees, random_state=seed)
+    if name == "gradient boosting":
+        # Small steps and trees: on 18 sets as good as larger ones, in half the time and space.
+        return HistGradientBoostingClassifier(
+            learning_rate=0.05,
+            max_iter=effort.rounds,
+            max_leaf_nodes=15,
+            early_stopping=False,
+            random_state=seed,
+        )
+    if name == "naive Bayes":
+        return ComplementNB()
+    known = ", ".join(dict.fromkeys((*CLASSIFIERS, *TEXT_CLASSIFIERS)))
+    raise ValueError(
+        f'classifiers: {name!r} is unknown; use "auto", names among {known}, or classifiers of '
+        "scikit-learn"
+    )
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, type):
+        raise TypeError(f"classifiers must be instances, got the class {value.__name__}")
+    steps = getattr(value, "steps", None)  # a pipeline is named after its last step
+    last = value if not steps else steps[-1][1]
+    return type(getattr(last, "estimator", last)).__name__
+
+
+def _distinct(named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Append numbers to the names that occur several times."""
+    names = [name for name, _ in named]
+    seen: dict[str, int] = {}
+    out = []
+    for name, value in named:
+        seen[name] = seen.get(name, 0) + 1
+        out.append((name if names.count(name) == 1 else f"{name} {seen[name]}", value))
+    return out
