@@ -188,7 +188,9 @@ def group_table(case: Case) -> None:
     """Estimates by group of a data frame."""
     frame = _frame(case)
     q = clone(case.quantifier).fit(frame[list("pqrs")], case.y)
-    table = q.predict_groups(frame.drop(columns="kind"), by="shop", n_replicates=40).to_frame()
+    table = q.predict_groups(
+        frame.drop(columns="kind"), by="shop", options=kdey.Options(n_replicates=40)
+    ).to_frame()
     right(table.groupby("shop")["estimate"].sum().to_numpy()[:, None])
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kdey.validation import check_choice, check_count, check_share
@@ -133,17 +132,6 @@ class Options:
         check_count(self.n_null, "n_null", 19)
         check_count(self.min_size, "min_size", 1)
         check_choice(self.missing, "missing", MISSING)
-
-    @classmethod
-    def of(cls, **options: Any) -> Options:
-        """Return the options of these names; raises TypeError, which lists them, for another."""
-        known = [field.name for field in fields(cls)]
-        for name in options:
-            if name not in known:
-                alike = get_close_matches(name, known, 1)
-                hint = f", did you mean {alike[0]}?" if alike else ";"
-                raise TypeError(f"unknown option {name}{hint} the options are {', '.join(known)}")
-        return cls(**options)
 
     @classmethod
     def given(cls, options: Options | None, **values: Any) -> Options:

@@ -22,8 +22,8 @@ from .cases import rows, run, without, write
 
 def test_texts_become_one_hot_and_are_recorded(model: Path) -> None:
     q = kdey.load(model)
-    assert q.table_schema["colour"].categories == ("blue", "red")
-    assert q.table_schema.feature_names == ("length", "width", "colour")
+    assert q.model_.table_schema["colour"].categories == ("blue", "red")
+    assert q.model_.table_schema.feature_names == ("length", "width", "colour")
     assert isinstance(q.classifier_.steps[0][1], TableFeatures)
     assert isinstance(q.classifier_.steps[1][1], ColumnTransformer)
     new = pl.DataFrame(without(rows(40, seed=2), "kind"))
@@ -178,7 +178,7 @@ def test_labels_that_a_judge_decided_are_fitted_and_estimated(tmp_path: Path) ->
     printed = run("estimate", model, new).stdout
     estimates = [float(line["estimate"]) for line in csv.DictReader(io.StringIO(printed))]
     assert_allclose(estimates, expected.aggregate_decisions(decided[:80]), atol=1e-12)
-    assert q.table_schema["llm"].categories == ("bad", "good")
+    assert q.model_.table_schema["llm"].categories == ("bad", "good")
     assert "column of decisions: llm" in run("inspect", model).stdout
     new = write(tmp_path / "odd.csv", [{"llm": "good"}, {"llm": "refused"}])
     message = run("estimate", model, new).output

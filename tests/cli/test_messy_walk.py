@@ -153,7 +153,7 @@ def test_check_and_fit_say_the_same_of_every_column(folder: Path) -> None:
         "few labels: wrong (8)",
     ):
         assert sentence in said, said
-    schema = kdey.load(folder / "m.kdey").table_schema
+    schema = kdey.load(folder / "m.kdey").model_.table_schema
     assert schema.feature_names == ("kg", "days", "city", "note")
 
 

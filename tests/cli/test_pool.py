@@ -75,7 +75,7 @@ def test_estimate_report_and_evaluate_take_a_pool(model: Path, tmp_path: Path) -
     assert result.exit_code == 0, result.output
     technical = page.read_text(encoding="utf-8").partition('id="technical"')[2]
     quantifier: Any = kdey.load(model)
-    assert quantifier.description in technical
+    assert quantifier._description in technical
     bags = ("--bags", 5, "--bag-size", 20)
     result = run("evaluate", new, "--label", "kind", "--model", model, *bags)
     assert result.exit_code == 0, result.output

@@ -58,7 +58,7 @@ def messy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ids_dates_and_copies_are_no_features(messy_model: Path) -> None:
-    schema = kdey.load(messy_model).table_schema
+    schema = kdey.load(messy_model).model_.table_schema
     assert schema.feature_names == ("length", "width", "colour", "shop")
     assert schema["length"].n_missing == 20
 
@@ -120,10 +120,10 @@ def test_features_may_be_asked_for(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", messy(gaps=False))
     rest = ("--label", "kind", *FAST, "-o", tmp_path / "m.kdey")
     assert run("fit", table, *rest, "--features", "id,length", "--no-fold-models").exit_code == 0
-    assert kdey.load(tmp_path / "m.kdey").table_schema.feature_names == ("id", "length")
+    assert kdey.load(tmp_path / "m.kdey").model_.table_schema.feature_names == ("id", "length")
     result = run("fit", table, *rest, "--type", "day=date", "--no-fold-models")
     assert result.exit_code == 0, result.output
-    assert "day" in kdey.load(tmp_path / "m.kdey").table_schema.feature_names
+    assert "day" in kdey.load(tmp_path / "m.kdey").model_.table_schema.feature_names
     result = run("fit", table, *rest, "--type", "day=moment")
     assert result.exit_code == 2
     assert "--type takes NAME=number" in result.stderr
@@ -144,7 +144,7 @@ def test_missing_values_are_learnt_from(tmp_path: Path, classifier: str) -> None
     gaps = pl.DataFrame({"length": [None] * 40, "width": [0.0] * 40, "colour": ["blue"] * 40})
     assert q.predict(gaps.with_columns(pl.col("length").cast(pl.Float64)))[0] > 0.9
     assert run("fit", path, *rest, "--missing", "drop", "-o", tmp_path / "d.kdey").exit_code == 0
-    dropped = kdey.load(tmp_path / "d.kdey").table_schema
+    dropped = kdey.load(tmp_path / "d.kdey").model_.table_schema
     assert dropped["length"].n_missing == 0
 
 

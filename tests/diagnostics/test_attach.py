@@ -86,7 +86,7 @@ def test_methods_that_cannot_be_checked_say_why(quantifier, reason) -> None:
     )
     assert estimate.status == f"not checked ({reason})"
     assert f"The fit was not checked: {reason}." in repr(estimate)
-    table = quantifier.predict_groups(frame, "g", n_replicates=20).to_frame()
+    table = quantifier.predict_groups(frame, "g", options=kdey.Options(n_replicates=20)).to_frame()
     assert set(table["status"]) == {estimate.status}
     assert table["fit_p_value"].isna().all()
 

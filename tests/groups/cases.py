@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+import kdey
 from kdey import KDEyML
 
 CLASSES = np.array(["cat", "dog", "eel"])
@@ -70,3 +72,10 @@ def make_case(k: int = 4, n_groups: int = 12, seed: int = 0, largest: int = 1500
     order = rng.permutation(len(codes))
     points = scored(drawn)
     return Case(scored(labels), labels, points[order], codes[order])
+
+
+def keywords(**asked: Any) -> dict[str, Any]:
+    """Return keywords of ``predict_groups``: fields of Options among them become ``options``."""
+    own = set(inspect.signature(kdey.predict_groups).parameters) | {"options"}
+    rare = {name: asked.pop(name) for name in list(asked) if name not in own}
+    return {**asked, "options": kdey.Options(**rare)} if rare else asked

@@ -102,7 +102,9 @@ def test_frames_of_all_libraries_and_files_agree(
 
 def test_shared_templates_make_differences_sharper(quantifier: Any, frame: pd.DataFrame) -> None:
     table = compared(quantifier, frame, "region", against={"region": "east"})
-    sides = quantifier.predict_groups(frame, "region", scores=SCORES, check_fit=False).to_frame()
+    sides = quantifier.predict_groups(
+        frame, "region", scores=SCORES, options=kdey.Options(check_fit=False)
+    ).to_frame()
     widths = {g: (part.high - part.low).to_numpy() for g, part in sides.groupby("region")}
     independent = np.hypot(widths["south"], widths["east"])
     south = table[table.region == "south"]

@@ -13,7 +13,7 @@ import kdey
 from kdey import EMQ, predict_groups
 from kdey._caching import row_hashes
 
-from .cases import CLASSES, SCORES, columns, fitted, posteriors
+from .cases import CLASSES, SCORES, columns, fitted, keywords, posteriors
 
 #: Columns of a table with labels, by class.
 WAYS = ("label_shift", "labels", "prediction_powered")
@@ -37,7 +37,8 @@ def frame() -> pd.DataFrame:
 
 
 def ask(q: Any, frame: pd.DataFrame, wide: bool = False, **options: Any) -> pd.DataFrame:
-    made = q.predict_groups(frame, "region", scores=SCORES, check_fit=False, **options)
+    asked = keywords(scores=SCORES, check_fit=False, **options)
+    made = q.predict_groups(frame, "region", **asked)
     return made.to_frame(wide=wide)
 
 

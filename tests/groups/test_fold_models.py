@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kdey import PACC, Bags
+from kdey import PACC, Bags, Options
 from kdey._caching import row_hashes
 from kdey.diagnostics import FitChecker, hold_fold_models
 from kdey.groups import (
@@ -27,9 +27,9 @@ def test_p_values_come_from_the_fold_models_and_estimates_from_the_classifier() 
     X, y = data(300, 0)
     fitted = PACC(random_state=0).fit(X, y, keep_fold_models=False)
     table = data(200, 1)[0].with_columns(site=pl.Series(["a", "b"] * 100))
-    plain = fitted.predict_groups(table, "site", check_fit=True).to_frame()
+    plain = fitted.predict_groups(table, "site", options=Options(check_fit=True)).to_frame()
     hold_fold_models(fitted, X, y)
-    sharp = fitted.predict_groups(table, "site", check_fit=True).to_frame()
+    sharp = fitted.predict_groups(table, "site", options=Options(check_fit=True)).to_frame()
     same = ["class", "n", "estimate", "low", "high", "classify_and_count"]
     assert sharp.select(same).equals(plain.select(same))
     checker = FitChecker.fit(fitted)
@@ -52,7 +52,7 @@ def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:
     table = data(90, 3)[0].with_columns(site=pl.Series(["a", "b", "c"] * 30))
     table.write_parquet(tmp_path / "t.parquet")
     made = fitted.predict_groups(tmp_path / "t.parquet", "site").to_frame()
-    expected = fitted.predict_groups(table, "site", check_fit=True).to_frame()
+    expected = fitted.predict_groups(table, "site", options=Options(check_fit=True)).to_frame()
     np.testing.assert_array_equal(made["fit_p_value"].to_numpy(), expected["fit_p_value"])
     np.testing.assert_allclose(made["estimate"].to_numpy(), expected["estimate"], atol=1e-12)
 

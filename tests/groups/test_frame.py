@@ -20,7 +20,7 @@ from kdey import KDEyCS, KDEyML, predict_groups
 from kdey._caching import row_hashes
 from kdey.intervals.display import GROUP_COLUMNS
 
-from .cases import CLASSES, SCORES, columns, fitted
+from .cases import CLASSES, SCORES, columns, fitted, keywords
 
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
@@ -50,7 +50,9 @@ def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
     q, data = fitted(cls, **({"bandwidth": 0.2} if cls is KDEyCS else {})), columns()
     options = {"n_replicates": 30} if cls is KDEyCS else {}
     result = read(
-        q.predict_groups(pl.DataFrame(data), "region", scores=SCORES, **options).to_frame()
+        q.predict_groups(
+            pl.DataFrame(data), "region", **keywords(scores=SCORES, **options)
+        ).to_frame()
     )
     p = np.column_stack([data[name] for name in SCORES])
     for i, region in enumerate(["east", "north", "south"]):
@@ -110,7 +112,7 @@ def test_weeks_are_groups_in_order(library: str) -> None:
 def test_time_comes_after_the_other_keys() -> None:
     q, frame = fitted(), pl.DataFrame(columns())
     made = q.predict_groups(
-        frame, "region", scores=SCORES, time="day", every="1mo", min_size=1
+        frame, "region", scores=SCORES, time="day", every="1mo", options=kdey.Options(min_size=1)
     ).to_frame(wide=True)
     assert made.columns[:2] == ["region", "day"]
     keys = [row[:2] for row in made.rows()]
@@ -151,7 +153,9 @@ def test_missing_error_names_row_and_column() -> None:
     data = columns()
     data["p_dog"][6] = None
     with pytest.raises(ValueError, match=r"'p_dog' has no value in row 7 \(1 row lacks one"):
-        fitted().predict_groups(pl.DataFrame(data), scores=SCORES, missing="error").to_frame()
+        fitted().predict_groups(
+            pl.DataFrame(data), scores=SCORES, options=kdey.Options(missing="error")
+        ).to_frame()
 
 
 def test_small_groups_and_groups_of_one_have_a_status() -> None:
@@ -182,7 +186,9 @@ def test_poor_fit_is_a_status() -> None:
         data[name] = np.where(north, 1 / 3, data[name]).tolist()
     made = (
         fitted()
-        .predict_groups(pl.DataFrame(data), "region", scores=SCORES, check_fit=True)
+        .predict_groups(
+            pl.DataFrame(data), "region", scores=SCORES, options=kdey.Options(check_fit=True)
+        )
         .to_frame(wide=True)
     )
     assert made["status"].to_list() == ["ok", "poor fit", "ok"]
@@ -223,7 +229,9 @@ def test_features_without_names_and_methods_without_posteriors() -> None:
     frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "g": ["u", "v"] * 80})
     for q in (kdey.PACC(), kdey.HDx(), kdey.OneVsAll(kdey.PACC())):
         q.fit(X, y)
-        made = q.predict_groups(frame, "g", n_replicates=20).to_frame(wide=True)
+        made = q.predict_groups(frame, "g", options=kdey.Options(n_replicates=20)).to_frame(
+            wide=True
+        )
         assert_allclose(made["estimate[1]"][0], q.predict(X[::2])[1], atol=1e-9)
     with pytest.raises(ValueError, match="fitted on 2 features without names"):
         q.predict_groups(frame).to_frame()
@@ -259,7 +267,7 @@ def test_missing_features_are_left_out() -> None:
 def test_bad_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fitted().predict_groups(
-            pl.DataFrame(columns(30)), **{"scores": SCORES, **arguments}
+            pl.DataFrame(columns(30)), **keywords(**{"scores": SCORES, **arguments})
         ).to_frame()
 
 

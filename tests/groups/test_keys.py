@@ -19,7 +19,7 @@ from kdey import predict_groups
 from kdey.groups import Grouping, GroupKeys, Request, estimate_table
 from kdey.tables.files import ReadOptions, TableError, TableFile
 
-from .cases import SCORES, columns, fitted
+from .cases import SCORES, columns, fitted, keywords
 
 Q = fitted()
 
@@ -33,7 +33,8 @@ def table_of(keys: list[Any], name: str = "k") -> dict[str, Any]:
 def groups(frame: Any, by: Any = "k", **options: Any) -> list[tuple[str, int, float]]:
     """Return the key as text, size and first estimate of each group, in the order of the table."""
     table = nw.from_native(
-        Q.predict_groups(frame, by, scores=SCORES, **options).to_frame(), eager_only=True
+        Q.predict_groups(frame, by, **keywords(scores=SCORES, **options)).to_frame(),
+        eager_only=True,
     )
     first = table.filter(nw.col("class") == "cat")
     key = by if isinstance(by, str) else by[0]

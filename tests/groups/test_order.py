@@ -13,6 +13,8 @@ from sklearn.linear_model import LogisticRegression
 import kdey
 from kdey import KDEyCS
 
+from .cases import keywords
+
 NUMBERS = ["n", "estimate", "low", "high", "classify_and_count", "fit_p_value", "status"]
 
 
@@ -54,10 +56,10 @@ def same(made: Any, expected: Any) -> None:
 )
 def test_neither_the_order_of_rows_nor_other_groups_matter(cls: Any, options: Any) -> None:
     q, frame = fitted(cls), table()
-    expected = q.predict_groups(frame, "site", **options).to_frame()
+    expected = q.predict_groups(frame, "site", **keywords(**options)).to_frame()
     shuffled = frame.sample(frac=1.0, random_state=3)
-    same(q.predict_groups(shuffled, "site", **options).to_frame(), expected)
-    alone = q.predict_groups(frame[frame["site"] == "y"], "site", **options).to_frame()
+    same(q.predict_groups(shuffled, "site", **keywords(**options)).to_frame(), expected)
+    alone = q.predict_groups(frame[frame["site"] == "y"], "site", **keywords(**options)).to_frame()
     same(alone, expected[expected["site"] == "y"])
 
 
@@ -74,9 +76,9 @@ def test_a_column_may_tell_rows_apart() -> None:
     frame["id"] = [f"row {i}" for i in range(len(frame))]
     plain, keyed = (
         q.predict_groups(frame, "site").to_frame(),
-        q.predict_groups(frame, "site", key="id").to_frame(),
+        q.predict_groups(frame, "site", options=kdey.Options(key="id")).to_frame(),
     )
     assert_array_equal(plain["estimate"].round(9), keyed["estimate"].round(9))
     assert (plain["fit_p_value"] != keyed["fit_p_value"]).any()
     shuffled = frame.sample(frac=1.0, random_state=3)
-    same(q.predict_groups(shuffled, "site", key="id").to_frame(), keyed)
+    same(q.predict_groups(shuffled, "site", options=kdey.Options(key="id")).to_frame(), keyed)

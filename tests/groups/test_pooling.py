@@ -21,7 +21,7 @@ from kdey.bayes.random_walk import smooth_periods
 from kdey.groups import Grouping
 from kdey.groups.keys import GroupKeys, period_numbers, period_starts, truncate
 from kdey.groups.pooling import series_and_times
-from tests.groups.cases import SCORES, fitted, posteriors
+from tests.groups.cases import SCORES, fitted, keywords, posteriors
 
 QUANTIFIER = fitted(EMQ, calibration="bcts")
 SIZE, SHOPS = 12, 20
@@ -58,7 +58,7 @@ WEEKS = {"time": "day", "every": "1w", "scores": SCORES, "check_fit": False}
 
 
 def answer(frame: Any = FRAME, wide: bool = False, **options: Any) -> Any:
-    return QUANTIFIER.predict_groups(frame, **options).to_frame(wide=wide)
+    return QUANTIFIER.predict_groups(frame, **keywords(**options)).to_frame(wide=wide)
 
 
 @pytest.mark.smoke
@@ -279,5 +279,5 @@ def test_rows_of_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_kernel_methods_are_pooled_too() -> None:
-    table = fitted(KDEyML).predict_groups(FRAME, **KEYS, shrink=True).to_frame()
+    table = fitted(KDEyML).predict_groups(FRAME, **keywords(**KEYS, shrink=True)).to_frame()
     assert np.isfinite(table["estimate"]).all()

@@ -266,7 +266,7 @@ def test_tables_are_settled_by_the_quantifier_inside() -> None:
     classifier = make_pipeline(TableFeatures(), LogisticRegression())
     q = kdey.Ordered(kdey.PACC(classifier, cv=3), strength=0.1).fit(frame, y)
     np.testing.assert_allclose(q.predict(frame).sum(), 1.0)
-    assert q.table_schema is not None
+    assert q.model_.table_schema is not None
 
 
 def test_methods_that_a_penalty_cannot_be_added_to_are_named() -> None:

@@ -50,7 +50,7 @@ FRAMES = {
 def test_every_door_gives_the_same_answer(fitted: Any, library: str) -> None:
     new = table(60, seed=1)
     frame = FRAMES[library](new.select("kind", "colour", pl.lit(3).alias("more"), "x"))
-    expected = fitted.predict(fitted.table_schema.encode(new).X)
+    expected = fitted.predict(fitted.model_.table_schema.encode(new).X)
     whole = [np.arange(60)]
     assert_array_equal(fitted.predict(frame), expected)
     assert_array_equal(fitted.predict_bags(frame, whole)[0], expected)
@@ -66,7 +66,7 @@ def test_every_door_gives_the_same_answer(fitted: Any, library: str) -> None:
 def test_a_saved_model_reads_tables(fitted: Any, tmp_path: Path) -> None:
     pytest.importorskip("skops")
     again = kdey.load(kdey.save(fitted, tmp_path / "m.kdey"))
-    assert again.table_schema == fitted.table_schema
+    assert again.model_.table_schema == fitted.model_.table_schema
     new = table(60, seed=1)
     assert_array_equal(again.predict(new), fitted.predict(new))
 
@@ -77,7 +77,7 @@ def test_a_frame_may_be_fitted_without_a_schema() -> None:
     method = kdey.PACC(make_pipeline(TableFeatures(), _OneHot()), random_state=0)
     with pytest.warns(TableWarning, match=r"not used as features: 'id' \(150 different"):
         method.fit(frame.to_arrow(), y)
-    assert method.table_schema.feature_names == ("x", "colour")
+    assert method.model_.table_schema.feature_names == ("x", "colour")
     with warnings.catch_warnings():
         warnings.simplefilter("error", TableWarning)
         assert_array_equal(method.predict(frame.to_pandas()), method.predict(frame))
@@ -137,7 +137,7 @@ def test_values_missing_where_training_lacks_none(fitted: Any) -> None:
     # The rows of a group are summed in an order of their own.
     assert_allclose(groups["estimate"].to_numpy(), alone, rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="'x' has no value in row 8"):
-        fitted.predict_groups(frame, missing="error").to_frame()
+        fitted.predict_groups(frame, options=kdey.Options(missing="error")).to_frame()
 
 
 def test_values_missing_where_training_lacks_some_are_used() -> None:
@@ -147,7 +147,9 @@ def test_values_missing_where_training_lacks_some_are_used() -> None:
     groups = q.predict_groups(new).to_frame()
     assert groups["n_missing"].to_list() == [0, 0]
     assert_allclose(groups["estimate"].to_numpy(), q.predict(new), atol=1e-12)
-    assert q.predict_groups(new, missing="drop").to_frame()["n_missing"].to_list() == [15, 15]
+    assert q.predict_groups(new, options=kdey.Options(missing="drop")).to_frame()[
+        "n_missing"
+    ].to_list() == [15, 15]
 
 
 def test_arrays_must_be_features(fitted: Any) -> None:

@@ -509,7 +509,7 @@ def check_answers(quantifier: BaseQuantifier) -> None:
     if not _can_be_tried(quantifier):
         return
     try:
-        if quantifier.takes_posteriors:
+        if quantifier.model_.takes_posteriors:
             cast(PosteriorsMixin, quantifier).aggregate(_corners(len(quantifier.classes_)))
         else:
             quantifier.predict(np.zeros((2, _width(quantifier))))

@@ -35,7 +35,7 @@ from kdey.matching.base import AnyMatching, Solution
 from kdey.model import AnyModel, InstanceScorer, Model, Place, Pool, place_of
 from kdey.options import Options
 from kdey.posteriors import ClassifierStage, FittedStage
-from kdey.rows.base import RowSpec, TuningRecord
+from kdey.rows.base import RowSpec
 from kdey.simplex import on_simplex
 from kdey.status import MOST_UNSEEN, UNSEEN_VALUES
 from kdey.tables.schema import TableSchema
@@ -132,62 +132,6 @@ class BaseQuantifier(BaseEstimator):
         """The class prevalences of the training data, shape (k,)."""
         return self.model_.prevalence
 
-    # What follows, up to the next method, forwards to the model for rooms that take quantifiers.
-
-    @property
-    def answering(self) -> Self:
-        """The quantifier itself."""
-        return self
-
-    @property
-    def fitted_classifier(self) -> Any | None:
-        """The classifier that scores instances; None if there is none, or more than one."""
-        return self.model_.scorer.classifier
-
-    @property
-    def fold_classifiers(self) -> Sequence[Any] | None:
-        """The classifiers of the folds if they were kept."""
-        return self.model_.scorer.fold_classifiers
-
-    @property
-    def table_schema(self) -> TableSchema | None:
-        """The columns of the training table; None if there was no table."""
-        return self.model_.table_schema
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """The names of the training features; None if they had no names."""
-        return self.model_.scorer.feature_names
-
-    @property
-    def n_features(self) -> int | None:
-        """The number of training features; None if it was fitted on posteriors."""
-        return self.model_.scorer.n_features
-
-    @property
-    def n_score_columns(self) -> int:
-        """The number of columns of posteriors that it takes."""
-        return self.model_.n_score_columns
-
-    @property
-    def counts_decisions(self) -> bool:
-        """Whether it uses no more of a posterior than the class that it decides for."""
-        return self.model_.counts_decisions
-
-    @property
-    def tuning_record(self) -> TuningRecord | None:
-        """The record of an automatic choice at ``fit``; None if nothing was left to choose."""
-        return self.model_.tuning
-
-    def interval_model(self) -> Model | None:
-        """Return the model of a method with rows and a matching; None for other methods."""
-        return self.model_ if isinstance(self.model_, Model) else None
-
-    @property
-    def takes_posteriors(self) -> bool:
-        """Whether it works on posteriors."""
-        return self._takes_posteriors
-
     @property
     def _draws_at_fit(self) -> bool:
         """Whether fitting draws random numbers for more than the folds (points, training bags)."""
@@ -220,7 +164,7 @@ class BaseQuantifier(BaseEstimator):
         return None if tuning is None else tuning.summary()
 
     @property
-    def description(self) -> str | None:
+    def _description(self) -> str | None:
         """What gives the answers, in a sentence for readers of a report; None: nothing to say."""
         return None
 

@@ -337,7 +337,7 @@ class Quantifier(AggregativeQuantifier):
         return plain if few and plain else methods
 
     @property
-    def description(self) -> str:
+    def _description(self) -> str:
         """The classifiers and methods of the pool, in a sentence."""
         self._fitted_model()
         return describe_pool(self.stack_)

@@ -136,7 +136,7 @@ def _technical_words(report: Report) -> list[str]:
     sentences = []
     quantifier = report.quantifier
     if quantifier is not None:
-        sentences += [quantifier.description, quantifier.summary()]
+        sentences += [quantifier._description, quantifier.summary()]
     if report.estimate is not None and not report.estimate.converged:
         sentences.append("The solver did not converge: see the optimality gap in the settings.")
     return [sentence for sentence in sentences if sentence]

@@ -258,7 +258,7 @@ def classifier_view(quantifier: BaseQuantifier) -> ClassifierView | None:
     classes = [str(label) for label in quantifier.classes_]
     training = kept_training(quantifier)
     posteriors = None if training is None else training.posteriors
-    if training is None or posteriors is None or not quantifier.takes_posteriors:
+    if training is None or posteriors is None or not quantifier.model_.takes_posteriors:
         return None
     k = len(classes)
     predicted = posteriors.argmax(axis=1)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from kdey import EMQ, PACC, PCC, DMx, KDEyCS, KDEyML
+from kdey import EMQ, PACC, PCC, DMx, KDEyCS, KDEyML, Options
 from kdey.options import IntervalWarning
 from tests.groups.cluster.frames import SCORES, K, assert_same, make_frame
 
@@ -70,7 +70,7 @@ def test_features_by_name_and_a_classifier() -> None:
 
 def test_bootstrap_limits_do_not_depend_on_the_partitions() -> None:
     q = fitted(KDEyCS(bandwidth=0.1))
-    given = {"scores": SCORES, "n_replicates": 40}
+    given = {"scores": SCORES, "options": Options(n_replicates=40)}
     expected = q.predict_groups(FRAME, "group", **given).to_frame()
     shuffled = FRAME.sample(frac=1.0, random_state=0).reset_index(drop=True)
     for frame, partitions in ((FRAME, 2), (FRAME, 11), (shuffled, 4)):
@@ -123,7 +123,9 @@ def test_scores_that_are_none() -> None:
     with pytest.raises(ValueError, match=r"partition 1: row \d+ has scores that sum to"):
         q.predict_groups(from_parts(FRAME, bad), "group", scores=SCORES).to_frame()
     with pytest.raises(ValueError, match=r"partition 0: .*p_1"):
-        q.predict_groups(from_parts(FRAME), "group", scores=SCORES, missing="error").to_frame()
+        q.predict_groups(
+            from_parts(FRAME), "group", scores=SCORES, options=Options(missing="error")
+        ).to_frame()
 
 
 def test_refusals_before_any_work() -> None:
@@ -131,7 +133,7 @@ def test_refusals_before_any_work() -> None:
     with pytest.raises(ValueError, match="no key column 'site'"):
         q.predict_groups(table, "site", scores=SCORES).to_frame()
     with pytest.raises(ValueError, match="no column 'id'"):
-        q.predict_groups(table, "group", scores=SCORES, key="id").to_frame()
+        q.predict_groups(table, "group", scores=SCORES, options=Options(key="id")).to_frame()
 
 
 def test_the_fit_is_checked() -> None:
@@ -142,7 +144,9 @@ def test_the_fit_is_checked() -> None:
     made = q.predict_groups(table, "group", scores=SCORES).to_frame()
     assert_same(made, q.predict_groups(odd, "group", scores=SCORES).to_frame())
     assert (made["status"].str.contains("poor fit") == (made["group"] == "g")).all()
-    off = q.predict_groups(table, "group", scores=SCORES, check_fit=False).to_frame()
+    off = q.predict_groups(
+        table, "group", scores=SCORES, options=Options(check_fit=False)
+    ).to_frame()
     assert off["status"].str.contains("turned off|too small").all()
 
 
