@@ -31,10 +31,10 @@ from kdey.rows.base import CommitteeMap
 from kdey.rows.kernel import KernelDensityMap, KernelSpec
 from kdey.stacking import CLASSIFIERS
 from kdey.stacking.pooled_classifier import (
+    KERNEL_LABELS,
     FittedMember,
     HeldOut,
     MemberMethod,
-    enough_for_kernels,
     fit_member,
     held_out,
     select_members,
@@ -92,7 +92,7 @@ def member_of(
     """Return the kernel member that averages the distributions of these trials."""
     kept = [(t, float(w)) for t, w in zip(trials, shares(trials), strict=True) if w > 0]
     spec = CommitteeMap(tuple(spec_of(t) for t, _ in kept), tuple(w for _, w in kept))
-    return fit_member(classifier, MemberMethod("KDEy-ML", spec, True, True), training, k)
+    return fit_member(classifier, MemberMethod("KDEy-ML", spec, True), training, k)
 
 
 def estimates_of(
@@ -170,7 +170,7 @@ def pools(contest: Contest, best: dict[str, list[Trial]], k: int) -> dict[str, f
     for way, (choice, most) in POOLED.items():
         if choice not in pool_of:
             members = list(plain)
-            if enough_for_kernels(next(iter(trainings.values()))):
+            if len(next(iter(trainings.values())).labels) >= KERNEL_LABELS:
                 members += [
                     member_of(c, CHOICES[choice](best[c]), t, k) for c, t in trainings.items()
                 ]

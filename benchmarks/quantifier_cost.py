@@ -113,9 +113,9 @@ def kernel_milliseconds(fits: dict[str, FittedStage], bag: np.ndarray) -> dict[s
 def cross_fits(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, float], dict[str, FittedStage]]:
     """Return the processor time of the cross-validated fits of each classifier, and the fits."""
     codes, classes = training_labels(y)
-    splits = make_splits(EFFORTS["default"].folds, X, codes, classes, random_state=0)
+    splits = make_splits(EFFORTS["default"][0], X, codes, classes, random_state=0)
     seconds, fits = {}, {}
-    for candidate in portfolio("auto", None, EFFORTS["default"], 0):
+    for candidate in portfolio("auto", None, "default", 0):
         start = time.process_time()
         fits[candidate.name] = cross_fit(
             candidate.classifier, X, codes, classes, splits, refit=candidate.refit

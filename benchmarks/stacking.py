@@ -39,17 +39,17 @@ from kdey.posteriors import FittedStage, TrainingPosteriors, cross_fit, predict_
 from kdey.rows.posterior import RatioMap
 from kdey.stacking import CLASSIFIERS
 from kdey.stacking.pooled_classifier import (
+    KERNEL_LABELS,
     FittedMember,
     HeldOut,
     MemberMethod,
-    enough_for_kernels,
     fit_member,
     held_out,
     limit_kernels,
     select_members,
 )
 from kdey.stacking.pooled_rows import SmoothedRatioRows
-from kdey.stacking.stage import EFFORTS, portfolio
+from kdey.stacking.stage import portfolio
 from kdey.tuning import TuningPlan
 from kdey.validation import training_labels
 from printing import markdown
@@ -102,7 +102,7 @@ def fit(cache: Path, name: str, seed: int) -> None:
     case = load_case(name, seed)
     codes, classes = training_labels(case.y)
     splits = make_splits(5, case.X, codes, classes, random_state=seed)
-    for candidate in portfolio("auto", None, EFFORTS["default"], 0):
+    for candidate in portfolio("auto", None, "default", 0):
         path = file_of(cache, name, seed, candidate.name)
         if path.exists():
             continue
@@ -142,7 +142,7 @@ def methods(metric: str) -> dict[str, MemberMethod]:
     kernel = kdey.KDEyML(tune_for=metric, average=5, random_state=0).row_spec()
     ratio = kdey.EMQ(calibration="bcts").row_spec()
     return {
-        "KDEy-ML": MemberMethod("KDEy-ML", kernel, True, True),
+        "KDEy-ML": MemberMethod("KDEy-ML", kernel, True),
         "EMQ-BCTS": MemberMethod("EMQ-BCTS", ratio, False),
     }
 
@@ -232,7 +232,7 @@ def contestants(contest: Contest) -> dict[str, float]:
     plain = everything.keep([i for i, m in enumerate(contest.members) if m.method == "EMQ-BCTS"])
     kernels = everything.keep([i for i, m in enumerate(contest.members) if m.method == "KDEy-ML"])
     training = next(iter(contest.trainings.values()))
-    enough = enough_for_kernels(training)
+    enough = len(training.labels) >= KERNEL_LABELS
     uniform = replace(everything, weights=np.full(len(contest.members), 1 / len(contest.members)))
     ways: dict[str, Callable[[], np.ndarray]] = {
         "Quantifier": lambda: contest.smoothed(

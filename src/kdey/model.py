@@ -27,9 +27,8 @@ from kdey._caching import Derived
 from kdey._parallel import choose_device, posteriors_on, thread_count
 from kdey.arrays import in_class_order, on_gpu, on_host, take_rows
 from kdey.bags import Array, Bags
-from kdey.gpu import device_solver
 from kdey.matching import AnyMatching, MaximiseLikelihood
-from kdey.matching.base import OneBag, Solution
+from kdey.matching.base import OneBag, Solution, exact_solution
 from kdey.posteriors import Posteriors, TrainingPosteriors, predict_posteriors
 from kdey.rows.base import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
@@ -357,6 +356,8 @@ class Model(_Fitted):
         row_map, matching, n_threads = self.row_map, self.matching, place.n_threads
         device = self.device(points, place)
         if device is not None:
+            from kdey.gpu import device_solver  # slow to import
+
             return device_solver(row_map, matching, points, device, n_threads)
         rows = row_map(on_host(points), n_threads)
         return partial(matching.match, row_map, rows, n_threads=n_threads)
@@ -411,7 +412,9 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class CombinedModel(_Fitted):
-    """Members whose answers are combined: wrappers, ensembles, and constants without a member.
+    """Members whose answers are combined: wrappers and ensembles.
+
+    Without members, the answer for every bag is the prevalence.
 
     Attributes
     ----------
@@ -458,6 +461,8 @@ class CombinedModel(_Fitted):
 
     def solver(self, points: CombinedPoints, place: Place = HOST) -> BagSolver:
         """Do the work per instance; return the map from bags over the points to solutions."""
+        if not self.members:
+            return lambda bags: exact_solution(np.tile(self.prevalence, (len(bags), 1)))
         solvers = [
             member.solver(part, place)
             for member, part in zip(self.members, points.parts, strict=True)

@@ -12,9 +12,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import kdey
-from kdey.gpu import solve
+from kdey.gpu import route, solve
 from kdey.gpu.sums import DeviceReferences
-from kdey.tuning import trials as search
 from tests.gpu.cases import mean_methods, methods, problem
 from tests.with_torch import needs_cuda
 
@@ -114,7 +113,7 @@ def test_choices_are_those_of_the_host(device, monkeypatch, quantifier):
     there = clone(quantifier)
     there.device = device
     calls = []
-    monkeypatch.setattr(search, "match_family_on", record_calls(search.match_family_on, calls))
+    monkeypatch.setattr(route, "match_family_on", record_calls(route.match_family_on, calls))
     there.fit_posteriors(P, y)
     assert calls
     found, wanted = there.tuning_, host.tuning_
@@ -129,7 +128,7 @@ def test_tensors_are_tuned_where_they_are(monkeypatch):
     P, y, _, _ = problem(seed=8, k=3, n=150)
     wanted = kdey.KDEyML(random_state=0).fit_posteriors(P, y).bandwidth_
     calls = []
-    monkeypatch.setattr(search, "match_family_on", record_calls(search.match_family_on, calls))
+    monkeypatch.setattr(route, "match_family_on", record_calls(route.match_family_on, calls))
     found = kdey.KDEyML(random_state=0).fit_posteriors(torch.from_numpy(P).cuda(), y)
     assert calls
     assert found.bandwidth_ == wanted

@@ -30,8 +30,8 @@ def rows(h: float, kernel: str = "gaussian") -> KernelDensityMap:
 
 COMMITTEE = CommitteeMap((rows(0.1), rows(0.3), rows(0.5, "aitchison")), (0.5, 0.3, 0.2))
 METHODS = (
-    MemberMethod("kernels", COMMITTEE, True, True),
-    MemberMethod("kernel", rows(0.2), True, True),
+    MemberMethod("kernels", COMMITTEE, True),
+    MemberMethod("kernel", rows(0.2), True),
     MemberMethod("ratios", RatioMap(), False),
 )
 

@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 
 from kdey.stacking import CLASSIFIERS
 from kdey.stacking.pooled_classifier import TEXT_CLASSIFIERS
-from kdey.stacking.stage import EFFORTS, portfolio
+from kdey.stacking.stage import portfolio
 from kdey.tables.features import SparseColumns
 
-LOW = EFFORTS["low"]
+LOW = "low"
 
 
 def test_auto_is_the_portfolio_for_the_kinds() -> None:

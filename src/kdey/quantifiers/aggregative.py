@@ -14,7 +14,7 @@ of them have defaults.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,9 +38,11 @@ from kdey.quantifiers.base import (
 )
 from kdey.rows.base import RowMap, RowSpec, TuningRecord
 from kdey.simplex import check_posteriors
-from kdey.tables.schema import TableSchema
 from kdey.tuning.trials import TuningPlan
 from kdey.validation import check_weights
+
+if TYPE_CHECKING:
+    from kdey.tables.schema import TableSchema
 
 #: Size up to which the models of the folds are kept without being asked for, in bytes.
 FOLD_MODELS_BYTES = 200_000_000

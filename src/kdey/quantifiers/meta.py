@@ -20,7 +20,7 @@ from kdey._display import muted, warn
 from kdey._parallel import run_jobs
 from kdey.arrays import refuse_masked, take_rows
 from kdey.bags import Array, Bags
-from kdey.matching.base import Solution, exact_solution, median_solution
+from kdey.matching.base import Solution, median_solution
 from kdey.metrics import absolute_error
 from kdey.model import (
     AnyModel,
@@ -196,7 +196,6 @@ class WrapperQuantifier(PosteriorsMixin):
         return as_quantifier(self.quantifier)._takes_posteriors
 
 
-@dataclass(frozen=True, eq=False)
 class MedianOfMembers(Combination):
     """The median of the answers."""
 
@@ -598,22 +597,6 @@ def _hellinger(members: Array, bags: Array) -> Array:
     return np.asarray(np.sqrt((differences**2).sum(axis=3)).mean(axis=2))
 
 
-@dataclass(frozen=True, eq=False)
-class Constant(Combination):
-    """The same answer for every bag, of no member.
-
-    Attributes
-    ----------
-    prevalence : array of shape (k,)
-    """
-
-    prevalence: Array
-
-    def combine(self, parts: list[Solution], points: CombinedPoints, bags: Bags) -> Solution:
-        """Return the prevalence once for each bag."""
-        return exact_solution(np.tile(self.prevalence, (len(bags), 1)))
-
-
 class TrainingPrevalence(BaseQuantifier):
     """Estimates the training prevalence for every bag: a baseline that a method must beat.
 
@@ -641,7 +624,7 @@ class TrainingPrevalence(BaseQuantifier):
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         prevalence = shares_of(codes, weights, len(classes))
-        self.model_ = CombinedModel(classes, prevalence, (), Constant(prevalence), self._scorer())
+        self.model_ = CombinedModel(classes, prevalence, (), Combination(), self._scorer())
         return self
 
     def __sklearn_tags__(self) -> Tags:

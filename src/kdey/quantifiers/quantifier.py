@@ -8,7 +8,6 @@ aggregative quantifier like the others, with another classifier stage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self, TypeAlias
 
@@ -33,27 +32,22 @@ from kdey.rows.base import RowSpec
 from kdey.stacking.pooled_classifier import (
     MemberMethod,
     PooledClassifier,
-    enough_for_kernels,
     pool_of,
+    usable_methods,
 )
 from kdey.stacking.pooled_rows import (
     PooledMap,
     PooledRows,
     SmoothedRatioRows,
     StackRecord,
-    describe_pool,
-    explain_pool,
-    summarise_pool,
 )
 from kdey.stacking.stage import (
     EFFORTS,
     FitProgress,
     PooledStage,
-    check_classifiers,
-    check_limits,
     portfolio,
 )
-from kdey.tables.features import SPARSE_COLUMNS, TableFeatures, is_matrix, table_features
+from kdey.tables.features import TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
 from kdey.tuning.trials import Tuning, TuningPlan
 from kdey.validation import check_choice, check_weights
@@ -260,7 +254,8 @@ class Quantifier(AggregativeQuantifier):
         self._forget_features()
         training = TrainingPosteriors(p, codes, weights)
         prevalence = shares_of(codes, None, len(known))
-        rows = PooledRows(names, self._scored_methods(training), SmoothedRatioRows(self._plan()))
+        methods = usable_methods(self._member_methods(), training)
+        rows = PooledRows(names, methods, SmoothedRatioRows(self._plan()))
         with muted(SeparableWarning):  # a pool without errors is nothing to worry about
             self._fit_rows(training, known, prevalence, scorer, rows=rows)
         row_map = self.row_map_
@@ -279,7 +274,7 @@ class Quantifier(AggregativeQuantifier):
     def _inner_estimator(self) -> Any:
         """Return the unfitted pool of all classifiers, whose tags say what X may be."""
         try:
-            candidates = portfolio(self.classifiers, None, EFFORTS["default"])
+            candidates = portfolio(self.classifiers, None, "default")
         except (TypeError, ValueError):  # refused at fit, with a message
             candidates = ()
         return PooledClassifier({c.name: c.classifier for c in candidates}, (), ())
@@ -288,27 +283,20 @@ class Quantifier(AggregativeQuantifier):
         return TuningPlan(self.tune_for, random_state=self.random_state)
 
     def _classifier_stage(self) -> PooledStage:
-        check_classifiers(self.classifiers)
-        schema = self.schema
-        if schema is not None and not isinstance(schema, TableSchema):
-            raise TypeError(f"schema must be a TableSchema or None, got {schema!r}")
-        check_choice(self.effort, "effort", EFFORTS)
-        check_limits(self.time_limit, self.size_limit)
-        effort = EFFORTS[self.effort]
-        kinds = None if schema is None else schema.kinds
-        named = partial(portfolio, self.classifiers, kinds, effort, self.random_state)
-        # Folds are shuffled in any case: tables are often sorted by class or time.
-        seed = 0 if self.random_state is None else self.random_state
+        if self.schema is not None and not isinstance(self.schema, TableSchema):
+            raise TypeError(f"schema must be a TableSchema or None, got {self.schema!r}")
+        folds, *_ = EFFORTS[check_choice(self.effort, "effort", EFFORTS)]
         return PooledStage(
-            named(),
-            effort.folds,
-            seed,
+            self.classifiers,
+            folds,
+            # Folds are shuffled in any case: tables are often sorted by class or time.
+            0 if self.random_state is None else self.random_state,
+            self.effort,
             self._member_methods(),
             self._plan(),
             self.time_limit,
             self.size_limit,
-            schema,
-            {columns: named(sparse=columns) for columns in SPARSE_COLUMNS},
+            self.schema,
         )
 
     def _member_methods(self) -> tuple[MemberMethod, ...]:
@@ -329,28 +317,21 @@ class Quantifier(AggregativeQuantifier):
             raise ValueError('methods is empty: name at least one, or use "auto"')
         return tuple(_member_method(name, method) for name, method in named)
 
-    def _scored_methods(self, training: TrainingPosteriors) -> tuple[MemberMethod, ...]:
-        """Return the methods for given scores, without kernels if there are too few labels."""
-        methods = self._member_methods()
-        plain = tuple(method for method in methods if not method.has_kernel)
-        few = not enough_for_kernels(training)
-        return plain if few and plain else methods
-
     @property
     def _description(self) -> str:
         """The classifiers and methods of the pool, in a sentence."""
         self._fitted_model()
-        return describe_pool(self.stack_)
+        return self.stack_.description()
 
     def summary(self) -> str:
         """Return a sentence or two about the pool and its error on held-out bags."""
         self._fitted_model()
-        return summarise_pool(self.stack_, self._smoothing())
+        return self.stack_.summary(self._smoothing())
 
     def explain(self) -> str:
         """Return in words what the pool consists of, how good it is, and what was left out."""
         self._fitted_model()
-        return explain_pool(self.stack_, self._smoothing(), len(self.classes_))
+        return self.stack_.explanation(self._smoothing(), len(self.classes_))
 
     def _smoothing(self) -> Tuning:
         assert isinstance(self.tuning_, Tuning), "the smoothing of the pool is always chosen"
@@ -366,7 +347,7 @@ def _member_method(name: str, method: Any) -> MemberMethod:
         raise ValueError(
             f"methods: {method!r} does not maximise a mixture likelihood; use KDEyML, EMQ or DIR"
         )
-    return MemberMethod(name, rows, likelihood.log_rows, rows.uses_kernels)
+    return MemberMethod(name, rows, likelihood.log_rows)
 
 
 def _score_names(posteriors: Scores) -> tuple[str, ...]:

@@ -42,11 +42,10 @@ from kdey.stacking.pooled_classifier import (
     FittedMember,
     HeldOut,
     MemberMethod,
+    best_pool,
     fit_member,
     held_out,
-    limit_kernels,
     pool_posteriors,
-    select_members,
 )
 from kdey.tuning.trials import (
     HoldOut,
@@ -92,14 +91,6 @@ class MemberRecord:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A classifier or method that does not take part, with the reason."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class StackRecord:
     """What a pool consists of.
 
@@ -108,13 +99,13 @@ class StackRecord:
     members : tuple of MemberRecord
     log_loss : float
         Mean held-out log-loss of the pool.
-    left_out : tuple of LeftOut
+    left_out : dict from the names of classifiers and methods to why they do not take part
     seconds : dict from the names of classifiers to the time of their fits
     """
 
     members: tuple[MemberRecord, ...]
     log_loss: float
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] | None = None
 
     @property
@@ -130,6 +121,60 @@ class StackRecord:
         its neighbours from the same bag among the kernels.
         """
         return min(self.members, key=lambda member: member.log_loss)
+
+    def description(self) -> str:
+        """Return a sentence that names the classifiers and methods of the pool."""
+        classifiers = _listed(dict.fromkeys(member.classifier for member in self.by_weight))
+        methods = _listed(dict.fromkeys(member.method for member in self.by_weight))
+        return (
+            f"The estimates come from {_count(len(self.members), 'model')} (classifiers: "
+            f"{classifiers}; methods: {methods}), each with a weight by how well it predicts "
+            "labels that it has not seen."
+        )
+
+    def summary(self, tuning: Tuning) -> str:
+        """Return a sentence or two about the pool.
+
+        ``tuning`` is the choice of the smoothing, with the error of the pool on held-out bags.
+        """
+        heaviest = self.by_weight[0]
+        text = (
+            f"A pool of {_count(len(self.members), 'member')}; the heaviest is {heaviest.name} "
+            f"({_percent(heaviest.weight)})."
+        )
+        return text if tuning.reason is not None else f"{text} {self._error_sentence(tuning)}"
+
+    def explanation(self, tuning: Tuning, n_classes: int) -> str:
+        """Return in words what the pool consists of, how good it is, and what was left out."""
+        lines = [
+            "The prevalences of a bag maximise the likelihood of one pool of posteriors for "
+            f"{n_classes} classes. Its members, each a classifier with a method, have these "
+            "weights:",
+            *(_member_line(member, tuning) for member in self.by_weight),
+            f"The pool has a held-out log-loss of {self.log_loss:.3g}; the best member has "
+            f"{min(member.log_loss for member in self.members):.3g}.",
+        ]
+        if tuning.reason is None:
+            lines += [self._error_sentence(tuning), _smoothing_sentence(tuning)]
+        else:
+            lines.append(f"The pool was not smoothed: {tuning.reason}.")
+        lines += [f"Left out: {name}, because {why}." for name, why in self.left_out.items()]
+        if self.seconds:
+            times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.seconds.items())
+            lines.append(f"Time of the fits: {times}.")
+        return "\n".join(lines)
+
+    def _error_sentence(self, tuning: Tuning) -> str:
+        """Compare the pool with its best member and with answering all classes alike."""
+        error, best = get_metric(tuning.metric).title, self.best_member
+        text = (
+            f"On {tuning.n_bags} bags of {tuning.bag_size} held-out training instances its mean "
+            f"{error} was {tuning.best.score:.3g}, against {tuning.baseline:.3g} for answering all "
+            "classes alike"
+        )
+        if best.error is None or len(self.members) == 1:
+            return f"{text}."
+        return f"{text} and {best.error:.3g} for the best member alone ({best.name})."
 
 
 def record_pool(
@@ -184,87 +229,11 @@ def _bag_error(training: TrainingPosteriors, plan: TuningPlan, n_threads: int) -
     return float(np.mean(scorer.errors([RatioMap()])))
 
 
-def describe_pool(record: StackRecord) -> str:
-    """Return a sentence that names the classifiers and methods of a pool.
-
-    Parameters
-    ----------
-    record : StackRecord
-    """
-    classifiers = _listed(dict.fromkeys(member.classifier for member in record.by_weight))
-    methods = _listed(dict.fromkeys(member.method for member in record.by_weight))
-    return (
-        f"The estimates come from {_count(len(record.members), 'model')} (classifiers: "
-        f"{classifiers}; methods: {methods}), each with a weight by how well it predicts labels "
-        "that it has not seen."
-    )
-
-
-def summarise_pool(record: StackRecord, tuning: Tuning) -> str:
-    """Return a sentence or two about a pool.
-
-    Parameters
-    ----------
-    record : StackRecord
-    tuning : Tuning
-        The choice of the smoothing, with the error of the pool on held-out bags.
-    """
-    heaviest = record.by_weight[0]
-    text = (
-        f"A pool of {_count(len(record.members), 'member')}; the heaviest is {heaviest.name} "
-        f"({_percent(heaviest.weight)})."
-    )
-    if tuning.reason is None:
-        text += f" {_error_sentence(record, tuning)}"
-    return text
-
-
-def explain_pool(record: StackRecord, tuning: Tuning, n_classes: int) -> str:
-    """Return in words what a pool consists of, how good it is, and what was left out.
-
-    Parameters
-    ----------
-    record : StackRecord
-    tuning : Tuning
-    n_classes : int
-    """
-    lines = [
-        "The prevalences of a bag maximise the likelihood of one pool of posteriors for "
-        f"{n_classes} classes. Its members, each a classifier with a method, have these weights:",
-        *(_member_line(member, tuning) for member in record.by_weight),
-        f"The pool has a held-out log-loss of {record.log_loss:.3g}; the best member has "
-        f"{min(member.log_loss for member in record.members):.3g}.",
-    ]
-    if tuning.reason is None:
-        lines += [_error_sentence(record, tuning), _smoothing_sentence(tuning)]
-    else:
-        lines.append(f"The pool was not smoothed: {tuning.reason}.")
-    lines += [f"Left out: {item.name}, because {item.reason}." for item in record.left_out]
-    if record.seconds:
-        times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in record.seconds.items())
-        lines.append(f"Time of the fits: {times}.")
-    return "\n".join(lines)
-
-
 def _member_line(member: MemberRecord, tuning: Tuning) -> str:
     line = f"- {_percent(member.weight)} {member.name}: log-loss {member.log_loss:.3g}"
     if member.error is None:
         return line
     return f"{line}, mean {get_metric(tuning.metric).title} {member.error:.3g}"
-
-
-def _error_sentence(record: StackRecord, tuning: Tuning) -> str:
-    """Compare the pool with its best member and with answering all classes alike."""
-    error = get_metric(tuning.metric).title
-    best = record.best_member
-    text = (
-        f"On {tuning.n_bags} bags of {tuning.bag_size} held-out training instances its mean "
-        f"{error} was {tuning.best.score:.3g}, against {tuning.baseline:.3g} for answering all "
-        "classes alike"
-    )
-    if best.error is None or len(record.members) == 1:
-        return f"{text}."
-    return f"{text} and {best.error:.3g} for the best member alone ({best.name})."
 
 
 def _smoothing_sentence(tuning: Tuning) -> str:
@@ -403,8 +372,7 @@ class PooledRows(RowSpec):
                 members.append(
                     fit_member(name, settled[name, method.name], own, n_classes, n_threads)
                 )
-        kept = select_members(held_out(members, trainings, n_threads))
-        kept = limit_kernels(kept, trainings, n_threads)
+        kept = best_pool(members, trainings, n_threads)
         pooled = replace(training, posteriors=kept.posteriors)
         record, smoothing = self.smoothing.settle(pooled, n_classes, n_threads)
         chosen = tuple(

@@ -1,8 +1,13 @@
-"""The classifier stage of a pool: candidates are cross-fitted, and the useful members are pooled.
+"""The classifier stage of a pool: which classifiers are tried, how they are fitted, what is kept.
 
-The stage returns what the stage of a single classifier returns, a classifier and training
-posteriors (:class:`kdey.posteriors.FittedStage`), so that everything behind it works as for one
-classifier.
+When the user names no classifiers, three kinds of model that fail in different ways are combined,
+each maintained by scikit-learn: a linear one, a forest, and boosted trees (:func:`portfolio`).
+Multilayer perceptrons, nearest neighbours and kernel features were tried and did not earn their
+time (docs/decisions/0019-stacking.md).
+
+The stage cross-fits the candidates and pools the useful members. It returns what the stage of a
+single classifier returns (:class:`kdey.posteriors.FittedStage`), so that everything behind it works
+as for one classifier.
 """
 
 from __future__ import annotations
@@ -41,14 +46,12 @@ from kdey.stacking.pooled_classifier import (
     HeldOut,
     MemberMethod,
     PooledClassifier,
-    enough_for_kernels,
+    best_pool,
     fit_member,
-    held_out,
-    limit_kernels,
     openmp_threads,
-    select_members,
+    usable_methods,
 )
-from kdey.stacking.pooled_rows import LeftOut, record_pool
+from kdey.stacking.pooled_rows import record_pool
 from kdey.tables.features import SparseColumns, prepare, reading_tables, sparse_columns
 from kdey.tables.schema import Kind, TableSchema
 from kdey.tuning.trials import TuningPlan
@@ -56,6 +59,160 @@ from kdey.tuning.trials import TuningPlan
 #: Time of a cross-fit relative to the logistic regression's, to guess how much time is left.
 _COSTS = {"logistic regression": 1.0, "extra trees": 3.0, "gradient boosting": 10.0}
 _OTHER_COST = 3.0
+#: Classifiers that are fitted on all instances once more. Boosted trees are surer on new instances
+#: when refitted than their fold models were, so these score new instances instead.
+_REFITTED = frozenset({"logistic regression", "extra trees", "naive Bayes"})
+#: For each value of the parameter ``effort``: folds of the cross-validation, trees of the forest,
+#: and rounds of boosting.
+EFFORTS: Mapping[str, tuple[int, int, int]] = {
+    "low": (3, 50, 50),
+    "default": (5, 100, 100),
+    "high": (10, 300, 200),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PoolCandidate:
+    """A classifier that may join the pool.
+
+    Attributes
+    ----------
+    name : str
+    classifier : unfitted classifier, with its preparation
+    refit : bool
+        Whether new instances are scored by a model that is fitted on all training instances;
+        otherwise by the mean of the models of the folds.
+    """
+
+    name: str
+    classifier: Any
+    refit: bool = False
+
+
+def portfolio(
+    classifiers: Any,
+    kinds: Sequence[Kind] | None,
+    effort: str,
+    random_state: Any = None,
+    *,
+    sparse: SparseColumns | None = None,
+) -> tuple[PoolCandidate, ...]:
+    """Return the candidates that the parameter ``classifiers`` of a quantifier stands for.
+
+    Parameters
+    ----------
+    classifiers : "auto", str, classifier, sequence of these, or mapping from names to classifiers
+        A name is one of the portfolio, with the preparation that it needs. Other classifiers are
+        used as they are.
+    kinds : sequence of {"number", "category", "text"} or None
+        Kind of each column of X; None means that all are numbers.
+    effort : {"low", "default", "high"}
+    random_state : int or None
+    sparse : {"alike", "mixed"} or None
+        Columns of a sparse matrix (``kdey.tables.features.sparse_columns``).
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or there are no classifiers.
+    """
+    named: list[tuple[str, Any]] = []
+    if isinstance(classifiers, str) and classifiers == "auto":
+        has_text = sparse is not None or (kinds is not None and "text" in kinds)
+        named = [(name, name) for name in (TEXT_CLASSIFIERS if has_text else CLASSIFIERS)]
+    elif isinstance(classifiers, Mapping):
+        named = [(str(name), value) for name, value in classifiers.items()]
+    elif isinstance(classifiers, Iterable) and not isinstance(classifiers, str):
+        named = _distinct([(_name_of(value), value) for value in classifiers])
+    else:
+        named = [(_name_of(classifiers), classifiers)]
+    if not named:
+        raise ValueError('classifiers is empty: name at least one, or use "auto"')
+    return tuple(
+        _candidate(name, value, kinds, effort, random_state, sparse) for name, value in named
+    )
+
+
+def _candidate(
+    name: str,
+    value: Any,
+    kinds: Sequence[Kind] | None,
+    effort: str,
+    random_state: Any,
+    sparse: SparseColumns | None,
+) -> PoolCandidate:
+    if not isinstance(value, str):
+        try:
+            check_classifier(value)
+        except TypeError as error:
+            raise TypeError(f"classifiers: {error}") from error
+        return PoolCandidate(name, value)
+    classifier = named_classifier(value, effort, random_state)
+    return PoolCandidate(name, prepare(classifier, kinds, sparse=sparse), value in _REFITTED)
+
+
+def named_classifier(name: str, effort: str, random_state: Any = None) -> Any:
+    """Return a classifier of the portfolio, without its preparation.
+
+    Parameters
+    ----------
+    name : str
+    effort : {"low", "default", "high"}
+    random_state : int or None
+
+    Raises
+    ------
+    ValueError
+        If the portfolio has no classifier of this name.
+    """
+    from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression  # slow to import
+    from sklearn.naive_bayes import ComplementNB
+
+    _, trees, rounds = EFFORTS[effort]
+    # A seed of its own, so that equal data give equal models where the user names none.
+    seed = 0 if random_state is None else random_state
+    if name == "logistic regression":
+        return LogisticRegression(max_iter=1000)
+    if name == "extra trees":
+        return ExtraTreesClassifier(trees, random_state=seed)
+    if name == "gradient boosting":
+        # Small steps and trees: on 18 sets as good as larger ones, in half the time and space.
+        return HistGradientBoostingClassifier(
+            learning_rate=0.05,
+            max_iter=rounds,
+            max_leaf_nodes=15,
+            early_stopping=False,
+            random_state=seed,
+        )
+    if name == "naive Bayes":
+        return ComplementNB()
+    known = ", ".join(dict.fromkeys((*CLASSIFIERS, *TEXT_CLASSIFIERS)))
+    raise ValueError(
+        f'classifiers: {name!r} is unknown; use "auto", names among {known}, or classifiers of '
+        "scikit-learn"
+    )
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, type):
+        raise TypeError(f"classifiers must be instances, got the class {value.__name__}")
+    steps = getattr(value, "steps", None)  # a pipeline is named after its last step
+    last = value if not steps else steps[-1][1]
+    return type(getattr(last, "estimator", last)).__name__
+
+
+def _distinct(named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Append numbers to the names that occur several times."""
+    names = [name for name, _ in named]
+    seen: dict[str, int] = {}
+    out = []
+    for name, value in named:
+        seen[name] = seen.get(name, 0) + 1
+        out.append((name if names.count(name) == 1 else f"{name} {seen[name]}", value))
+    return out
 
 
 class MemberWarning(UserWarning):
@@ -91,10 +248,11 @@ class PooledStage(ClassifierStage):
 
     Attributes
     ----------
-    classifier : tuple of PoolCandidate
-        A limit on time drops them from the last to the first.
+    classifier : the parameter ``classifiers`` of a quantifier; see :func:`portfolio`
+        A limit on time drops classifiers from the last to the first.
     cv : int
     random_state : int, RandomState or None
+    effort : {"low", "default", "high"}
     methods : tuple of MemberMethod
     plan : TuningPlan
         How the errors of members on held-out bags are measured.
@@ -104,16 +262,31 @@ class PooledStage(ClassifierStage):
         Bytes of the models in a file.
     schema : TableSchema or None
         By which the pool reads tables; X has its features.
-    sparse : mapping from {"alike", "mixed"} to tuples of PoolCandidate
-        In the place of ``classifier`` where X is a sparse matrix of such columns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not allowed.
     """
 
+    effort: str = "default"
     methods: tuple[MemberMethod, ...] = ()
     plan: TuningPlan = field(default_factory=TuningPlan)
     time_limit: float | None = None
     size_limit: float | None = None
     schema: TableSchema | None = None
-    sparse: Mapping[SparseColumns, tuple[PoolCandidate, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.candidates()
+        for name, value in (("time_limit", self.time_limit), ("size_limit", self.size_limit)):
+            is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            if value is not None and not (is_number and value > 0):
+                raise ValueError(f"{name} must be None or a positive number, got {value!r}")
+
+    def candidates(self, sparse: SparseColumns | None = None) -> tuple[PoolCandidate, ...]:
+        """Return the classifiers that may join the pool; ``sparse`` as for :func:`portfolio`."""
+        kinds = None if self.schema is None else self.schema.kinds
+        return portfolio(self.classifier, kinds, self.effort, self.random_state, sparse=sparse)
 
     def fit(
         self,
@@ -142,9 +315,9 @@ class PooledStage(ClassifierStage):
             on. The files are pickles: use a folder that nobody else can write to.
         """
         splits = make_splits(self.cv, X, codes, classes, random_state=self.random_state)
-        columns = sparse_columns(X)
-        stage = self if columns is None else replace(self, classifier=self.sparse[columns])
-        run = _Run(stage, X, codes, classes, splits, sample_weight, n_jobs, progress, cache)
+        candidates = {c.name: c for c in self.candidates(sparse_columns(X))}
+        data = (X, codes, classes, splits, sample_weight)
+        run = _PoolFit(self, candidates, *data, n_jobs, progress, cache)
         fits = run.cross_fits()
         pool = run.pool(fits)
         warn_about_rare_classes(self.cv, codes, len(classes), splits)
@@ -152,10 +325,11 @@ class PooledStage(ClassifierStage):
 
 
 @dataclass(eq=False)
-class _Run:
+class _PoolFit:
     """One fit of a pool, and what was left out on the way."""
 
     stage: PooledStage
+    candidates: Mapping[str, PoolCandidate]
     X: Any
     codes: Indices
     classes: NDArray[Any]
@@ -165,36 +339,26 @@ class _Run:
     progress: Callable[[FitProgress], None] | None
     cache: str | PathLike[str] | None
     start: float = field(default_factory=time.monotonic)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def candidates(self) -> Sequence[PoolCandidate]:
-        return self.stage.classifier  # type: ignore[no-any-return]
-
-    @property
-    def deadline(self) -> float | None:
-        limit = self.stage.time_limit
-        return None if limit is None else self.start + limit
-
     def leave_out(self, name: str, reason: str) -> None:
-        self.left_out.append(LeftOut(name, reason))
+        self.left_out[name] = reason
         warnings.warn(f"{name} is left out of the pool: {reason}", MemberWarning, stacklevel=7)
 
     def cross_fits(self) -> dict[str, FittedStage]:
         """Return the fits of all candidates that could be fitted, by name."""
         fits: dict[str, FittedStage] = {}
         error: Exception | None = None
-        for number, candidate in enumerate(self.candidates):
+        limit = self.stage.time_limit
+        for number, candidate in enumerate(self.candidates.values()):
             started = time.monotonic()
             try:
-                fits[candidate.name] = self._cross_fit(
-                    candidate, None if not fits else self.deadline
-                )
+                # The first one is fitted in any case.
+                deadline = None if limit is None or not fits else self.start + limit
+                fits[candidate.name] = self._cross_fit(candidate, deadline)
             except TimeoutError as late:
-                self.leave_out(
-                    candidate.name, f"time_limit={self.stage.time_limit:g} s, and {late}"
-                )
+                self.leave_out(candidate.name, f"time_limit={limit:g} s, and {late}")
             except Exception as failure:  # classifiers of users may raise anything
                 error = failure
                 self.leave_out(candidate.name, f"its fit failed ({_first_line(failure)})")
@@ -238,7 +402,7 @@ class _Run:
     def _report(self, name: str, done: int) -> None:
         if self.progress is None:
             return
-        costs = [_COSTS.get(candidate.name, _OTHER_COST) for candidate in self.candidates]
+        costs = [_COSTS.get(name, _OTHER_COST) for name in self.candidates]
         seconds = time.monotonic() - self.start
         left = seconds * sum(costs[done:]) / sum(costs[:done])
         self.progress(FitProgress(name, done, len(costs), seconds, left))
@@ -247,7 +411,10 @@ class _Run:
         """Return the pool of the members that are worth their weight."""
         n_threads = thread_count(self.n_jobs)
         trainings = {name: self._training(fit, fits) for name, fit in fits.items()}
-        methods = self._methods(next(iter(trainings.values())))
+        methods = usable_methods(self.stage.methods, next(iter(trainings.values())))
+        for method in self.stage.methods:
+            if method not in methods:
+                self.left_out[method.name] = f"kernels need {KERNEL_LABELS} labels"
         members: list[FittedMember] = []
         for name, training in trainings.items():
             for method in methods:
@@ -257,9 +424,7 @@ class _Run:
                     self.leave_out(f"{method.name} on {name}", _first_line(failure))
         if not members:
             raise ValueError("no method could be fitted to the posteriors of any classifier")
-        pool = select_members(held_out(members, trainings, n_threads))
-        pool = limit_kernels(pool, trainings, n_threads)
-        return self._within_size(pool, fits)
+        return self._within_size(best_pool(members, trainings, n_threads), fits)
 
     def _training(self, fit: FittedStage, fits: dict[str, FittedStage]) -> TrainingPosteriors:
         """Return training posteriors whose rows are those of all other classifiers.
@@ -272,19 +437,6 @@ class _Run:
         if other is None or other.instances is None:
             return fit.training
         return replace(other, posteriors=fit.training.required()[other.instances])
-
-    def _methods(self, training: TrainingPosteriors) -> tuple[MemberMethod, ...]:
-        methods = self.stage.methods
-        if enough_for_kernels(training):
-            return methods
-        plain = tuple(method for method in methods if not method.has_kernel)
-        if not plain:
-            return methods
-        for method in methods:
-            if method.has_kernel:
-                reason = f"kernels need {KERNEL_LABELS} labels"
-                self.left_out.append(LeftOut(method.name, reason))
-        return plain
 
     def _within_size(self, pool: HeldOut, fits: dict[str, FittedStage]) -> HeldOut:
         """Return the pool without the largest classifiers, until it is as small as asked for."""
@@ -310,9 +462,6 @@ class _Run:
             pool = pool.without_classifier(largest)
         return pool
 
-    def _candidate(self, name: str) -> PoolCandidate:
-        return next(candidate for candidate in self.candidates if candidate.name == name)
-
     def _models(self, name: str, fits: dict[str, FittedStage]) -> list[Any]:
         """Return the models that score new instances."""
         fit = fits[name]
@@ -322,7 +471,7 @@ class _Run:
         """Return the pool as a classifier, and its training posteriors."""
         names = list(dict.fromkeys(member.classifier for member in pool.members))
         classifier = PooledClassifier(
-            {name: self._candidate(name).classifier for name in names},
+            {name: self.candidates[name].classifier for name in names},
             pool.members,
             pool.weights,
             thread_count(self.n_jobs),
@@ -331,9 +480,7 @@ class _Run:
         classifier.set_models(models, self.classes, self.X)
         training = self._training(fits[names[0]], fits)
         record = record_pool(pool, training, self.stage.plan, thread_count(self.n_jobs))
-        classifier.record_ = replace(
-            record, left_out=tuple(self.left_out), seconds=dict(self.seconds)
-        )
+        classifier.record_ = replace(record, left_out=self.left_out, seconds=self.seconds)
         schema = self.stage.schema
         return FittedStage(
             classifier if schema is None else reading_tables(classifier, schema),
@@ -358,195 +505,3 @@ def model_bytes(models: Any) -> int:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def check_limits(time_limit: Any, size_limit: Any) -> None:
-    """Raise ValueError unless limits are None or positive numbers."""
-    for name, value in (("time_limit", time_limit), ("size_limit", size_limit)):
-        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if value is not None and not (is_number and value > 0):
-            raise ValueError(f"{name} must be None or a positive number, got {value!r}")
-
-
-#: Classifiers that are fitted on all instances once more. Boosted trees are surer on new instances
-#: when refitted than their fold models were, so these score new instances instead.
-_REFITTED = frozenset({"logistic regression", "extra trees", "naive Bayes"})
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much work a fit may be.
-
-    Attributes
-    ----------
-    folds : int
-        Folds of the cross-validation.
-    trees : int
-        Trees of the forest.
-    rounds : int
-        Rounds of boosting.
-    """
-
-    folds: int
-    trees: int
-    rounds: int
-
-
-#: The values of the parameter ``effort``.
-EFFORTS: Mapping[str, Effort] = {
-    "low": Effort(folds=3, trees=50, rounds=50),
-    "default": Effort(folds=5, trees=100, rounds=100),
-    "high": Effort(folds=10, trees=300, rounds=200),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class PoolCandidate:
-    """A classifier that may join the pool.
-
-    Attributes
-    ----------
-    name : str
-    classifier : unfitted classifier, with its preparation
-    refit : bool
-        Whether new instances are scored by a model that is fitted on all training instances;
-        otherwise by the mean of the models of the folds.
-    """
-
-    name: str
-    classifier: Any
-    refit: bool = False
-
-
-def portfolio(
-    classifiers: Any,
-    kinds: Sequence[Kind] | None,
-    effort: Effort,
-    random_state: Any = None,
-    *,
-    sparse: SparseColumns | None = None,
-) -> tuple[PoolCandidate, ...]:
-    """Return the candidates that the parameter ``classifiers`` of a quantifier stands for.
-
-    Parameters
-    ----------
-    classifiers : "auto", str, classifier, sequence of these, or mapping from names to classifiers
-        A name is one of the portfolio, with the preparation that it needs. Other classifiers are
-        used as they are.
-    kinds : sequence of {"number", "category", "text"} or None
-        Kind of each column of X; None means that all are numbers.
-    effort : Effort
-    random_state : int or None
-    sparse : {"alike", "mixed"} or None
-        Columns of a sparse matrix (``kdey.tables.features.sparse_columns``).
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or there are no classifiers.
-    """
-    named: list[tuple[str, Any]] = []
-    if isinstance(classifiers, str) and classifiers == "auto":
-        named = [(name, name) for name in _default_names(kinds, sparse)]
-    elif isinstance(classifiers, Mapping):
-        named = [(str(name), value) for name, value in classifiers.items()]
-    elif isinstance(classifiers, Iterable) and not isinstance(classifiers, str):
-        named = _distinct([(_name_of(value), value) for value in classifiers])
-    else:
-        named = [(_name_of(classifiers), classifiers)]
-    if not named:
-        raise ValueError('classifiers is empty: name at least one, or use "auto"')
-    return tuple(
-        _candidate(name, value, kinds, effort, random_state, sparse) for name, value in named
-    )
-
-
-def check_classifiers(classifiers: Any) -> None:
-    """Raise ValueError or TypeError if ``classifiers`` is not what :func:`portfolio` takes."""
-    portfolio(classifiers, None, EFFORTS["default"])
-
-
-def _default_names(kinds: Sequence[Kind] | None, sparse: SparseColumns | None) -> tuple[str, ...]:
-    has_text = kinds is not None and "text" in kinds
-    return TEXT_CLASSIFIERS if has_text or sparse is not None else CLASSIFIERS
-
-
-def _candidate(
-    name: str,
-    value: Any,
-    kinds: Sequence[Kind] | None,
-    effort: Effort,
-    random_state: Any,
-    sparse: SparseColumns | None,
-) -> PoolCandidate:
-    if not isinstance(value, str):
-        try:
-            check_classifier(value)
-        except TypeError as error:
-            raise TypeError(f"classifiers: {error}") from error
-        return PoolCandidate(name, value)
-    classifier = named_classifier(value, effort, random_state)
-    return PoolCandidate(name, prepare(classifier, kinds, sparse=sparse), value in _REFITTED)
-
-
-def named_classifier(name: str, effort: Effort, random_state: Any = None) -> Any:
-    """Return a classifier of the portfolio, without its preparation.
-
-    Parameters
-    ----------
-    name : str
-    effort : Effort
-    random_state : int or None
-
-    Raises
-    ------
-    ValueError
-        If the portfolio has no classifier of this name.
-    """
-    from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
-    from sklearn.linear_model import LogisticRegression  # slow to import
-    from sklearn.naive_bayes import ComplementNB
-
-    # A seed of its own, so that equal data give equal models where the user names none.
-    seed = 0 if random_state is None else random_state
-    if name == "logistic regression":
-        return LogisticRegression(max_iter=1000)
-    if name == "extra trees":
-        return ExtraTreesClassifier(effort.trees, random_state=seed)
-    if name == "gradient boosting":
-        # Small steps and trees: on 18 sets as good as larger ones, in half the time and space.
-        return HistGradientBoostingClassifier(
-            learning_rate=0.05,
-            max_iter=effort.rounds,
-            max_leaf_nodes=15,
-            early_stopping=False,
-            random_state=seed,
-        )
-    if name == "naive Bayes":
-        return ComplementNB()
-    known = ", ".join(dict.fromkeys((*CLASSIFIERS, *TEXT_CLASSIFIERS)))
-    raise ValueError(
-        f'classifiers: {name!r} is unknown; use "auto", names among {known}, or classifiers of '
-        "scikit-learn"
-    )
-
-
-def _name_of(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, type):
-        raise TypeError(f"classifiers must be instances, got the class {value.__name__}")
-    steps = getattr(value, "steps", None)  # a pipeline is named after its last step
-    last = value if not steps else steps[-1][1]
-    return type(getattr(last, "estimator", last)).__name__
-
-
-def _distinct(named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Append numbers to the names that occur several times."""
-    names = [name for name, _ in named]
-    seen: dict[str, int] = {}
-    out = []
-    for name, value in named:
-        seen[name] = seen.get(name, 0) + 1
-        out.append((name if names.count(name) == 1 else f"{name} {seen[name]}", value))
-    return out

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,8 @@ from kdey.tuning.trials import (
 _LOW, _HIGH, _COARSE, _BIN_STRIDES = 2, 14, (4, 6, 8, 10, 12), (1,)
 #: Number of bins if nothing can be learnt.
 _FALLBACK_BINS = 8
+#: A kernel with its shrinkage.
+Geometry: TypeAlias = tuple[str, float]
 #: Shrinkages tried with log-ratios.
 SHRINKAGES = (1e-5, 1e-3, 1e-2, 5e-2)
 #: Places of the lattice per doubling of the bandwidth. The coarse grid has one place per doubling,
@@ -194,27 +197,14 @@ def _bins(place: int) -> int:
     return round(math.pow(2.0, place / 2))
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """A kernel with its shrinkage."""
-
-    kernel: str
-    shrinkage: float
-
-    def __str__(self) -> str:
-        if self.kernel == "gaussian":
-            return "gaussian"
-        return f"{self.kernel}, shrinkage {self.shrinkage:g}"
-
-
 def geometries(kernel: str, shrinkage: float | str) -> tuple[Geometry, ...]:
     """Return the candidate geometries for the parameters; "auto" means all of them."""
     amounts = SHRINKAGES if shrinkage == "auto" else (float(shrinkage),)
-    plain = (Geometry("gaussian", DEFAULT_SHRINKAGE),)
+    plain = (("gaussian", DEFAULT_SHRINKAGE),)
     if kernel == "gaussian":
         return plain
     name = "aitchison" if kernel == "auto" else kernel
-    ratios = tuple(Geometry(name, amount) for amount in amounts)
+    ratios = tuple((name, amount) for amount in amounts)
     return plain + ratios if kernel == "auto" else ratios
 
 
@@ -226,7 +216,7 @@ class AutomaticKernel(ChoosingSpec):
     ----------
     rows : KernelMap
         The rows of the method; their bandwidth and geometry are placeholders.
-    geometries : tuple of Geometry
+    geometries : tuple of (kernel, shrinkage)
     matching : Matching
         The matching with which candidates are evaluated.
     plan : TuningPlan
@@ -292,7 +282,8 @@ class AutomaticKernel(ChoosingSpec):
     def _errors_at(
         self, scorer: TrialScorer, geometry: Geometry, seed: int, places: list[int]
     ) -> Array:
-        return scorer.errors([self._trial_spec(geometry, place, seed) for place in places])
+        specs = [self._spec(geometry, _bandwidth(place)) for place in places]
+        return scorer.errors([spec.for_tuning(seed) for spec in specs])
 
     def _make_trials(self, results: list[PlaceErrors]) -> list[Trial]:
         """Return all trials; those that contribute to the estimate have positive weights."""
@@ -301,45 +292,44 @@ class AutomaticKernel(ChoosingSpec):
         trials = []
         for geometry, errors, weight in zip(self.geometries, results, weights, strict=True):
             chosen = best_place(errors)
-            params = {"kernel": geometry.kernel, "shrinkage": geometry.shrinkage}
             trials += [
-                make_trial(
-                    str(geometry), params, _bandwidth(p), errors[p], weight if p == chosen else 0.0
-                )
+                _trial(geometry, _bandwidth(p), errors[p], weight if p == chosen else 0.0)
                 for p in sorted(errors)
             ]
         return trials
 
     def _chosen_spec(self, tuning: Tuning) -> RowSpec:
-        specs = tuple(
-            self._spec(Geometry(**dict(trial.params)), trial.value) for trial in tuning.members
-        )
+        specs = tuple(self._spec(_geometry(trial), trial.value) for trial in tuning.members)
         if self.most_members == 1:
             return specs[0]
         return CommitteeMap(specs, tuple(trial.weight for trial in tuning.members))
 
     def _spec(self, geometry: Geometry, bandwidth: float) -> KernelMap:
-        kernel = replace(
-            self.rows.kernel,
-            bandwidth=bandwidth,
-            kernel=geometry.kernel,
-            shrinkage=geometry.shrinkage,
-        )
-        return self.rows.with_kernel(kernel)
-
-    def _trial_spec(self, geometry: Geometry, place: int, seed: int) -> RowSpec:
-        return self._spec(geometry, _bandwidth(place)).for_tuning(seed)
+        kernel, shrinkage = geometry
+        spec = replace(self.rows.kernel, bandwidth=bandwidth, kernel=kernel, shrinkage=shrinkage)
+        return self.rows.with_kernel(spec)
 
     def _fall_back(self, reason: str, seed: int) -> tuple[Tuning, RowSpec]:
         geometry = self.geometries[0]
-        params = {"kernel": geometry.kernel, "shrinkage": geometry.shrinkage}
-        trial = make_trial(str(geometry), params, _FALLBACK_BANDWIDTH, None, 1.0)
+        trial = _trial(geometry, _FALLBACK_BANDWIDTH, None, 1.0)
         warning = (
             f"bandwidth='auto': nothing can be learnt from the training posteriors ({reason}); "
-            f"using the kernel {geometry} with bandwidth={_FALLBACK_BANDWIDTH}"
+            f"using the kernel {trial.setting} with bandwidth={_FALLBACK_BANDWIDTH}"
         )
         tuning = self.plan.record_unlearnt("bandwidth", trial, seed, reason, warning)
         return tuning, self._chosen_spec(tuning)
+
+
+def _trial(geometry: Geometry, bandwidth: float, errors: Array | None, weight: float) -> Trial:
+    kernel, shrinkage = geometry
+    setting = kernel if kernel == "gaussian" else f"{kernel}, shrinkage {shrinkage:g}"
+    params = {"kernel": kernel, "shrinkage": shrinkage}
+    return make_trial(setting, params, bandwidth, errors, weight)
+
+
+def _geometry(trial: Trial) -> Geometry:
+    params = dict(trial.params)
+    return params["kernel"], params["shrinkage"]
 
 
 def _bandwidth(place: int) -> float:
@@ -365,14 +355,12 @@ def _range(
     typical distance between distinct neighbours they shrink to nearest neighbours. The lattice does
     not depend on the data, so that data that differ by rounding get the same bandwidths.
     """
-    points = np.asarray(
-        transform(training.required(), geometry.kernel, geometry.shrinkage), dtype=np.float64
-    )
+    points = np.asarray(transform(training.required(), *geometry), dtype=np.float64)
     weights = training.weights
     squares = np.square(points - np.average(points, axis=0, weights=weights)).sum(axis=1)
     spread = math.sqrt(float(np.average(squares, weights=weights)))
     high = math.floor(_PER_OCTAVE * math.log2(spread) + 1e-6)
-    nearest = 0.1 * median_nearest(transform(distinct, geometry.kernel, geometry.shrinkage))
+    nearest = 0.1 * median_nearest(transform(distinct, *geometry))
     floor = max(nearest, spread * 2.0**-_MOST_OCTAVES)
     return min(math.ceil(_PER_OCTAVE * math.log2(floor) - 1e-6), high - 2 * _PER_OCTAVE), high
 

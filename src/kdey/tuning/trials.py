@@ -41,7 +41,6 @@ from kdey._display import (
 from kdey._parallel import choose_device
 from kdey.arrays import make_frame
 from kdey.bags import Bags
-from kdey.gpu.route import match_family_on
 from kdey.matching import AnyMatching
 from kdey.metrics import Metric, get_metric
 from kdey.posteriors import TrainingPosteriors
@@ -618,6 +617,8 @@ class TrialScorer:
 
     def _errors_there(self, specs: Sequence[RowSpec], device: Any) -> Array:
         """Return :meth:`errors`, computed on a device for all hold-outs at once."""
+        from kdey.gpu.route import match_family_on  # slow to import
+
         out = [np.empty((len(specs), len(hold_out.bags))) for hold_out in self.hold_outs]
         pool_size = max(len(hold_out.points) for hold_out in self.hold_outs)
         n_classes = max(hold_out.n_classes for hold_out in self.hold_outs)
