@@ -74,7 +74,7 @@ class ClassifierAdapter(ClassifierMixin, BaseEstimator):
         self.classifier_, self.classes_ = fitted, np.asarray(known)
         return self
 
-    def settle(self, X: Any) -> Self:
+    def scaled_to(self, X: Any) -> Self:
         """Return the adapter of a fitted classifier with what it has to learn from instances."""
         return self
 
@@ -123,16 +123,16 @@ class ScorePosteriors(ClassifierAdapter):
         return self
 
     def use_fitted(self, fitted: Any, classes: ArrayLike | None = None) -> Self:
-        """Use a classifier that is fitted already; ``settle`` learns the scale of its scores."""
+        """Use a classifier that is fitted already; ``scaled_to`` learns the scale of its scores."""
         super().use_fitted(fitted, classes)
         self.scale_ = 1.0
         return self
 
-    def settle(self, X: Any) -> Self:
+    def scaled_to(self, X: Any) -> Self:
         """Return the adapter with the scale of the scores of these instances."""
-        settled = copy(self)
-        settled.scale_ = self._typical_score(X)
-        return settled
+        scaled = copy(self)
+        scaled.scale_ = self._typical_score(X)
+        return scaled
 
     def _typical_score(self, X: Any) -> float:
         scores = self._scores(X)
@@ -188,10 +188,12 @@ def adapt_classifier(classifier: Any, needs: ClassifierOutput) -> Any:
     return adapter
 
 
-def settle_frozen(classifier: FrozenEstimator, X: Any) -> FrozenEstimator:
+def scale_frozen(classifier: FrozenEstimator, X: Any) -> FrozenEstimator:
     """Return a frozen classifier whose adapter, if it has one, has learnt from instances."""
     inner = classifier.estimator
-    return FrozenEstimator(inner.settle(X)) if isinstance(inner, ClassifierAdapter) else classifier
+    return (
+        FrozenEstimator(inner.scaled_to(X)) if isinstance(inner, ClassifierAdapter) else classifier
+    )
 
 
 def check_estimator(classifier: Any) -> None:

@@ -39,7 +39,7 @@ from kdey.classifiers import (
     Split,
     check_estimator,
     make_splits,
-    settle_frozen,
+    scale_frozen,
 )
 from kdey.simplex import check_posteriors
 from kdey.validation import check_weights
@@ -433,7 +433,7 @@ class _ClassifierFits:
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         parameter = None
         if isinstance(classifier, FrozenEstimator):
-            classifier = settle_frozen(classifier, X)
+            classifier = scale_frozen(classifier, X)
         else:
             parameter = _weight_parameter(classifier, weights)
         # The last bits of matrix products depend on the number of BLAS threads, and worker

@@ -97,7 +97,23 @@ def compose(
     return ComposedOnFeatures(rows, matching, random_state=random_state, n_jobs=n_jobs)
 
 
-class Composed(AggregativeQuantifier):
+class _FromParts(RowQuantifier):
+    """A method whose rows and matching are parameters."""
+
+    rows: RowSpec
+    matched_by: AnyMatching
+
+    def row_spec(self) -> RowSpec:
+        """Return the rows; raises TypeError if they are no row spec."""
+        _check_parts(self.rows, self.matched_by)
+        return self.rows
+
+    def matching(self) -> AnyMatching:
+        """Return the matching."""
+        return self.matched_by
+
+
+class Composed(_FromParts, AggregativeQuantifier):
     """A method on posteriors made of its parts; see :func:`compose`.
 
     Parameters
@@ -122,17 +138,8 @@ class Composed(AggregativeQuantifier):
         self.rows = rows
         self.matched_by = matched_by
 
-    def row_spec(self) -> RowSpec:
-        """Return the rows; raises TypeError if they are no row spec."""
-        _check_parts(self.rows, self.matched_by)
-        return self.rows
 
-    def matching(self) -> AnyMatching:
-        """Return the matching."""
-        return self.matched_by
-
-
-class ComposedOnFeatures(FeatureQuantifier):
+class ComposedOnFeatures(_FromParts, FeatureQuantifier):
     """A method on features made of its parts; see :func:`compose`.
 
     Parameters
@@ -156,15 +163,6 @@ class ComposedOnFeatures(FeatureQuantifier):
         self.matched_by = matched_by
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def row_spec(self) -> RowSpec:
-        """Return the rows; raises TypeError if they are no row spec."""
-        _check_parts(self.rows, self.matched_by)
-        return self.rows
-
-    def matching(self) -> AnyMatching:
-        """Return the matching."""
-        return self.matched_by
 
 
 def _check_parts(rows: Any, matching: Any) -> None:

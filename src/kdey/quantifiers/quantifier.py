@@ -29,24 +29,9 @@ from kdey.quantifiers.base import shares_of, unfitted_on_failure
 from kdey.quantifiers.kde import KDEyML
 from kdey.quantifiers.likelihood import EMQ
 from kdey.rows.base import RowSpec
-from kdey.stacking.pooled_classifier import (
-    MemberMethod,
-    PooledClassifier,
-    pool_of,
-    usable_methods,
-)
-from kdey.stacking.pooled_rows import (
-    PooledMap,
-    PooledRows,
-    SmoothedRatioRows,
-    StackRecord,
-)
-from kdey.stacking.stage import (
-    EFFORTS,
-    FitProgress,
-    PooledStage,
-    portfolio,
-)
+from kdey.stacking.pooled_classifier import MemberMethod, PooledClassifier, pool_of, usable_methods
+from kdey.stacking.pooled_rows import PooledMap, SmoothedRatioRows, StackRecord
+from kdey.stacking.stage import EFFORTS, FitProgress, PooledStage, portfolio
 from kdey.tables.features import TableFeatures, is_matrix, table_features
 from kdey.tables.schema import TableSchema
 from kdey.tuning.trials import Tuning, TuningPlan
@@ -255,7 +240,7 @@ class Quantifier(AggregativeQuantifier):
         training = TrainingPosteriors(p, codes, weights)
         prevalence = shares_of(codes, None, len(known))
         methods = usable_methods(self._member_methods(), training)
-        rows = PooledRows(names, methods, SmoothedRatioRows(self._plan()))
+        rows = PooledMap(names, methods, SmoothedRatioRows(self._plan()))
         with muted(SeparableWarning):  # a pool without errors is nothing to worry about
             self._fit_rows(training, known, prevalence, scorer, rows=rows)
         row_map = self.row_map_

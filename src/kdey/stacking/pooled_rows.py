@@ -6,7 +6,7 @@ Two numbers are then chosen by the error on held-out bags. The *power* of the ca
 pseudo-instances (:class:`kdey.matching.MixtureLikelihood`) decides where classes that can hardly be
 told apart end up: without it, maximum likelihood goes to an arbitrary corner.
 
-:class:`SmoothedRatioRows` takes the posteriors of a pool. :class:`PooledRows` takes the posteriors
+:class:`SmoothedRatioRows` takes the posteriors of a pool. :class:`PooledMap` takes the posteriors
 of its classifiers side by side, for people who bring scores, and makes the pool as well.
 :class:`StackRecord` says, for people, what a pool consists of, and what was left out and why.
 """
@@ -35,6 +35,7 @@ from kdey.rows.base import (
     RowSpec,
     TuningEffort,
     TuningRecord,
+    fitted,
     no_templates,
 )
 from kdey.rows.posterior import RatioMap
@@ -339,8 +340,8 @@ def _make_trial(power: float, share: float, errors: Array | None, chosen: bool) 
 
 
 @dataclass(frozen=True)
-class PooledRows(RowSpec):
-    """Spec of :class:`PooledMap`: the pool of several sets of scores, side by side.
+class PooledMap(RowMap):
+    """Rows of several sets of scores, side by side: the density ratios of their pool.
 
     Attributes
     ----------
@@ -351,12 +352,19 @@ class PooledRows(RowSpec):
         Rows of the pool's posteriors.
     chosen : tuple of (str, MemberMethod) or None
         The members, as the name of a set of scores and a method, once they are chosen.
+    pool : tuple of FittedMember
+    weights : array of shape (n_members,)
+    ratio : RowMap
+        From pooled posteriors to rows.
     """
 
     names: tuple[str, ...]
     methods: tuple[MemberMethod, ...]
     smoothing: RowSpec
     chosen: tuple[tuple[str, MemberMethod], ...] | None = None
+    pool: tuple[FittedMember, ...] = fitted()
+    weights: Array = fitted()
+    ratio: RowMap = fitted()
 
     def settle(
         self, training: TrainingPosteriors, n_classes: int, n_threads: int = 1
@@ -385,7 +393,7 @@ class PooledRows(RowSpec):
         """Return the map, with members, weights and calibration fitted."""
         if self.chosen is None:
             spec = self.settle(training, n_classes, n_threads)[1]
-            assert isinstance(spec, PooledRows), "settling keeps the type"
+            assert isinstance(spec, PooledMap), "a choice keeps the type"
             return spec.fit(training, n_classes, n_threads)
         trainings = _split_training(training, self.names)
         members = [
@@ -395,26 +403,7 @@ class PooledRows(RowSpec):
         pool = held_out(members, trainings, n_threads)
         pooled = replace(training, posteriors=pool.posteriors)
         ratio = self.smoothing.fit(pooled, n_classes, n_threads)
-        return PooledMap(self.names, tuple(members), pool.weights, ratio)
-
-
-@dataclass(frozen=True, eq=False)
-class PooledMap(RowMap):
-    """Rows of several sets of scores: the density ratios of their pool.
-
-    Attributes
-    ----------
-    names : tuple of str
-    pool : tuple of FittedMember
-    weights : array of shape (n_members,)
-    ratio : RowMap
-        From pooled posteriors to rows.
-    """
-
-    names: tuple[str, ...]
-    pool: tuple[FittedMember, ...]
-    weights: Array
-    ratio: RowMap
+        return replace(self, pool=tuple(members), weights=pool.weights, ratio=ratio)
 
     @property
     def templates(self) -> Array:
