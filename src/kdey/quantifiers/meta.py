@@ -196,6 +196,7 @@ class WrapperQuantifier(PosteriorsMixin):
         return as_quantifier(self.quantifier)._takes_posteriors
 
 
+@dataclass(frozen=True, eq=False)
 class MedianOfMembers(Combination):
     """The median of the answers."""
 
@@ -624,7 +625,8 @@ class TrainingPrevalence(BaseQuantifier):
         check_consistent_length(X, codes)
         weights = None if sample_weight is None else check_weights(sample_weight, len(codes))
         prevalence = shares_of(codes, weights, len(classes))
-        self.model_ = CombinedModel(classes, prevalence, (), Combination(), self._scorer())
+        no_members, scorer = MedianOfMembers(), self._scorer()
+        self.model_ = CombinedModel(classes, prevalence, (), no_members, scorer)
         return self
 
     def __sklearn_tags__(self) -> Tags:
