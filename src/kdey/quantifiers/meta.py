@@ -32,12 +32,7 @@ from kdey.model import (
     Pool,
 )
 from kdey.posteriors import ClassifierStage
-from kdey.quantifiers.base import (
-    BaseQuantifier,
-    PosteriorsMixin,
-    shares_of,
-    unfitted_on_failure,
-)
+from kdey.quantifiers.base import BaseQuantifier, PosteriorsMixin, shares_of, unfitted_on_failure
 from kdey.quantifiers.composed import (
     QuantifierLike,
     as_quantifier,
