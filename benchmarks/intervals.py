@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kdey import PACC, Bags, KDEyML, Options
-from kdey.intervals.moment_rows import training_rows
+from kdey.intervals.analytic import training_rows
 from kdey.posteriors import Posteriors
 from printing import markdown, significant
 

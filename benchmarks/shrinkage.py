@@ -93,7 +93,7 @@ def outcome(name: str, kappa: int, size: int, seed: int) -> dict[str, float]:
         seconds = time.perf_counter() - started
     parts = {
         "separate": (separate.estimate, separate.low, separate.high),
-        "pooled": (pooled.estimate(), *pooled.limits(0.025)),
+        "pooled": (pooled.estimate(), *pooled.interval(0.025)),
     }
     return {**_errors(parts, truth), **_kappa(pooled, kappa), "seconds": seconds}
 
@@ -204,7 +204,7 @@ def measure(n_groups: int, size: int, n_jobs: int) -> None:
     pooled = shrink_groups(
         TemplateDraws.of(quantifier), pool[positions], tree, n_threads=thread_count(n_jobs)
     )
-    estimate, (low, high) = pooled.estimate(), pooled.limits(0.025)
+    estimate, (low, high) = pooled.estimate(), pooled.interval(0.025)
     seconds = time.perf_counter() - started
     covered = float(((low <= truth) & (truth <= high)).mean())
     error = float(np.abs(estimate - truth).mean())

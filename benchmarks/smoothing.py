@@ -61,7 +61,7 @@ def outcome(name: str, sigma: float, seed: int) -> dict[str, float]:
             offsets_of(sizes), np.zeros(PERIODS, dtype=np.int64), np.arange(PERIODS, dtype=float)
         )
         smooth = smooth_periods(TemplateDraws.of(quantifier), posteriors, tree, random_state=seed)
-    estimate, (low, high) = smooth.estimate(), smooth.limits(0.025)
+    estimate, (low, high) = smooth.estimate(), smooth.interval(0.025)
     parts = {
         "separate": (separate.estimate, separate.low, separate.high, truth[full]),
         "smooth": (estimate[full], low[full], high[full], truth[full]),

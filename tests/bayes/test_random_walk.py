@@ -112,13 +112,13 @@ def test_smoothing_helps(smoothed: tuple[np.ndarray, np.ndarray, SmoothedPeriods
         np.abs(separate - truth[full]).mean(),
     )
     assert error < 0.75 * before
-    low, high = drawn.limits(0.025)
+    low, high = drawn.interval(0.025)
     assert ((low <= truth) & (truth <= high)).mean() > 0.85
     assert drawn.converged
 
 
 def test_bands_widen_in_gaps(smoothed: tuple[np.ndarray, np.ndarray, SmoothedPeriods]) -> None:
-    low, high = smoothed[2].limits(0.025)
+    low, high = smoothed[2].interval(0.025)
     width = (high - low)[:, :2].mean(axis=1)
     assert width[10] > 1.15 * width[[6, 14]].mean()
 

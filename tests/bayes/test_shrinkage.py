@@ -49,7 +49,7 @@ def test_pooling_helps_small_groups(pooled: tuple[np.ndarray, np.ndarray, Shrunk
     separate = fitted(PACC).aggregate_bags(scores, np.arange(len(scores)).reshape(40, 30))
     error, before = (np.abs(x - truth).mean() for x in (drawn.estimate(), separate))
     assert error < 0.85 * before
-    low, high = drawn.limits(0.025)
+    low, high = drawn.interval(0.025)
     assert ((low <= truth) & (truth <= high)).mean() > 0.85
     assert ((low <= drawn.estimate()) & (drawn.estimate() <= high)).all()
 
@@ -80,7 +80,7 @@ def test_draws_do_not_depend_on_threads(templates: TemplateDraws) -> None:
     _, scores, tree = table(10.0, n_groups=6, size=10)
     one, two = (shrink_groups(templates, scores, tree, **QUICK, n_threads=n) for n in (1, 2))
     np.testing.assert_array_equal(one.population, two.population)
-    np.testing.assert_array_equal(one.limits(0.05), two.limits(0.05))
+    np.testing.assert_array_equal(one.interval(0.05), two.interval(0.05))
 
 
 def test_positions_put_rows_in_order(templates: TemplateDraws) -> None:
@@ -94,7 +94,9 @@ def test_positions_put_rows_in_order(templates: TemplateDraws) -> None:
 def test_a_group_is_known_better_than_its_population(
     pooled: tuple[np.ndarray, np.ndarray, ShrunkGroups],
 ) -> None:
-    widths = [np.diff(pooled[2].limits(0.025, target), axis=0) for target in ("population", "bag")]
+    widths = [
+        np.diff(pooled[2].interval(0.025, target), axis=0) for target in ("population", "bag")
+    ]
     assert widths[1].mean() < widths[0].mean()
     with pytest.raises(ValueError, match="target must be 'population'"):
         pooled[2].draws("week")

@@ -17,7 +17,7 @@ from kdey.evaluation.significance import (
     pooled_wilcoxon,
     wilcoxon,
 )
-from kdey.intervals.combine import holm
+from kdey.intervals.differences import holm
 
 METHODS = [
     "ACC",

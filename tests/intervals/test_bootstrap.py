@@ -7,18 +7,17 @@ import pytest
 from sklearn.base import clone
 
 from kdey import ACC, DM, EMQ, PACC, KDEyCS, KDEyML, Options
-from kdey.bags import Bags
+from kdey.bags import Bags, SampledBag, sampled_bags
 from kdey.intervals.bootstrap import (
     EstimatedBag,
     TrainingReplicates,
     bag_counts,
     bag_generator,
-    bootstrap_limits,
+    bootstrap_interval,
     drawn_shares,
     replicate_solver,
     replicated_bags,
 )
-from kdey.intervals.sampled_bags import SampledBag, sampled_bags
 from kdey.posteriors import TrainingPosteriors
 
 from .cases import bag, separated, training
@@ -113,14 +112,14 @@ def test_drawn_shares_follow_the_membership() -> None:
 def test_limits_of_known_draws() -> None:
     draws = np.column_stack([np.linspace(0, 1, 1001), np.full(1001, 0.3)])
     estimate = np.array([0.5, 0.3])
-    low, high = bootstrap_limits(estimate, draws, 0.05, "percentile")
+    low, high = bootstrap_interval(estimate, draws, 0.05, "percentile")
     np.testing.assert_allclose([low, high], [[0.05, 0.3], [0.95, 0.3]], atol=1e-12)
     for interval in ("bias-corrected", "basic"):  # draws without bias
-        again = bootstrap_limits(estimate, draws, 0.05, interval)
+        again = bootstrap_interval(estimate, draws, 0.05, interval)
         np.testing.assert_allclose(again, [low, high], atol=1e-3)
-    moved = bootstrap_limits(np.array([0.6, 0.3]), draws, 0.05, "bias-corrected")
+    moved = bootstrap_interval(np.array([0.6, 0.3]), draws, 0.05, "bias-corrected")
     assert moved[0][0] > low[0]
-    basic = bootstrap_limits(np.array([0.4, 0.3]), draws, 0.05, "basic")
+    basic = bootstrap_interval(np.array([0.4, 0.3]), draws, 0.05, "basic")
     assert basic[1][0] == pytest.approx(0.75)
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kdey
-from kdey.intervals import combine as differences
+from kdey.intervals import differences
 
 from ..groups.cases import fitted, posteriors
 
@@ -57,7 +57,7 @@ def test_a_ratio_is_inside_its_limits_where_the_difference_may_be_zero(
     """At the limits r of the ratio, zero is exactly at a limit of the difference a - r b."""
     first, second = sides[0.95]
     rho = np.array([0.3, 0.0, -0.2])
-    _, low, high = differences._ratio_limits(first, second, rho)
+    _, low, high = differences._ratio_interval(first, second, rho)
     a, b = first.estimate, second.estimate
     down = differences._combine(a - first.low, low * (second.high - b), rho)
     assert_allclose(a - low * b - down, 0.0, atol=1e-12)
@@ -87,7 +87,7 @@ def test_ratios_with_absent_classes() -> None:
 def test_ratios_where_the_squares_of_limits_vanish() -> None:
     tiny = np.array([1e-200, 1.0])
     side: Any = SimpleNamespace(estimate=2 * tiny / 2, low=tiny / 2, high=np.array([0.1, 1.0]))
-    _, low, high = differences._ratio_limits(side, side, np.zeros(2))
+    _, low, high = differences._ratio_interval(side, side, np.zeros(2))
     assert low[0] == 0
     assert high[0] == np.inf
 

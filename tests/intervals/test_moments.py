@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from kdey import PACC, KDEyML
-from kdey.bags import Array, Bags
-from kdey.intervals.class_rows import MembershipWeights, SortedClassWeights
-from kdey.intervals.moment_rows import ClassRows, training_rows
+from kdey.bags import Array, Bags, sampled_bags
+from kdey.intervals.analytic import training_rows
 from kdey.intervals.moments import (
+    ClassRows,
+    ClassWeights,
     adapted,
     bag_moments,
     invert,
@@ -17,7 +18,6 @@ from kdey.intervals.moments import (
     training_moments,
     unstable,
 )
-from kdey.intervals.sampled_bags import sampled_bags
 from kdey.posteriors import TrainingPosteriors
 
 from .cases import bag, training
@@ -153,7 +153,7 @@ def test_standard_errors_are_true(method, target: str) -> None:
         points, shares = bag(150, (0.2, 0.3, 0.5), rng)
         made = method.fit_posteriors(P, y).estimate_posteriors(points, target=target)
         truth = shares if target == "bag" else np.array([0.2, 0.3, 0.5])
-        errors.append(made.uncertainty.limits.centre(0) - truth)
+        errors.append(made.uncertainty.centre() - truth)
         said.append(np.diag(made.covariance))
     ratio = np.sqrt(np.mean(np.square(errors), axis=0) / np.mean(said, axis=0))
     assert (np.abs(ratio - 1) < 0.25).all(), ratio
@@ -195,17 +195,20 @@ def test_numbers_of_all_bags_are_those_of_each() -> None:
             assert made[1:][0].indices.tolist() == each[1].indices.tolist()
 
 
-def test_runs_are_soft_parts_without_the_softness() -> None:
+def test_class_weights_give_means_and_covariances_of_classes() -> None:
     rng = np.random.default_rng(10)
     offsets = np.array([0, 4, 5, 12])
     owners = np.repeat(np.arange(3), np.diff(offsets))
     w = rng.random(12)
     w /= np.bincount(owners, weights=w)[owners]
-    runs, soft = SortedClassWeights(w, offsets), MembershipWeights(np.eye(3)[owners] * w[:, None])
+    runs, member = ClassWeights(w, offsets), np.eye(3)[owners] * w[:, None]
     z, shares = rng.normal(size=(12, 3)), np.array([0.2, 0.5, 0.3])
-    np.testing.assert_allclose(runs.means(z), soft.means(z), atol=1e-14)
-    np.testing.assert_allclose(runs.covariances(z), soft.covariances(z), atol=1e-14)
-    np.testing.assert_allclose(runs.row_weights(shares), soft.row_weights(shares))
+    means = z.T @ member
+    squares = np.einsum("nc,nd,nl->lcd", z, z, member)
+    covariances = squares - np.einsum("cl,dl->lcd", means, means)
+    np.testing.assert_allclose(runs.means(z), means, atol=1e-14)
+    np.testing.assert_allclose(runs.covariances(z), covariances, atol=1e-14)
+    np.testing.assert_allclose(runs.row_weights(shares), member @ shares)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-7])

@@ -9,11 +9,10 @@ from scipy.optimize import brentq, nnls
 
 from kdey import ACC, EMQ, PACC, Bags, KDEyML
 from kdey.bags import Array
-from kdey.intervals.class_rows import MembershipWeights
-from kdey.intervals.moment_rows import moment_densities
+from kdey.intervals.analytic import moment_densities
 from kdey.intervals.moments import MomentEquations, Moments
-from kdey.intervals.profile import _Chunk, _Faces, _Fit, profile_limits
-from kdey.intervals.score_interval import wilson
+from kdey.intervals.profile import _Chunk, _Faces, profile_intervals
+from kdey.intervals.region import wilson
 
 from .cases import bag, separated, training
 
@@ -40,10 +39,7 @@ def equations(
 
 def moments_of(matrix: Array, covariances: Array, sizes: Array) -> Moments:
     k = len(sizes)
-    nobody = MembershipWeights(np.empty((0, k)))
-    return Moments(
-        matrix, covariances, np.empty((0, k)), None, None, nobody, sizes, np.full(k, 1e9)
-    )
+    return Moments(matrix, covariances, sizes, np.full(k, 1e9))
 
 
 def slow_covariance(moments: Moments, a: Array, m: float, population: bool) -> Array:
@@ -107,7 +103,7 @@ class SlowProfile:
 def test_limits_solve_their_equation(k: int, population: bool) -> None:
     sizes = np.random.default_rng(k).integers(60, 200, k).astype(float)
     given = equations(k, seed=k, sizes=sizes)
-    low, high, middle = profile_limits(given, 0.05, population)
+    low, high, middle = profile_intervals(given, 0.05, population)
     quantile = stats.norm.ppf(0.95)
     for b in range(2):
         slow = SlowProfile(given, b, population)
@@ -125,7 +121,7 @@ def test_limits_solve_their_equation(k: int, population: bool) -> None:
 @pytest.mark.parametrize("population", [True, False])
 def test_two_classes_with_many_labels_have_the_roots_of_a_quadratic(population: bool) -> None:
     given = equations(2, seed=4, sizes=np.array([4e3, 7e3]), noise=0.01)
-    low, high, middle = profile_limits(given, 0.025, population)
+    low, high, middle = profile_intervals(given, 0.025, population)
     moments, m, u = given.moments[0], given.sizes[0], stats.norm.ppf(0.975)
     c = given.means @ np.linalg.inv(moments.matrix).T
     assert ((c > 0) & (c < 1)).all()
@@ -153,7 +149,7 @@ def test_perfect_classes_give_wilson() -> None:
     given = MomentEquations(
         p, p, size, np.full((2, 3), 4e4), np.full(2, np.inf), [moments, moments]
     )
-    low, high, _ = profile_limits(given, 0.025, True)
+    low, high, _ = profile_intervals(given, 0.025, True)
     expected = wilson(p, size[:, None], 0.025)
     np.testing.assert_allclose([low, high], expected, atol=1e-7)
 
@@ -161,14 +157,13 @@ def test_perfect_classes_give_wilson() -> None:
 @pytest.mark.parametrize("k", [3, 6])
 def test_certificates_of_the_inner_programs(k: int) -> None:
     chunk = _Chunk.of(equations(k, seed=20 + k), slice(None), True)
-    fit = _Fit.of(chunk, 1)
-    faces = _Faces.of(chunk, fit, 0.025, 1)
+    faces = _Faces.of(chunk, 0.025, 1)
     pairs = np.repeat(np.arange(3 * k), 4)
     t = np.tile([0.0, 0.2, 0.9, 1.0], 3 * k)
     distance, error = faces.distance(pairs, t)
     assert (error <= 1e-8 * (1.0 + np.abs(distance))).all()
     assert (distance >= -1e-9).all()
-    own = faces.distance(np.arange(3 * k), fit.minimum.ravel())[0]
+    own = faces.distance(np.arange(3 * k), faces.minimum.ravel())[0]
     np.testing.assert_allclose(own, 0.0, atol=1e-8)  # the minimum lies on its own face
 
 
@@ -177,7 +172,7 @@ def test_a_class_with_few_labels_widens_the_limits_of_others() -> None:
     widths = []
     for sizes in (many, few):
         given = equations(3, seed=3, sizes=sizes)
-        low, high, _ = profile_limits(given, 0.025, True)
+        low, high, _ = profile_intervals(given, 0.025, True)
         widths.append((high - low)[:, :2])
     assert (widths[1] >= widths[0] - 1e-9).all()
     assert (widths[1] > 1.05 * widths[0]).any()
@@ -190,10 +185,6 @@ def test_classes_in_another_order() -> None:
     changed = Moments(
         moments.matrix[np.ix_(order, order)],
         moments.covariances[np.ix_(order, order, order)],
-        moments.rows,
-        None,
-        None,
-        moments.class_weights,
         moments.sizes[order],
         moments.freedom,
     )
@@ -201,7 +192,7 @@ def test_classes_in_another_order() -> None:
         given.means[:, order], given.estimates[:, order], *vars_of(given), [changed]
     )
     for one, two in zip(
-        profile_limits(given, 0.025, True), profile_limits(other, 0.025, True), strict=True
+        profile_intervals(given, 0.025, True), profile_intervals(other, 0.025, True), strict=True
     ):
         np.testing.assert_allclose(one[:, order], two, atol=1e-7)
 
@@ -212,18 +203,18 @@ def vars_of(given: MomentEquations) -> tuple[Array, Array, Array]:
 
 def test_a_batch_is_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     given = equations(3, seed=8)
-    whole = profile_limits(given, 0.025, True)
+    whole = profile_intervals(given, 0.025, True)
     separate = MomentEquations(given.means, given.estimates, *vars_of(given), given.moments * 3)
-    np.testing.assert_array_equal(whole, profile_limits(separate, 0.025, True))
+    np.testing.assert_array_equal(whole, profile_intervals(separate, 0.025, True))
     monkeypatch.setattr("kdey.intervals.profile.CHUNK", 1)
-    np.testing.assert_array_equal(whole, profile_limits(given, 0.025, True))
+    np.testing.assert_array_equal(whole, profile_intervals(given, 0.025, True))
 
 
 def test_the_numpy_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     given = equations(5, seed=9)
-    native = profile_limits(given, 0.025, True)
+    native = profile_intervals(given, 0.025, True)
     monkeypatch.setattr("kdey.native.available", lambda: False)
-    np.testing.assert_allclose(native, profile_limits(given, 0.025, True), atol=1e-6)
+    np.testing.assert_allclose(native, profile_intervals(given, 0.025, True), atol=1e-6)
 
 
 def test_classes_that_cannot_be_told_apart_share_what_is_left() -> None:

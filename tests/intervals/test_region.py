@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kdey
-from kdey.intervals.combine import combine_strata
+from kdey.intervals.merging import combine_strata
 from kdey.intervals.region import Region, region_from_covariance, whole_simplex
 from kdey.simplex import sample_uniform
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kdey.intervals.score_interval import t_quantile, wilson
+from kdey.intervals.profile import t_quantile
+from kdey.intervals.region import wilson
 
 
 def test_wilson() -> None:

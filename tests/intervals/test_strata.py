@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kdey import EMQ, PACC, KDEyCS, Options
-from kdey.intervals.combine import combine_strata, share_covariance
+from kdey.intervals.merging import combine_strata, share_covariance
 from kdey.options import IntervalWarning
 from tests.intervals.cases import dirichlet, training
 

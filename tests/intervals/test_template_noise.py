@@ -1,4 +1,4 @@
-"""Limits and draws say whether they include the uncertainty of the templates."""
+"""Intervals and draws say whether they include the uncertainty of the templates."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ import pytest
 
 import kdey
 from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
-from kdey.intervals.score_interval import wilson
+from kdey.intervals.region import wilson
 from kdey.labelled import (
     LabelledEstimate,
     estimate_labelled_bags,
@@ -325,7 +325,7 @@ def test_the_variance_of_labels_is_taken_at_the_combined_estimate() -> None:
     sample = labelled_sample((np.arange(20), np.repeat([0, 1], [14, 6])), q.classes_, 60)
     base = q.estimate_posteriors(p[20:])
     c, _ = combine(sample, base)
-    covariance = base.covariance + base.uncertainty.template_errors().covariance()
+    covariance = base.covariance + base.uncertainty.template_covariance()
 
     def combined(prevalence):
         a = (20 * prevalence + 0.5) / 21.5
@@ -344,7 +344,7 @@ def test_template_errors_count_twice_in_limits_with_labels() -> None:
     p, y = bag(2000, [0.2, 0.5, 0.3], rng)
     sample = labelled_sample((np.arange(20), y[:20]), q.classes_, len(p))
     base = q.estimate_posteriors(p[20:])
-    templates = base.uncertainty.template_errors().covariance()
+    templates = base.uncertainty.template_covariance()
     labels = np.diag(base.estimate) - np.outer(base.estimate, base.estimate)
     total = base.covariance + templates
     expected = np.linalg.pinv(np.linalg.pinv(total) + np.linalg.pinv(labels / 20))

@@ -23,7 +23,7 @@ are counts for the level above it, so that two levels are the same step twice.
 **The templates** are learnt from a limited number of training instances. All groups of a table
 share their error, so it does not average out over groups. A *template draw* is the Bayesian
 bootstrap: training instances get weights from the exponential distribution, and the rows are fitted
-again. The rows are calibrated posteriors divided by their mean (``kdey.intervals.moment_rows``),
+again. The rows are calibrated posteriors divided by their mean (``kdey.intervals.analytic``),
 whichever method estimates the groups one by one: the likelihoods of kernel densities count too much
 for the limits of many small groups (coverage 0.81 instead of 0.95 in a prototype). Calibrated
 posteriors are not exact densities either, which matters where many groups together know their mean
@@ -54,7 +54,7 @@ from kdey._display import muted
 from kdey._parallel import one_blas_thread
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.sampling import SamplingWarning, draw_dirichlet
-from kdey.intervals.moment_rows import calibrated_map, densities
+from kdey.intervals.analytic import calibrated_map, densities
 from kdey.model import Fitted, Model, posterior_model
 from kdey.rows.base import RowMap
 from kdey.simplex import project
@@ -227,7 +227,7 @@ class GroupDraws:
         """Return the posterior means, shape (G, k)."""
         return np.asarray(self.draws(target).mean(axis=0, dtype=np.float64))
 
-    def limits(self, tail: float, target: str = "population") -> tuple[Array, Array]:
+    def interval(self, tail: float, target: str = "population") -> tuple[Array, Array]:
         """Return equal-tailed limits with this probability outside each end, shape (G, k)."""
         estimate = self.estimate(target)
         low, high = np.empty_like(estimate), np.empty_like(estimate)

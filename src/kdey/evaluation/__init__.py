@@ -33,7 +33,7 @@ from kdey.evaluation.significance import (
     wilcoxon,
 )
 from kdey.evaluation.stage_scoring import StageCache
-from kdey.intervals.combine import holm
+from kdey.intervals.differences import holm
 
 __all__ = [
     "APP",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from kdey.intervals.combine import holm
+from kdey.intervals.differences import holm
 from kdey.simplex import Array
 from kdey.validation import as_numbers
 

@@ -30,7 +30,7 @@ from kdey.groups.predict import score
 from kdey.groups.request import Request
 from kdey.groups.table import ScoredTable
 from kdey.intervals import Difference, Estimates, difference
-from kdey.intervals.combine import holm
+from kdey.intervals.differences import holm
 from kdey.intervals.display import in_library
 from kdey.model import Fitted
 from kdey.options import Options

@@ -164,7 +164,7 @@ class _Pooling:
     ) -> Estimates:
         """Return pooled numbers, and the separate ones beside them."""
         options = self.request.options
-        low, high = drawn.limits(options.tail(len(separate.classes)), options.target)
+        low, high = drawn.interval(options.tail(len(separate.classes)), options.target)
 
         def spread(numbers: Array) -> Array:
             out = np.full(separate.estimate.shape, np.nan)

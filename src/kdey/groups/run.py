@@ -13,9 +13,8 @@ from kdey.bags import Array, Bags, Indices, offsets_of
 from kdey.groups.request import UNLABELLED, Request, RowDesign
 from kdey.groups.scoring import GroupRows
 from kdey.intervals import Estimate, Estimates
-from kdey.intervals.combine import combine_strata, share_covariance
 from kdey.intervals.estimate import collect_estimates
-from kdey.intervals.merging import Merging
+from kdey.intervals.merging import Merging, combine_strata, share_covariance
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
 from kdey.model import AnyModel, Model, Place
 

@@ -1,10 +1,17 @@
-r"""Analytic limits: the moment equation of every bag, and the limits that follow from it.
+r"""Analytic intervals: from a model and bags to their moment equations.
 
-For each bag the likelihood methods need one product of the training rows with the estimate, and ACC
-and PACC need nothing; the rest are matrices of k rows. ``moments.py`` explains the equation,
-``profile.py`` the limits.
+``moments.py`` explains the equation and ``profile.py`` the intervals that follow from it. For each
+bag the likelihood methods need one product of the training rows with the estimate, and ACC and PACC
+need nothing; the rest are matrices of k rows.
 
-Analytic limits of any method on mean rows, by numerical derivatives of its matching.
+**Rows.** Any features give a valid moment equation, but not an equally sharp one. Those of a kernel
+density fail with few labels: eight kernels send the other points of their class to the majority,
+and leave-one-out rows of seven kernels are not those of eight. Calibrated posteriors have k + 1
+parameters only, and are close to the efficient score of the bag's likelihood whichever method
+estimates it. All likelihood methods on posteriors therefore share them. What is computed from the
+training data is computed once per model.
+
+**Any other method on mean rows** has numerical derivatives of its matching.
 
 Let g map a mean row q to the estimate, and let column l of T be the mean row of training class l.
 A method that answers a mixture of the classes with its prevalence has :math:`g(T \alpha) = \alpha`,
@@ -15,61 +22,202 @@ so that its derivative J satisfies :math:`J (T_l - T_m) = e_l - e_m` wherever it
 is free of bias to first order: the moment equation of ``moments.py`` with J for the inverse of T.
 J is taken by central differences at a point :math:`\tilde\alpha` inside the simplex, along the
 directions in which training rows differ. Where it does not exist (two step lengths disagree, or g
-does not return the prevalence of a mixture) there are no such limits, and a bootstrap is needed.
+does not return the prevalence of a mixture) there is no such interval, and a bootstrap is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._display import muted
 from kdey._parallel import as_tensor
-from kdey.bags import Array, Bags
-from kdey.intervals.class_rows import ClassRows
-from kdey.intervals.moment_rows import (
-    feature_moments,
-    moment_map,
-    moment_training_rows,
-    training_rows,
-)
+from kdey.bags import Array, Bags, SampledBags
+from kdey.calibration import BCTS, Minimum
 from kdey.intervals.moments import (
+    ClassRows,
     MomentEquations,
     Moments,
     adapted,
     adapting_prevalence,
     bag_moments,
+    class_rows,
     moments_of,
     projected_moments,
     smoothed,
     training_moments,
 )
-from kdey.intervals.profile import profile_limits
-from kdey.intervals.sampled_bags import SampledBags
+from kdey.intervals.region import Region, Uncertainty, region_from_covariance
+from kdey.matching.base import IntervalSource
 from kdey.model import Model
-from kdey.rows.base import ArrayRows, CompositeRows, Rows
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.base import ArrayRows, CompositeRows, RowMap, Rows
+from kdey.rows.posterior import RatioMap
+
+
+class RegularisedBCTS(BCTS):
+    """BCTS to labels of which one in all, spread over the classes, is taken to be wrong.
+
+    Without it the scale grows without bound where the training posteriors separate the classes, and
+    posteriors between those of training would depend on where the fit happened to stop.
+    """
+
+    def _minimise(self, p: Array, hot: Array, weights: Array) -> Minimum:
+        effective_size = float(weights.sum() ** 2 / (weights**2).sum())
+        wrong = 1.0 / (effective_size + 1.0)
+        return super()._minimise(p, (1.0 - wrong) * hot + wrong / p.shape[1], weights)
+
+
+def calibrated_map(training: TrainingPosteriors, n_classes: int) -> RatioMap:
+    """Return the map from posteriors to calibrated posteriors over training prevalences.
+
+    Parameters
+    ----------
+    training : TrainingPosteriors
+    n_classes : int
+
+    Returns
+    -------
+    RatioMap
+        Its rows are proportional to the class densities.
+    """
+    with muted(UserWarning):  # any features are valid, those of an unfinished fit too
+        return RatioMap(RegularisedBCTS()).fit(training, n_classes)
+
+
+def interval_source(model: Model) -> IntervalSource:
+    """Return where intervals come from by default; see :class:`~kdey.matching.Matching`."""
+    if model.likelihood is not None:
+        return "moments"
+    source = model.matching.interval_source
+    if source == "moments":
+        return source if model.training is not None else "bootstrap"
+    derivable = model.is_learnt and model.matching.bag_summary == "mean"
+    return source if derivable else "bootstrap"
+
+
+def moment_map(model: Model) -> RowMap:
+    """Return the map whose rows are the densities or features of the moment equation.
+
+    Likelihood methods on posteriors share calibrated posteriors, whichever rows and however many
+    members they have; all others have their own rows, and so have pools of scores by several
+    models, whose rows are calibrated posteriors.
+    """
+    training, k = model.training, model.n_classes
+    if model.likelihood is None or not (model.takes_posteriors and model.is_learnt):
+        return model.row_map
+    assert training is not None
+    if training.required().shape[1] != k:
+        return model.row_map  # scores of several models, which the rows pool and calibrate
+    return model.derived("moment map", lambda: calibrated_map(training, k))
+
+
+def has_calibrated_moments(model: Model) -> bool:
+    """Return whether the moment equation has rows of its own."""
+    return moment_map(model) is not model.row_map
+
+
+def training_rows(model: Model, n_threads: int = 1) -> ClassRows | None:
+    """Return rows of the training instances as if these were new; None if nothing was learnt."""
+    training = model.training
+    if training is None or not model.is_learnt:
+        return None
+    own = partial(moment_rows, model)
+    return model.derived(
+        "class rows", lambda: class_rows(model.row_map, training, model.n_classes, own, n_threads)
+    )
+
+
+def moment_training_rows(model: Model, n_threads: int = 1) -> ClassRows | None:
+    """As :func:`training_rows`, for the rows of the moment equation."""
+    training, row_map = model.training, moment_map(model)
+    if row_map is model.row_map:
+        return training_rows(model, n_threads)
+    assert training is not None
+    plain = partial(densities, logs=False)
+    return model.derived(
+        "moment class rows",
+        lambda: class_rows(row_map, training, model.n_classes, plain, n_threads),
+    )
+
+
+def feature_moments(model: Model, n_threads: int = 1) -> Moments:
+    """Return the moments of rows that are features, which are the same for every bag."""
+    rows = training_rows(model, n_threads)
+    if rows is None:
+        raise ValueError(
+            "analytic intervals need training posteriors: fit with a cv that is not None, or "
+            "use method='bootstrap'"
+        )
+    return model.derived("feature moments", lambda: training_moments(rows, None))
+
+
+def moment_densities(model: Model, points: NDArray[Any], n_threads: int = 1) -> Array:
+    """Return the densities (m, k) of points (m, d) in the moment equation of a likelihood."""
+    rows = moment_map(model)(points, n_threads).each()
+    return (
+        densities(rows, logs=False) if has_calibrated_moments(model) else moment_rows(model, rows)
+    )
+
+
+def moment_rows(model: Model, rows: NDArray[np.floating]) -> Array:
+    """Return rows of the model as the moment equation needs them: relative densities, or features.
+
+    Parameters
+    ----------
+    model : Model
+    rows : array of shape (n, r)
+        As the row map of the model returns them.
+    """
+    if model.likelihood is None:
+        return np.asarray(rows, dtype=np.float64)
+    return densities(rows, model.likelihood.log_rows)
+
+
+def densities(rows: NDArray[np.floating], logs: bool) -> Array:
+    """Return class densities relative to the largest of each row.
+
+    Parameters
+    ----------
+    rows : array of shape (n, k)
+        Densities, or their logarithms.
+    logs : bool
+        Whether the rows are logarithms.
+
+    Returns
+    -------
+    array of shape (n, k)
+        Rows without any positive density become ones, as they say nothing about the classes.
+    """
+    array = np.asarray(rows, dtype=np.float64)
+    if logs:
+        largest = array.max(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            array = np.exp(array - np.where(np.isneginf(largest), 0.0, largest))
+    else:
+        largest = array.max(axis=1, keepdims=True)
+        array = array / np.where(largest > 0, largest, 1.0)
+    empty = ~(array.max(axis=1) > 0)
+    if empty.any():
+        array[empty] = 1.0
+    return array
 
 
 def linearise_features(
-    model: Model,
-    means: Array,
-    rows: Rows,
-    bags: SampledBags,
-    estimates: Array,
-    n_threads: int = 1,
+    model: Model, rows: Rows, bags: SampledBags, estimates: Array, n_threads: int = 1
 ) -> MomentEquations:
     """Return the moment equation of every bag for methods whose rows are features (ACC, PACC).
 
     Parameters
     ----------
     model : Model
-    means : array of shape (n_bags, k)
-        Mean row of every bag.
     rows : Rows
-        Of the pool; needed for the design effects of bags drawn in clusters.
+        Of the pool.
     bags : SampledBags
     estimates : array of shape (n_bags, k)
 
@@ -83,7 +231,7 @@ def linearise_features(
         each = rows.each()
         for number, bag in enumerate(bags):
             effects[number] = bag.design_effect(each[bag.indices] @ moments.inverse.T)
-    return linearised(means, estimates, effects, bags, [moments])
+    return linearised(rows.mean(bags.bags), estimates, effects, bags, [moments])
 
 
 def linearise_likelihood(
@@ -95,7 +243,7 @@ def linearise_likelihood(
     ----------
     model : Model
     rows : array of shape (pool_size, k)
-        As :func:`~kdey.intervals.moment_rows.moment_densities` returns them.
+        As :func:`moment_densities` returns them.
     bags : SampledBags
     estimates : array of shape (n_bags, k)
 
@@ -195,99 +343,89 @@ def linearised(
 
 
 @dataclass(frozen=True, eq=False)
-class AnalyticLimits:
-    """What the moment equations of all bags give.
+class AnalyticUncertainty(Uncertainty):
+    """The moment equation of one bag.
 
     Attributes
     ----------
+    model : Model
     equations : MomentEquations
-    low, high : arrays of shape (n_bags, k)
-    moment_estimates : array of shape (n_bags, k)
-        Prevalences that fit the moment equation best, inside the simplex.
+        Those of all bags.
+    number : int
+        Number of this bag among them.
+    moment_estimate : array of shape (k,)
+        The prevalence that fits the moment equation best, inside the simplex.
     population : bool
         Whether the target is the population; otherwise it is the bag.
     """
 
+    model: Model
     equations: MomentEquations
-    low: Array
-    high: Array
-    moment_estimates: Array
+    number: int
+    moment_estimate: Array
     population: bool
+    method: ClassVar[str] = "analytic"
 
-    def mix(self, bag: int) -> Array:
-        """Return a prevalence without zeros at which variances of one bag are taken, (k,)."""
-        return smoothed(self.moment_estimates[bag], self.equations.sizes[bag])
+    @property
+    def shared_model(self) -> Model:
+        """The fitted model."""
+        return self.model
 
-    def centre(self, bag: int) -> Array:
-        """Return the unconstrained moment estimate of one bag, shape (k,)."""
-        return self.equations.centre(bag, self.mix(bag))
+    @cached_property
+    def mix(self) -> Array:
+        """A prevalence near the truth and without zeros, at which variances are taken, (k,)."""
+        return smoothed(self.moment_estimate, self.equations.sizes[self.number])
 
-    def covariance(self, bag: int) -> Array:
-        """Return the covariance of :meth:`centre`, shape (k, k)."""
-        return self.equations.covariance(bag, self.mix(bag), self.population)
+    @property
+    def moments(self) -> Moments:
+        """The moments of this bag."""
+        return self.equations.at(self.number)
 
-    def template_errors(self, bag: int) -> TemplateErrors:
-        """Return the errors of one bag's centre that are due to the templates."""
-        return TemplateErrors(self.equations.at(bag), self.mix(bag))
+    def corrected(self) -> Array:
+        """Return the moment estimate inside the simplex, shape (k,)."""
+        return self.moment_estimate
 
-    def sampling_variance(self, bag: int) -> Array:
-        """Return the variance of each class of :meth:`centre` with exact templates, (k,)."""
-        mix, m = self.mix(bag), float(np.min(self.equations.bag_sizes[bag]))
-        covariance = self.equations.at(bag).covariance(mix / m, np.zeros(len(mix)))
+    def centre(self) -> Array:
+        """Return the moment estimate, shape (k,), which may leave the simplex."""
+        return self.equations.centre(self.number, self.mix)
+
+    def covariance(self) -> Array:
+        """Return the covariance of the moment estimate, shape (k, k)."""
+        return self.covariance_at(self.mix)
+
+    def covariance_at(self, prevalence: Array) -> Array:
+        """Return the covariance of the moment estimate if this prevalence (k,) were true."""
+        return self.equations.covariance(self.number, prevalence, self.population)
+
+    def sampling_variance(self) -> Array:
+        """Return the variance of the moment estimate if the templates were exact, shape (k,)."""
+        mix, m = self.mix, float(np.min(self.equations.bag_sizes[self.number]))
+        covariance = self.moments.covariance(mix / m, np.zeros(len(mix)))
         population = mix * (1.0 - mix) / m if self.population else 0.0
         return np.asarray(np.diag(covariance) + population)
 
-    def freedom(self, bag: int) -> Array:
-        """Return the degrees of freedom of each class's variance, shape (k,)."""
-        return self.equations.freedom(bag, self.mix(bag), self.population)
+    def template_covariance(self, other: Uncertainty | None = None) -> Array | None:
+        """Return the covariance of the errors that templates cause with those of another bag.
 
-
-@dataclass(frozen=True, eq=False)
-class TemplateErrors:
-    """The errors of one bag's moment estimate that are due to the templates.
-
-    Bags that are estimated by the same templates have such errors in common.
-
-    Attributes
-    ----------
-    moments : Moments
-    mix : array of shape (k,)
-        A prevalence near the truth.
-    """
-
-    moments: Moments
-    mix: Array
-
-    def covariance(self, other: TemplateErrors | None = None) -> Array:
-        """Return their covariance with those of another bag, by default the variance, (k, k)."""
+        By default it is their variance, shape (k, k).
+        """
         sizes = self.moments.sizes
+        if other is not None and not isinstance(other, AnalyticUncertainty):
+            return None
         if not np.isfinite(sizes).all():
             return np.zeros((len(sizes), len(sizes)))
         if other is None:
             return self.moments.covariance(np.zeros(len(sizes)), self.mix**2 / sizes)
         return self.moments.cross(other.moments, self.mix * other.mix / sizes)
 
+    def freedom(self) -> float:
+        """Return the harmonic mean of the degrees of freedom of the classes."""
+        degrees = self.equations.freedom(self.number, self.mix, self.population)
+        return float(len(degrees) / (1.0 / degrees).sum())
 
-def analytic_limits(
-    equations: MomentEquations, tail: float, population: bool, n_threads: int = 1
-) -> AnalyticLimits:
-    """Return the limits of every class and bag.
-
-    Parameters
-    ----------
-    equations : MomentEquations
-    tail : float
-        Probability outside each end.
-    population : bool
-        Whether the target is the population; otherwise it is the bag.
-    n_threads : int
-
-    Returns
-    -------
-    AnalyticLimits
-    """
-    low, high, moment_estimates = profile_limits(equations, tail, population, n_threads)
-    return AnalyticLimits(equations, low, high, moment_estimates, population)
+    def region(self, confidence: float) -> Region:
+        """Return the joint region of all classes."""
+        return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
 
 
 #: Share of the uniform prevalence in the point at which derivatives are taken, so that steps stay
@@ -304,12 +442,7 @@ WIDEST = 512
 
 
 def linearise_matching(
-    model: Model,
-    means: Array,
-    bags: SampledBags,
-    estimates: Array,
-    rows: Rows | None = None,
-    n_threads: int = 1,
+    model: Model, rows: Rows, bags: SampledBags, estimates: Array, n_threads: int = 1
 ) -> MomentEquations | None:
     """Return the moment equation of every bag; None if a derivative does not exist.
 
@@ -317,12 +450,10 @@ def linearise_matching(
     ----------
     model : Model
         Has training rows, and a matching that summarises a bag by its mean row.
-    means : array of shape (n_bags, r)
-        Mean row of every bag.
+    rows : Rows
+        Of the pool.
     bags : SampledBags
     estimates : array of shape (n_bags, k)
-    rows : Rows, optional
-        Rows of the pool, needed if the bags were drawn in clusters.
 
     Returns
     -------
@@ -332,7 +463,8 @@ def linearise_matching(
     if training is None or training.rows.shape[1] > WIDEST:
         return None
     directions = Directions.of(training)
-    centres, effects = np.empty(estimates.shape), np.ones(estimates.shape)
+    means, centres = rows.mean(bags.bags), np.empty(estimates.shape)
+    effects = np.ones(estimates.shape)
     moments: list[Moments] = []
     for number in range(len(bags)):
         inside = (1.0 - INSIDE) * estimates[number] + INSIDE / model.n_classes
@@ -341,7 +473,7 @@ def linearise_matching(
             return None
         moments.append(projected_moments(training, derivative))
         centres[number] = inside + derivative @ (means[number] - directions.means @ inside)
-        if rows is not None and bags.codes is not None:
+        if bags.codes is not None:
             bag = bags[number]
             effects[number] = bag.design_effect(rows.each()[bag.indices] @ derivative.T)
     return linearised(centres, estimates, effects, bags, moments)

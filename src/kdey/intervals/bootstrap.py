@@ -29,23 +29,21 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from kdey.bags import Array, Bags, offsets_of
-from kdey.intervals.moment_rows import moment_rows
+from kdey.bags import Array, Bags, Indices, SampledBag, offsets_of
+from kdey.intervals.analytic import moment_rows
 from kdey.intervals.moments import adapted
-from kdey.intervals.sampled_bags import SampledBag
+from kdey.intervals.region import Region, Uncertainty, region_from_draws
 from kdey.matching.likelihood import MaximiseLikelihood, MixtureLikelihood, solve_mixture
 from kdey.model import Model
 from kdey.options import Options
 from kdey.posteriors import TrainingPosteriors
 from kdey.rows.base import DensityReplicator, Rows, TemplateReplicator
-
-Indices = NDArray[np.int64]
 
 #: Takes counts (n, m) and the number of the first replicate, returns estimates (n, k).
 ReplicateSolver: TypeAlias = Callable[[Indices, int], Array]
@@ -334,6 +332,56 @@ def _refitted(
     return solve
 
 
+@dataclass(frozen=True, eq=False)
+class BootstrapUncertainty(Uncertainty):
+    """Bootstrap draws around an estimate.
+
+    Attributes
+    ----------
+    model : Model or None
+        None if the training data were not resampled.
+    seed : int
+        Seed of the bootstrap.
+    estimate : array of shape (k,)
+    draws : array of shape (n_replicates, k)
+    n_units : float
+        Number of units that were drawn independently, if the draws are of their population;
+        infinite if they are of the bag itself.
+    """
+
+    model: Model | None
+    seed: int
+    estimate: Array
+    draws: Array
+    n_units: float = np.inf
+    method: ClassVar[str] = "bootstrap"
+
+    @property
+    def shared_model(self) -> Model | None:
+        """The fitted model if its training data were resampled too, or None."""
+        return self.model
+
+    def bootstrap_draws(self) -> Array:
+        """Return the draws."""
+        return self.draws
+
+    @property
+    def n_labels(self) -> float:
+        """The number of units: nobody can know more than their labels."""
+        return self.n_units
+
+    def covariance(self) -> Array:
+        """Return the mean square of the draws about the estimate, shape (k, k)."""
+        d = self.draws - self.estimate
+        return np.asarray(d.T @ d / len(d))
+
+    def region(self, confidence: float) -> Region:
+        """Return the joint region of all classes."""
+        inside = np.clip(self.draws, 0.0, None)
+        inside /= inside.sum(axis=1, keepdims=True)
+        return region_from_draws(self.estimate, inside, confidence, self.n_labels)
+
+
 #: Numbers in memory at a time: instances x classes x replicates.
 CHUNK = 1 << 24
 
@@ -422,7 +470,7 @@ def _adapted(rows: Array, prevalence: Array) -> Array:
     return adapted(np.where((joint > 0)[:, None], rows, 1.0), prevalence)
 
 
-def bootstrap_limits(
+def bootstrap_interval(
     estimate: Array, draws: Array, tail: float, interval: str
 ) -> tuple[Array, Array]:
     """Return the limits of each class, two arrays of shape (k,), within [0, 1].

@@ -8,50 +8,43 @@ that combine others, or are of another library, only answer: their bags are boot
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdey._display import warn
 from kdey.arrays import on_host
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, SampledBag, SampledBags, sampled_bags
 from kdey.gpu.route import match_rows, rows_on
 from kdey.intervals.analytic import (
-    analytic_limits,
+    AnalyticUncertainty,
+    has_calibrated_moments,
+    interval_source,
     linearise_features,
     linearise_likelihood,
     linearise_likelihood_on,
     linearise_matching,
-)
-from kdey.intervals.bootstrap import (
-    EstimatedBag,
-    bootstrap_draws,
-    bootstrap_limits,
-    draws_by,
-    replicated_bags,
-)
-from kdey.intervals.estimate import Decisions, Estimates
-from kdey.intervals.moment_rows import (
-    has_calibrated_moments,
-    interval_source,
     moment_densities,
     moment_map,
     moment_rows,
 )
-from kdey.intervals.moments import MomentEquations
-from kdey.intervals.region import (
-    AnalyticUncertainty,
+from kdey.intervals.bootstrap import (
     BootstrapUncertainty,
-    Uncertainty,
-    UnknownUncertainty,
+    EstimatedBag,
+    bootstrap_draws,
+    bootstrap_interval,
+    draws_by,
+    replicated_bags,
 )
-from kdey.intervals.sampled_bags import SampledBag, SampledBags, sampled_bags
-from kdey.intervals.score_interval import ensure_minimum_width, widen_unsupported
+from kdey.intervals.estimate import Decisions, Estimates
+from kdey.intervals.moments import MomentEquations
+from kdey.intervals.profile import profile_intervals
+from kdey.intervals.region import Uncertainty, UnknownUncertainty, wilson
 from kdey.matching.base import IntervalSource, Solution
 from kdey.model import HOST, AnyModel, Model, Place
-from kdey.options import Options
-from kdey.rows.base import ArrayRows, Rows
+from kdey.options import IntervalWarning, Options
+from kdey.rows.base import ArrayRows
 from kdey.status import FEW_LABELS
 
 #: The note of estimates whose bootstrap did not resample the training data.
@@ -59,8 +52,12 @@ BAG_ONLY = (
     "the bootstrap resampled the bag only: the limits leave out the uncertainty of the templates, "
     "and are too narrow where training instances are few"
 )
+_NOT_DIFFERENTIABLE = (
+    "method='analytic' needs a matching that recovers the prevalence of a mixture of the training "
+    "classes and is differentiable there, and this one is not; use method='bootstrap'"
+)
 #: Lower limits, upper limits (n_bags, k), and a function from a bag's number to its uncertainty.
-Limits = tuple[Array, Array, Callable[[int], Uncertainty]]
+Intervals = tuple[Array, Array, Callable[[int], Uncertainty]]
 
 
 def estimate_points(
@@ -98,29 +95,42 @@ def estimate_points(
     """
     if not isinstance(model, Model):
         return _by_answers(model, points, bags, options, clusters, place)
-    source = _interval_source(model, options)
-    drawn = sampled_bags(bags, clusters)
-    limits: Limits | None = None
-    resampled, n_threads = True, place.n_threads
-    device = model.device(points, place)
-    tensor, points = points, on_host(points)
-    if source == "moments" and device is not None and _has_device_moments(model):
-        solution, limits = _analytic_on(model, tensor, drawn, options, device, n_threads)
-    else:
+    source, drawn = _interval_source(model, options), sampled_bags(bags, clusters)
+    device, n_threads = None, place.n_threads
+    if source == "moments" and _has_device_moments(model):
+        device = model.device(points, place)
+    given, points = points, on_host(points)
+    if device is None:
         rows = model.row_map(points, n_threads)
-        if source == "moments":
-            solution, limits = _analytic(model, points, rows, drawn, options, n_threads)
+    else:
+        rows = rows_on(model.row_map, model.matching, given, device)
+    solution = match_rows(model.matching, model.row_map, rows, bags, n_threads)
+    equations = None
+    if source == "derivatives":
+        equations = linearise_matching(model, rows, drawn, solution.prevalence, n_threads)
+        if equations is None and options.method == "analytic":
+            raise ValueError(_NOT_DIFFERENTIABLE)
+    elif source == "moments" and model.likelihood is None:
+        equations = linearise_features(model, rows, drawn, solution.prevalence, n_threads)
+    elif source == "moments" and device is not None and drawn.codes is None:
+        equations = linearise_likelihood_on(model, given, drawn, solution.prevalence, device)
+    elif source == "moments":
+        if has_calibrated_moments(model):
+            densities = moment_densities(model, points, n_threads)
         else:
-            solution = model.matching.match(model.row_map, rows, bags, n_threads)
-        if source == "derivatives":
-            limits = _by_derivatives(model, rows, drawn, solution.prevalence, options, n_threads)
-    if limits is None:
-        limits = _bootstrap(model, points, drawn, solution.prevalence, options, n_threads)
-        resampled = options.resample_templates and model.is_learnt
+            densities = moment_rows(model, rows.each())
+        equations = linearise_likelihood(model, densities, drawn, solution.prevalence, n_threads)
+    if equations is not None:
+        intervals = _analytic_intervals(model, equations, options, n_threads)
+    else:
+        intervals = _resampled(model, points, drawn, solution.prevalence, options, n_threads)
     decisions = _decisions(model, points, bags, n_threads)
-    estimates = _assemble(model, model.rare, solution, drawn, limits, options, decisions)
-    estimates = _with_training_notes(estimates, model)
-    return estimates if resampled else _without_templates(estimates)
+    estimates = _assemble(model, model.rare, solution, drawn, intervals, options, decisions)
+    if model.training_notes:
+        everywhere = np.ones(len(estimates), dtype=np.bool_)
+        estimates = estimates.with_notes(model.training_notes).marked(FEW_LABELS, everywhere)
+    has_templates = equations is not None or (options.resample_templates and model.is_learnt)
+    return estimates if has_templates else estimates.with_notes([BAG_ONLY])
 
 
 def _decisions(model: Model, points: NDArray[Any], bags: Bags, n_threads: int) -> Decisions | None:
@@ -139,32 +149,6 @@ def _has_device_moments(model: Model) -> bool:
     if model.likelihood is None:
         return True
     return has_calibrated_moments(model) and moment_map(model).has_tensor_rows
-
-
-def _analytic_on(
-    model: Model, points: Any, drawn: SampledBags, options: Options, device: Any, n_threads: int
-) -> tuple[Solution, Limits]:
-    """Return solution and limits by the moment equation, as :func:`_analytic`, on a device."""
-    rows = rows_on(model.row_map, model.matching, points, device)
-    solution = match_rows(model.matching, model.row_map, rows, drawn.bags, n_threads)
-    if model.likelihood is None:
-        means = rows.mean(drawn.bags)
-        equations = linearise_features(model, means, rows, drawn, solution.prevalence, n_threads)
-    elif drawn.codes is None:
-        equations = linearise_likelihood_on(model, points, drawn, solution.prevalence, device)
-    else:
-        densities = moment_densities(model, on_host(points), n_threads)
-        equations = linearise_likelihood(model, densities, drawn, solution.prevalence, n_threads)
-    return solution, _limits_of(model, equations, options, n_threads)
-
-
-def _with_training_notes(estimates: Estimates, model: Model) -> Estimates:
-    """Return the estimates that say, in notes and status, which classes have few labels."""
-    notes = model.training_notes
-    if not notes:
-        return estimates
-    everywhere = np.ones(len(estimates), dtype=np.bool_)
-    return estimates.with_notes(notes).marked(FEW_LABELS, everywhere)
 
 
 def _by_answers(
@@ -205,18 +189,14 @@ def _by_answers(
         n_units = _population_units(bag, options)
         return BootstrapUncertainty(None, options.random_state, estimate, draws, n_units)
 
-    limits = _limits_from_draws(draw, drawn, solution.prevalence, options)
+    intervals = _bootstrap_intervals(draw, drawn, solution.prevalence, options)
     rare = np.zeros(k, dtype=np.bool_)
-    return _without_templates(_assemble(model, rare, solution, drawn, limits, options, None))
-
-
-def _without_templates(estimates: Estimates) -> Estimates:
-    """Return bootstrap estimates with a note that only the bags were resampled."""
-    return replace(estimates, notes=[[*texts, BAG_ONLY] for texts in estimates.notes])
+    estimates = _assemble(model, rare, solution, drawn, intervals, options, None)
+    return estimates.with_notes([BAG_ONLY])
 
 
 def _interval_source(model: Model, options: Options) -> IntervalSource:
-    """Return the source of limits that the options select for this model."""
+    """Return the source of intervals that the options select for this model."""
     source = interval_source(model)
     if options.method == "bootstrap":
         return "bootstrap"
@@ -228,71 +208,29 @@ def _interval_source(model: Model, options: Options) -> IntervalSource:
     return source
 
 
-def _analytic(
-    model: Model,
-    points: NDArray[Any],
-    rows: Rows,
-    drawn: SampledBags,
-    options: Options,
-    n_threads: int,
-) -> tuple[Solution, Limits]:
-    """Return solution and limits by the moment equation."""
-    if model.likelihood is not None:
-        solution = model.matching.match(model.row_map, rows, drawn.bags, n_threads)
-        if has_calibrated_moments(model):
-            densities = moment_densities(model, points, n_threads)
-        else:
-            densities = moment_rows(model, rows.each())
-        equations = linearise_likelihood(model, densities, drawn, solution.prevalence, n_threads)
-    else:
-        problem = model.matching.problem(model.row_map, rows, drawn.bags, n_threads)
-        solution = model.matching.solve(problem, n_threads)
-        equations = linearise_features(
-            model, problem.targets, rows, drawn, solution.prevalence, n_threads
-        )
-    return solution, _limits_of(model, equations, options, n_threads)
-
-
-def _limits_of(
+def _analytic_intervals(
     model: Model, equations: MomentEquations, options: Options, n_threads: int
-) -> Limits:
-    """Return the limits that follow from the moment equation."""
+) -> Intervals:
+    """Return the intervals that follow from the moment equation."""
     population = options.target == "population"
-    limits = analytic_limits(equations, options.tail(model.n_classes), population, n_threads)
-    return limits.low, limits.high, lambda number: AnalyticUncertainty(model, limits, number)
+    tail = options.tail(model.n_classes)
+    low, high, corrected = profile_intervals(equations, tail, population, n_threads)
+
+    def uncertainty_of(number: int) -> Uncertainty:
+        return AnalyticUncertainty(model, equations, number, corrected[number], population)
+
+    return low, high, uncertainty_of
 
 
-def _by_derivatives(
-    model: Model,
-    rows: Rows,
-    bags: SampledBags,
-    estimates: Array,
-    options: Options,
-    n_threads: int,
-) -> Limits | None:
-    """Return limits by numerical derivatives of the matching; None if these do not exist."""
-    means = rows.mean(bags.bags)
-    line = linearise_matching(model, means, bags, estimates, rows, n_threads)
-    if line is not None:
-        return _limits_of(model, line, options, n_threads)
-    if options.method == "analytic":
-        raise ValueError(
-            "method='analytic' needs a matching that recovers the prevalence of a mixture of the "
-            "training classes and is differentiable there, and this one is not; use "
-            "method='bootstrap'"
-        )
-    return None
-
-
-def _bootstrap(
+def _resampled(
     model: Model,
     points: NDArray[Any],
     bags: SampledBags,
     estimates: Array,
     options: Options,
     n_threads: int,
-) -> Limits:
-    """Return limits by resampling each bag and, if the options say so, the training data."""
+) -> Intervals:
+    """Return intervals by resampling each bag and, if the options say so, the training data."""
     shared = model if options.resample_templates else None
 
     def draw(bag: SampledBag, estimate: Array) -> BootstrapUncertainty:
@@ -303,7 +241,7 @@ def _bootstrap(
         n_units = _population_units(bag, options)
         return BootstrapUncertainty(shared, options.random_state, estimate, draws, n_units)
 
-    return _limits_from_draws(draw, bags, estimates, options)
+    return _bootstrap_intervals(draw, bags, estimates, options)
 
 
 def _population_units(bag: SampledBag, options: Options) -> float:
@@ -311,13 +249,13 @@ def _population_units(bag: SampledBag, options: Options) -> float:
     return np.inf if options.target == "bag" else min(bag.effective_size, float(bag.n_units))
 
 
-def _limits_from_draws(
+def _bootstrap_intervals(
     draw: Callable[[SampledBag, Array], BootstrapUncertainty],
     bags: SampledBags,
     estimates: Array,
     options: Options,
-) -> Limits:
-    """Return limits by ``draw``, which resamples one bag; a bag of one unit gets 0 and 1."""
+) -> Intervals:
+    """Return intervals by ``draw``, which resamples one bag; a bag of one unit gets 0 and 1."""
     low, high = np.zeros(estimates.shape), np.ones(estimates.shape)
     uncertainties: list[Uncertainty] = []
     tail = options.tail(estimates.shape[1])
@@ -326,8 +264,9 @@ def _limits_from_draws(
             uncertainties.append(UnknownUncertainty(estimates.shape[1]))
             continue
         resampled = draw(bag, estimates[number])
-        limits = bootstrap_limits(estimates[number], resampled.draws, tail, options.interval)
-        low[number], high[number] = limits
+        low[number], high[number] = bootstrap_interval(
+            estimates[number], resampled.draws, tail, options.interval
+        )
         uncertainties.append(resampled)
     return low, high, uncertainties.__getitem__
 
@@ -337,16 +276,17 @@ def _assemble(
     rare: NDArray[np.bool_],
     solution: Solution,
     bags: SampledBags,
-    limits: Limits,
+    intervals: Intervals,
     options: Options,
     decisions: Decisions | None,
 ) -> Estimates:
-    """Return the estimates, after the corrections that all limits get however computed."""
-    low, high = ensure_minimum_width(solution.prevalence, limits[0], limits[1], bags, options)
+    """Return the estimates, after the corrections that all intervals get however computed."""
+    low, high, uncertainty = intervals
+    low, high = ensure_minimum_width(solution.prevalence, low, high, bags, options)
     notes, single = widen_unsupported(low, high, bags, rare), bags.n_units < 2
 
     def uncertainty_of(number: int) -> Uncertainty:
-        return UnknownUncertainty(model.n_classes) if single[number] else limits[2](number)
+        return UnknownUncertainty(model.n_classes) if single[number] else uncertainty(number)
 
     return Estimates(
         classes=model.classes,
@@ -364,3 +304,100 @@ def _assemble(
         decisions=decisions,
         positions=np.arange(len(bags)),
     )
+
+
+def ensure_minimum_width(
+    estimates: Array, low: Array, high: Array, bags: SampledBags, options: Options
+) -> tuple[Array, Array]:
+    """Widen intervals so that they are never narrower than error-free labels would give.
+
+    The interval of the population must contain the one that error-free labels of the bag would
+    give, Wilson's interval at the estimate. The limits of the bag are shares that it can have:
+    multiples of one over its size, unless its instances have different weights.
+
+    Parameters
+    ----------
+    estimates, low, high : arrays of shape (n_bags, k)
+    bags : SampledBags
+    options : Options
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
+    """
+    low, high = np.minimum(low, estimates), np.maximum(high, estimates)
+    if options.target == "bag":
+        low, high = attainable_shares(low, high, bags)
+        return np.minimum(low, estimates), np.maximum(
+            high, estimates
+        )  # exactly, not up to rounding
+    sizes = np.minimum(bags.effective_sizes, bags.n_units)[:, None]
+    first, last = wilson(estimates, sizes, options.tail(estimates.shape[1]))
+    return np.minimum(low, first), np.maximum(high, last)
+
+
+def attainable_shares(low: Array, high: Array, bags: SampledBags) -> tuple[Array, Array]:
+    """Return limits extended to shares that the instances of a bag can have.
+
+    Parameters
+    ----------
+    low, high : arrays of shape (n_bags, k)
+    bags : SampledBags
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
+        Those of bags whose instances have different weights are unchanged: any share may be near
+        one that they can have.
+    """
+    m = bags.sizes.astype(np.float64)[:, None]
+    equal = bags.effective_sizes[:, None] >= m * (1.0 - 1e-9)
+    slack = 1e-6  # of an instance: a limit that is a share up to rounding stays there
+    below, above = np.floor(low * m + slack) / m, np.ceil(high * m - slack) / m
+    return np.where(equal, below, low), np.where(equal, above, high)
+
+
+def widen_unsupported(
+    low: Array, high: Array, bags: SampledBags, rare: NDArray[np.bool_]
+) -> list[list[str]]:
+    """Set limits without enough data to 0 and 1, in place, and return notes for each bag.
+
+    Parameters
+    ----------
+    low, high : arrays of shape (n_bags, k)
+        Changed in place.
+    bags : SampledBags
+    rare : bool array of shape (k,)
+        Classes with fewer than two training instances.
+
+    Returns
+    -------
+    list of n_bags lists of str
+
+    Warns
+    -----
+    IntervalWarning
+        If any limits were set.
+    """
+    notes: list[list[str]] = [[] for _ in range(len(bags))]
+    single = np.flatnonzero(bags.n_units < 2).tolist()
+    for number in single:
+        low[number], high[number] = 0.0, 1.0
+        notes[number].append(
+            "the bag has one instance or cluster, which says almost nothing: limits are 0 and 1"
+        )
+    if single:
+        _warn(f"{len(single)} bag(s) have a single instance or cluster; their limits are 0 and 1")
+    if rare.any():
+        low[:, rare], high[:, rare] = 0.0, 1.0
+        remark = "a class with one training instance has limits 0 and 1"
+        notes = [[*texts, remark] for texts in notes]
+        _warn(
+            f"{int(rare.sum())} class(es) have a single training instance, whose spread is "
+            "unknown: their limits are 0 and 1, and those of the other classes are rough"
+        )
+    return notes
+
+
+def _warn(message: str) -> None:
+    warn(message, IntervalWarning, stacklevel=6)

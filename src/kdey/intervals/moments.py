@@ -24,11 +24,16 @@ prevalence has covariance
 where C_l is the covariance of :math:`\phi` within class l, and the last term is there if the target
 is the population and not the bag. Few labels make C_l unreliable; the constants below say how we
 regularise it, and :math:`\tilde C_l` what we add for the classifier.
+
+:class:`ClassRows` are the rows of the training instances as if these were new. A training instance
+is part of the templates that produce its row, and would look better placed than a new instance.
+Kernel densities therefore leave the instance's own kernel out of its row; for methods whose
+templates are a few numbers per class the effect is of order 1 / n, and we use the plain row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -36,8 +41,160 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey.bags import Array
-from kdey.intervals.class_rows import ClassRows, ClassWeights, MembershipWeights
+from kdey.bags import Array, offsets_of
+from kdey.posteriors import TrainingPosteriors
+from kdey.rows.base import RowMap
+from kdey.rows.kernel import reference_order
+
+Indices = NDArray[np.int64]
+
+#: Spreads are computed from about 2,000 rows in all, and from at least 60 of each class; means use
+#: all rows.
+SPREAD_ROWS, SPREAD_ROWS_PER_CLASS = 2_000, 60
+#: Largest number of rows per class that is computed at all; with more, the pass over all pairs of
+#: training instances costs too much.
+MAX_ROWS_PER_CLASS = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class ClassWeights:
+    """Weights of rows that are sorted by class, in the means of k classes.
+
+    Attributes
+    ----------
+    weights : array of shape (n',)
+        Sum to one within each class.
+    offsets : int64 array of shape (k + 1,)
+        Class l owns rows ``offsets[l]`` to ``offsets[l + 1]``; every class has rows.
+    """
+
+    weights: Array
+    offsets: NDArray[np.int64]
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """Class of each row, shape (n',)."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def means(self, values: Array) -> Array:
+        """Return the mean of ``values`` (n', c) in each class, shape (c, k)."""
+        return np.add.reduceat(values * self.weights[:, None], self.offsets[:-1]).T
+
+    def covariances(self, values: Array) -> Array:
+        """Return the covariance of ``values`` (n', c) within each class, shape (k, c, c)."""
+        centred = values - self.means(values).T[self.owners]
+        weighted = centred * self.weights[:, None]
+        runs = [slice(a, b) for a, b in pairwise(self.offsets.tolist())]
+        return np.array([weighted[run].T @ centred[run] for run in runs])
+
+    def row_weights(self, shares: Array) -> Array:
+        """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""
+        return np.asarray(self.weights * shares[self.owners])
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """Training rows sorted by class.
+
+    Attributes
+    ----------
+    rows : float32 array of shape (n, k)
+        Densities relative to the largest of each row, or features. They are float32 because every
+        bag needs a pass over all of them.
+    offsets : int64 array of shape (k + 1,)
+        Class l owns ``rows[offsets[l]:offsets[l + 1]]``.
+    weights : float32 array of shape (n,)
+        Sum to one within each class.
+    thin : int64 array of shape (n',)
+        Positions of the rows from which spreads are computed.
+    """
+
+    rows: NDArray[np.float32]
+    offsets: Indices
+    weights: NDArray[np.float32]
+    thin: Indices
+
+    @property
+    def counts(self) -> Indices:
+        """Number of rows of each class, shape (k,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def thin_rows(self) -> NDArray[np.float32]:
+        """The rows from which spreads are computed, shape (n', k)."""
+        return self.rows[self.thin]
+
+    @cached_property
+    def thin_weights(self) -> ClassWeights:
+        """The class weights of the thinned rows."""
+        owners = np.searchsorted(self.offsets, self.thin, side="right") - 1
+        counts = np.bincount(owners, minlength=len(self.offsets) - 1)
+        offsets = offsets_of(counts)
+        w = self.weights[self.thin].astype(np.float64)
+        return ClassWeights(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
+
+    @property
+    def typical_size(self) -> float:
+        """Harmonic mean of the sizes, which is small if one class is small."""
+        return float(len(self.sizes) / (1.0 / self.sizes).sum())
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Effective number of rows of each class, 1 / sum w^2, shape (k,)."""
+        squares = self.weights.astype(np.float64) ** 2
+        return np.asarray(1.0 / np.add.reduceat(squares, self.offsets[:-1]))
+
+
+def class_rows(
+    row_map: RowMap,
+    training: TrainingPosteriors,
+    n_classes: int,
+    moment_rows: Callable[[NDArray[np.floating]], Array],
+    n_threads: int = 1,
+) -> ClassRows:
+    """Return the rows of the training instances, each as if the instance were new.
+
+    Parameters
+    ----------
+    row_map : fitted row map
+    training : TrainingPosteriors
+    n_classes : int
+    moment_rows : callable
+        Turns rows of the map into densities on a common scale, or features.
+    n_threads : int
+
+    Returns
+    -------
+    ClassRows
+    """
+    w = np.ones(len(training.labels)) if training.weights is None else training.weights
+    selected = _selected(training, n_classes)
+    rows = moment_rows(row_map.new_rows(training, selected, n_threads))
+    labels, w = training.labels[selected], w[selected]
+    counts = np.bincount(labels, minlength=n_classes)
+    offsets = offsets_of(counts)
+    mass = np.bincount(labels, weights=w, minlength=n_classes)
+    shares = (w / mass[labels]).astype(np.float32)
+    thin = _spaced(offsets, max(SPREAD_ROWS // n_classes, SPREAD_ROWS_PER_CLASS))
+    return ClassRows(rows.astype(np.float32), offsets, shares, thin)
+
+
+def _selected(training: TrainingPosteriors, n_classes: int) -> Indices:
+    """Return the positions of the instances to use, sorted by class and evenly spaced in it."""
+    order = reference_order(training)
+    counts = np.bincount(training.labels[order], minlength=n_classes)
+    offsets = offsets_of(counts)
+    return np.asarray(order[_spaced(offsets, MAX_ROWS_PER_CLASS)])
+
+
+def _spaced(offsets: Indices, most: int) -> Indices:
+    """Return at most ``most`` evenly spaced positions of each class."""
+    parts = [
+        np.unique(np.linspace(start, stop - 1, min(most, stop - start)).astype(np.int64))
+        for start, stop in pairwise(offsets.tolist())
+    ]
+    return np.concatenate(parts)
+
 
 #: We add 0.75 pseudo-observations per class, spread evenly over the classes, because a class
 #: without a single error among n instances may still have an error rate of order 1 / n.
@@ -66,29 +223,25 @@ class Moments:
         T: the mean features of each class.
     covariances : array of shape (k, r, r)
         C_l: covariance of the features within class l, regularised.
-    rows : array of shape (n', c)
-        Densities or features from which the covariances were computed; no rows if only their
-        sums are known.
-    prevalence : array of shape (k,) or None
-        The prevalence that the densities are adapted to; None if the rows are features.
-    projection : array of shape (r, c) or None
-        Turns rows into features where these are linear combinations of the former.
-    class_weights : ClassWeights
-        The weights of the rows in the mean of each class.
     sizes : array of shape (k,)
         Number of training instances behind each column of T; inf if T is not learnt.
     freedom : array of shape (k,)
         Degrees of freedom of each covariance.
+    training : ClassRows or None
+        The rows that T was learnt from; None if it was not learnt.
+    prevalence : array of shape (k,) or None
+        The prevalence that densities are adapted to; None if the rows are features.
+    projection : array of shape (r, c) or None
+        Turns rows into features where these are linear combinations of the former.
     """
 
     matrix: Array
     covariances: Array
-    rows: NDArray[np.floating]
-    prevalence: Array | None
-    projection: Array | None
-    class_weights: ClassWeights
     sizes: Array
     freedom: Array
+    training: ClassRows | None = None
+    prevalence: Array | None = None
+    projection: Array | None = None
 
     @cached_property
     def template_covariances(self) -> Array:
@@ -144,16 +297,17 @@ class Moments:
         Parameters
         ----------
         other : Moments
-            Moments of the same rows, adapted to another prevalence or not.
+            Moments learnt from the same rows, adapted to another prevalence or not.
         shares : array of shape (k,)
 
         Returns
         -------
         array of shape (k, k)
         """
-        z, other_z = self._z(), other._z()
-        gram = z.T @ (other_z * self.class_weights.row_weights(shares)[:, None])
-        means, other_means = self.class_weights.means(z), self.class_weights.means(other_z)
+        assert self.training is not None, "templates that are given have no error"
+        weights, z, other_z = self.training.thin_weights, self._z(), other._z()
+        gram = z.T @ (other_z * weights.row_weights(shares)[:, None])
+        means, other_means = weights.means(z), weights.means(other_z)
         return np.asarray(gram - (means * shares) @ other_means.T)
 
     def _variances(self, covariances: Array) -> Array:
@@ -162,7 +316,9 @@ class Moments:
 
     def _z(self) -> Array:
         """Return the rows in the coordinates of the prevalence, shape (n', k)."""
-        return np.asarray(features(self.rows, self.prevalence, self.projection) @ self.inverse.T)
+        assert self.training is not None, "templates that are given have no error"
+        phi = features(self.training.thin_rows, self.prevalence, self.projection)
+        return np.asarray(phi @ self.inverse.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,9 +483,8 @@ def moments_of(
     -------
     Moments
     """
-    rows, weights, sizes = training.thin_rows, training.thin_weights, training.sizes
-    raised = regularised(covariances, matrix, sizes)
-    return Moments(matrix, raised, rows, prevalence, None, weights, sizes, freedom_of(sizes))
+    raised, sizes = regularised(covariances, matrix, training.sizes), training.sizes
+    return Moments(matrix, raised, sizes, freedom_of(sizes), training, prevalence)
 
 
 def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
@@ -357,41 +512,14 @@ def bag_moments(rows: Array, weights: Array, prevalence: Array) -> Moments:
     mass = np.maximum(membership.sum(axis=0), np.finfo(np.float64).tiny)
     membership /= mass
     observed = mass * weights.sum() / (weights**2).sum()
-    classes = MembershipWeights(membership)
-    return partial_moments(
-        classes.means(phi), classes.covariances(phi), rows, prevalence, classes, observed
-    )
-
-
-def partial_moments(
-    matrix: Array,
-    covariances: Array,
-    rows: NDArray[np.floating],
-    prevalence: Array,
-    class_weights: ClassWeights,
-    observed: Array,
-) -> Moments:
-    """Return the moments of classes to which the instances of a bag belong in part.
-
-    Parameters
-    ----------
-    matrix, rows, prevalence, class_weights
-        As in :class:`Moments`.
-    covariances : array of shape (k, r, r)
-        Before regularisation.
-    observed : array of shape (k,)
-        Number of instances of each class, a sum of memberships.
-
-    Returns
-    -------
-    Moments
-    """
+    matrix = np.asarray(phi.T @ membership)
+    grams = np.array([(phi * column[:, None]).T @ phi for column in membership.T])
+    within = grams - matrix.T[:, :, None] * matrix.T[:, None, :]
+    covariances = regularised(within, matrix, np.maximum(observed, 1.0))
     # The densities are assumed to be right, so every instance has its say about every class: a
     # class that the bag lacks is not one of which nothing is known.
     freedom = np.full(len(observed), freedom_of(observed.sum()))
-    exact = np.full(len(observed), np.inf)
-    covariances = regularised(covariances, matrix, np.maximum(observed, 1.0))
-    return Moments(matrix, covariances, rows, prevalence, None, class_weights, exact, freedom)
+    return Moments(matrix, covariances, np.full(len(observed), np.inf), freedom)
 
 
 def projected_moments(training: ClassRows, projection: Array) -> Moments:
@@ -401,19 +529,16 @@ def projected_moments(training: ClassRows, projection: Array) -> Moments:
     ----------
     training : ClassRows
     projection : array of shape (k, r)
-        The derivative of an estimate by the mean row (``derivatives.py``).
+        The derivative of an estimate by the mean row (``analytic.py``).
 
     Returns
     -------
     Moments
     """
-    weights, sizes = training.thin_weights, training.sizes
-    matrix = np.eye(len(projection))
+    sizes, matrix = training.sizes, np.eye(len(projection))
     phi = features(training.thin_rows, None, projection)
-    covariances = regularised(weights.covariances(phi), matrix, sizes)
-    return Moments(
-        matrix, covariances, training.thin_rows, None, projection, weights, sizes, freedom_of(sizes)
-    )
+    covariances = regularised(training.thin_weights.covariances(phi), matrix, sizes)
+    return Moments(matrix, covariances, sizes, freedom_of(sizes), training, None, projection)
 
 
 def freedom_of(observed: Array) -> Array:

@@ -1,4 +1,4 @@
-r"""Limits by the profile of the moment equation over the simplex.
+r"""Intervals by the profile of the moment equation over the simplex.
 
 With q, T and V as in ``moments.py``, the distance of a prevalence from what the bag shows is
 
@@ -37,10 +37,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from kdey.bags import Array, Indices
 from kdey.intervals.moments import MomentEquations, smoothed
-from kdey.intervals.score_interval import t_quantile
 from kdey.matching.base import frank_wolfe_gap
 from kdey.matching.sqp import solve_programs
 
@@ -63,7 +63,7 @@ HIDDEN_SHARE, HIDDEN_STEPS = 0.5, 2
 SMALLEST_REST = 1e-9
 
 
-def profile_limits(
+def profile_intervals(
     equations: MomentEquations, tail: float, population: bool, n_threads: int = 1
 ) -> tuple[Array, Array, Array]:
     """Return the limits of every class and bag, and the moment estimates.
@@ -80,16 +80,16 @@ def profile_limits(
     Returns
     -------
     low, high, moment_estimates : arrays of shape (B, k)
-        Limits in [0, 1], with the moment estimates between them.
+        Intervals in [0, 1], with the moment estimates between them.
     """
     low, high, middle = (np.empty(equations.estimates.shape) for _ in range(3))
     step = max(1, CHUNK // equations.estimates.shape[1] ** 3)
     for start in range(0, len(low), step):
         run = slice(start, start + step)
         chunk = _Chunk.of(equations, run, population)
-        fit = _Fit.of(chunk, n_threads)
-        middle[run] = fit.minimum
-        low[run], high[run] = _Faces.of(chunk, fit, tail, n_threads).limits()
+        faces = _Faces.of(chunk, tail, n_threads)
+        middle[run] = faces.minimum
+        low[run], high[run] = faces.intervals()
     return low, high, middle
 
 
@@ -151,91 +151,55 @@ class _Chunk:
             total += _multinomial(self.matrix[bags], prevalence) / m[:, :, None]
         return total
 
-
-@dataclass(frozen=True, eq=False)
-class _Whitened:
-    """N moment equations with their V, divided by it.
-
-    Attributes
-    ----------
-    gram : array of shape (N, k, k)
-        T'V^-1 T.
-    linear : array of shape (N, k)
-        T'V^-1 q.
-    matrix : array of shape (N, r, k)
-        T.
-    q : array of shape (N, r)
-    solved : array of shape (N, r, k + 1)
-        V^-1 [T q].
-    """
-
-    gram: Array
-    linear: Array
-    matrix: Array
-    q: Array
-    solved: Array
-
-    @classmethod
-    def of(cls, variance: Array, chunk: _Chunk, bags: Indices) -> _Whitened:
-        """Return the equations of some bags with their V, shape (N, r, r).
+    def solved(self, variance: Array, bags: Indices) -> Array:
+        """Return V^-1 [T q] of some bags for their V (N, r, r), shape (N, r, k + 1).
 
         Residuals sum to zero, so V is singular along the vector of ones. What we add there changes
         no distance.
         """
-        matrix, q = chunk.matrix[bags], chunk.means[bags]
         r = variance.shape[1]
         size = np.trace(variance, axis1=1, axis2=2)[:, None, None] + SMALLEST_VARIANCE
         raised = variance + size / r + (RIDGE * size + SMALLEST_VARIANCE) * np.eye(r)
-        solved = np.linalg.solve(raised, np.concatenate([matrix, q[:, :, None]], axis=2))
-        products = matrix.transpose(0, 2, 1) @ solved
+        columns = np.concatenate([self.matrix[bags], self.means[bags][:, :, None]], axis=2)
+        return np.asarray(np.linalg.solve(raised, columns))
+
+    def program(self, solved: Array, bags: Indices) -> tuple[Array, Array]:
+        """Return T'V^-1 T (N, k, k) and T'V^-1 q (N, k), of which Q is made."""
+        products = self.matrix[bags].transpose(0, 2, 1) @ solved
         gram = products[:, :, :-1]
-        gram = (gram + gram.transpose(0, 2, 1)) / 2.0
-        return cls(gram, products[:, :, -1].copy(), matrix, q, solved)
+        return (gram + gram.transpose(0, 2, 1)) / 2.0, products[:, :, -1].copy()
 
-    def difference(self, first: Array, second: Array) -> Array:
-        """Return Q at prevalences ``first`` minus Q at ``second``, both (N, k), shape (N,)."""
-        return self._distance(first) - self._distance(second)
-
-    def _distance(self, x: Array) -> Array:
-        residual = self.q - _times(self.matrix, x)
-        weighted = self.solved[:, :, -1] - _times(self.solved[:, :, :-1], x)
+    def distance(self, solved: Array, bags: Indices, x: Array) -> Array:
+        """Return Q at the prevalences x (N, k), shape (N,)."""
+        residual = self.means[bags] - _times(self.matrix[bags], x)
+        weighted = solved[:, :, -1] - _times(solved[:, :, :-1], x)
         return np.asarray((residual * weighted).sum(axis=1))
 
+    def moment_estimates(self, n_threads: int) -> tuple[Array, Array, Array, Array]:
+        """Return the minimum of Q over the simplex, with V at the minimum.
 
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """The minimum of Q over the simplex of B bags.
-
-    Attributes
-    ----------
-    minimum : array of shape (B, k)
-        The moment estimate.
-    mix : array of shape (B, k)
-        The prevalence without zeros at which V is taken.
-    gram : array of shape (B, k, k)
-        Half the Hessian of Q.
-    slope : array of shape (B, k)
-        Half the gradient of Q at the minimum.
-    """
-
-    minimum: Array
-    mix: Array
-    gram: Array
-    slope: Array
-
-    @classmethod
-    def of(cls, chunk: _Chunk, n_threads: int) -> _Fit:
-        """Return the minimum, with V at the minimum for V at the quantifier's own estimate."""
-        bags, widest = np.arange(len(chunk.means)), chunk.bag_sizes.argmin(axis=1)
-        x = chunk.start
-        for _ in range(2):
-            mix = smoothed(x, chunk.sizes)
-            whitened = _Whitened.of(chunk.variance_at(mix, bags, widest), chunk, bags)
-            gram, linear = whitened.gram, whitened.linear
+        Returns
+        -------
+        minimum : array of shape (B, k)
+            The moment estimates.
+        mix : array of shape (B, k)
+            The prevalences without zeros at which V is taken.
+        gram : array of shape (B, k, k)
+            Half the Hessian of Q.
+        slope : array of shape (B, k)
+            Half the gradient of Q at the minimum.
+        """
+        bags, widest = np.arange(len(self.means)), self.bag_sizes.argmin(axis=1)
+        x = self.start
+        for _ in range(2):  # first with V at the quantifier's own estimate
+            mix = smoothed(x, self.sizes)
+            gram, linear = self.program(
+                self.solved(self.variance_at(mix, bags, widest), bags), bags
+            )
             x, _ = solve_programs(gram, linear, simplex=True, n_threads=n_threads)
             x = np.maximum(x, 0.0)
             x /= x.sum(axis=1, keepdims=True)
-        return cls(x, mix, gram, _times(gram, x) - linear)
+        return x, mix, gram, _times(gram, x) - linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +233,11 @@ class _Variances:
     units: Array
 
     @classmethod
-    def of(cls, chunk: _Chunk, fit: _Fit, rest: Array) -> _Variances:
-        """Return the variances if the others share the rest as ``rest`` (B, k, k) says."""
+    def of(cls, chunk: _Chunk, mix: Array, rest: Array) -> _Variances:
+        """Return the variances if the others share the rest as ``rest`` (B, k, k) says.
+
+        V was taken at ``mix``, shape (B, k).
+        """
         m = chunk.bag_sizes
         first = rest * chunk.spread / m[:, :, None]
         second = rest**2 / chunk.template_sizes * chunk.template_spread
@@ -289,7 +256,7 @@ class _Variances:
         )
         # V has the bag size of the widest class.
         factor = (m / m.min(axis=1, keepdims=True)).ravel()
-        pairs, t = np.arange(m.size), fit.mix.ravel()
+        pairs, t = np.arange(m.size), mix.ravel()
         at_fit = variances.value(pairs, t)
         templates = t**2 * variances.own[1] + (1.0 - t) ** 2 * variances.others[1]
         return replace(variances, at_fit=templates + (at_fit - templates) * factor)
@@ -334,7 +301,10 @@ class _Faces:
     Attributes
     ----------
     chunk : _Chunk
-    fit : _Fit
+    minimum : array of shape (B, k)
+        The moment estimates.
+    slope : array of shape (B, k)
+        Half the gradient of Q there.
     variances : _Variances
     rest : array of shape (P, k)
         How the other classes share what class i leaves; zero for class i.
@@ -349,7 +319,8 @@ class _Faces:
     """
 
     chunk: _Chunk
-    fit: _Fit
+    minimum: Array
+    slope: Array
     variances: _Variances
     rest: Array
     gram: Array
@@ -359,27 +330,29 @@ class _Faces:
     n_threads: int
 
     @classmethod
-    def of(cls, chunk: _Chunk, fit: _Fit, tail: float, n_threads: int) -> _Faces:
+    def of(cls, chunk: _Chunk, tail: float, n_threads: int) -> _Faces:
         """Return the faces of all bags and classes."""
-        n_bags, k = fit.minimum.shape
-        rest = np.repeat(fit.mix[:, None, :], k, axis=1) * (1.0 - np.eye(k))
+        minimum, mix, gram, slope = chunk.moment_estimates(n_threads)
+        n_bags, k = minimum.shape
+        rest = np.repeat(mix[:, None, :], k, axis=1) * (1.0 - np.eye(k))
         rest /= rest.sum(axis=2, keepdims=True)  # (B, class i, class l)
         others, classes = _other_classes(k), np.arange(k)
         return cls(
             chunk,
-            fit,
-            _Variances.of(chunk, fit, rest),
+            minimum,
+            slope,
+            _Variances.of(chunk, mix, rest),
             rest.reshape(n_bags * k, k),
-            fit.gram[:, others[:, :, None], others[:, None, :]].reshape(-1, k - 1, k - 1),
-            fit.gram[:, classes[:, None], others].reshape(-1, k - 1),
-            fit.gram[:, classes, classes].ravel(),
+            gram[:, others[:, :, None], others[:, None, :]].reshape(-1, k - 1, k - 1),
+            gram[:, classes[:, None], others].reshape(-1, k - 1),
+            gram[:, classes, classes].ravel(),
             tail,
             n_threads,
         )
 
-    def limits(self) -> tuple[Array, Array]:
-        """Return the limits of all pairs, two arrays of shape (B, k)."""
-        shape, middle = self.fit.minimum.shape, self.fit.minimum.ravel()
+    def intervals(self) -> tuple[Array, Array]:
+        """Return the intervals of all pairs, two arrays of shape (B, k)."""
+        shape, middle = self.minimum.shape, self.minimum.ravel()
         pairs = np.arange(len(middle))
         ends = np.repeat([0.0, 1.0], len(pairs))
         t = _crossings(self.excess, np.tile(pairs, 2), np.tile(middle, 2), ends)
@@ -400,7 +373,7 @@ class _Faces:
         """Return D and a certified bound on its error, two arrays of shape (N,)."""
         bags, classes = np.divmod(pairs, self.rest.shape[1])
         rows, others = np.arange(len(t))[:, None], _other_classes(self.rest.shape[1])[classes]
-        minimum, slope = self.fit.minimum[bags], self.fit.slope[bags]
+        minimum, slope = self.minimum[bags], self.slope[bags]
         gram, column, middle = self.gram[pairs], self.column[pairs], minimum[rows, others]
         moved = t - minimum[rows[:, 0], classes]
         rest = np.maximum(1.0 - t, SMALLEST_REST)[:, None]
@@ -445,19 +418,24 @@ class _Faces:
         nearest = np.full(len(t), np.inf)
         for step in range(HIDDEN_STEPS):
             variance = chunk.variance_at(smoothed(a, chunk.sizes[bags]), bags, classes)
-            whitened = _Whitened.of(variance, chunk, bags)
-            nearest = np.minimum(nearest, whitened.difference(a, self.fit.minimum[bags]))
+            solved = chunk.solved(variance, bags)
+            further = chunk.distance(solved, bags, a)
+            further = further - chunk.distance(solved, bags, self.minimum[bags])
+            nearest = np.minimum(nearest, further)
             if step + 1 < HIDDEN_STEPS:
-                a = _nearest_on_face(whitened, classes, t, self.n_threads)
+                a = _nearest_on_face(*chunk.program(solved, bags), classes, t, self.n_threads)
         return nearest
 
 
-def _nearest_on_face(whitened: _Whitened, classes: Indices, t: Array, n_threads: int) -> Array:
+def _nearest_on_face(
+    gram: Array, linear: Array, classes: Indices, t: Array, n_threads: int
+) -> Array:
     """Return the prevalences (N, k) with a_i = t at which Q is least.
 
     Parameters
     ----------
-    whitened : _Whitened
+    gram, linear : arrays of shape (N, k, k) and (N, k)
+        T'V^-1 T and T'V^-1 q.
     classes : int64 array of shape (N,)
         The class i of each equation.
     t : array of shape (N,)
@@ -467,7 +445,6 @@ def _nearest_on_face(whitened: _Whitened, classes: Indices, t: Array, n_threads:
     -------
     array of shape (N, k)
     """
-    gram, linear = whitened.gram, whitened.linear
     n, k = linear.shape
     rows, rest, others = np.arange(n)[:, None], 1.0 - t, _other_classes(k)[classes]
     # With a = t e_i + (1 - t) y the program is one over the simplex of the other classes.
@@ -539,6 +516,20 @@ def _crossings(
         )
         active = active[~is_done]
     return t
+
+
+def t_quantile(tail: float, freedom: Array) -> Array:
+    """Return the upper quantile of Student's t at a tail probability, in the shape of ``freedom``.
+
+    From 60 degrees of freedom the Cornish-Fisher expansion is accurate enough, and faster.
+    """
+    z = float(-ndtri(tail))
+    f = np.maximum(freedom, 1.0)
+    out = z + (z**3 + z) / 4 / f + (5 * z**5 + 16 * z**3 + 3 * z) / 96 / f / f
+    few = f < 60.0
+    if few.any():
+        out[few] = -stdtrit(f[few], tail)
+    return np.asarray(out)
 
 
 def _multinomial(matrix: Array, prevalence: Array) -> Array:

@@ -25,10 +25,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, fdtri, softmax
+from scipy.special import chdtri, fdtri, ndtri, softmax
 
 from kdey.bags import Array
-from kdey.intervals.analytic import AnalyticLimits, TemplateErrors
 from kdey.model import Model
 from kdey.simplex import check_posteriors, sample_uniform
 
@@ -270,6 +269,27 @@ def whole_simplex(n_classes: int, confidence: float) -> Region:
     return Region(np.zeros(k), np.zeros((k, k)), 0.0, np.ones(k), confidence)
 
 
+def wilson(prevalence: Array, sizes: Array, tail: float) -> tuple[Array, Array]:
+    """Return Wilson's limits for shares of error-free labels, in the shape of ``prevalence``.
+
+    Parameters
+    ----------
+    prevalence : array of shape (n_bags, k)
+    sizes : array of shape (n_bags, 1) or (n_bags, k)
+    tail : float
+        Probability outside each end.
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
+    """
+    q2 = float(ndtri(tail)) ** 2
+    n = sizes + q2
+    middle = (sizes * prevalence + q2 / 2.0) / n
+    half = np.sqrt(q2 * (sizes * prevalence * (1.0 - prevalence) + q2 / 4.0)) / n
+    return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
+
+
 class Uncertainty:
     """The uncertainty behind the limits of one bag, from which other measures are computed."""
 
@@ -310,8 +330,12 @@ class Uncertainty:
         """Number of error-free labels than which the region must not know more; may be infinite."""
         return np.inf
 
-    def template_errors(self) -> TemplateErrors | None:
-        """Return the errors that the shared model's templates cause; None if not known apart."""
+    def template_covariance(self, other: Uncertainty | None = None) -> Array | None:
+        """Return the covariance of the errors that templates cause with those of another bag.
+
+        By default it is their variance, shape (k, k); None if these errors are not known apart.
+        Bags that are estimated by the same templates have such errors in common.
+        """
         return None
 
     def covariance_at(self, prevalence: Array) -> Array | None:
@@ -333,114 +357,6 @@ class Uncertainty:
     def region(self, confidence: float) -> Region:
         """Return the joint region of all classes."""
         raise NotImplementedError
-
-
-@dataclass(frozen=True, eq=False)
-class AnalyticUncertainty(Uncertainty):
-    """The moment equation of one bag.
-
-    Attributes
-    ----------
-    model : Model
-    limits : AnalyticLimits
-        Those of all bags.
-    number : int
-        Number of this bag among them.
-    """
-
-    model: Model
-    limits: AnalyticLimits
-    number: int
-    method: ClassVar[str] = "analytic"
-
-    @property
-    def shared_model(self) -> Model:
-        """The fitted model."""
-        return self.model
-
-    def corrected(self) -> Array:
-        """Return the moment estimate inside the simplex, shape (k,)."""
-        return np.asarray(self.limits.moment_estimates[self.number])
-
-    def covariance(self) -> Array:
-        """Return the covariance of the moment estimate, shape (k, k)."""
-        return self.limits.covariance(self.number)
-
-    def covariance_at(self, prevalence: Array) -> Array:
-        """Return the covariance of the moment estimate if this prevalence (k,) were true."""
-        limits = self.limits
-        return limits.equations.covariance(self.number, prevalence, limits.population)
-
-    def sampling_variance(self) -> Array:
-        """Return the variance of the moment estimate if the templates were exact, shape (k,)."""
-        return self.limits.sampling_variance(self.number)
-
-    def centre(self) -> Array:
-        """Return the moment estimate, shape (k,), which may leave the simplex."""
-        return np.asarray(self.limits.centre(self.number))
-
-    def template_errors(self) -> TemplateErrors:
-        """Return the errors that the templates cause."""
-        return self.limits.template_errors(self.number)
-
-    def freedom(self) -> float:
-        """Return the harmonic mean of the degrees of freedom of the classes."""
-        degrees = self.limits.freedom(self.number)
-        return float(len(degrees) / (1.0 / degrees).sum())
-
-    def region(self, confidence: float) -> Region:
-        """Return the joint region of all classes."""
-        return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
-
-
-@dataclass(frozen=True, eq=False)
-class BootstrapUncertainty(Uncertainty):
-    """Bootstrap draws around an estimate.
-
-    Attributes
-    ----------
-    model : Model or None
-        None if the training data were not resampled.
-    seed : int
-        Seed of the bootstrap.
-    estimate : array of shape (k,)
-    draws : array of shape (n_replicates, k)
-    n_units : float
-        Number of units that were drawn independently, if the draws are of their population;
-        infinite if they are of the bag itself.
-    """
-
-    model: Model | None
-    seed: int
-    estimate: Array
-    draws: Array
-    n_units: float = np.inf
-    method: ClassVar[str] = "bootstrap"
-
-    @property
-    def shared_model(self) -> Model | None:
-        """The fitted model if its training data were resampled too, or None."""
-        return self.model
-
-    def bootstrap_draws(self) -> Array:
-        """Return the draws."""
-        return self.draws
-
-    @property
-    def n_labels(self) -> float:
-        """The number of units: nobody can know more than their labels."""
-        return self.n_units
-
-    def covariance(self) -> Array:
-        """Return the mean square of the draws about the estimate, shape (k, k)."""
-        d = self.draws - self.estimate
-        return np.asarray(d.T @ d / len(d))
-
-    def region(self, confidence: float) -> Region:
-        """Return the joint region of all classes."""
-        inside = np.clip(self.draws, 0.0, None)
-        inside /= inside.sum(axis=1, keepdims=True)
-        return region_from_draws(self.estimate, inside, confidence, self.n_labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,18 +53,17 @@ from scipy.special import chdtrc
 
 from kdey.bags import Array, offsets_of
 from kdey.intervals import estimate_points
-from kdey.intervals.class_rows import ClassRows, class_rows
+from kdey.intervals.analytic import densities, moment_rows as rows_of_moments, training_rows
 from kdey.intervals.estimate import Estimate, Estimates
 from kdey.intervals.merging import Merging
-from kdey.intervals.moment_rows import densities, moment_rows as rows_of_moments, training_rows
-from kdey.intervals.moments import PSEUDO_OBSERVATIONS, adapted, smoothed
+from kdey.intervals.moments import PSEUDO_OBSERVATIONS, ClassRows, adapted, class_rows, smoothed
 from kdey.labelled.sample import (
     LabelledSample,
     Shares,
     joined_bags,
     onto_simplex,
     sample_offsets,
-    score_limits,
+    score_interval,
     upper_quantile,
 )
 from kdey.matching.base import Solution, exact_solution
@@ -195,9 +194,9 @@ def combine(sample: LabelledSample, base: Estimate) -> tuple[Array, Array]:
     """
     known = base.uncertainty.centre()
     centre, covariance = base.estimate if known is None else known, base.covariance
-    errors = base.uncertainty.template_errors()
-    if errors is not None:
-        covariance = covariance + (_TEMPLATE_FACTOR - 1.0) * errors.covariance()
+    of_templates = base.uncertainty.template_covariance()
+    if of_templates is not None:
+        covariance = covariance + (_TEMPLATE_FACTOR - 1.0) * of_templates
     mean = np.asarray(sample.label_weights @ sample.one_hot)
     effects = _design_effects(sample, mean)
     of_labels, shared = _label_covariance(mean, sample, base.target, effects)
@@ -275,7 +274,7 @@ def label_shift_shares(
     high = np.maximum(np.clip(centre + half, 0.0, 1.0), shares)
     if options.target == "population":  # not narrower than the limits of a bag with all labels
         size = sample.bag_size
-        first, last = score_limits(shares, 0.0, 1.0 / size, quantile)
+        first, last = score_interval(shares, 0.0, 1.0 / size, quantile)
         low, high = np.minimum(low, first), np.maximum(high, last)
     return Shares(shares, low, high, centre, covariance, freedom)
 

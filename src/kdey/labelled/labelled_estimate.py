@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kdey.bags import Array, Bags
+from kdey.bags import Array, Bags, sampled_bags
 from kdey.intervals.estimate import Decisions, Estimate
 from kdey.intervals.merging import Merging
-from kdey.intervals.sampled_bags import sampled_bags
 from kdey.labelled.label_shift import (
     LabelPredictor,
     LabelShiftTest,

@@ -2,7 +2,7 @@ r"""The labelled sample of a bag, and the shares that its labels give, alone or 
 
 A :class:`LabelledSample` says which instances have labels, and how they were chosen.
 
-**Limits** of a share with estimate a are all t with
+**Intervals** of a share with estimate a are all t with
 
 .. math:: (t - a)^2 \le q^2 \, [v + s\, t (1 - t)]
 
@@ -301,7 +301,7 @@ def _probabilities(values: ArrayLike, n_labels: int) -> Array:
     return p
 
 
-def score_limits(
+def score_interval(
     estimate: Array, constant: Array | float, slope: Array | float, quantile: float
 ) -> tuple[Array, Array]:
     """Return the limits of the formula at the top of this file, within [0, 1].
@@ -428,7 +428,7 @@ def prediction_powered(
     rho = relative_variance(_design_squares(r, w), n * _variance(y, w))
     constant = power**2 * variance / n_base if population else np.zeros(len(variance))
     quantile = upper_quantile(tail, sample.freedom)
-    low, high = score_limits(estimate, constant * effect, rest * rho / n * effect, quantile)
+    low, high = score_interval(estimate, constant * effect, rest * rho / n * effect, quantile)
     if not population:
         low, high = within_known(low, high, y, sample)
         estimate = np.clip(estimate, low, high)

@@ -26,7 +26,7 @@ from kdey.arrays import make_frame
 from kdey.bags import Array, Bags
 from kdey.intervals import estimate_points
 from kdey.labelled.label_shift import LabelPredictor
-from kdey.labelled.sample import relative_variance, score_limits, upper_quantile
+from kdey.labelled.sample import relative_variance, score_interval, upper_quantile
 from kdey.model import Model
 from kdey.options import Options
 
@@ -301,7 +301,7 @@ class _Forecast:
         rho = relative_variance(s_r, s_y)
         constant = self.f.var(axis=0) / m if self.population else np.zeros(self.f.shape[1])
         rest = 1.0 if self.population else 1.0 - n / m
-        low, high = score_limits(self.shares, constant, rest * rho / size, self.quantile)
+        low, high = score_interval(self.shares, constant, rest * rho / size, self.quantile)
         return high - low
 
     def fewest(self, width: float) -> int | None:
@@ -319,7 +319,7 @@ class _Forecast:
         return _first(lambda n: self._wilson(n) <= width, low, high)
 
     def _wilson(self, n: int) -> float:
-        low, high = score_limits(self.shares, 0.0, 1.0 / n, self.quantile)
+        low, high = score_interval(self.shares, 0.0, 1.0 / n, self.quantile)
         return float((high - low).max())
 
 

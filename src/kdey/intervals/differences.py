@@ -1,28 +1,38 @@
-"""Estimates put together: the difference of two, and the sum over strata."""
+r"""Differences between the prevalences of two bags that share their templates.
+
+Estimates by the same templates have correlated errors, so that most of the template error cancels
+if the two prevalences are similar. With :math:`\rho` the correlation due to the templates, the
+limits are those of Zou and Donner (2008), which keep the asymmetry near the border:
+
+.. math:: d - \sqrt{(a - a_{low})^2 + (b_{high} - b)^2 - 2 \rho (a - a_{low})(b_{high} - b)}
+
+and its mirror image. Bootstrap estimates share the training replicates draw by draw, so their
+limits are quantiles of the differences of draws.
+
+**Ratios.** A ratio r is inside its limits if zero is inside the limits of :math:`a - r b`. With the
+formula above this is a quadratic inequality in r (Donner and Zou, 2012), so that a denominator that
+may be zero gives a ratio without an upper limit.
+
+**P-values.** The p-value of equal shares is the level at which the limits of the difference would
+just reach zero, where the distance from the difference to a limit grows with the level as the
+quantile of Student's distribution does. It is at most one minus the confidence if, and only if,
+the limits exclude zero.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr, stdtrit
 
 from kdey.arrays import make_frame
-from kdey.bags import Array, Indices
-from kdey.intervals.bootstrap import bootstrap_limits
+from kdey.bags import Array
+from kdey.intervals.analytic import AnalyticUncertainty
+from kdey.intervals.bootstrap import BootstrapUncertainty, bootstrap_interval
 from kdey.intervals.estimate import Estimate
-from kdey.intervals.merging import limits_of_sums
-from kdey.intervals.region import (
-    AnalyticUncertainty,
-    BootstrapUncertainty,
-    Region,
-    Uncertainty,
-    region_from_covariance,
-    region_from_draws,
-)
 from kdey.model import Model
 from kdey.validation import as_numbers
 
@@ -173,13 +183,13 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     if isinstance(a, BootstrapUncertainty) and isinstance(b, BootstrapUncertainty):
         paired = shared and a.seed == b.seed
         rho = _correlation_of_draws(a, b) if paired else rho
-        low, high = _limits_by_draws(a, b, paired, first)
+        low, high = _interval_by_draws(a, b, paired, first)
     else:
         if shared and isinstance(a, AnalyticUncertainty) and isinstance(b, AnalyticUncertainty):
             rho = _correlation(a, b)
-        low, high = _limits_by_zou_donner(first, second, rho)
+        low, high = _interval_by_zou_donner(first, second, rho)
     d = first.estimate - second.estimate
-    ratio, ratio_low, ratio_high = _ratio_limits(first, second, rho)
+    ratio, ratio_low, ratio_high = _ratio_interval(first, second, rho)
     return Difference(
         classes=first.classes,
         difference=d,
@@ -214,17 +224,12 @@ def _check_comparable(first: Estimate, second: Estimate) -> None:
 
 def _correlation(first: AnalyticUncertainty, second: AnalyticUncertainty) -> Array:
     """Return the correlation due to shared templates for each class, shape (k,)."""
-    moments = first.limits.equations.at(first.number)
-    if not np.isfinite(moments.sizes).all():
-        return np.zeros(len(moments.sizes))
-    mix, other_mix = first.limits.mix(first.number), second.limits.mix(second.number)
-    others = second.limits.equations.at(second.number)
-    cross = np.diag(moments.cross(others, mix * other_mix / moments.sizes))
+    cross = np.diag(np.asarray(first.template_covariance(second)))
     scale = np.sqrt(np.diag(first.covariance()) * np.diag(second.covariance()))
     return np.clip(cross / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
 
 
-def _limits_by_zou_donner(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array]:
+def _interval_by_zou_donner(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array]:
     """Return the limits of the formula at the top of this file, two arrays of shape (k,)."""
     d = first.estimate - second.estimate
     down = _combine(first.estimate - first.low, second.high - second.estimate, rho)
@@ -246,7 +251,7 @@ def _p_values(d: Array, low: Array, high: Array, freedom: float, options: Estima
     return np.asarray(2.0 * stdtr(degrees, -stdtrit(degrees, 1.0 - tail) * steps))
 
 
-def _ratio_limits(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array, Array]:
+def _ratio_interval(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array, Array]:
     r"""Return ratios and their limits, three arrays of shape (k,).
 
     The lower limit is the smaller root of :math:`(a - r b)^2 = x^2 + r^2 y^2 - 2 \rho r x y` with
@@ -284,7 +289,7 @@ def _correlation_of_draws(first: BootstrapUncertainty, second: BootstrapUncertai
     return np.asarray((x * y).sum(axis=0) / np.where(scale > 0, scale, 1.0))
 
 
-def _limits_by_draws(
+def _interval_by_draws(
     first: BootstrapUncertainty, second: BootstrapUncertainty, paired: bool, options: Estimate
 ) -> tuple[Array, Array]:
     """Return quantiles of the differences of draws, which are shuffled first unless ``paired``."""
@@ -295,9 +300,9 @@ def _limits_by_draws(
     draws = first.draws[:n] - others[:n]
     tail = (1.0 - options.confidence) / 2.0 / (draws.shape[1] if options.simultaneous else 1)
     middle = first.estimate - second.estimate
-    # Differences lie in [-1, 1], but bootstrap_limits expects [0, 1].
+    # Differences lie in [-1, 1], but bootstrap_interval expects [0, 1].
     halved = ((middle + 1.0) / 2.0, (draws + 1.0) / 2.0)
-    low, high = bootstrap_limits(*halved, tail, "percentile")
+    low, high = bootstrap_interval(*halved, tail, "percentile")
     return 2.0 * low - 1.0, 2.0 * high - 1.0
 
 
@@ -316,7 +321,7 @@ def holm(p_values: ArrayLike) -> Array:
 
     Examples
     --------
-    >>> from kdey.intervals.combine import holm
+    >>> from kdey.intervals.differences import holm
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
@@ -330,202 +335,3 @@ def holm(p_values: ArrayLike) -> Array:
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(steps)
     return adjusted
-
-
-@dataclass(frozen=True, eq=False)
-class StratifiedUncertainty(Uncertainty):
-    """The uncertainty of a weighted sum of strata.
-
-    Attributes
-    ----------
-    parts : sequence of Uncertainty
-        Those of the strata.
-    estimates : array of shape (H, k)
-    shares : array of shape (H,)
-        They sum to one.
-    between : array of shape (k, k)
-        The part B of estimated shares.
-    seed : int
-        Seed of the draws of B, where the strata have bootstrap draws.
-    """
-
-    parts: Sequence[Uncertainty]
-    estimates: Array
-    shares: Array
-    between: Array
-    seed: int = 0
-    method: ClassVar[str] = "none"
-
-    def __post_init__(self) -> None:
-        methods = {part.method for part in self.parts if part.method != "none"}
-        name = methods.pop() if len(methods) == 1 else "none"
-        object.__setattr__(self, "method", name)  # the class is frozen
-
-    @property
-    def template_noise(self) -> bool:
-        """Whether the limits include the uncertainty that a limited training set leaves."""
-        return all(part.template_noise for part in self.parts)
-
-    @property
-    def shared_model(self) -> Model | None:
-        """The fitted model that all strata share, or None."""
-        return self.parts[0].shared_model
-
-    def bootstrap_draws(self) -> Array | None:
-        """Return bootstrap draws, shape (n_replicates, k), or None.
-
-        The strata share the replicates of the training data draw by draw.
-        """
-        draws = [part.bootstrap_draws() for part in self.parts]
-        known = [values for values in draws if values is not None]
-        if len(known) < len(draws):
-            return None
-        total = np.tensordot(self.shares, np.array(known), axes=1)
-        if self.between.any():
-            rng = np.random.default_rng(self.seed)
-            values, vectors = np.linalg.eigh(self.between)
-            noise = rng.standard_normal(total.shape) * np.sqrt(np.maximum(values, 0.0))
-            total = total + noise @ vectors.T
-        return np.asarray(total)
-
-    def centre(self) -> Array:
-        """Return the estimate before it was moved into the simplex, shape (k,)."""
-        centres = [part.centre() for part in self.parts]
-        values = [
-            estimate if centre is None else centre
-            for estimate, centre in zip(self.estimates, centres, strict=True)
-        ]
-        return np.asarray(self.shares @ np.array(values))
-
-    def freedom(self) -> float:
-        """Return the degrees of freedom of the covariance (Satterthwaite)."""
-        sizes = self.shares**2 * np.array([np.trace(v) for v in self._covariances()])
-        degrees = np.array([part.freedom() for part in self.parts])
-        total, uncertain = sizes.sum() + np.trace(self.between), (sizes**2 / degrees).sum()
-        return float(max(total**2 / uncertain, 1.0)) if uncertain > 0 else np.inf
-
-    @property
-    def n_labels(self) -> float:
-        """Number of labels of one random draw with the variance of those of all strata."""
-        variance = float((self.shares**2 / [part.n_labels for part in self.parts]).sum())
-        return 1.0 / variance if variance > 0 else np.inf
-
-    def covariance(self) -> Array:
-        """Return the covariance V of the formula at the top of this file, shape (k, k)."""
-        total = self.between + np.tensordot(self.shares**2, self._covariances(), axes=1)
-        errors = [part.template_errors() for part in self.parts]
-        for h, first in enumerate(errors):
-            for g, second in enumerate(errors[:h]):
-                if first is not None and second is not None:
-                    cross = self.shares[g] * self.shares[h] * first.covariance(second)
-                    total = total + cross + cross.T
-        return np.asarray(total)
-
-    def _covariances(self) -> Array:
-        """Return the covariances of the strata, shape (H, k, k)."""
-        covariances = np.array([part.covariance() for part in self.parts])
-        # Nothing is known about a stratum of one instance or cluster: every class has the largest
-        # variance that a share can have.
-        k = covariances.shape[1]
-        unknown = ~np.isfinite(covariances).all(axis=(1, 2))
-        covariances[unknown] = 0.25 * (np.eye(k) - 1.0 / k) * k / (k - 1)
-        return covariances
-
-    def region(self, confidence: float) -> Region:
-        """Return the joint region of all classes."""
-        draws = self.bootstrap_draws()
-        if draws is not None:
-            inside = np.clip(draws, 0.0, None)
-            inside /= inside.sum(axis=1, keepdims=True)
-            estimate = self.shares @ self.estimates
-            return region_from_draws(estimate, inside, confidence, self.n_labels)
-        return region_from_covariance(self.centre(), self.covariance(), self.freedom(), confidence)
-
-
-def combine_strata(
-    parts: Sequence[Estimate], shares: Array, between: Array | None = None, seed: int = 0
-) -> Estimate:
-    """Return the estimate of a population from those of its strata.
-
-    Parameters
-    ----------
-    parts : sequence of H Estimate
-        By one quantifier, with the same options.
-    shares : array of shape (H,)
-        Shares of the strata in the population, positive; they are scaled to sum to one.
-    between : array of shape (k, k), optional
-        Covariance that estimated shares add, as :func:`share_covariance` returns it.
-    seed : int
-
-    Returns
-    -------
-    Estimate
-        Without the classifier's decisions.
-
-    Raises
-    ------
-    ValueError
-        If there is no stratum, or not one positive share for each.
-    """
-    w = np.asarray(shares, dtype=np.float64)
-    if len(parts) == 0 or w.shape != (len(parts),) or not (np.isfinite(w) & (w > 0)).all():
-        raise ValueError("strata need one positive share each")
-    w = w / w.sum()
-    estimates = np.array([part.estimate for part in parts])
-    k = estimates.shape[1]
-    extra = np.zeros((k, k)) if between is None else between
-    uncertainty = StratifiedUncertainty(
-        [part.uncertainty for part in parts], estimates, w, extra, seed
-    )
-    sizes = np.array([part.diagnostics["effective_size"] for part in parts])
-    notes = dict.fromkeys(note for part in parts for note in part.notes)
-    marks = dict.fromkeys(m for part in parts for m in part.diagnostics.get("marks", ()))
-    total = replace(
-        parts[0],
-        estimate=w @ estimates,
-        size=sum(part.size for part in parts),
-        gap=float(w @ [part.gap for part in parts]),
-        converged=all(part.converged for part in parts),
-        uncertainty=uncertainty,
-        decisions=None,
-        number=0,
-        diagnostics={
-            "effective_size": float(1.0 / (w**2 / sizes).sum()),
-            "notes": list(notes),
-            "marks": tuple(marks),
-        },
-    )
-    low, high = limits_of_sums(total.estimate, uncertainty, total)
-    return replace(
-        total, low=np.minimum(low, total.estimate), high=np.maximum(high, total.estimate)
-    )
-
-
-def share_covariance(
-    estimates: Array, strata: Indices, weights: Array, clusters: Indices | None = None
-) -> Array:
-    """Return the covariance that estimated shares of strata add, shape (k, k).
-
-    Parameters
-    ----------
-    estimates : array of shape (H, k)
-        Prevalences of the strata.
-    strata : int array of shape (m,)
-        Number of the stratum of each instance, from 0 to H - 1.
-    weights : array of shape (m,)
-    clusters : int array of shape (m,), optional
-        Number of the cluster of each instance; without clusters every instance is drawn alone.
-
-    Returns
-    -------
-    array of shape (k, k)
-    """
-    w = weights / weights.sum()
-    influence = w[:, None] * (estimates[strata] - w @ estimates[strata])
-    if clusters is not None:
-        codes = np.unique(clusters, return_inverse=True)[1]
-        sums = np.zeros((int(codes.max()) + 1, estimates.shape[1]))
-        np.add.at(sums, codes, influence)
-        influence = sums
-    n = len(influence)
-    return np.asarray(influence.T @ influence * n / max(n - 1, 1))
