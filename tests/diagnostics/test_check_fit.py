@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from kdey import EMQ, PACC, HDx, KDEyML, check_fit
 from kdey.bags import Bags
 from kdey.diagnostics import FitChecker
+from kdey.diagnostics.fit_check import fold_models
 from kdey.diagnostics.fit_checker import p_values
 from kdey.diagnostics.fit_statistics import (
     DEFAULT_KERNEL,
@@ -21,7 +22,6 @@ from kdey.diagnostics.fit_statistics import (
     NullBags,
     TrainingDensities,
 )
-from kdey.diagnostics.fold_models import fold_models
 from kdey.posteriors import TrainingPosteriors, predict_posteriors
 
 from .cases import draw, outsiders

@@ -15,7 +15,7 @@ from kdey.labelled import (
     estimate_labelled_bags,
     labelled_sample,
 )
-from kdey.labelled.label_shift import combine
+from kdey.labelled.shares import combine
 from kdey.options import Options
 from tests.intervals.cases import dirichlet, training
 

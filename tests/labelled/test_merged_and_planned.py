@@ -77,7 +77,7 @@ def test_narrower_limits_need_more_labels() -> None:
 
 
 def test_probabilities_are_those_of_the_draw() -> None:
-    from kdey.labelled.sampling_plan import draw_systematically, selection_probabilities
+    from kdey.diagnostics.planning import draw_systematically, selection_probabilities
 
     f = np.random.default_rng(4).dirichlet([0.3, 0.3, 0.3], 50)
     p = selection_probabilities(f, 12)

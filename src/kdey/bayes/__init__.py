@@ -6,9 +6,8 @@ prevalences of many groups or periods that have something in common; they are be
 ``smooth`` of :func:`kdey.predict_groups`.
 """
 
-from kdey.bayes.draws import PosteriorDraws
 from kdey.bayes.error_rates import ErrorRateDraws, ErrorRates, sample_error_rates
-from kdey.bayes.sampling import SamplingWarning, sample_posterior
+from kdey.bayes.sampling import PosteriorDraws, SamplingWarning, sample_posterior
 
 __all__ = [
     "ErrorRateDraws",

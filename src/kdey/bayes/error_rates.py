@@ -21,8 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 
 from kdey.arrays import in_class_order, refuse_masked
-from kdey.bayes.draws import Array, PosteriorDraws
-from kdey.bayes.sampling import check_effort, check_prior, run_chains, seed_sequence, warm_up
+from kdey.bags import Array
+from kdey.bayes.sampling import (
+    PosteriorDraws,
+    check_effort,
+    check_prior,
+    run_chains,
+    seed_sequence,
+    warm_up,
+)
 from kdey.simplex import counts_from_limits
 
 #: Smallest draw of a gamma variable: products of rates stay representable.

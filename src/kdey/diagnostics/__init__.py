@@ -7,7 +7,7 @@ prevalence over to posteriors and training weights.
 """
 
 from kdey.diagnostics.adaptation import AdaptedClassifier, adapt_posteriors, importance_weights
-from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
+from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked, hold_fold_models
 from kdey.diagnostics.fit_checker import (
     FitChecker,
     check_fit,
@@ -16,9 +16,15 @@ from kdey.diagnostics.fit_checker import (
     unchecked_reason,
     with_fit_checks,
 )
-from kdey.diagnostics.fold_models import hold_fold_models
 from kdey.diagnostics.identify import Identifiability, identifiability
-from kdey.diagnostics.planning import BagPlan, LabelPlan, plan_bag_size, plan_labels
+from kdey.diagnostics.planning import (
+    BagPlan,
+    LabelPlan,
+    Plan,
+    SamplingPlan,
+    plan_bag_size,
+    plan_labels,
+)
 
 __all__ = [
     "AdaptedClassifier",
@@ -29,6 +35,8 @@ __all__ = [
     "Identifiability",
     "LabelPlan",
     "NotChecked",
+    "Plan",
+    "SamplingPlan",
     "adapt_posteriors",
     "check_fit",
     "fit_details",

@@ -32,7 +32,14 @@ from kdey._display import muted
 from kdey._parallel import thread_count
 from kdey.arrays import on_host, take_rows
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.diagnostics.fit_check import FitCheck, FitVerdict, NotChecked
+from kdey.diagnostics.fit_check import (
+    FitCheck,
+    FitVerdict,
+    FoldModels,
+    NotChecked,
+    fold_models,
+    held_fold_models,
+)
 from kdey.diagnostics.fit_statistics import (
     DEFAULT_KERNEL,
     Densities,
@@ -46,7 +53,6 @@ from kdey.diagnostics.fit_statistics import (
     unknown_share,
     warn_single,
 )
-from kdey.diagnostics.fold_models import FoldModels, fold_models, held_fold_models
 from kdey.intervals import Estimates
 from kdey.model import Fitted, Model, bag_posteriors, model_of, training_of
 from kdey.validation import check_count, check_share, check_weights

@@ -303,7 +303,7 @@ class Scorer:
     def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
         if not self.folds:
             return None
-        from kdey.diagnostics.fold_models import held_fold_models  # slow to import
+        from kdey.diagnostics.fit_check import held_fold_models
 
         models = held_fold_models(self.model)
         return None if models is None else models.posteriors_by(X, hashes)
