@@ -1,12 +1,16 @@
 """Options of an estimate: what is asked for rarely, written down and checked in one place."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import fields
+from dataclasses import replace
+from difflib import get_close_matches
+from kdey.validation import check_choice
+from kdey.validation import check_count
+from kdey.validation import check_share
 from typing import Any
 
-from kdey.validation import check_choice, check_count, check_share
 
 TARGETS = ("population", "bag")
 METHODS = ("auto", "analytic", "bootstrap")
@@ -76,8 +80,7 @@ class Options:
         By default the shares of the strata among the (weighted) rows of each group.
     key : name of a column, optional
         What tells the rows of a table apart: it chooses the fold model that scores a row for the
-        fit check, and the order in which bootstraps resample. By default the features do, so that
-        rows with equal features share a fold model.
+        fit check, and the order in which bootstraps resample. By default the features do.
 
     Raises
     ------

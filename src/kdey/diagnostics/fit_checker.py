@@ -39,6 +39,7 @@ from kdey.diagnostics.fit_check import (
     NotChecked,
     fold_models,
     held_fold_models,
+    one_model_each,
 )
 from kdey.diagnostics.fit_statistics import (
     DEFAULT_KERNEL,
@@ -329,6 +330,7 @@ class FitChecker:
         bags: Bags,
         *,
         sizes: Indices | None = None,
+        hashes: NDArray[np.uint64] | None = None,
         seed: int = 0,
         n_null: int = N_NULL,
         level: float = DEFAULT_CHECK_LEVEL,
@@ -345,6 +347,9 @@ class FitChecker:
             A sample is drawn of those with more than ``most_instances`` instances.
         sizes : int64 array of shape (n_bags,), optional
             Sizes of the bags before a sample was drawn by the caller; by default those of ``bags``.
+        hashes : uint64 array of shape (pool_size,), optional
+            Hash of each instance, where ``points`` may hold the posteriors of every fold model,
+            shape (pool_size, F k); see :func:`~kdey.diagnostics.fit_check.one_model_each`.
         seed : int
         n_null, level
             As for :func:`check_fit`.
@@ -362,6 +367,9 @@ class FitChecker:
         for part in sampled.runs(max(1, 2 * _CHUNK // width)):
             run = sampled[part]
             own = np.asarray(points[run.indices])
+            if hashes is not None:
+                k = self.densities.n_classes
+                own = one_model_each(own, hashes[run.indices], run.offsets, k)
             local = Bags(np.arange(len(own), dtype=np.int64), run.offsets, len(own), run.weights)
             with muted(ConvergenceWarning):  # a null bag is nothing that the caller knows of
                 comparison = _Comparison.start(self, own, local, seed)
@@ -632,6 +640,7 @@ def full_check(
     weights: Array | None = None,
     *,
     by_folds: bool = False,
+    hashes: NDArray[np.uint64] | None = None,
 ) -> FitCheck:
     """Return the full check of a bag at the level of default checks, as reports show it.
 
@@ -642,14 +651,19 @@ def full_check(
     weights : array of shape (m,), optional
     by_folds : bool
         Whether fold models that the quantifier keeps gave the posteriors.
+    hashes : uint64 array of shape (m,), optional
+        As for :meth:`FitChecker.screen`.
 
     Returns
     -------
     FitCheck
     """
     checker = default_checker(quantifier, held=by_folds)
-    rng = np.random.default_rng(0)
-    return checker.check_points(posteriors, weights, rng, level=DEFAULT_CHECK_LEVEL)
+    rng, points = np.random.default_rng(0), posteriors
+    if by_folds and hashes is not None:
+        whole = np.array([0, len(hashes)], dtype=np.int64)
+        points = one_model_each(posteriors, hashes, whole, checker.densities.n_classes)
+    return checker.check_points(points, weights, rng, level=DEFAULT_CHECK_LEVEL)
 
 
 def with_fit_checks(

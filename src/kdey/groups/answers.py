@@ -338,6 +338,7 @@ class _Check:
             self.rows.checked_posteriors,
             sample_bags(_select(bags, large), min(checker.most_instances, MOST_CHECKED), 0),
             sizes=totals[groups[large]],
+            hashes=self.rows.row_hashes if by_folds else None,
             seed=0,  # the same for all groups, so that none depends on the others
             n_null=options.n_null,
             level=options.level,

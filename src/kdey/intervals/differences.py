@@ -30,9 +30,10 @@ from scipy.special import stdtr, stdtrit
 
 from kdey.arrays import make_frame
 from kdey.bags import Array
-from kdey.intervals.analytic import AnalyticUncertainty
 from kdey.intervals.bootstrap import BootstrapUncertainty, bootstrap_interval
 from kdey.intervals.estimate import Estimate
+from kdey.intervals.merging import MergedUncertainty
+from kdey.intervals.region import Uncertainty
 from kdey.model import Model
 from kdey.validation import as_numbers
 
@@ -180,13 +181,16 @@ def difference(first: Estimate, second: Estimate) -> Difference:
     a, b = first.uncertainty, second.uncertainty
     shared = _same_templates(a.shared_model, b.shared_model)
     rho = np.zeros(len(first.classes))
-    if isinstance(a, BootstrapUncertainty) and isinstance(b, BootstrapUncertainty):
-        paired = shared and a.seed == b.seed
-        rho = _correlation_of_draws(a, b) if paired else rho
-        low, high = _interval_by_draws(a, b, paired, first)
+    draws, others = _resampled(a), _resampled(b)
+    if draws is not None and others is not None:
+        paired = shared and draws[1] == others[1]
+        rho = _correlation_of_draws(draws[0], others[0]) if paired else rho
+        low, high = _interval_by_draws(first, draws[0], second, others[0], paired)
     else:
-        if shared and isinstance(a, AnalyticUncertainty) and isinstance(b, AnalyticUncertainty):
-            rho = _correlation(a, b)
+        cross = _shared_errors(a, b) if shared else None
+        if cross is not None:
+            scale = np.sqrt(np.diag(a.covariance()) * np.diag(b.covariance()))
+            rho = np.clip(np.diag(cross) / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
         low, high = _interval_by_zou_donner(first, second, rho)
     d = first.estimate - second.estimate
     ratio, ratio_low, ratio_high = _ratio_interval(first, second, rho)
@@ -222,11 +226,21 @@ def _check_comparable(first: Estimate, second: Estimate) -> None:
         raise ValueError("both estimates must have the same classes")
 
 
-def _correlation(first: AnalyticUncertainty, second: AnalyticUncertainty) -> Array:
-    """Return the correlation due to shared templates for each class, shape (k,)."""
-    cross = np.diag(np.asarray(first.template_covariance(second)))
-    scale = np.sqrt(np.diag(first.covariance()) * np.diag(second.covariance()))
-    return np.clip(cross / np.where(scale > 0, scale, 1.0), -1.0, 1.0)
+def _resampled(uncertainty: Uncertainty) -> tuple[Array, int] | None:
+    """Return bootstrap draws whose training replicates a seed decides, and the seed; or None."""
+    inner = uncertainty.inner if isinstance(uncertainty, MergedUncertainty) else uncertainty
+    if not isinstance(inner, BootstrapUncertainty):
+        return None
+    draws = uncertainty.bootstrap_draws()
+    return None if draws is None else (draws, inner.seed)
+
+
+def _shared_errors(first: Uncertainty, second: Uncertainty) -> Array | None:
+    """Return the covariance of errors due to shared templates, (k, k); None if it is not known."""
+    if isinstance(first, MergedUncertainty) and isinstance(second, MergedUncertainty):
+        inner = _shared_errors(first.inner, second.inner)
+        return None if inner is None else np.asarray(first.matrix @ inner @ second.matrix.T)
+    return first.template_covariance(second)
 
 
 def _interval_by_zou_donner(first: Estimate, second: Estimate, rho: Array) -> tuple[Array, Array]:
@@ -281,24 +295,23 @@ def _quadratic(a: Array, b: Array, x: Array, y: Array, rho: Array) -> tuple[Arra
     return half, constant, np.sqrt(np.maximum(discriminant, 0.0))
 
 
-def _correlation_of_draws(first: BootstrapUncertainty, second: BootstrapUncertainty) -> Array:
+def _correlation_of_draws(first: Array, second: Array) -> Array:
     """Return the correlation of paired draws for each class, shape (k,)."""
-    n = min(len(first.draws), len(second.draws))
-    x, y = (u.draws[:n] - u.draws[:n].mean(axis=0) for u in (first, second))
+    n = min(len(first), len(second))
+    x, y = (draws[:n] - draws[:n].mean(axis=0) for draws in (first, second))
     scale = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
     return np.asarray((x * y).sum(axis=0) / np.where(scale > 0, scale, 1.0))
 
 
 def _interval_by_draws(
-    first: BootstrapUncertainty, second: BootstrapUncertainty, paired: bool, options: Estimate
+    first: Estimate, draws: Array, second: Estimate, others: Array, paired: bool
 ) -> tuple[Array, Array]:
     """Return quantiles of the differences of draws, which are shuffled first unless ``paired``."""
-    n = min(len(first.draws), len(second.draws))
-    others = second.draws
+    n = min(len(draws), len(others))
     if not paired:
         others = others[np.random.default_rng(0).permutation(len(others))]
-    draws = first.draws[:n] - others[:n]
-    tail = (1.0 - options.confidence) / 2.0 / (draws.shape[1] if options.simultaneous else 1)
+    draws = draws[:n] - others[:n]
+    tail = (1.0 - first.confidence) / 2.0 / (draws.shape[1] if first.simultaneous else 1)
     middle = first.estimate - second.estimate
     # Differences lie in [-1, 1], but bootstrap_interval expects [0, 1].
     halved = ((middle + 1.0) / 2.0, (draws + 1.0) / 2.0)

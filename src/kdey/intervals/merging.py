@@ -253,6 +253,11 @@ class MergedUncertainty(Uncertainty):
         """Whether the limits include the uncertainty that a limited training set leaves."""
         return self.inner.template_noise
 
+    @property
+    def shared_model(self) -> Model | None:
+        """The fitted model whose template errors the limits include, or None."""
+        return self.inner.shared_model
+
     def bootstrap_draws(self) -> Array | None:
         """Return bootstrap draws of the groups, shape (n_replicates, g), or None."""
         draws = self.inner.bootstrap_draws()

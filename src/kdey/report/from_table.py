@@ -154,7 +154,9 @@ class _Work:
         if reason is not None or not isinstance(rows, ScoredRows):
             return NotChecked(reason or "the rows have no posteriors")
         by_folds = rows.fold_posteriors is not None
-        return full_check(self.quantifier, rows.checked_posteriors, by_folds=by_folds)
+        return full_check(
+            self.quantifier, rows.checked_posteriors, by_folds=by_folds, hashes=rows.row_hashes
+        )
 
     def groups(self, compared: Comparisons | None) -> GroupTable | None:
         """Return the groups, as they were compared where they were; None without keys."""
