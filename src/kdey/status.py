@@ -51,14 +51,6 @@ def join_status(parts: Iterable[str]) -> str:
     return _SEPARATOR.join(kept) or OK
 
 
-def bag_problems(
-    *, unseen: bool = False, converged: bool = True, few_labels: bool = False
-) -> list[str]:
-    """Return what is the matter with the estimate of a bag, in the words and order of a status."""
-    applies = {UNSEEN_VALUES: unseen, NOT_CONVERGED: not converged, FEW_LABELS: few_labels}
-    return [part for part, is_so in applies.items() if is_so]
-
-
 def status_parts(status: str) -> list[str]:
     """Return the parts of a status."""
     return status.split(_SEPARATOR)

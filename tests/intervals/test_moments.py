@@ -10,7 +10,6 @@ from kdey.bags import Array, Bags, sampled_bags
 from kdey.intervals.analytic import training_rows
 from kdey.intervals.moments import (
     ClassRows,
-    ClassWeights,
     adapted,
     bag_moments,
     invert,
@@ -195,13 +194,15 @@ def test_numbers_of_all_bags_are_those_of_each() -> None:
             assert made[1:][0].indices.tolist() == each[1].indices.tolist()
 
 
-def test_class_weights_give_means_and_covariances_of_classes() -> None:
+def test_class_rows_give_means_and_covariances_of_classes() -> None:
     rng = np.random.default_rng(10)
     offsets = np.array([0, 4, 5, 12])
     owners = np.repeat(np.arange(3), np.diff(offsets))
     w = rng.random(12)
     w /= np.bincount(owners, weights=w)[owners]
-    runs, member = ClassWeights(w, offsets), np.eye(3)[owners] * w[:, None]
+    everything = np.arange(12)
+    runs = ClassRows(np.empty((12, 3), np.float32), offsets, w, everything)
+    member = np.eye(3)[owners] * w[:, None]
     z, shares = rng.normal(size=(12, 3)), np.array([0.2, 0.5, 0.3])
     means = z.T @ member
     squares = np.einsum("nc,nd,nl->lcd", z, z, member)

@@ -11,8 +11,7 @@ from kdey import ACC, EMQ, PACC, Bags, KDEyML
 from kdey.bags import Array
 from kdey.intervals.analytic import moment_densities
 from kdey.intervals.moments import MomentEquations, Moments
-from kdey.intervals.profile import _Chunk, _Faces, profile_intervals
-from kdey.intervals.region import wilson
+from kdey.intervals.profile import _Chunk, _Faces, profile_intervals, wilson
 
 from .cases import bag, separated, training
 

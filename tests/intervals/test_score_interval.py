@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kdey.intervals.profile import t_quantile
-from kdey.intervals.region import wilson
+from kdey.intervals.profile import t_quantile, wilson
 
 
 def test_wilson() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import kdey
 from kdey import ACC, EMQ, PACC, KDEyL2, KDEyML
-from kdey.intervals.region import wilson
+from kdey.intervals.profile import wilson
 from kdey.labelled import (
     LabelledEstimate,
     estimate_labelled_bags,

@@ -39,8 +39,8 @@ from kdey.intervals.bootstrap import (
 )
 from kdey.intervals.estimate import Decisions, Estimates
 from kdey.intervals.moments import MomentEquations
-from kdey.intervals.profile import profile_intervals
-from kdey.intervals.region import Uncertainty, UnknownUncertainty, wilson
+from kdey.intervals.profile import profile_intervals, wilson
+from kdey.intervals.region import Uncertainty, UnknownUncertainty
 from kdey.matching.base import IntervalSource, Solution
 from kdey.model import HOST, AnyModel, Model, Place
 from kdey.options import IntervalWarning, Options
@@ -102,9 +102,10 @@ def estimate_points(
     given, points = points, on_host(points)
     if device is None:
         rows = model.row_map(points, n_threads)
+        solution = model.matching.match(model.row_map, rows, bags, n_threads)
     else:
         rows = rows_on(model.row_map, model.matching, given, device)
-    solution = match_rows(model.matching, model.row_map, rows, bags, n_threads)
+        solution = match_rows(model.matching, model.row_map, rows, bags, n_threads)
     equations = None
     if source == "derivatives":
         equations = linearise_matching(model, rows, drawn, solution.prevalence, n_threads)

@@ -35,9 +35,9 @@ from kdey.options import Options
 from kdey.rows.posterior import one_hot_argmax
 from kdey.status import (
     FEW_LABELS,
+    NOT_CONVERGED,
     TURNED_OFF,
     UNSEEN_VALUES,
-    bag_problems,
     join_status,
     not_checked,
 )
@@ -156,14 +156,8 @@ class Estimate:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is the matter apart from the fit, in the words of :mod:`kdey.status`."""
-        marks = self.diagnostics.get("marks", ())
-        return tuple(
-            bag_problems(
-                unseen=UNSEEN_VALUES in marks,
-                converged=self.converged,
-                few_labels=FEW_LABELS in marks,
-            )
-        )
+        marks = [*self.diagnostics.get("marks", ()), *([] if self.converged else [NOT_CONVERGED])]
+        return tuple(mark for mark in (UNSEEN_VALUES, NOT_CONVERGED, FEW_LABELS) if mark in marks)
 
     @property
     def status(self) -> str:

@@ -37,13 +37,13 @@ from kdey.bags import Array, Indices
 from kdey.intervals.bootstrap import bootstrap_interval
 from kdey.intervals.estimate import Decisions, Estimate, Estimates
 from kdey.intervals.moments import smoothed
+from kdey.intervals.profile import wilson
 from kdey.intervals.region import (
     Region,
     Uncertainty,
     region_from_covariance,
     region_from_draws,
     whole_simplex,
-    wilson,
 )
 from kdey.model import Model
 from kdey.rows.posterior import one_hot_argmax

@@ -57,42 +57,6 @@ MAX_ROWS_PER_CLASS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
-class ClassWeights:
-    """Weights of rows that are sorted by class, in the means of k classes.
-
-    Attributes
-    ----------
-    weights : array of shape (n',)
-        Sum to one within each class.
-    offsets : int64 array of shape (k + 1,)
-        Class l owns rows ``offsets[l]`` to ``offsets[l + 1]``; every class has rows.
-    """
-
-    weights: Array
-    offsets: NDArray[np.int64]
-
-    @cached_property
-    def owners(self) -> NDArray[np.int64]:
-        """Class of each row, shape (n',)."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-
-    def means(self, values: Array) -> Array:
-        """Return the mean of ``values`` (n', c) in each class, shape (c, k)."""
-        return np.add.reduceat(values * self.weights[:, None], self.offsets[:-1]).T
-
-    def covariances(self, values: Array) -> Array:
-        """Return the covariance of ``values`` (n', c) within each class, shape (k, c, c)."""
-        centred = values - self.means(values).T[self.owners]
-        weighted = centred * self.weights[:, None]
-        runs = [slice(a, b) for a, b in pairwise(self.offsets.tolist())]
-        return np.array([weighted[run].T @ centred[run] for run in runs])
-
-    def row_weights(self, shares: Array) -> Array:
-        """Return the weight of each row in sum_l shares_l mean_l, shape (n',)."""
-        return np.asarray(self.weights * shares[self.owners])
-
-
-@dataclass(frozen=True, eq=False)
 class ClassRows:
     """Training rows sorted by class.
 
@@ -103,7 +67,7 @@ class ClassRows:
         bag needs a pass over all of them.
     offsets : int64 array of shape (k + 1,)
         Class l owns ``rows[offsets[l]:offsets[l + 1]]``.
-    weights : float32 array of shape (n,)
+    weights : array of shape (n,)
         Sum to one within each class.
     thin : int64 array of shape (n',)
         Positions of the rows from which spreads are computed.
@@ -111,7 +75,7 @@ class ClassRows:
 
     rows: NDArray[np.float32]
     offsets: Indices
-    weights: NDArray[np.float32]
+    weights: NDArray[np.floating]
     thin: Indices
 
     @property
@@ -120,18 +84,33 @@ class ClassRows:
         return np.diff(self.offsets)
 
     @cached_property
-    def thin_rows(self) -> NDArray[np.float32]:
-        """The rows from which spreads are computed, shape (n', k)."""
-        return self.rows[self.thin]
+    def owners(self) -> Indices:
+        """Class of each row, shape (n,)."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
 
     @cached_property
-    def thin_weights(self) -> ClassWeights:
-        """The class weights of the thinned rows."""
-        owners = np.searchsorted(self.offsets, self.thin, side="right") - 1
-        counts = np.bincount(owners, minlength=len(self.offsets) - 1)
-        offsets = offsets_of(counts)
+    def thinned(self) -> ClassRows:
+        """The rows from which spreads are computed, with weights in double precision."""
+        owners = self.owners[self.thin]
+        offsets = offsets_of(np.bincount(owners, minlength=len(self.counts)))
         w = self.weights[self.thin].astype(np.float64)
-        return ClassWeights(w / np.add.reduceat(w, offsets[:-1])[owners], offsets)
+        w = w / np.add.reduceat(w, offsets[:-1])[owners]
+        return ClassRows(self.rows[self.thin], offsets, w, np.arange(len(w)))
+
+    def means(self, values: Array) -> Array:
+        """Return the mean of values (n, c) of the rows in each class, shape (c, k)."""
+        return np.add.reduceat(values * self.weights[:, None], self.offsets[:-1]).T
+
+    def covariances(self, values: Array) -> Array:
+        """Return the covariance of values (n, c) of the rows within each class, (k, c, c)."""
+        centred = values - self.means(values).T[self.owners]
+        weighted = centred * self.weights[:, None]
+        runs = [slice(a, b) for a, b in pairwise(self.offsets.tolist())]
+        return np.array([weighted[run].T @ centred[run] for run in runs])
+
+    def row_weights(self, shares: Array) -> Array:
+        """Return the weight of each row in sum_l shares_l mean_l, shape (n,)."""
+        return np.asarray(self.weights * shares[self.owners])
 
     @property
     def typical_size(self) -> float:
@@ -305,9 +284,9 @@ class Moments:
         array of shape (k, k)
         """
         assert self.training is not None, "templates that are given have no error"
-        weights, z, other_z = self.training.thin_weights, self._z(), other._z()
-        gram = z.T @ (other_z * weights.row_weights(shares)[:, None])
-        means, other_means = weights.means(z), weights.means(other_z)
+        rows, z, other_z = self.training.thinned, self._z(), other._z()
+        gram = z.T @ (other_z * rows.row_weights(shares)[:, None])
+        means, other_means = rows.means(z), rows.means(other_z)
         return np.asarray(gram - (means * shares) @ other_means.T)
 
     def _variances(self, covariances: Array) -> Array:
@@ -317,7 +296,7 @@ class Moments:
     def _z(self) -> Array:
         """Return the rows in the coordinates of the prevalence, shape (n', k)."""
         assert self.training is not None, "templates that are given have no error"
-        phi = features(self.training.thin_rows, self.prevalence, self.projection)
+        phi = features(self.training.thinned.rows, self.prevalence, self.projection)
         return np.asarray(phi @ self.inverse.T)
 
 
@@ -459,8 +438,8 @@ def training_moments(training: ClassRows, prevalence: Array | None) -> Moments:
     matrix = np.array([w[run] @ rows[run] for run in runs], dtype=np.float64).T
     if prevalence is not None:
         matrix *= prevalence[:, None]
-    phi = features(training.thin_rows, prevalence)
-    covariances = training.thin_weights.covariances(phi)
+    phi = features(training.thinned.rows, prevalence)
+    covariances = training.thinned.covariances(phi)
     return moments_of(training, prevalence, matrix, covariances)
 
 
@@ -536,8 +515,8 @@ def projected_moments(training: ClassRows, projection: Array) -> Moments:
     Moments
     """
     sizes, matrix = training.sizes, np.eye(len(projection))
-    phi = features(training.thin_rows, None, projection)
-    covariances = regularised(training.thin_weights.covariances(phi), matrix, sizes)
+    phi = features(training.thinned.rows, None, projection)
+    covariances = regularised(training.thinned.covariances(phi), matrix, sizes)
     return Moments(matrix, covariances, sizes, freedom_of(sizes), training, None, projection)
 
 

@@ -532,6 +532,27 @@ def t_quantile(tail: float, freedom: Array) -> Array:
     return np.asarray(out)
 
 
+def wilson(prevalence: Array, sizes: Array, tail: float) -> tuple[Array, Array]:
+    """Return Wilson's limits for shares of error-free labels, in the shape of ``prevalence``.
+
+    Parameters
+    ----------
+    prevalence : array of shape (n_bags, k)
+    sizes : array of shape (n_bags, 1) or (n_bags, k)
+    tail : float
+        Probability outside each end.
+
+    Returns
+    -------
+    low, high : arrays of shape (n_bags, k)
+    """
+    q2 = float(ndtri(tail)) ** 2
+    n = sizes + q2
+    middle = (sizes * prevalence + q2 / 2.0) / n
+    half = np.sqrt(q2 * (sizes * prevalence * (1.0 - prevalence) + q2 / 4.0)) / n
+    return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
+
+
 def _multinomial(matrix: Array, prevalence: Array) -> Array:
     """Return T (diag a - a a') T', shape (B, r, r)."""
     mean = _times(matrix, prevalence)

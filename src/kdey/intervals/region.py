@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, fdtri, ndtri, softmax
+from scipy.special import chdtri, fdtri, softmax
 
 from kdey.bags import Array
 from kdey.model import Model
@@ -267,27 +267,6 @@ def whole_simplex(n_classes: int, confidence: float) -> Region:
     """Return the region that contains every prevalence."""
     k = n_classes
     return Region(np.zeros(k), np.zeros((k, k)), 0.0, np.ones(k), confidence)
-
-
-def wilson(prevalence: Array, sizes: Array, tail: float) -> tuple[Array, Array]:
-    """Return Wilson's limits for shares of error-free labels, in the shape of ``prevalence``.
-
-    Parameters
-    ----------
-    prevalence : array of shape (n_bags, k)
-    sizes : array of shape (n_bags, 1) or (n_bags, k)
-    tail : float
-        Probability outside each end.
-
-    Returns
-    -------
-    low, high : arrays of shape (n_bags, k)
-    """
-    q2 = float(ndtri(tail)) ** 2
-    n = sizes + q2
-    middle = (sizes * prevalence + q2 / 2.0) / n
-    half = np.sqrt(q2 * (sizes * prevalence * (1.0 - prevalence) + q2 / 4.0)) / n
-    return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
 
 class Uncertainty:

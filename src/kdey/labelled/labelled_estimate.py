@@ -553,8 +553,8 @@ def class_moments(training: ClassRows, prevalence: Array) -> ClassMoments:
     runs = [slice(a, b) for a, b in pairwise(training.offsets.tolist())]
     means = np.array([weighted[run] @ rows[run] for run in runs], dtype=np.float64)
     inverse = np.asarray(np.linalg.pinv(means.T * prevalence[:, None], rcond=_CUTOFF))
-    z = adapted(training.thin_rows.astype(np.float64), prevalence) @ inverse.T
-    thin = training.thin_weights
+    thin = training.thinned
+    z = adapted(thin.rows.astype(np.float64), prevalence) @ inverse.T
     runs = [slice(a, b) for a, b in pairwise(thin.offsets.tolist())]
     covariances = np.array([_covariance(z[run], thin.weights[run]) for run in runs])
     steps = _steps(len(prevalence))
@@ -577,7 +577,7 @@ def _ratio_rows(model: Model, ratios: RatioMap, n_threads: int) -> ClassRows | N
     return class_rows(ratios, model.training, model.n_classes, moment_rows, n_threads)
 
 
-def _covariance(values: Array, weights: Array) -> Array:
+def _covariance(values: Array, weights: NDArray[np.floating]) -> Array:
     """Return the unbiased covariance of values (n, k) with weights that sum to one."""
     centred = values - weights @ values
     free = 1.0 - weights @ weights
