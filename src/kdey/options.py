@@ -1,16 +1,12 @@
 """Options of an estimate: what is asked for rarely, written down and checked in one place."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import fields
-from dataclasses import replace
-from difflib import get_close_matches
-from kdey.validation import check_choice
-from kdey.validation import check_count
-from kdey.validation import check_share
+from dataclasses import dataclass, replace
 from typing import Any
 
+from kdey.validation import check_choice, check_count, check_share
 
 TARGETS = ("population", "bag")
 METHODS = ("auto", "analytic", "bootstrap")

@@ -6,53 +6,36 @@ on features it is :class:`Instances`.
 """
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from kdey._caching import Hashes
-from kdey._caching import row_hashes
-from kdey._caching import text_hashes
-from kdey._display import count_of
-from kdey.arrays import match_scores
-from kdey.arrays import take_rows
-from kdey.bags import Bags
-from kdey.bags import Indices
-from kdey.classifiers import one_hot
-from kdey.intervals import Estimates
-from kdey.intervals import estimate_points
-from kdey.model import AnyModel
-from kdey.model import CombinedModel
-from kdey.model import Fitted
-from kdey.model import ForeignModel
-from kdey.model import HOST
-from kdey.model import Place
-from kdey.model import Pool
-from kdey.model import model_of
-from kdey.options import Options
-from kdey.posteriors import predict_posteriors
-from kdey.simplex import NEGATIVE_TOLERANCE
-from kdey.simplex import SUM_TOLERANCE
-from kdey.tables.columns import RowNumbers
-from kdey.tables.columns import canonical_column
-from kdey.tables.columns import missing_in
-from kdey.tables.columns import numbers
-from kdey.tables.columns import require
-from kdey.tables.columns import row_number
-from kdey.tables.schema import Finding
-from kdey.tables.schema import TableSchema
-from kdey.tables.schema import UNSEEN
-from kdey.tables.schema import VARYING
-from kdey.tables.schema import is_unlabelled
-from kdey.tables.schema import match_labels
-from kdey.tables.training import is_unlabelled
-from kdey.tables.training import match_labels
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
-from typing import Any
-from typing import TYPE_CHECKING
-from typing import TypeAlias
-import numpy as np
+
+from kdey._caching import Hashes, row_hashes, text_hashes
+from kdey._display import count_of
+from kdey.arrays import match_scores, take_rows
+from kdey.bags import Bags, Indices
+from kdey.classifiers import one_hot
+from kdey.intervals import Estimates, estimate_points
+from kdey.model import HOST, AnyModel, CombinedModel, Fitted, ForeignModel, Place, Pool, model_of
+from kdey.options import Options
+from kdey.posteriors import predict_posteriors
+from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
+from kdey.tables.columns import (
+    RowNumbers,
+    canonical_column,
+    missing_in,
+    numbers,
+    require,
+    row_number,
+)
+from kdey.tables.schema import UNSEEN, VARYING, Finding, TableSchema, is_unlabelled, match_labels
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame

@@ -26,44 +26,38 @@ does not return the prevalence of a mixture) there is no such interval, and a bo
 """
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from functools import partial
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
 from kdey._display import muted
-from kdey._numerics import Minimum
 from kdey._parallel import as_tensor
-from kdey.bags import Array
-from kdey.bags import Bags
-from kdey.bags import SampledBags
-from kdey.calibration import BCTS
-from kdey.calibration import Minimum
-from kdey.intervals.moments import ClassRows
-from kdey.intervals.moments import MomentEquations
-from kdey.intervals.moments import Moments
-from kdey.intervals.moments import adapted
-from kdey.intervals.moments import adapting_prevalence
-from kdey.intervals.moments import bag_moments
-from kdey.intervals.moments import class_rows
-from kdey.intervals.moments import moments_of
-from kdey.intervals.moments import projected_moments
-from kdey.intervals.moments import smoothed
-from kdey.intervals.moments import training_moments
-from kdey.intervals.region import Region
-from kdey.intervals.region import Uncertainty
-from kdey.intervals.region import region_from_covariance
+from kdey.bags import Array, Bags, SampledBags
+from kdey.calibration import BCTS, Minimum
+from kdey.intervals.moments import (
+    ClassRows,
+    MomentEquations,
+    Moments,
+    adapted,
+    adapting_prevalence,
+    bag_moments,
+    class_rows,
+    moments_of,
+    projected_moments,
+    smoothed,
+    training_moments,
+)
+from kdey.intervals.region import Region, Uncertainty, region_from_covariance
 from kdey.matching.base import IntervalSource
 from kdey.model import Model
 from kdey.posteriors import TrainingPosteriors
-from kdey.rows.base import ArrayRows
-from kdey.rows.base import CompositeRows
-from kdey.rows.base import RowMap
-from kdey.rows.base import Rows
+from kdey.rows.base import ArrayRows, CompositeRows, RowMap, Rows
 from kdey.rows.posterior import RatioMap
-from numpy.typing import NDArray
-from typing import Any
-from typing import ClassVar
-import numpy as np
 
 
 class RegularisedBCTS(BCTS):
