@@ -102,15 +102,13 @@ def test_a_group_that_does_not_converge_does_so_by_its_status(
     """The warning of the solver named neither the group nor an option."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from kdey.groups.scoring import ScoredRows
-
-    estimates = ScoredRows.estimates
+    from kdey.intervals import estimate_points
 
     def warned(*args: Any) -> Any:
         warnings.warn("1 bag(s) did not reach a gap", ConvergenceWarning, stacklevel=2)
-        return estimates(*args)
+        return estimate_points(*args)
 
-    monkeypatch.setattr(ScoredRows, "estimates", warned)
+    monkeypatch.setattr("kdey.groups.answers.estimate_points", warned)
     path = write(tmp_path / "t.csv", without(rows(), "kind"))
     assert warning_lines("estimate", model, path, "--by", "shop") == []
 

@@ -47,9 +47,9 @@ def test_keys_that_are_merged_are_found(monkeypatch: pytest.MonkeyPatch) -> None
         text = canonical_text(value)
         return text.lstrip("0") or text
 
-    monkeypatch.setattr("kdey.groups.keys.text_in_column", typed_by_looks)
+    monkeypatch.setattr("kdey.groups.table.text_in_column", typed_by_looks)
     assert any("holds both" in fault["what"] for fault in tried("codes", 4).faults)
-    monkeypatch.setattr("kdey.groups.keys.check_same", lambda *_: None)
+    monkeypatch.setattr("kdey.groups.table.check_same", lambda *_: None)
     assert any("not on both sides" in fault["what"] for fault in tried("codes", 4).faults)
 
 

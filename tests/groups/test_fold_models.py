@@ -11,9 +11,7 @@ import pytest
 from kdey import PACC, Bags, Options
 from kdey._caching import row_hashes
 from kdey.diagnostics import FitChecker, hold_fold_models
-from kdey.groups import (
-    Scorer,
-)
+from kdey.groups import Request, TableScorer
 
 
 def data(n: int, seed: int) -> tuple[pl.DataFrame, np.ndarray]:
@@ -60,9 +58,9 @@ def test_a_file_gives_what_the_frame_gives(tmp_path: Path) -> None:
 def test_scores_are_never_scored_twice() -> None:
     X, y = data(120, 4)
     fitted = hold_fold_models(PACC(random_state=0).fit(X, y), X, y)
-    assert Scorer.of(fitted, None, "drop", check_fit=True).folds
-    assert not Scorer.of(fitted, None, "drop").folds
-    assert not Scorer.of(fitted, ["p0", "p1", "p2"], "drop", check_fit=True).folds
+    assert TableScorer.of(fitted, Request()).folds
+    assert not TableScorer.of(fitted, Request(options=Options(check_fit=False))).folds
+    assert not TableScorer.of(fitted, Request(scores=["p0", "p1", "p2"])).folds
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 3_000, 0])
@@ -73,7 +71,7 @@ def test_batches_keep_both_posteriors(
     fitted = hold_fold_models(PACC(random_state=0).fit(X, y), X, y)
     table = data(160, 6)[0].with_columns(site=pl.Series(["a", "b", "c", "d"] * 40))
     table.write_parquet(tmp_path / "t.parquet", row_group_size=40)
-    monkeypatch.setattr("kdey.groups.predict.MEMORY", memory)
+    monkeypatch.setattr("kdey.groups.scoring.MEMORY", memory)
     monkeypatch.setattr("kdey.tables.files.BATCH", 33)
     made = fitted.predict_groups(tmp_path / "t.parquet", "site")
     expected = fitted.predict_groups(table, "site")

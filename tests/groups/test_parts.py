@@ -13,7 +13,6 @@ from numpy.testing import assert_array_equal
 
 from kdey.groups import GroupKeys, match_scores, truncate
 from kdey.groups.answers import answer, thinning_ranks
-from kdey.groups.request import RowDesign
 
 from .cases import CLASSES, SCORES, fitted, posteriors
 
@@ -101,7 +100,7 @@ def test_batches_are_the_whole(
     frame = frame.with_columns(p_cat=pl.when(pl.int_range(300) % 11 > 0).then(pl.col("p_cat")))
     frame.write_parquet(tmp_path / "t.parquet", row_group_size=50)
     monkeypatch.setattr("kdey.tables.files.BATCH", 45)
-    monkeypatch.setattr("kdey.groups.predict.MEMORY", memory)
+    monkeypatch.setattr("kdey.groups.scoring.MEMORY", memory)
     made = q.predict_groups(tmp_path / "t.parquet", "group", scores=SCORES)
     same(made, q.predict_groups(frame, "group", scores=SCORES))
 
@@ -152,5 +151,5 @@ def test_large_groups_are_thinned(design: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_equal_rows_are_thinned_one_by_one() -> None:
     hashes = np.repeat(np.array([5, 7], dtype=np.uint64), 5_000)
-    kept = thinning_ranks(hashes, RowDesign()) < 0.3
+    kept = thinning_ranks(hashes) < 0.3
     np.testing.assert_allclose([kept[:5_000].mean(), kept[5_000:].mean()], 0.3, atol=0.03)

@@ -18,9 +18,9 @@ from kdey import EMQ, HDx, KDEyML
 from kdey.bayes import pooling
 from kdey.bayes.pooling import shrink_groups
 from kdey.bayes.random_walk import smooth_periods
-from kdey.groups import Grouping
-from kdey.groups.keys import GroupKeys, period_numbers, period_starts, truncate
+from kdey.groups import Grouping, GroupKeys, truncate
 from kdey.groups.pooling import series_and_times
+from kdey.groups.request import period_numbers, period_starts
 from tests.groups.cases import SCORES, fitted, keywords, posteriors
 
 QUANTIFIER = fitted(EMQ, calibration="bcts")
@@ -249,7 +249,7 @@ def test_files_give_the_same_numbers(
     tmp_path: Path, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq.write_table(pa.Table.from_pandas(FRAME, preserve_index=False), tmp_path / "t.parquet")
-    monkeypatch.setattr("kdey.groups.predict.MEMORY", memory)
+    monkeypatch.setattr("kdey.groups.scoring.MEMORY", memory)
     path = tmp_path / "t.parquet"
     shrunk, smooth = answer(**KEYS, shrink=True), answer(**WEEKS, smooth=True)
     np.testing.assert_array_equal(answer(path, **KEYS, shrink=True)["estimate"], shrunk["estimate"])

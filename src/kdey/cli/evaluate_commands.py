@@ -100,7 +100,8 @@ def _evaluate_methods(table: str, options: dict[str, Any]) -> Results:
 
 def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     from kdey import load
-    from kdey.groups import Scorer
+    from kdey.groups import Request, TableScorer
+    from kdey.options import Options
     from kdey.tables.features import warn_of_unseen_values
     from kdey.tables.files import TableError
     from kdey.tables.schema import match_labels
@@ -115,10 +116,10 @@ def _evaluate_model(table: str, options: dict[str, Any]) -> Results:
     try:
         labelled, rows = labelled_rows(frame, table_options(options, file), file.first_row)
         y = match_labels(labelled[options["label"]], quantifier.classes_, rows, schema.label_type)
-        scorer = Scorer.of(quantifier, None, options["missing"], decimal=file.decimal)
-        X, usable, unseen = scorer.instances(labelled, first=rows)
-        if unseen is not None:
-            warn_of_unseen_values(unseen.findings)
+        request = Request(options=Options(missing=options["missing"]))
+        scorer = TableScorer.of(quantifier, request, file.decimal)
+        X, usable, _, findings = scorer.instances(labelled, rows)
+        warn_of_unseen_values(findings)
         return _evaluate_fitted({options["model"]: quantifier}, X, y[usable], options)
     except ValueError as error:
         raise TableError(f"{file.name}: {error}") from error

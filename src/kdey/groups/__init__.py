@@ -1,10 +1,9 @@
 """Tables by group: one estimate per group, in one pass over the instances.
 
-``predict.py`` starts the pipeline, ``request.py`` says what can be asked for. A batch of a table
-becomes scored rows (``scoring.py``) with group numbers (``keys.py``, ``table.py``) and what is
-known of how they were drawn (``design.py``); whole groups become estimates (``answers.py``,
-``run.py``), which may lean on one another (``pooling.py``). ``cluster.py`` does the same on Dask
-and Spark. ``compare.py`` compares groups with one another, in the pairs that ``pairs.py`` finds.
+``predict.py`` starts the pipeline, ``request.py`` says what can be asked for. A batch of a table is
+scored (``scoring.py``) and becomes rows with group numbers (``table.py``); whole groups become
+estimates (``answers.py``), which may lean on one another (``pooling.py``). ``cluster.py`` does the
+same on Dask and Spark. ``compare.py`` compares groups with one another.
 """
 
 from __future__ import annotations
@@ -20,28 +19,24 @@ from kdey.groups.compare import (
     compare_scored,
     find_pairs,
 )
-from kdey.groups.keys import Grouping, GroupKeys, truncate
-from kdey.groups.predict import estimate_scored, estimate_table, predict_groups, score
-from kdey.groups.request import Request
-from kdey.groups.scoring import Instances, ScoredRows, Scorer
-from kdey.groups.table import ScoredTable, TableReader
+from kdey.groups.predict import estimate_table, predict_groups
+from kdey.groups.request import Grouping, Request, truncate
+from kdey.groups.scoring import TableScorer, score
+from kdey.groups.table import GroupKeys, ScoredRows, ScoredTable
 
 __all__ = [
     "Comparisons",
     "GroupKeys",
     "Grouping",
-    "Instances",
     "Pair",
     "Request",
     "ScoredRows",
     "ScoredTable",
-    "Scorer",
-    "TableReader",
+    "TableScorer",
     "adjust_p_values",
     "answer",
     "compare_groups",
     "compare_scored",
-    "estimate_scored",
     "estimate_table",
     "find_pairs",
     "fits_on_cluster",

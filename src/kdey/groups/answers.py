@@ -13,27 +13,31 @@ for all of them, labelled rows all stay, and its status says so.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from kdey._caching import mix
+from kdey._caching import Hashes, mix
 from kdey.bags import Array, Bags, Indices, offsets_of
-from kdey.groups.request import UNLABELLED, Request, RowDesign
-from kdey.groups.run import GroupRun, RunEstimates
-from kdey.groups.scoring import ScoredRows
-from kdey.groups.table import ScoredTable
-from kdey.intervals import Estimate, Estimates
+from kdey.groups.request import Request
+from kdey.groups.scoring import OnRows
+from kdey.groups.table import UNLABELLED, ScoredRows, ScoredTable
+from kdey.intervals import Estimate, Estimates, estimate_points
 from kdey.intervals.display import LABELLED_SHARES
-from kdey.intervals.estimate import LabelledShares, no_uncertainty
-from kdey.intervals.region import Uncertainty
-from kdey.labelled import LabelledEstimate
-from kdey.model import AnyModel, Fitted, Model, Place, model_of, place_of
-from kdey.options import LABEL_SHIFT, IntervalWarning
+from kdey.intervals.estimate import (
+    LabelledShares,
+    collect_estimates,
+    join_estimates,
+    no_uncertainty,
+)
+from kdey.intervals.merging import Merging, combine_strata, share_covariance
+from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
+from kdey.model import AnyModel, Fitted, Model, Place, Pool, model_of, place_of
+from kdey.options import LABEL_SHIFT, IntervalWarning, Options
 from kdey.status import (
     EMPTY,
     FEW_LABELS,
@@ -49,9 +53,6 @@ from kdey.status import (
     join_status,
     not_checked,
 )
-
-#: Called with a number of rows each time that so many more are done.
-OnRows: TypeAlias = Callable[[int], object]
 
 #: Rows per run of groups: bounds memory, not the result.
 RUN = 1 << 19
@@ -75,7 +76,7 @@ WITHOUT_LABELS = (
 
 
 def answer(
-    fitted: Fitted,
+    quantifier: Fitted,
     table: ScoredTable,
     request: Request,
     *,
@@ -88,7 +89,7 @@ def answer(
 
     Parameters
     ----------
-    fitted : fitted quantifier, or its model
+    quantifier : fitted quantifier, or its model
     table : ScoredTable
         All rows of its groups.
     request : Request
@@ -106,116 +107,120 @@ def answer(
     Estimates
         Of all groups in the order of their numbers, then of the unions, without keys.
     """
-    model = model_of(fitted)
-    place = place_of(fitted) if place is None else place
-    members = _Members.of(table, unions)
-    sheet = _Sheet(model, request, len(members))
-    check = _Check.of(model, request, table)
-    for groups in _runs(members.sizes, members.rates, model.n_classes):
-        positions, sizes = members.positions(groups), members.sizes[groups]
-        options = request.options
-        if members.rates[groups[0]] < 1.0:
-            # A sample says no more of the rows that it stands for than of their population.
-            options = replace(options, target="population")
-        design = None if members.design is None else members.design.take(positions)
-        run = GroupRun(
-            model,
-            place,
-            table.rows.take(positions),
-            sizes,
-            RowDesign() if design is None else design,
-            replace(request, options=options),
-            sheet.merging,
-        )
-        with warnings.catch_warnings():
-            # The status and the interval say it, and say of which group.
-            warnings.simplefilter("ignore", IntervalWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            made = run.estimates()
-        cost = 3 * 8 * len(positions) * model.n_classes
-        sheet.enter(groups, made, keep=cost <= kept, labelled=run.design.labels is not None)
+    model, n = model_of(quantifier), len(table)
+    place = place_of(quantifier) if place is None else place
+    bags, merging = _GroupBags.of(table, unions), request.merging(model.classes)
+    reason = _unchecked_reason(model, request)
+    p_values, verdicts = np.full(len(bags), np.nan), [not_checked(reason or TURNED_OFF)] * n
+    parts, answered = [], []
+    for groups in _runs(bags.sizes, bags.rates, model.n_classes):
+        positions, sizes, rows = bags.rows_of(groups)
+        rate = float(bags.rates[groups[0]])
+        made = _Run(model, place, rows, sizes, request, merging).estimates(rate)
+        cost = 3 * 8 * len(rows) * model.n_classes
+        parts.append(made if cost <= kept else _without_uncertainty(made))
         kept -= cost
-        own = groups[groups < len(table)]
-        check.run(own, Bags(positions, offsets_of(sizes), len(table.rows)), members.totals)
+        answered.append(groups)
+        own = groups[groups < n]
+        large = np.flatnonzero(bags.totals[own] >= request.options.min_size)
+        if reason is None and len(large):
+            checked = _select(Bags(positions, offsets_of(sizes), len(table.rows)), large)
+            totals = bags.totals[own[large]]
+            found = _check(model, table.rows, checked, totals, request.options)
+            for group, (p_value, status) in zip(own[large], found, strict=True):
+                p_values[group], verdicts[group] = p_value, status
         if on_rows is not None:
-            on_rows(len(positions))
-    return sheet.estimates(table, members, check)
-
-
-def canonical_order(table: ScoredTable) -> Indices:
-    """Return the positions of rows, group after group, in an order that the rows alone decide.
-
-    Rows are ordered by their hashes and, where these are equal, by their design. Rows that are
-    equal in both may stand in any order.
-    """
-    design = RowDesign() if table.design is None else table.design
-    ties = [values for values in vars(design).values() if values is not None]
-    return np.lexsort((*ties, table.rows.row_hashes, table.codes)).astype(np.int64)
+            on_rows(len(rows))
+    empty = np.flatnonzero(bags.sizes == 0)
+    if len(empty) or not parts:
+        parts.append(_unanswered(model, request, merging, len(empty)))
+        answered.append(empty)
+    joined = join_estimates(parts).take(np.argsort(np.concatenate(answered)))
+    further = np.zeros(len(unions), dtype=np.int64)
+    return replace(
+        joined,
+        options=request.options,
+        size=bags.totals,
+        n_missing=np.concatenate([table.missing, further]),
+        statuses=_statuses(model, request, table, bags, joined, verdicts),
+        fit_p_value=p_values,
+        marks=None,
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Members:
-    """Which rows belong to which group, in canonical order, after thinning.
+class _GroupBags:
+    """Which rows belong to which group or union, in canonical order.
 
     Attributes
     ----------
-    order : int64 array
+    rows : ScoredRows
+    order : int64 array of shape (m,)
         Positions of rows, group after group.
     offsets : int64 array of shape (n_groups + 1,)
     unions : sequence of tuples of group numbers
     sizes, totals : int64 arrays of shape (n_groups + n_unions,)
-        Rows of each bag that are used, and that it has.
+        Rows of each bag that are here, and that it has.
     rates : array of the same shape
-        Share of rows that were kept; 1 where a group is answered whole.
-    hashes : uint64 array of shape (m,)
-    design : RowDesign or None
-        With weights that stand for the rows left out.
+        Share of rows that are used; 1 where a bag is answered whole.
+    is_thinned : bool array of the same shape
+        Whether a bag is yet to be thinned; those on a cluster were thinned where they lay.
     """
 
+    rows: ScoredRows
     order: Indices
     offsets: Indices
     unions: Sequence[tuple[int, ...]]
     sizes: Indices
     totals: Indices
     rates: Array
-    hashes: NDArray[np.uint64]
-    design: RowDesign | None
+    is_thinned: Any
 
     @classmethod
-    def of(cls, table: ScoredTable, unions: Sequence[tuple[int, ...]]) -> _Members:
-        order, sizes = canonical_order(table), table.counts
-        rates, design = table.rates.copy(), table.design
+    def of(cls, table: ScoredTable, unions: Sequence[tuple[int, ...]]) -> _GroupBags:
+        own = np.bincount(table.rows.groups, minlength=len(table)).astype(np.int64)
+
+        def with_unions(values: Any, together: Any) -> Any:
+            further = [together(values[list(union)]) for union in unions]
+            return np.concatenate([values, np.array(further, dtype=values.dtype)])
+
+        sizes, rates = with_unions(own, np.sum), with_unions(table.rates, np.min)
         most = max(WHOLE // max(table.rows.row_bytes, 1), 1)
-        large = np.flatnonzero(sizes > most)
-        if len(large):
-            parts = np.split(order, np.cumsum(sizes)[:-1])
-            for group in large.tolist():
-                parts[group], rate, design = thin(table, parts[group], most, design)
-                rates[group] *= rate
-            order = np.concatenate(parts)
-            sizes = np.array([len(part) for part in parts], dtype=np.int64)
-        joined = [sum(int(sizes[g]) for g in union) for union in unions]
-        totals = [sum(int(table.sizes[g]) for g in union) for union in unions]
-        least = [min(float(rates[g]) for g in union) for union in unions]
+        is_thinned = (sizes > most) & (rates == 1.0)
         return cls(
-            order,
-            offsets_of(sizes),
+            table.rows,
+            table.rows.canonical_order(),
+            offsets_of(own),
             unions,
-            np.concatenate([sizes, np.array(joined, dtype=np.int64)]),
-            np.concatenate([table.sizes, np.array(totals, dtype=np.int64)]),
-            np.concatenate([rates, np.array(least, dtype=np.float64)]),
-            table.rows.row_hashes if unions else np.empty(0, dtype=np.uint64),
-            design,
+            sizes,
+            with_unions(table.sizes, np.sum),
+            np.where(is_thinned, most / np.maximum(sizes, 1), rates),
+            is_thinned,
         )
 
     def __len__(self) -> int:
         """Return the number of groups and unions."""
         return len(self.sizes)
 
-    def positions(self, groups: Indices) -> Indices:
-        """Return the positions of the rows of some bags, one after another."""
+    def rows_of(self, bags: Indices) -> tuple[Indices, Indices, ScoredRows]:
+        """Return the rows of some bags, one bag after another.
+
+        Returns
+        -------
+        positions : int64 array
+        sizes : int64 array, one per bag
+        rows : ScoredRows
+        """
+        positions = self._positions(bags)
+        if not self.is_thinned[bags[0]]:
+            return positions, self.sizes[bags], self.rows.take(positions)
+        positions, weights = thin(self.rows, positions, float(self.rates[bags[0]]))
+        rows = replace(self.rows.take(positions), weights=weights)
+        return positions, np.array([len(positions)], dtype=np.int64), rows
+
+    def _positions(self, bags: Indices) -> Indices:
         n = len(self.offsets) - 1
-        own, others = groups[groups < n], groups[groups >= n]
+        own, others = bags[bags < n], bags[bags >= n]
         # Groups without a row lie between the others and add nothing.
         parts = [self.order[self.offsets[own[0]] : self.offsets[own[-1] + 1]]] if len(own) else []
         for number in others.tolist():
@@ -223,14 +228,12 @@ class _Members:
                 self.order[self.offsets[g] : self.offsets[g + 1]] for g in self.unions[number - n]
             ]
             rows = np.concatenate(spans)
-            parts.append(rows[np.argsort(self.hashes[rows], kind="stable")])
+            parts.append(rows[np.argsort(self.rows.hashes[rows], kind="stable")])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def thin(
-    table: ScoredTable, positions: Indices, most: int, design: RowDesign | None
-) -> tuple[Indices, float, RowDesign]:
-    """Return about ``most`` rows of a group, which stand for all of them, in canonical order.
+def thin(rows: ScoredRows, positions: Indices, rate: float) -> tuple[Indices, Array]:
+    """Return about the given share of a group's rows, which stand for all of them.
 
     Whole clusters are kept where there are clusters. Labelled rows all stay, and stand for
     themselves; the others weigh one over the share that is kept.
@@ -238,31 +241,30 @@ def thin(
     Returns
     -------
     positions : int64 array
-    rate : float
-        Share of rows or clusters that is kept.
-    design : RowDesign
-        That of the table, with weights.
+        In the order given.
+    weights : array of the same shape
     """
-    known = RowDesign() if design is None else design
-    ranks = thinning_ranks(table.rows.row_hashes[positions], known.take(positions))
-    rate = most / len(positions)
+    clusters, labels = rows.clusters, rows.labels
+    ranks = thinning_ranks(
+        rows.hashes[positions], None if clusters is None else clusters[positions]
+    )
     labelled = np.zeros(len(positions), dtype=np.bool_)
-    if known.labels is not None:
-        labelled = known.labels[positions] != UNLABELLED
+    if labels is not None:
+        labelled = labels[positions] != UNLABELLED
+    weights = np.ones(len(positions)) if rows.weights is None else rows.weights[positions]
+    weights = np.where(labelled, weights, weights / rate)
     stay = labelled | (ranks < rate)
-    weights = np.ones(len(table.rows)) if known.weights is None else known.weights.copy()
-    weights[positions[~labelled]] /= rate
-    return positions[stay], rate, replace(known, weights=weights)
+    return positions[stay], weights[stay]
 
 
-def thinning_ranks(hashes: NDArray[np.uint64], design: RowDesign) -> Array:
+def thinning_ranks(hashes: Hashes, clusters: Indices | None = None) -> Array:
     """Return a number from 0 to 1 for each row (or cluster): rows with the smallest are kept.
 
     Rows that are equal have equal hashes, but must not stay or go together: their number among
     the equal ones counts, too.
     """
-    if design.clusters is not None:
-        mixed = mix(design.clusters.view(np.uint64))
+    if clusters is not None:
+        mixed = mix(clusters.view(np.uint64))
     else:
         order = np.argsort(hashes, kind="stable")
         ordered = hashes[order]
@@ -291,61 +293,273 @@ def _runs(sizes: Indices, rates: Array, n_classes: int) -> Iterator[Indices]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Check:
-    """The fit checks of groups; their cost is bounded by fixed numbers.
+class _Run:
+    """The rows of a run of g groups, which are estimated together.
 
     Attributes
     ----------
     model : model
+    place : Place
+    rows : ScoredRows
+        Group after group.
+    sizes : int64 array of shape (g,)
+        Number of rows of each group, all positive.
     request : Request
-    rows : ScoredRows or None
-    reason : str or None
-        Why no group is checked; None if they are.
-    p_values, words : arrays of shape (n_groups,)
-        P-values, and what they say in the words of a status.
+    merging : Merging
     """
 
     model: AnyModel
+    place: Place
+    rows: ScoredRows
+    sizes: Indices
     request: Request
-    rows: ScoredRows | None
-    reason: str | None
-    p_values: Array
-    words: NDArray[Any]
+    merging: Merging
 
-    @classmethod
-    def of(cls, model: AnyModel, request: Request, table: ScoredTable) -> _Check:
-        reason = None if request.options.check_fit else TURNED_OFF
-        if reason is None:
-            from kdey.diagnostics import unchecked_reason  # slow to import
+    def estimates(self, rate: float) -> Estimates:
+        """Return the estimates of all groups, of whose rows the given share is here.
 
-            reason = unchecked_reason(model)
-        rows = table.rows if isinstance(table.rows, ScoredRows) else None
-        words = np.full(len(table), not_checked(reason or TURNED_OFF), dtype=object)
-        return cls(model, request, rows, reason, np.full(len(table), np.nan), words)
-
-    def run(self, groups: Indices, bags: Bags, totals: Indices) -> None:
-        """Check the groups of a run: the first bags of ``bags``, as positions of rows."""
+        A sample says no more of the rows that it stands for than of their population, but for the
+        share of them that it is.
+        """
         options = self.request.options
-        large = np.flatnonzero(totals[groups] >= options.min_size)
-        if self.reason is not None or self.rows is None or not len(large):
-            return
-        from kdey.diagnostics.fit_checker import default_checker, sample_bags
+        with warnings.catch_warnings():
+            # The status and the interval say it, and say of which group.
+            warnings.simplefilter("ignore", IntervalWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if rate == 1.0:
+                return self._estimates()
+            population = replace(options, target="population")
+            return replace(self, request=replace(self.request, options=population))._estimates()
 
-        by_folds = self.rows.fold_posteriors is not None
-        references = REFERENCES * self.model.n_classes
-        checker = default_checker(self.model, by_folds, references)
-        verdicts = checker.screen(
-            self.rows.checked_posteriors,
-            sample_bags(_select(bags, large), min(checker.most_instances, MOST_CHECKED), 0),
-            sizes=totals[groups[large]],
-            hashes=self.rows.row_hashes if by_folds else None,
-            seed=0,  # the same for all groups, so that none depends on the others
-            n_null=options.n_null,
-            level=options.level,
+    def _estimates(self) -> Estimates:
+        if self.rows.strata is not None:
+            return self._by_strata(self.rows.strata)
+        if self.rows.labels is not None:
+            return self._with_labels(self.rows.labels)
+        offsets = offsets_of(self.sizes)
+        positions = np.arange(offsets[-1], dtype=np.int64)
+        return _counted(self.merging.apply_all(self._of_bags(positions, offsets)))
+
+    @property
+    def _weights(self) -> Array:
+        known = self.rows.weights
+        return np.ones(len(self.rows)) if known is None else known
+
+    def _spans(self) -> list[slice]:
+        return [slice(start, stop) for start, stop in pairwise(offsets_of(self.sizes).tolist())]
+
+    def _of_bags(self, positions: Indices, offsets: Indices) -> Estimates:
+        """Return the estimates of bags of rows, before classes are merged."""
+        rows, model = self.rows, self.model
+        weights = None if rows.weights is None else rows.weights[positions]
+        bags = Bags(positions, offsets, len(rows), weights)
+        if rows.on_posteriors:
+            points = model.given(rows.points, self.place)
+        else:
+            points = model.points(Pool(rows.points))
+        options = self.request.options
+        return estimate_points(model, points, bags, options, rows.clusters, self.place)
+
+    def _of_positions(self, positions: list[Indices]) -> list[Estimate]:
+        sizes = np.array([len(p) for p in positions], dtype=np.int64)
+        return list(self._of_bags(np.concatenate(positions), offsets_of(sizes)))
+
+    def _with_labels(self, labels: Indices) -> Estimates:
+        """Return estimates with labels, and plain ones of groups without a label."""
+        spans = self._spans()
+        has_labels = [bool((labels[span] != UNLABELLED).any()) for span in spans]
+        labelled = self._labelled(
+            [span for span, has in zip(spans, has_labels, strict=True) if has], labels
         )
-        for group, verdict in zip(groups[large], verdicts, strict=True):
-            self.p_values[group] = verdict.p_value
-            self.words[group] = verdict.status
+        others = [
+            np.arange(span.start, span.stop)
+            for span, has in zip(spans, has_labels, strict=True)
+            if not has
+        ]
+        plain = [self.merging.apply(e) for e in self._of_positions(others)] if others else []
+        sources = iter(labelled), iter(plain)
+        items: list[Estimate] = [next(sources[0] if has else sources[1]) for has in has_labels]
+        estimates = collect_estimates(items, self.request.options)
+        return replace(estimates, labelled=_labelled_shares(items, len(self.merging.names)))
+
+    def _labelled(self, spans: list[slice], labels: Indices) -> list[LabelledEstimate]:
+        """Return the estimates of groups that have labels."""
+        if not isinstance(self.model, Model):
+            raise ValueError(
+                "labels of groups need a method with rows and a matching (KDEyML, EMQ, PACC, ...), "
+                "and this one combines several quantifiers"
+            )
+        if not spans:
+            return []
+        points = np.asarray(self.rows.points)
+        points = np.concatenate([points[span] for span in spans])
+        samples = [self._sample(span, labels) for span in spans]
+        options = self.request.options
+        return estimate_labelled_bags(self.model, points, samples, options, self.merging)
+
+    def _sample(self, span: slice, labels: Indices) -> LabelledSample:
+        """Return the labelled sample of one group."""
+        own, selection, clusters = labels[span], self.rows.selection, self.rows.clusters
+        positions = np.flatnonzero(own != UNLABELLED)
+        return LabelledSample(
+            size=len(own),
+            positions=positions,
+            codes=own[positions],
+            n_classes=self.model.n_classes,
+            weights=self._weights[span],
+            selection=None if selection is None else selection[span][positions],
+            clusters=None if clusters is None else _consecutive(clusters[span]),
+        )
+
+    def _by_strata(self, strata: Indices) -> Estimates:
+        """Return the sums over strata, each of them a bag of its own."""
+        positions: list[Indices] = []
+        owners: list[int] = []
+        for group, span in enumerate(self._spans()):
+            codes = strata[span]
+            for code in np.unique(codes).tolist():
+                positions.append(span.start + np.flatnonzero(codes == code))
+                owners.append(group)
+        parts, owner = self._of_positions(positions), np.array(owners)
+        items, counted, incomplete = [], [], []
+        for group in range(len(self.sizes)):
+            chosen = np.flatnonzero(owner == group)
+            total, counts, known = self._combine(
+                [parts[i] for i in chosen], [positions[i] for i in chosen]
+            )
+            items.append(self.merging.apply(total))
+            counted.append(self.merging.matrix @ counts)
+            incomplete.append(known < 1.0 - 1e-9)
+        estimates = collect_estimates(items, self.request.options)
+        estimates = replace(estimates, counted=np.array(counted))
+        return estimates.marked(MISSING_STRATA, np.array(incomplete))
+
+    def _combine(
+        self, parts: list[Estimate], positions: list[Indices]
+    ) -> tuple[Estimate, Array, float]:
+        """Return the estimate of a group, its shares of decisions, and the known share present."""
+        weights, known, options = self._weights, self.rows.shares, self.request.options
+        between, present = None, 1.0
+        if known is not None:
+            shares = np.array([known[p[0]] for p in positions])
+            present = float(shares.sum())
+        else:
+            shares = np.array([weights[p].sum() for p in positions])
+            if options.target == "population":
+                rows = np.concatenate(positions)
+                clusters = self.rows.clusters
+                between = share_covariance(
+                    np.array([part.estimate for part in parts]),
+                    np.repeat(np.arange(len(positions)), [len(p) for p in positions]),
+                    weights[rows],
+                    None if clusters is None else clusters[rows],
+                )
+        total = combine_strata(parts, shares, between, options.random_state)
+        counts = [part.classify_and_count for part in parts]
+        unknown = np.full(len(total.estimate), np.nan)
+        counted = np.array([unknown if count is None else count for count in counts])
+        return total, np.asarray(shares / shares.sum() @ counted), present
+
+
+def _consecutive(codes: Indices) -> Indices:
+    """Return codes numbered from zero without gaps."""
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
+def _counted(estimates: Estimates) -> Estimates:
+    """Return estimates that hold the shares of decisions, NaN where there is no classifier."""
+    counted = estimates.classify_and_count
+    if counted is None:
+        counted = np.full(estimates.estimate.shape, np.nan)
+    return replace(estimates, counted=counted)
+
+
+def _without_uncertainty(estimates: Estimates) -> Estimates:
+    """Return estimates that hold no rows any longer, with a note that says so."""
+    unknown = no_uncertainty(len(estimates.classes))
+    return replace(estimates, uncertainty_of=unknown, decisions=None).with_notes([NOT_KEPT])
+
+
+def _unanswered(model: AnyModel, request: Request, merging: Merging, n: int) -> Estimates:
+    """Return the estimates of n groups without a row: nothing is known of them."""
+    unknown = np.full((n, len(merging.names)), np.nan)
+    labelled = None if request.labelled is None else _labelled_shares([None] * n, unknown.shape[1])
+    return Estimates(
+        classes=merging.names,
+        estimate=unknown,
+        low=unknown.copy(),
+        high=unknown.copy(),
+        options=request.options,
+        training_prevalence=merging.matrix @ np.asarray(model.prevalence),
+        size=np.zeros(n, dtype=np.int64),
+        effective_size=np.zeros(n),
+        gap=np.full(n, np.nan),
+        converged=np.ones(n, dtype=np.bool_),
+        notes=[[] for _ in range(n)],
+        uncertainty_of=no_uncertainty(len(merging.names)),
+        decisions=None,
+        positions=np.arange(n),
+        marks=[()] * n,
+        counted=unknown.copy(),
+        labelled=labelled,
+    )
+
+
+def _labelled_shares(items: Sequence[Estimate | None], n_classes: int) -> LabelledShares:
+    """Return what labels say about groups, by their estimates; None: a group without a row."""
+    n = len(items)
+    made = LabelledShares(
+        np.zeros(n, dtype=np.int64),
+        {name: np.full((n, n_classes), np.nan) for name in LABELLED_SHARES},
+        np.full(n, np.nan),
+        np.full(n, "", dtype=object),
+    )
+    for group, item in enumerate(items):
+        ways = {} if item is None else {LABEL_SHIFT: item}
+        if isinstance(item, LabelledEstimate):
+            ways = dict(item.alternatives)
+            made.n_labels[group] = item.n_labels
+            made.verdict[group] = item.verdict
+            if item.shift_test is not None:
+                made.p_value[group] = item.shift_test.p_value
+        elif item is not None:
+            made.verdict[group] = WITHOUT_LABELS
+        for way, estimate in ways.items():
+            name = way.replace("-", "_")
+            for end, attribute in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+                made.shares[name + end][group] = getattr(estimate, attribute)
+    return made
+
+
+def _unchecked_reason(model: AnyModel, request: Request) -> str | None:
+    """Return why no group is checked; None if they are."""
+    if not request.options.check_fit:
+        return TURNED_OFF
+    from kdey.diagnostics import unchecked_reason  # slow to import
+
+    return unchecked_reason(model)
+
+
+def _check(
+    model: AnyModel, rows: ScoredRows, bags: Bags, totals: Indices, options: Options
+) -> list[tuple[float, str]]:
+    """Return the p-value of the fit check of each bag, and what it says in a status.
+
+    The cost is bounded by fixed numbers, so that no group depends on the others.
+    """
+    from kdey.diagnostics.fit_checker import default_checker, sample_bags
+
+    by_folds = rows.fold_posteriors is not None
+    checker = default_checker(model, by_folds, REFERENCES * model.n_classes)
+    verdicts = checker.screen(
+        rows.checked_posteriors,
+        sample_bags(bags, min(checker.most_instances, MOST_CHECKED), 0),
+        sizes=totals,
+        seed=0,
+        n_null=options.n_null,
+        level=options.level,
+    )
+    return [(verdict.p_value, verdict.status) for verdict in verdicts]
 
 
 def _select(bags: Bags, numbers: Indices) -> Bags:
@@ -356,127 +570,40 @@ def _select(bags: Bags, numbers: Indices) -> Bags:
     return Bags(np.concatenate(parts), offsets_of(bags.sizes[numbers]), bags.pool_size)
 
 
-class _Sheet:
-    """The estimates of all bags as they come in, some at a time; NaN until they do."""
-
-    def __init__(self, model: AnyModel, request: Request, n_bags: int) -> None:
-        self.model, self.request = model, request
-        self.merging = request.merging(model.classes)
-        shape = (n_bags, len(self.merging.names))
-        self.shares = {
-            name: np.full(shape, np.nan) for name in ("estimate", "low", "high", "counted")
-        }
-        self.gap, self.effective_size = np.full(n_bags, np.nan), np.zeros(n_bags)
-        self.converged = np.ones(n_bags, dtype=np.bool_)
-        self.incomplete = np.zeros(n_bags, dtype=np.bool_)
-        self.notes: list[list[str]] = [[] for _ in range(n_bags)]
-        self.sources: list[tuple[Callable[[int], Uncertainty], int] | None] = [None] * n_bags
-        self.decisions: Any = None
-        self.labelled: LabelledShares | None = None
-
-    def enter(self, bags: Indices, made: RunEstimates, *, keep: bool, labelled: bool) -> None:
-        """Enter the estimates of a run."""
-        part = made.estimates
-        for name in ("estimate", "low", "high"):
-            self.shares[name][bags] = getattr(part, name)
-        self.shares["counted"][bags] = made.counted
-        self.gap[bags], self.converged[bags] = part.gap, part.converged
-        self.effective_size[bags] = part.effective_size
-        self.incomplete[bags] = made.incomplete
-        for number, bag in enumerate(bags.tolist()):
-            self.notes[bag] = list(part.notes[number])
-            if keep:
-                self.sources[bag] = (part.uncertainty_of, int(part.positions[number]))
-            else:
-                self.notes[bag].append(NOT_KEPT)
-        if keep and len(bags) == len(self.gap):
-            self.decisions = part.decisions  # of a single run, whose rows are at hand
-        if labelled:
-            self._enter_labels(bags, made.items)
-
-    def _enter_labels(self, bags: Indices, items: Sequence[Estimate]) -> None:
-        n_bags, k = self.shares["estimate"].shape
-        if self.labelled is None:
-            self.labelled = LabelledShares(
-                np.zeros(n_bags, dtype=np.int64),
-                {name: np.full((n_bags, k), np.nan) for name in LABELLED_SHARES},
-                np.full(n_bags, np.nan),
-                np.full(n_bags, "", dtype=object),
-            )
-        for bag, item in zip(bags.tolist(), items, strict=True):
-            if not isinstance(item, LabelledEstimate):
-                self._enter_shares(bag, LABEL_SHIFT, item)
-                self.labelled.verdict[bag] = WITHOUT_LABELS
-                continue
-            self.labelled.n_labels[bag] = item.n_labels
-            for way, estimate in item.alternatives.items():
-                self._enter_shares(bag, way, estimate)
-            if item.shift_test is not None:
-                self.labelled.p_value[bag] = item.shift_test.p_value
-            self.labelled.verdict[bag] = item.verdict
-
-    def _enter_shares(self, bag: int, way: str, estimate: Estimate) -> None:
-        assert self.labelled is not None, "entered with labels"
-        name = way.replace("-", "_")
-        for end, attribute in (("", "estimate"), ("_low", "low"), ("_high", "high")):
-            self.labelled.shares[name + end][bag] = getattr(estimate, attribute)
-
-    def estimates(self, table: ScoredTable, members: _Members, check: _Check) -> Estimates:
-        """Return the estimates of all bags, with their statuses."""
-        n_bags, sources, k = len(members), self.sources, len(self.merging.names)
-        further = np.zeros(len(members.unions), dtype=np.int64)
-
-        def uncertainty_of(bag: int) -> Uncertainty:
-            source = sources[bag]
-            return no_uncertainty(k)(bag) if source is None else source[0](source[1])
-
-        return Estimates(
-            classes=self.merging.names,
-            estimate=self.shares["estimate"],
-            low=self.shares["low"],
-            high=self.shares["high"],
-            options=self.request.options,
-            training_prevalence=self.merging.matrix @ np.asarray(self.model.prevalence),
-            size=members.totals,
-            effective_size=self.effective_size,
-            gap=self.gap,
-            converged=self.converged,
-            notes=self.notes,
-            uncertainty_of=uncertainty_of,
-            decisions=self.decisions,
-            positions=np.arange(n_bags),
-            n_missing=np.concatenate([table.missing, further]),
-            statuses=self._statuses(table, members, check),
-            fit_p_value=np.concatenate([check.p_values, np.full(len(further), np.nan)]),
-            counted=self.shares["counted"],
-            labelled=self.labelled,
+def _statuses(
+    model: AnyModel,
+    request: Request,
+    table: ScoredTable,
+    bags: _GroupBags,
+    estimates: Estimates,
+    verdicts: Sequence[str],
+) -> list[str]:
+    """Return what is the matter with each group and union, in the words of a status."""
+    few_labels = isinstance(model, Model) and bool(model.training_notes)
+    sizes, least, labelled = bags.totals, request.options.min_size, estimates.labelled
+    n, used = len(table), bags.sizes > 0
+    own = np.arange(len(sizes)) < n
+    marks = estimates.marks or [()] * len(sizes)
+    applies = {
+        EMPTY: sizes == 0,
+        TOO_SMALL: (sizes > 0) & (sizes < least),
+        THINNED: bags.rates < 1.0,
+        MISSING_VALUES: own & (np.resize(table.missing, len(sizes)) > 0),
+        UNSEEN_VALUES: own & (np.resize(table.unseen, len(sizes)) > MOST_UNSEEN * sizes),
+        NOT_CONVERGED: ~estimates.converged,
+        FEW_LABELS: (sizes > 0) & few_labels,
+        MISSING_STRATA: np.array([MISSING_STRATA in words for words in marks]),
+        NO_LABELS: used & (labelled is not None and labelled.n_labels == 0),
+    }
+    together = not_checked("several groups together")
+    fit = [*verdicts, *[together] * (len(sizes) - n)]
+    return [
+        join_status(
+            [
+                *(word for word, where in applies.items() if where[bag]),
+                # A group that is empty or too small is not checked, as these words say.
+                *([fit[bag]] if sizes[bag] >= least else []),
+            ]
         )
-
-    def _statuses(self, table: ScoredTable, members: _Members, check: _Check) -> list[str]:
-        few_labels = isinstance(self.model, Model) and bool(self.model.training_notes)
-        sizes, least = members.totals, self.request.options.min_size
-        n, used = len(table), members.sizes > 0
-        own = np.arange(len(sizes)) < n
-        applies = {
-            EMPTY: sizes == 0,
-            TOO_SMALL: (sizes > 0) & (sizes < least),
-            THINNED: members.rates < 1.0,
-            MISSING_VALUES: own & (np.resize(table.missing, len(sizes)) > 0),
-            UNSEEN_VALUES: own & (np.resize(table.unseen, len(sizes)) > MOST_UNSEEN * sizes),
-            NOT_CONVERGED: ~self.converged,
-            FEW_LABELS: (sizes > 0) & few_labels,
-            MISSING_STRATA: self.incomplete,
-            NO_LABELS: used & (self.labelled is not None and self.labelled.n_labels == 0),
-        }
-        together = not_checked("several groups together")
-        words = [*check.words, *[together] * (len(sizes) - n)]
-        return [
-            join_status(
-                [
-                    *(word for word, where in applies.items() if where[bag]),
-                    # A group that is empty or too small is not checked, as these words say.
-                    *([words[bag]] if sizes[bag] >= least else []),
-                ]
-            )
-            for bag in range(len(sizes))
-        ]
+        for bag in range(len(sizes))
+    ]

@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 import pickle
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -25,12 +26,11 @@ from numpy.typing import NDArray
 
 from kdey._caching import text_hashes
 from kdey.bags import Indices
-from kdey.groups.answers import WHOLE, answer, thinning_ranks
-from kdey.groups.keys import GroupKeys, key_texts
+from kdey.groups.answers import WHOLE, answer, thin
 from kdey.groups.pooling import check_size
-from kdey.groups.request import UNLABELLED, Request, RowDesign
-from kdey.groups.scoring import Instances, ScoredRows
-from kdey.groups.table import ScoredTable, TableReader
+from kdey.groups.request import Request
+from kdey.groups.scoring import TableScorer
+from kdey.groups.table import DESIGN, GroupKeys, ScoredRows, ScoredTable, key_texts
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
 from kdey.model import AnyModel, Place
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 #: Bytes of scores of a bucket of groups that is answered at once.
 BUCKET = 1 << 26
 _COUNTS = ("sizes", "missing", "unseen")
+#: The column of numbers of rows in a frame of groups.
+_COUNT = "kdey rows"
 
 
 class Cluster(Protocol):
@@ -50,18 +52,24 @@ class Cluster(Protocol):
     def columns(self) -> list[str]:
         """The columns of the frame."""
 
-    def collect(self, task: Any, columns: Sequence[str] | None) -> list[Any]:
-        """Return what ``task.run`` makes of each partition, in this process."""
+    def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
+        """Return what a task makes of each partition, in this process."""
 
-    def shuffle(self, scoring: Scoring, answering: Answering, n_buckets: int) -> list[Any]:
+    def shuffle(
+        self,
+        scoring: Callable[[Any], Any],
+        answering: Callable[[Any], Any],
+        columns: Sequence[str] | None,
+        n_buckets: int,
+    ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
 
 
-def cluster_of(source: Any) -> ClusterTable | None:
-    """Return a data frame of Dask or Spark as a table; None for other sources."""
+def cluster_of(source: Any) -> Cluster | None:
+    """Return a data frame of Dask or Spark as a cluster; None for other sources."""
     if _is_frame_of(source, "dask.dataframe"):
-        return ClusterTable(Dask(source))
-    return ClusterTable(Spark(source)) if _is_frame_of(source, "pyspark.sql") else None
+        return Dask(source)
+    return Spark(source) if _is_frame_of(source, "pyspark.sql") else None
 
 
 def _is_frame_of(frame: Any, library: str) -> bool:
@@ -72,76 +80,13 @@ def _is_frame_of(frame: Any, library: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ClusterTable:
-    """The groups of a data frame of Dask or Spark.
+    """The groups of a data frame of Dask or Spark, numbered in this process.
 
     Attributes
     ----------
     cluster : Cluster
-    """
-
-    cluster: Cluster
-
-    def estimate(self, model: AnyModel, request: Request, place: Place) -> Estimates:
-        """Return the estimates of all groups, in the order of their keys."""
-        reader, found = self._prepare(model, request)
-        row_bytes = 8 * model.n_classes
-        large = found.counts * row_bytes > WHOLE
-        rates = {
-            int(group): WHOLE / (row_bytes * int(count))
-            for group, count in zip(found.ids[large], found.counts[large], strict=True)
-        }
-        n_buckets = max(1, math.ceil(int(found.counts.sum()) * row_bytes / BUCKET))
-        scoring, answering = Scoring(reader, rates), Answering(model, request, rates, place)
-        answers = self.cluster.shuffle(scoring, answering, n_buckets)
-        numbers = np.concatenate([ids for ids, _ in answers])
-        joined = join_estimates([estimates for _, estimates in answers])
-        found_at = np.argsort(numbers)[np.searchsorted(np.sort(numbers), found.ids)]
-        estimates = replace(joined.take(found_at), keys=found.key_rows)
-        return estimates.take(found.keys.order())
-
-    def gather(self, model: AnyModel, request: Request) -> ScoredTable:
-        """Return all rows, scored, in this process: what pooling needs."""
-        reader, found = self._prepare(model, request)
-        check_size(float(found.counts.sum()) * 8 * model.n_classes)
-        parts = self.cluster.collect(Scoring(reader, {}), reader.columns)
-        ids, table = table_of(_concat(parts), {}, request)
-        place = np.argsort(found.ids)[np.searchsorted(np.sort(found.ids), ids)]
-        counts: dict[str, Any] = {
-            name: np.zeros(len(found.ids), dtype=np.int64) for name in _COUNTS
-        }
-        for name in _COUNTS:
-            counts[name][place] = getattr(table, name)
-        return replace(
-            table,
-            keys=found.keys,
-            key_rows=found.key_rows,
-            codes=place[table.codes].astype(np.int32),
-            rates=np.ones(len(found.ids)),
-            **counts,
-        )
-
-    def _prepare(self, model: AnyModel, request: Request) -> tuple[TableReader, FoundGroups]:
-        """Return the reader of partitions, and the groups that are there."""
-        import narwhals as nw
-
-        reader = TableReader.of(model, request)
-        reader.check_columns(self.cluster.columns)
-        grouping = reader.grouping
-        if grouping.time is not None and grouping.date_format == "auto":
-            times = self.cluster.collect(DistinctTimes(grouping.time), [grouping.time])
-            frame = nw.from_native(_concat(times), eager_only=True)
-            reader = replace(reader, grouping=grouping.settled([frame]))
-        names = list(grouping.names) or self.cluster.columns[:1]
-        parts = self.cluster.collect(CountGroups(reader), names)
-        return reader, FoundGroups.of(parts, request)
-
-
-@dataclass(frozen=True, eq=False)
-class FoundGroups:
-    """The groups of a table, numbered in this process.
-
-    Attributes
-    ----------
+    scorer : TableScorer
+        Of its partitions.
     keys : GroupKeys
     key_rows : narwhals frame
     ids : int64 array of shape (n_groups,)
@@ -150,37 +95,95 @@ class FoundGroups:
         Rows of each group.
     """
 
+    cluster: Cluster
+    scorer: TableScorer
     keys: GroupKeys
     key_rows: Any
     ids: Indices
     counts: Indices
 
     @classmethod
-    def of(cls, parts: Sequence[Any], request: Request) -> FoundGroups:
-        """Return the groups that partitions have, from what :class:`CountGroups` made of them."""
+    def of(cls, cluster: Cluster, model: AnyModel, request: Request) -> ClusterTable:
+        """Return the groups that are there, after a pass over the keys alone."""
         import narwhals as nw
 
-        names = request.grouping.names
-        keys = GroupKeys(names)
-        frames = [part for part in parts if len(part)]
-        if not frames:
-            raise ValueError("frame has no rows")
-        rows, counts = [], np.zeros(0, dtype=np.int64)
-        for frame in frames:
-            table = nw.from_native(frame, eager_only=True)
-            known = len(keys)
-            numbers = keys.encode([table[name] for name in names], len(table))
-            rows.append(frame[list(names)][numbers >= known])
-            counts = np.concatenate([counts, np.zeros(len(keys) - known, dtype=np.int64)])
-            np.add.at(counts, numbers, frame[_COUNT].to_numpy())
+        scorer = TableScorer.of(model, request)
+        scorer.check_columns(cluster.columns)
+        grouping = request.grouping
+        if grouping.time is not None and grouping.date_format == "auto":
+            times = cluster.collect(partial(_distinct_times, grouping.time), [grouping.time])
+            frame = nw.from_native(_concat(times), eager_only=True)
+            scorer = replace(scorer, grouping=grouping.settled([frame]))
+        names = list(grouping.names) or cluster.columns[:1]
+        parts = cluster.collect(partial(_count_groups, scorer), names)
+        keys, key_rows, counts = _numbered(parts, grouping.names)
         ids = group_ids([key_texts(value) for value in keys.values])
         if len(np.unique(ids)) < len(ids):
             raise ValueError("two groups have the same hash: rename the value of a key")
-        key_rows = nw.from_native(_concat(rows), eager_only=True)
-        return cls(keys, key_rows, ids, counts)
+        return cls(cluster, scorer, keys, key_rows, ids, counts)
+
+    def answer(self, place: Place) -> Estimates:
+        """Return the estimates of all groups, by their numbers."""
+        model, request = self.scorer.model, self.scorer.request
+        row_bytes = 8 * model.n_classes
+        large = self.counts * row_bytes > WHOLE
+        rates = {
+            int(group): WHOLE / (row_bytes * int(count))
+            for group, count in zip(self.ids[large], self.counts[large], strict=True)
+        }
+        n_buckets = max(1, math.ceil(int(self.counts.sum()) * row_bytes / BUCKET))
+        answers = self.cluster.shuffle(
+            partial(_scored, self.scorer, rates),
+            partial(_answered, model, request, rates, place),
+            self.scorer.columns,
+            n_buckets,
+        )
+        joined = join_estimates([estimates for _, estimates in answers])
+        found_at = _places(np.concatenate([ids for ids, _ in answers]), self.ids)
+        return replace(joined.take(found_at), keys=self.key_rows)
+
+    def gather(self) -> ScoredTable:
+        """Return all rows, scored, in this process: what pooling needs."""
+        check_size(float(self.counts.sum()) * 8 * self.scorer.model.n_classes)
+        parts = self.cluster.collect(partial(_scored, self.scorer, {}), self.scorer.columns)
+        ids, table = table_of(_concat(parts), {})
+        place = _places(self.ids, ids)
+        counts: dict[str, Any] = {name: np.zeros(len(self.ids), dtype=np.int64) for name in _COUNTS}
+        for name in _COUNTS:
+            counts[name][place] = getattr(table, name)
+        return replace(
+            table,
+            keys=self.keys,
+            key_rows=self.key_rows,
+            rows=replace(table.rows, groups=place[table.rows.groups].astype(np.int32)),
+            rates=np.ones(len(self.ids)),
+            **counts,
+        )
 
 
-_COUNT = "kdey rows"
+def _places(ids: Indices, wanted: Indices) -> Indices:
+    """Return where each of the wanted ids stands among all of them."""
+    return np.argsort(ids)[np.searchsorted(np.sort(ids), wanted)]
+
+
+def _numbered(
+    parts: Sequence[pd.DataFrame], names: tuple[str, ...]
+) -> tuple[GroupKeys, Any, Indices]:
+    """Return the groups that partitions have, their keys, and their numbers of rows."""
+    import narwhals as nw
+
+    keys, frames = GroupKeys(names), [part for part in parts if len(part)]
+    if not frames:
+        raise ValueError("frame has no rows")
+    rows, counts = [], np.zeros(0, dtype=np.int64)
+    for frame in frames:
+        table = nw.from_native(frame, eager_only=True)
+        known = len(keys)
+        numbers = keys.encode([table[name] for name in names], len(table))
+        rows.append(frame[list(names)][numbers >= known])
+        counts = np.concatenate([counts, np.zeros(len(keys) - known, dtype=np.int64)])
+        np.add.at(counts, numbers, frame[_COUNT].to_numpy())
+    return keys, nw.from_native(_concat(rows), eager_only=True), counts
 
 
 def group_ids(texts: Iterable[tuple[str, ...]]) -> Indices:
@@ -201,109 +204,84 @@ def _table(frame: pd.DataFrame) -> Any:
     return nw.from_native(frame.reset_index(drop=True), eager_only=True)
 
 
-@dataclass(frozen=True, eq=False)
-class DistinctTimes:
-    """The texts of the column of times in a partition, each once; other types say all at once."""
-
-    time: str
-
-    def run(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a frame with the column of times."""
-        times: pd.DataFrame = frame[[self.time]].drop_duplicates()
-        return times
+# What follows, up to the engines, runs on workers: functions of a partition or a bucket.
 
 
-@dataclass(frozen=True, eq=False)
-class CountGroups:
-    """The groups of a partition, with numbers of rows."""
-
-    reader: TableReader
-
-    def run(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a frame with one row per group: its keys and its number of rows."""
-        import pandas as pd
-
-        table = _table(frame)
-        keys = self.reader.grouping.keys(table)
-        groups = GroupKeys(self.reader.grouping.names)
-        codes = groups.encode([keys[name] for name in groups.names], len(table))
-        if not groups.names:
-            return pd.DataFrame({_COUNT: [len(table)] if len(table) else []})
-        found, first, counts = np.unique(codes, return_index=True, return_counts=True)
-        made: pd.DataFrame = keys.to_native().iloc[first].reset_index(drop=True)
-        return made.assign(**{_COUNT: counts}) if len(found) else made.assign(**{_COUNT: []})
+def _distinct_times(time: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the column of times, each once; other types than texts say all at once."""
+    times: pd.DataFrame = frame[[time]].drop_duplicates()
+    return times
 
 
-@dataclass(frozen=True, eq=False)
-class Scoring:
-    """Scores the rows of a partition, and thins groups that are too large to be answered whole.
+def _count_groups(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the groups of a partition, one row each: its keys and its number of rows."""
+    import pandas as pd
 
-    Attributes
-    ----------
-    reader : TableReader
-    rates : dict from ids of groups to shares of rows that are kept
+    table = _table(frame)
+    keys = scorer.grouping.keys(table)
+    groups = GroupKeys(scorer.grouping.names)
+    codes = groups.encode([keys[name] for name in groups.names], len(table))
+    if not groups.names:
+        return pd.DataFrame({_COUNT: [len(table)] if len(table) else []})
+    found, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    made: pd.DataFrame = keys.to_native().iloc[first].reset_index(drop=True)
+    return made.assign(**{_COUNT: counts}) if len(found) else made.assign(**{_COUNT: []})
+
+
+def _scored(scorer: TableScorer, rates: Mapping[int, float], frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the scored rows of a partition, one row each, and one per group with its counts.
+
+    Groups that are too large to be answered whole are thinned by ``rates``, which maps their ids to
+    the shares of rows that are kept.
     """
+    keys = GroupKeys(scorer.grouping.names)
+    table = scorer.read(_table(frame), keys)
+    ids = group_ids([key_texts(value) for value in keys.values])
+    rows = table.rows
+    if rates:  # all partitions have weights then
+        rows = _thinned(rows, np.array([rates.get(int(group), 1.0) for group in ids]))
+    return _as_frame(rows, table, ids)
 
-    reader: TableReader
-    rates: dict[int, float]
 
-    def run(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return one row per scored row, and one per group with its counts."""
-        keys = GroupKeys(self.reader.grouping.names)
-        table = self.reader.read(_table(frame), keys)
-        ids = group_ids([key_texts(value) for value in keys.values])
-        return self._rows(self._thinned(table, ids), ids)
+def _thinned(rows: ScoredRows, rates: NDArray[np.float64]) -> ScoredRows:
+    """Return the rows that are kept, with the weights of those that they stand for."""
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights.copy()
+    kept = np.ones(len(rows), dtype=np.bool_)
+    for group in np.flatnonzero(rates < 1.0):
+        own = np.flatnonzero(rows.groups == group)
+        stay, their_weights = thin(rows, own, float(rates[group]))
+        kept[own] = False
+        kept[stay], weights[stay] = True, their_weights
+    return replace(rows, weights=weights).take(np.flatnonzero(kept))
 
-    def _thinned(self, table: ScoredTable, ids: Indices) -> ScoredTable:
-        if not self.rates:  # otherwise all partitions have weights
-            return table
-        known = RowDesign() if table.design is None else table.design
-        rates = np.array([self.rates.get(int(group), 1.0) for group in ids])[table.codes]
-        ranks = np.empty(len(table.rows))
-        for group in np.unique(table.codes):
-            own = np.flatnonzero(table.codes == group)
-            ranks[own] = thinning_ranks(table.rows.row_hashes[own], known.take(own))
-        stays_anyway = np.zeros(len(table.rows), dtype=np.bool_)
-        if known.labels is not None:
-            stays_anyway = known.labels != UNLABELLED
-        kept = np.flatnonzero(stays_anyway | (ranks < rates))
-        weights = np.ones(len(table.rows)) if known.weights is None else known.weights
-        weights = np.where(stays_anyway, weights, weights / rates)
-        design = replace(known, weights=weights).take(kept)
-        return replace(table, rows=table.rows.take(kept), codes=table.codes[kept], design=design)
 
-    def _rows(self, table: ScoredTable, ids: Indices) -> pd.DataFrame:
-        import pandas as pd
+def _as_frame(rows: ScoredRows, table: ScoredTable, ids: Indices) -> pd.DataFrame:
+    import pandas as pd
 
-        m, n, rows = len(table.rows), len(table), table.rows
-        columns: dict[str, Any] = {"group": np.concatenate([ids[table.codes], ids])}
-        columns["is row"] = np.arange(m + n) < m
-        for name in _COUNTS:
-            columns[name] = _followed(np.zeros(m, dtype=np.int64), getattr(table, name))
-        columns["hash"] = _followed(rows.row_hashes.view(np.int64), np.zeros(n, dtype=np.int64))
-        if isinstance(rows, Instances):
-            X = _feature_columns(rows.X)
-            columns |= {f"x{i}": _followed(values, None, n) for i, values in enumerate(X)}
-        else:
-            columns |= _matrix("p", rows.posteriors, n)
-            if rows.fold_posteriors is not None:
-                columns |= _matrix("f", rows.fold_posteriors, n)
-        if table.design is not None:
-            for name, values in vars(table.design).items():
-                if values is not None:
-                    columns[name] = _followed(values, None, n)
-        return pd.DataFrame(columns)
+    m, n = len(rows), len(table)
+    columns: dict[str, Any] = {"group": np.concatenate([ids[rows.groups], ids])}
+    columns["is row"] = np.arange(m + n) < m
+    for name in _COUNTS:
+        columns[name] = _followed(np.zeros(m, dtype=np.int64), getattr(table, name))
+    columns["hash"] = _followed(rows.hashes.view(np.int64), np.zeros(n, dtype=np.int64))
+    letter = "p" if rows.on_posteriors else "x"
+    points = _feature_columns(rows.points)
+    columns |= {f"{letter}{i}": _followed(values, None, n) for i, values in enumerate(points)}
+    if rows.fold_posteriors is not None:
+        folds = enumerate(rows.fold_posteriors.T)
+        columns |= {f"f{i}": _followed(values, None, n) for i, values in folds}
+    for name in DESIGN:
+        values = getattr(rows, name)
+        if values is not None:
+            columns[name] = _followed(values, None, n)
+    return pd.DataFrame(columns)
 
 
 def _followed(values: NDArray[Any], counts: NDArray[Any] | None, n: int = 0) -> NDArray[Any]:
-    """Return values of rows followed by those of groups; zeros, or NaN, if there are none."""
+    """Return values of rows followed by those of groups; zeros, or empty texts, without any."""
     if counts is None:
         counts = np.zeros(n, dtype=values.dtype) if values.dtype.kind != "O" else np.full(n, "")
     return np.concatenate([values, counts.astype(values.dtype)])
-
-
-def _matrix(letter: str, values: NDArray[Any], n: int) -> dict[str, NDArray[Any]]:
-    return {f"{letter}{i}": _followed(values[:, i], None, n) for i in range(values.shape[1])}
 
 
 def _feature_columns(X: Any) -> list[NDArray[Any]]:
@@ -317,19 +295,15 @@ def _feature_columns(X: Any) -> list[NDArray[Any]]:
 
 
 def table_of(
-    frame: pd.DataFrame,
-    rates: dict[int, float],
-    request: Request,
-    names: Sequence[str] | None = None,
+    frame: pd.DataFrame, rates: Mapping[int, float], names: Sequence[str] | None = None
 ) -> tuple[Indices, ScoredTable]:
     """Return the ids of the groups in scored rows, and the rows as a table without keys.
 
     Parameters
     ----------
     frame : pandas frame
-        As :class:`Scoring` makes it.
-    rates : dict from ids of groups to shares of rows that were kept
-    request : Request
+        As workers make it of a partition.
+    rates : mapping from ids of groups to shares of rows that were kept
     names : names of the features, where the quantifier was fitted on named ones
     """
     import pandas as pd
@@ -344,58 +318,44 @@ def table_of(
     def matrix(letter: str) -> NDArray[Any] | None:
         found = [name for name in own.columns if name[0] == letter and name[1:].isdigit()]
         found.sort(key=lambda name: int(name[1:]))
-        return own[found].to_numpy() if found else None
+        return np.ascontiguousarray(own[found].to_numpy()) if found else None
 
-    hashes = own["hash"].to_numpy().view(np.uint64)
     posteriors, X = matrix("p"), matrix("x")
-    rows: ScoredRows | Instances
-    if posteriors is not None:
-        rows = ScoredRows(np.ascontiguousarray(posteriors), matrix("f"), hashes=hashes)
-    else:
-        assert X is not None, "rows are scores or features"
-        rows = Instances(
-            X if names is None else pd.DataFrame(X, columns=list(names)), hashes=hashes
-        )
-    known = {name: own[name].to_numpy() for name in vars(RowDesign()) if name in own.columns}
+    design: dict[str, Any] = {name: own[name].to_numpy() for name in DESIGN if name in own.columns}
+    rows = ScoredRows(
+        posteriors,
+        own["hash"].to_numpy().view(np.uint64),
+        codes[is_row].astype(np.int32),
+        fold_posteriors=matrix("f"),
+        **design,
+    )
+    if X is not None:
+        points = X if names is None else pd.DataFrame(X, columns=list(names))
+        rows = replace(rows, points=points, on_posteriors=False)
     return ids, ScoredTable(
         GroupKeys(()),
         None,  # type: ignore[arg-type]  # the keys stay with the driver
         rows,
-        codes[is_row].astype(np.int32),
-        RowDesign(**known) if known else None,
         **totals,
         rates=np.array([rates.get(int(group), 1.0) for group in ids]),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Answering:
-    """Answers the whole groups of a bucket.
-
-    Attributes
-    ----------
-    model : model
-    request : Request
-    rates : dict from ids of groups to shares of rows that were kept
-    place : Place
-    """
-
-    model: AnyModel
-    request: Request
-    rates: dict[int, float]
-    place: Place
-
-    def run(self, frame: pd.DataFrame) -> tuple[Indices, Estimates] | None:
-        """Return the ids of the groups and their estimates; None if there are none."""
-        if not len(frame):
-            return None
-        names = None
-        if self.model.table_schema is None:
-            names = self.model.scorer.feature_names
-        ids, table = table_of(frame, self.rates, self.request, names)
-        estimates = answer(self.model, table, self.request, kept=0, place=self.place)
-        unknown = no_uncertainty(len(estimates.classes))
-        return ids, replace(estimates, uncertainty_of=unknown, decisions=None)
+def _answered(
+    model: AnyModel,
+    request: Request,
+    rates: Mapping[int, float],
+    place: Place,
+    frame: pd.DataFrame,
+) -> tuple[Indices, Estimates] | None:
+    """Return the ids of the whole groups of a bucket, and their estimates; None without any."""
+    if not len(frame):
+        return None
+    names = model.scorer.feature_names if model.table_schema is None else None
+    ids, table = table_of(frame, rates, names)
+    estimates = answer(model, table, request, kept=0, place=place)
+    unknown = no_uncertainty(len(estimates.classes))
+    return ids, replace(estimates, uncertainty_of=unknown, decisions=None)
 
 
 class Dask:
@@ -414,8 +374,8 @@ class Dask:
         """The columns of the frame."""
         return list(self._frame.columns)
 
-    def collect(self, task: Any, columns: Sequence[str] | None) -> list[Any]:
-        """Return what ``task.run`` makes of each partition, in this process."""
+    def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
+        """Return what a task makes of each partition, in this process."""
         from dask.delayed import delayed
 
         shared = delayed(task, traverse=False)
@@ -423,15 +383,22 @@ class Dask:
         parts = self._picked(columns).to_delayed()
         return _computed([run(part, shared, i) for i, part in enumerate(parts)])
 
-    def shuffle(self, scoring: Scoring, answering: Answering, n_buckets: int) -> list[Any]:
+    def shuffle(
+        self,
+        scoring: Callable[[Any], Any],
+        answering: Callable[[Any], Any],
+        columns: Sequence[str] | None,
+        n_buckets: int,
+    ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
         from dask.dataframe import from_delayed
         from dask.delayed import delayed
 
         score = delayed(scoring, traverse=False)
         run = delayed(_run_numbered, pure=False, traverse=False)
-        parts = self._picked(scoring.reader.columns).to_delayed()
-        meta = scoring.run(self._frame_of_one(scoring))[:0]
+        picked = self._picked(columns)
+        parts = picked.to_delayed()
+        meta = scoring(_first_row(picked))[:0]
         scored = from_delayed([run(part, score, i) for i, part in enumerate(parts)], meta=meta)
         n_buckets = max(n_buckets, len(parts))
         buckets = scored.shuffle(on="group", npartitions=n_buckets).to_delayed()
@@ -440,16 +407,6 @@ class Dask:
         made = _computed([finish(bucket, last) for bucket in buckets])
         return [part for part in made if part is not None]
 
-    def _frame_of_one(self, scoring: Scoring) -> pd.DataFrame:
-        """Return one row, which shows the types of scored rows."""
-        columns = scoring.reader.columns
-        frame = self._picked(columns)
-        for number in range(frame.npartitions):
-            head: pd.DataFrame = frame.get_partition(number).head(1, npartitions=1)
-            if len(head):
-                return head
-        raise ValueError("frame has no rows")
-
     def _picked(self, columns: Sequence[str] | None) -> Any:
         if columns is None:
             return self._frame
@@ -457,13 +414,22 @@ class Dask:
         return self._frame[[name for name in columns if name in present]]
 
 
+def _first_row(frame: Any) -> pd.DataFrame:
+    """Return one row of a Dask frame, which shows the types of scored rows."""
+    for number in range(frame.npartitions):
+        head: pd.DataFrame = frame.get_partition(number).head(1, npartitions=1)
+        if len(head):
+            return head
+    raise ValueError("frame has no rows")
+
+
 def _run(frame: pd.DataFrame, task: Any) -> Any:
-    return task.run(frame)
+    return task(frame)
 
 
 def _run_numbered(frame: pd.DataFrame, task: Any, number: int) -> Any:
     try:
-        return task.run(frame)
+        return task(frame)
     except ValueError as error:
         raise ValueError(f"partition {number}: {error}") from error
 
@@ -496,22 +462,28 @@ class Spark:
         """The columns of the frame."""
         return list(self._frame.columns)
 
-    def collect(self, task: Any, columns: Sequence[str] | None) -> list[Any]:
-        """Return what ``task.run`` makes of each batch of a partition, in this process."""
+    def collect(self, task: Callable[[Any], Any], columns: Sequence[str] | None) -> list[Any]:
+        """Return what a task makes of each batch of a partition, in this process."""
         made = self._picked(columns).mapInPandas(_pickled(task), "made binary").collect()
         return [pickle.loads(row["made"]) for row in made]
 
-    def shuffle(self, scoring: Scoring, answering: Answering, n_buckets: int) -> list[Any]:
+    def shuffle(
+        self,
+        scoring: Callable[[Any], Any],
+        answering: Callable[[Any], Any],
+        columns: Sequence[str] | None,
+        n_buckets: int,
+    ) -> list[Any]:
         """Score partitions, bring groups together and return what answering makes of them."""
         from pyspark.sql import functions
 
-        picked = self._picked(scoring.reader.columns)
+        picked = self._picked(columns)
         head = picked.limit(1).toPandas()
-        scored = picked.mapInPandas(_each(scoring), _spark_schema(scoring.run(head)))
+        scored = picked.mapInPandas(_each(scoring), _spark_schema(scoring(head)))
         n_buckets = max(n_buckets, picked.rdd.getNumPartitions())
         bucket = functions.pmod(functions.col("group"), functions.lit(n_buckets))
         grouped = scored.withColumn("bucket", bucket).groupBy("bucket")
-        made = grouped.applyInPandas(_answered(answering), "made binary").collect()
+        made = grouped.applyInPandas(_whole(answering), "made binary").collect()
         return [pickle.loads(row["made"]) for row in made]
 
     def _picked(self, columns: Sequence[str] | None) -> Any:
@@ -533,7 +505,7 @@ def _pickled(task: Any) -> Any:
         import pandas as pd
 
         for frame in frames:
-            yield pd.DataFrame({"made": [pickle.dumps(task.run(frame))]})
+            yield pd.DataFrame({"made": [pickle.dumps(task(frame))]})
 
     return run
 
@@ -542,16 +514,18 @@ def _each(task: Any) -> Any:
     def run(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for frame in frames:
             if len(frame):
-                yield task.run(frame)
+                yield task(frame)
 
     return run
 
 
-def _answered(task: Answering) -> Any:
+def _whole(task: Any) -> Any:
+    """Return the function that Spark runs on a bucket: a frame in, one pickled result."""
+
     def run(frame: pd.DataFrame) -> pd.DataFrame:
         import pandas as pd
 
-        return pd.DataFrame({"made": [pickle.dumps(task.run(frame))]})
+        return pd.DataFrame({"made": [pickle.dumps(task(frame))]})
 
     return run
 

@@ -25,10 +25,9 @@ import numpy as np
 from kdey.arrays import as_column
 from kdey.bags import Array, Indices
 from kdey.groups.answers import answer
-from kdey.groups.keys import Grouping, GroupKeys
-from kdey.groups.predict import score
-from kdey.groups.request import Request
-from kdey.groups.table import ScoredTable
+from kdey.groups.request import Grouping, Request
+from kdey.groups.scoring import score
+from kdey.groups.table import GroupKeys, ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
 from kdey.intervals.display import in_library

@@ -11,7 +11,7 @@ Both need the posteriors of all rows in this process, k numbers per row, for as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 from kdey.bags import Array, Indices, offsets_of
 from kdey.bayes.pooling import MOST_BYTES, GroupDraws, GroupTree, TemplateDraws, shrink_groups
 from kdey.bayes.random_walk import PeriodTree, smooth_periods
-from kdey.groups.answers import canonical_order
-from kdey.groups.keys import Grouping, GroupKeys, key_texts, period_numbers, period_starts
-from kdey.groups.request import Request
-from kdey.groups.scoring import ScoredRows
-from kdey.groups.table import ScoredTable
+from kdey.groups.request import Grouping, Request, period_numbers, period_starts
+from kdey.groups.table import GroupKeys, ScoredTable, key_texts
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import no_uncertainty
 from kdey.model import Fitted, place_of
@@ -74,12 +71,16 @@ def pool(
     """
     if not request.is_pooled:
         return separate
-    assert isinstance(table.rows, ScoredRows), "methods on features are refused"
+    assert table.rows.on_posteriors, "methods on features are refused"
     if request.smooth and request.grouping.every is not None:
         key_rows = add_missing_periods(table.keys, table.key_rows, request.grouping)
         separate = with_empty(separate, len(table.keys) - len(separate), key_rows)
-    pooling = _Pooling(TemplateDraws.of(quantifier, place_of(quantifier).n_threads), table, request)
-    return pooling.smoothed(separate) if request.smooth else pooling.shrunk(separate)
+    if not (separate.size > 0).any():
+        return separate
+    templates = TemplateDraws.of(quantifier, place_of(quantifier).n_threads)
+    if request.smooth:
+        return _smoothed(templates, table, request, separate)
+    return _shrunk(templates, table, request, separate)
 
 
 def with_empty(estimates: Estimates, n: int, key_rows: Frame) -> Estimates:
@@ -99,91 +100,87 @@ def with_empty(estimates: Estimates, n: int, key_rows: Frame) -> Estimates:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Pooling:
-    """The rows of a table, and how they are to be pooled."""
+def _shrunk(
+    templates: TemplateDraws, table: ScoredTable, request: Request, separate: Estimates
+) -> Estimates:
+    """Return estimates that lean on the other groups."""
+    sizes = separate.size
+    # In the order of the keys, so that draws do not depend on that of the rows.
+    groups = np.array([g for g in table.keys.order() if sizes[g] > 0], dtype=np.int64)
+    drawn = shrink_groups(
+        templates,
+        table.rows.points,
+        GroupTree.of(sizes[groups], _parents(table.keys, request.shrink, groups)),
+        positions=_positions(table, groups, sizes),
+        random_state=request.options.random_state,
+        n_threads=templates.n_threads,
+    )
+    shrinkage = np.full(len(separate), np.nan)
+    shrinkage[groups] = drawn.shrinkage
+    words = () if drawn.told_apart else (ALIKE,)
+    return replace(_filled(request, separate, groups, drawn, words), shrinkage=shrinkage)
 
-    templates: TemplateDraws
-    table: ScoredTable
-    request: Request
 
-    def shrunk(self, separate: Estimates) -> Estimates:
-        """Return estimates that lean on the other groups."""
-        sizes, keys = separate.size, self.table.keys
-        # In the order of the keys, so that draws do not depend on that of the rows.
-        groups = np.array([g for g in keys.order() if sizes[g] > 0], dtype=np.int64)
-        if not len(groups):
-            return separate
-        drawn = shrink_groups(
-            self.templates,
-            self.table.rows.points,
-            GroupTree.of(sizes[groups], self._parents(groups)),
-            positions=self._positions(groups, sizes),
-            random_state=self.request.options.random_state,
-            n_threads=self.templates.n_threads,
-        )
-        shrinkage = np.full(len(separate), np.nan)
-        shrinkage[groups] = drawn.shrinkage
-        words = () if drawn.told_apart else (ALIKE,)
-        return replace(self._filled(separate, groups, drawn, words), shrinkage=shrinkage)
+def _smoothed(
+    templates: TemplateDraws, table: ScoredTable, request: Request, separate: Estimates
+) -> Estimates:
+    """Return estimates that lean on neighbouring periods."""
+    sizes, groups = separate.size, table.keys.order()
+    series, times = series_and_times(table.keys, request.grouping)
+    drawn = smooth_periods(
+        templates,
+        table.rows.points,
+        PeriodTree(offsets_of(sizes[groups]), series[groups], times[groups]),
+        positions=_positions(table, groups, sizes),
+        random_state=request.options.random_state,
+        n_threads=templates.n_threads,
+    )
+    return _filled(request, separate, groups, drawn, ())
 
-    def smoothed(self, separate: Estimates) -> Estimates:
-        """Return estimates that lean on neighbouring periods."""
-        sizes, keys = separate.size, self.table.keys
-        groups = keys.order()
-        if not (sizes > 0).any():
-            return separate
-        series, times = series_and_times(keys, self.request.grouping)
-        drawn = smooth_periods(
-            self.templates,
-            self.table.rows.points,
-            PeriodTree(offsets_of(sizes[groups]), series[groups], times[groups]),
-            positions=self._positions(groups, sizes),
-            random_state=self.request.options.random_state,
-            n_threads=self.templates.n_threads,
-        )
-        return self._filled(separate, groups, drawn, ())
 
-    def _positions(self, groups: Indices, sizes: Indices) -> Indices:
-        """Return the positions of the rows, group after group."""
-        order, ends = canonical_order(self.table), np.cumsum(sizes)
-        return np.concatenate([order[ends[g] - sizes[g] : ends[g]] for g in groups])
+def _positions(table: ScoredTable, groups: Indices, sizes: Indices) -> Indices:
+    """Return the positions of the rows, group after group."""
+    order, ends = table.rows.canonical_order(), np.cumsum(sizes)
+    return np.concatenate([order[ends[g] - sizes[g] : ends[g]] for g in groups])
 
-    def _parents(self, groups: Indices) -> Indices | None:
-        column, keys = self.request.shrink, self.table.keys
-        if not isinstance(column, str):
-            return None
-        at = keys.names.index(column)
-        values = keys.values
-        texts = [key_texts((values[g][at],)) for g in groups]
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        return np.array([numbers[text] for text in texts], dtype=np.int64)
 
-    def _filled(
-        self, separate: Estimates, groups: Indices, drawn: GroupDraws, words: tuple[str, ...]
-    ) -> Estimates:
-        """Return pooled numbers, and the separate ones beside them."""
-        options = self.request.options
-        low, high = drawn.interval(options.tail(len(separate.classes)), options.target)
+def _parents(keys: GroupKeys, column: bool | str, groups: Indices) -> Indices | None:
+    """Return the number of the value that each group has in a key column; None without one."""
+    if not isinstance(column, str):
+        return None
+    at, values = keys.names.index(column), keys.values
+    texts = [key_texts((values[g][at],)) for g in groups]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    return np.array([numbers[text] for text in texts], dtype=np.int64)
 
-        def spread(numbers: Array) -> Array:
-            out = np.full(separate.estimate.shape, np.nan)
-            out[groups] = numbers
-            return out
 
-        words = words if drawn.converged else (*words, NOT_CONVERGED)
-        status = [
-            join_status(dict.fromkeys([*status_parts(text), *words])) for text in separate.status
-        ]
-        return replace(
-            separate,
-            estimate=spread(drawn.estimate(options.target)),
-            low=spread(low),
-            high=spread(high),
-            statuses=status,
-            uncertainty_of=no_uncertainty(len(separate.classes)),
-            separate=separate,
-        )
+def _filled(
+    request: Request,
+    separate: Estimates,
+    groups: Indices,
+    drawn: GroupDraws,
+    words: tuple[str, ...],
+) -> Estimates:
+    """Return pooled numbers, and the separate ones beside them."""
+    options = request.options
+    low, high = drawn.limits(options.tail(len(separate.classes)), options.target)
+
+    def spread(numbers: Array) -> Array:
+        out = np.full(separate.estimate.shape, np.nan)
+        out[groups] = numbers
+        return out
+
+    words = words if drawn.converged else (*words, NOT_CONVERGED)
+    status = [join_status(dict.fromkeys([*status_parts(s), *words])) for s in separate.status]
+    return replace(
+        separate,
+        estimate=spread(drawn.estimate(options.target)),
+        low=spread(low),
+        high=spread(high),
+        statuses=status,
+        uncertainty_of=no_uncertainty(len(separate.classes)),
+        separate=separate,
+    )
 
 
 def series_and_times(keys: GroupKeys, grouping: Grouping) -> tuple[Indices, Array]:

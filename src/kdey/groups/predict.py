@@ -1,6 +1,6 @@
 """One estimate per group of a table: the pipeline, and the function that starts it.
 
-A table is read in batches; a batch becomes scored rows with group numbers (``table.py``); whole
+A table is read in batches; a batch becomes scored rows with group numbers (``scoring.py``); whole
 groups become estimates (``answers.py``), which may lean on one another (``pooling.py``). A frame in
 memory is a single batch, a file gives one after another, and Dask and Spark score and answer where
 their rows lie (``cluster.py``), by the same functions.
@@ -8,23 +8,20 @@ their rows lie (``cluster.py``), by the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
 from typing import Any
 
 from kdey.arrays import refuse_levels
-from kdey.groups.answers import OnRows, answer
-from kdey.groups.cluster import cluster_of
-from kdey.groups.keys import GroupKeys
+from kdey.groups.answers import answer
+from kdey.groups.cluster import ClusterTable, cluster_of
 from kdey.groups.pooling import check_pooling, pool
 from kdey.groups.request import Request
-from kdey.groups.table import MEMORY, ScoredTable, TableReader, collect
+from kdey.groups.scoring import OnRows, score
 from kdey.intervals import Estimates
 from kdey.intervals.display import check_key_names
 from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
-from kdey.tables.files import TableError, TableFile
 
 
 def predict_groups(
@@ -157,7 +154,7 @@ def estimate_table(
         Called with a number of rows: those read after each batch, those solved after each run of
         groups.
     """
-    model, place = model_of(quantifier), place_of(quantifier)
+    model = model_of(quantifier)
     check_pooling(quantifier, request)
     check_key_names(
         request.grouping.names,
@@ -169,97 +166,11 @@ def estimate_table(
     cluster = cluster_of(source)
     if cluster is not None:
         refuse_levels(source, "frame")
+        found = ClusterTable.of(cluster, model, request)
         if not request.is_pooled:
-            return cluster.estimate(model, request, place)
-        table = cluster.gather(model, request)
+            return found.answer(place_of(quantifier)).take(found.keys.order())
+        table = found.gather()
     else:
         table = score(quantifier, source, request, on_batch)
-    return estimate_scored(quantifier, table, request, on_rows)
-
-
-def estimate_scored(
-    quantifier: Fitted,
-    table: ScoredTable,
-    request: Request,
-    on_rows: OnRows | None = None,
-) -> Estimates:
-    """Return the estimates of a table that is scored, in the order of its keys."""
-    separate = answer(quantifier, table, request, on_rows=on_rows)
-    separate = replace(separate, keys=table.key_rows)
+    separate = replace(answer(quantifier, table, request, on_rows=on_rows), keys=table.key_rows)
     return pool(quantifier, table, request, separate).take(table.keys.order())
-
-
-def score(
-    quantifier: Fitted,
-    source: Any,
-    request: Request,
-    on_batch: OnRows | None = None,
-) -> ScoredTable:
-    """Return the rows of a frame in memory or of a file, scored and numbered by group.
-
-    Parameters
-    ----------
-    quantifier : fitted quantifier
-    source : data frame of pandas, polars or pyarrow, path or TableFile
-    request : Request
-    on_batch : callable, optional
-        Called after each batch with the number of its rows.
-
-    Raises
-    ------
-    TableError
-        If a file cannot be read or used; the message begins with its name.
-    """
-    if isinstance(source, str | PathLike):
-        source = TableFile.open(str(source))
-    if not isinstance(source, TableFile):
-        return _score_frame(quantifier, source, request)
-    schema = model_of(quantifier).table_schema
-    if request.label is None and schema is not None:
-        request = replace(request, label=schema.label)  # known labels are no features
-    try:
-        return _score_file(quantifier, source, request, on_batch)
-    except TableError:
-        raise
-    except ValueError as error:
-        raise TableError(f"{source.name}: {error}") from error
-
-
-def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTable:
-    import narwhals as nw
-
-    refuse_levels(frame, "frame")
-    table = nw.from_native(frame, eager_only=True)
-    if len(table) == 0:
-        raise ValueError("frame has no rows")
-    reader = TableReader.of(quantifier, request)
-    reader.check_columns(table.columns)
-    reader = replace(reader, grouping=request.grouping.settled([table]))
-    return collect(
-        [reader.read(table, GroupKeys(request.grouping.names))], reader.model.n_classes, None
-    )
-
-
-def _score_file(
-    quantifier: Fitted, file: TableFile, request: Request, on_batch: OnRows | None
-) -> ScoredTable:
-    reader = TableReader.of(quantifier, request, file.decimal)
-    if reader.model.takes_posteriors and not reader.scorer.on_posteriors:
-        raise TableError(
-            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
-        )
-    reader.check_columns(file.columns)
-    grouping, keys = request.grouping, GroupKeys(request.grouping.names)
-    if grouping.time is not None:  # looks at that column alone
-        grouping = grouping.settled(file.batches([grouping.time]), file.first_row)
-    reader = replace(reader, grouping=grouping)
-    done: Callable[[int], object] = (lambda _: None) if on_batch is None else on_batch
-
-    def batches() -> Iterator[ScoredTable]:
-        position = file.first_row
-        for frame in file.batches(reader.columns, grouping.by):
-            yield reader.read(frame, keys, position)
-            position += len(frame)
-            done(len(frame))
-
-    return collect(batches(), reader.model.n_classes, MEMORY)

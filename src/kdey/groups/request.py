@@ -1,14 +1,9 @@
-"""What is asked for: which groups, from which columns, and how they are estimated and judged.
-
-How the rows of a table were drawn, and which of them have labels.
-
-:class:`DesignReader` reads the columns that say it, batch by batch, and :class:`RowDesign` is what
-they say of the usable rows. A few bytes per row are kept in memory.
-"""
+"""What is asked for: which columns make the groups, and how they are estimated and judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,179 +11,269 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kdey._caching import text_hashes
-from kdey._display import count_of
-from kdey.bags import Array, Indices
-from kdey.groups.keys import Grouping
+from kdey.bags import Indices
 from kdey.intervals.display import GROUP_COLUMNS, POOLED_COLUMNS
 from kdey.intervals.merging import Merging
 from kdey.options import Options
 from kdey.tables.columns import (
     canonical_column,
     canonical_text,
-    numbers,
+    is_missing_value,
+    is_text,
     require,
-    row_number,
 )
-from kdey.tables.schema import LabelType, is_unlabelled, match_labels
+from kdey.tables.dates import TimeFormat, TimeFormatFinder, asked_format, integer_series
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame
+    from kdey.tables.columns import Frame, Series
 
 
-#: The class number of a row without a label.
-UNLABELLED = -1
+#: Unit -> NumPy's unit and how many of them.
+_UNITS = {
+    "s": ("s", 1),
+    "m": ("m", 1),
+    "h": ("h", 1),
+    "d": ("D", 1),
+    "w": ("D", 7),
+    "mo": ("M", 1),
+    "q": ("M", 3),
+    "y": ("Y", 1),
+}
+#: Rough length of each unit in seconds.
+_SECONDS = {
+    **{"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800},
+    **{"mo": 2_629_746, "q": 7_889_238, "y": 31_556_952},
+}
+#: Years. The start of a longer period could lie outside the dates that there are.
+_LONGEST_PERIOD = 1_000
+#: Types that a key may be turned into.
+KEY_TYPES = ("integer", "text")
+#: Weeks begin on Mondays; the first day that NumPy counts from was a Thursday.
+_MONDAY = np.datetime64("1970-01-05", "D")
 
 
-@dataclass(frozen=True, eq=False)
-class RowDesign:
-    """What the columns of a design say of m rows.
+def truncate(times: NDArray[Any], every: str) -> NDArray[np.datetime64]:
+    """Return the start of the period that each instant lies in, as datetime64[us].
+
+    Parameters
+    ----------
+    times : datetime64 array of shape (m,)
+        NaT stays NaT.
+    every : str
+        A number and a unit: ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, ``"1q"``, ``"1y"``,
+        ``"6h"``, ``"15m"``, ``"30s"``. Several units are counted from 1970.
+    """
+    # As a number NaT is the smallest of all and would overflow: the origin stands in for it.
+    missing = np.isnat(times)
+    present = np.where(missing, np.datetime64(0, "us"), times)
+    out = period_starts(period_numbers(present, every), every)
+    out[missing] = np.datetime64("NaT", "us")
+    return out
+
+
+def period_numbers(times: NDArray[Any], every: str) -> Indices:
+    """Return the number of the period that each instant lies in, counted from 1970.
+
+    Parameters
+    ----------
+    times : datetime64 array of shape (m,), without NaT
+    every : str
+        As for :func:`truncate`.
+    """
+    name, length, origin = _calendar(every)
+    steps = (times.astype(f"datetime64[{name}]") - origin).astype(np.int64)
+    return np.asarray(steps // length, dtype=np.int64)
+
+
+def period_starts(numbers: Indices, every: str) -> NDArray[np.datetime64]:
+    """Return the first instants of periods by their numbers, as datetime64[us]."""
+    name, length, origin = _calendar(every)
+    starts = origin + (numbers * length).astype(f"timedelta64[{name}]")
+    return np.asarray(starts.astype("datetime64[us]"))
+
+
+def _calendar(every: str) -> tuple[str, int, Any]:
+    """Return NumPy's unit, the number of units in a period, and the start of period zero."""
+    count, unit = parse_period(every)
+    name, length = _UNITS[unit]
+    origin: Any = _MONDAY if unit == "w" else np.zeros((), f"datetime64[{name}]")
+    return name, length * count, origin
+
+
+def parse_period(every: str) -> tuple[int, str]:
+    """Return the number and the unit of a period such as "2w"."""
+    match = re.fullmatch(r"(\d*)(s|m|h|d|w|mo|q|y)", str(every))
+    # Python reads no number of thousands of digits; the first of them are enough to refuse it.
+    count = int(match[1][:20] or 1) if match else 0
+    if match is None or count < 1:
+        raise ValueError(
+            f"every must be a number and one of s, m, h, d, w, mo, q, y, such as '1w'; "
+            f"got {every!r:.60}"
+        )
+    if count * _SECONDS[match[2]] > _LONGEST_PERIOD * _SECONDS["y"]:
+        raise ValueError(f"every must be at most {_LONGEST_PERIOD} years, got {every!r:.60}")
+    return count, match[2]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which columns make the groups.
 
     Attributes
     ----------
-    labels : int64 array of shape (m,) or None
-        Class number of each label; -1 where a row has none.
-    selection : array of shape (m,) or None
-        The probability with which each labelled row was chosen; NaN elsewhere.
-    weights : array of shape (m,) or None
-    clusters, strata : int64 arrays of shape (m,) or None
-        Numbers that stand for clusters and strata.
-    shares : array of shape (m,) or None
-        Known share of the stratum of each row.
+    by : names of key columns
+    time : name of a column of dates or instants that is one more, last key; optional
+    every : period that instants are cut down to, such as "1w"; optional
+    date_format : str
+        How dates are written where ``time`` is a column of texts, in the notation of strftime;
+        "auto": ISO 8601, or as the column shows.
+    types : mapping from key columns to {"integer", "text"}
+        Keys that are turned into whole numbers, or into texts. By default they are what they are in
+        the table: texts in a text file.
+    time_format : TimeFormat or None
+        How the whole column writes its times, once that is known; see :meth:`settled`.
     """
 
-    labels: Indices | None = None
-    selection: Array | None = None
-    weights: Array | None = None
-    clusters: Indices | None = None
-    strata: Indices | None = None
-    shares: Array | None = None
+    by: tuple[str, ...] = ()
+    time: str | None = None
+    every: str | None = None
+    date_format: str = "auto"
+    types: Mapping[str, str] = field(default_factory=dict)
+    time_format: TimeFormat | None = None
 
-    def take(self, positions: NDArray[Any] | slice) -> RowDesign:
-        """Return the design of the rows at some positions, in a slice or in a mask."""
-        return RowDesign(
-            **{
-                name: None if values is None else values[positions]
-                for name, values in vars(self).items()
-            }
-        )
+    def __post_init__(self) -> None:
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"by names a column twice: {', '.join(self.names)}")
+        if self.every is not None:
+            parse_period(self.every)
+            if self.time is None:
+                raise ValueError("every needs time, the column of dates that it cuts down")
+        for name, kind in self.types.items():
+            if name not in self.by:
+                raise ValueError(
+                    f"key types name {name!r}, which is no key: name it in by (--by) too"
+                )
+            if kind not in KEY_TYPES:
+                raise ValueError(
+                    f"the type of key {name!r} must be 'integer' or 'text', got {kind!r}"
+                )
 
     @classmethod
-    def join(cls, parts: Sequence[RowDesign]) -> RowDesign:
-        """Return the design of the rows of several batches, one after another."""
-        columns = {name: [getattr(part, name) for part in parts] for name in vars(parts[0])}
-        return cls(
-            **{
-                name: None if values[0] is None else np.concatenate(values)
-                for name, values in columns.items()
-            }
-        )
+    def of(
+        cls,
+        by: str | Sequence[str] = (),
+        time: str | None = None,
+        every: str | None = None,
+        date_format: str = "auto",
+        key_types: Mapping[str, str] | None = None,
+    ) -> Grouping:
+        """Return the grouping by one key column, or by several."""
+        if not isinstance(by, Sequence):
+            raise TypeError(f"by must be the name of a column, or a list of them, got {by!r}")
+        names = (by,) if isinstance(by, str) else tuple(by)
+        return cls(names, time, every, date_format, {} if key_types is None else key_types)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The key columns."""
+        return self.by if self.time is None else (*self.by, self.time)
 
-@dataclass(frozen=True, eq=False)
-class DesignReader:
-    """Reads the columns of a design, batch by batch.
-
-    Attributes
-    ----------
-    request : Request
-    classes : array of shape (k,)
-    label_type : {"auto", "text", "integer"}
-        What the labels of training were read as.
-    decimal : {".", ","}
-        Decimal mark of numbers that are written as text.
-    """
-
-    request: Request
-    classes: NDArray[Any]
-    label_type: LabelType = "auto"
-    decimal: str = "."
-
-    def read(self, frame: Frame, first: int = 1) -> RowDesign:
-        """Return what the columns say of the rows of a frame.
+    def settled(self, frames: Iterable[Frame], first: int = 1) -> Grouping:
+        """Return the grouping that knows how the column of times is written.
 
         Parameters
         ----------
-        frame : narwhals frame of m rows
+        frames : all frames of the table
+            Not looked at where the user said the format, or there is no time.
         first : int
-            Number of its first row, for messages.
-
-        Raises
-        ------
-        ValueError
-            If a column is not there, a label is no class of the model, or a weight, probability,
-            cluster or stratum is missing or not allowed. The message names the row.
+            Number of the first frame's first row, for messages.
         """
-        request = self.request
-        require(frame, request.design_columns)
-        labels = None
-        if request.labelled is not None:
-            labels = self._labels(frame, request.labelled, first)
-        selection = weights = None
-        if request.weights is not None:
-            weights = self._numbers(frame, request.weights, first)
-            _refuse(~(weights >= 0), frame, request.weights, first, "a weight of at least zero")
-        chosen = request.options.selection
-        if chosen is not None and labels is not None:
-            selection = self._numbers(frame, chosen, first)
-            wrong = (labels != UNLABELLED) & ~((selection > 0) & (selection <= 1))
-            _refuse(wrong, frame, chosen, first, "a probability above 0 and at most 1")
-        return RowDesign(
-            labels,
-            selection,
-            weights,
-            _encoded(frame, request.clusters, first),
-            _encoded(frame, request.options.strata, first),
-            self._shares(frame, first),
-        )
+        if self.time is None or self.date_format != "auto":
+            return self
+        finder, row = TimeFormatFinder(self.time), first
+        for frame in frames:
+            require(frame, [self.time], "key column")
+            column = frame[self.time]
+            if not is_text(column):
+                return self
+            finder.look(map(_text_or_none, column.to_list()), row)
+            row += len(frame)
+        return replace(self, time_format=finder.found(self.every is not None))
 
-    def _labels(self, frame: Frame, name: str, first: int) -> Indices:
-        """Return the class number of each row's label."""
-        column = frame[name]
-        known = ~is_unlabelled(column)
-        rows = np.arange(first, first + len(frame), dtype=np.int64)[known]
-        labels = match_labels(column.filter(known.tolist()), self.classes, rows, self.label_type)
-        number = {label: code for code, label in enumerate(np.asarray(self.classes).tolist())}
-        codes = np.full(len(frame), UNLABELLED, dtype=np.int64)
-        codes[known] = [number[label] for label in labels.tolist()]
-        return codes
+    def keys(self, frame: Frame, first: int = 1) -> Frame:
+        """Return the key columns of a frame, in their types, times cut down to their periods.
 
-    def _shares(self, frame: Frame, first: int) -> Array | None:
-        """Return the known share of each row's stratum; None if shares are not known."""
-        known, strata = self.request.stratum_shares, self.request.options.strata
-        if known is None or strata is None:
-            return None
-        texts = canonical_column(frame[strata])
-        shares = np.array([known.get(text, np.nan) for text in texts])
-        expected = f"one of the strata whose shares are known ({', '.join(list(known)[:6])})"
-        _refuse(np.isnan(shares), frame, strata, first, expected)
-        return shares
+        Parameters
+        ----------
+        frame : narwhals frame
+        first : int
+            Number of the frame's first row, for messages.
+        """
+        require(frame, self.names, "key column")
+        keys = frame.select(self.names)
+        for name, kind in self.types.items():
+            keys = keys.with_columns(_in_type(keys[name], kind, first))
+        if self.time is None:
+            return keys
+        times = self._times(keys[self.time], first)
+        return keys.with_columns(times if self.every is None else _cut_down(times, self.every))
 
-    def _numbers(self, frame: Frame, name: str, first: int) -> Array:
-        return np.asarray(numbers(frame[name], np.float64, first, self.decimal), dtype=np.float64)
+    def _times(self, column: Series, first: int) -> Series:
+        """Return the column of times, dates that are written as text as dates."""
+        if not is_text(column):
+            return column
+        if self.date_format != "auto":
+            return asked_format(self.date_format).read(column, first)
+        if self.time_format is not None:
+            return self.time_format.read(column, first)
+        # A part of a table: what it shows of the order of day and month need not hold for others.
+        return column if self.every is None else TimeFormat().read(column, first)
 
 
-def _encoded(frame: Frame, name: str | None, first: int) -> Indices | None:
-    """Return a number for each value of a column, the same in every batch; None without a column.
-
-    It is a hash of the canonical text: numbers by order of appearance would depend on other rows.
-    """
-    if name is None:
-        return None
-    missing = is_unlabelled(frame[name])  # empty, as a label may be
-    _refuse(missing, frame, name, first, "a value")
-    return text_hashes(canonical_column(frame[name])).view(np.int64)
+def _text_or_none(value: Any) -> str | None:
+    return None if is_missing_value(value) else str(value)
 
 
-def _refuse(wrong: NDArray[np.bool_], frame: Frame, name: str, first: int, expected: str) -> None:
-    """Raise ValueError if some rows of a column are wrong."""
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        value = canonical_text(frame[name][row])
+def _in_type(column: Series, kind: str, first: int) -> Series:
+    """Return a key column as whole numbers or as texts; missing keys stay missing."""
+    import narwhals as nw
+
+    texts = canonical_column(column)
+    if kind == "text":
+        values: list[Any] = [text or None for text in texts]
+        return nw.new_series(column.name, values, nw.String(), backend=column.implementation)
+    number_of = {text: _whole_number(text) for text in dict.fromkeys(texts.tolist())}
+    for text, number in number_of.items():
+        if text and number is None:
+            row = first + texts.tolist().index(text)
+            raise ValueError(
+                f"key column {column.name!r} must hold whole numbers of at most 18 digits, but row "
+                f"{row} has {text[:40]!r}: take it as text (--key-type {column.name}=text)"
+            )
+    return integer_series(column, [number_of[text] for text in texts])
+
+
+def _whole_number(text: str) -> int | None:
+    stripped = text.strip()
+    return int(stripped) if re.fullmatch(r"[+-]?\d{1,18}", stripped, re.ASCII) else None
+
+
+def _cut_down(times: Series, every: str) -> Series:
+    """Return a column of instants at the start of their periods."""
+    import narwhals as nw
+
+    if times.dtype not in (nw.Datetime, nw.Date):
         raise ValueError(
-            f"column {name!r} must have {expected} in every row where it is needed, but row "
-            f"{row_number(first, row)} has {value!r} ({count_of(int(wrong.sum()), 'such row')})"
+            f"time column {times.name!r} must hold dates or times, but holds values of type "
+            f"{times.dtype}"
         )
+    if times.dtype == nw.Datetime:
+        times = times.dt.replace_time_zone(None)  # periods are those of the local clock
+    # NumPy takes None for a missing instant, but not every NaT of pandas.
+    instants = [None if is_missing_value(value) else value for value in times.to_list()]
+    starts = truncate(np.array(instants, dtype="datetime64[us]"), every)
+    column: Series = nw.new_series(times.name, starts, backend=times.implementation)
+    return column.cast(nw.Date) if times.dtype == nw.Date else column
 
 
 @dataclass(frozen=True)

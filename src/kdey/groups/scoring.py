@@ -1,203 +1,148 @@
-"""From rows of a table to what a quantifier works on: posteriors, or instances as they are.
+"""From tables to scored rows: columns are found by name, and the classifier scores the features.
 
-:class:`Scorer` finds score columns or features by name, leaves out rows with missing values, and
-lets the classifier score the features. What comes out is :class:`ScoredRows`; for methods that work
-on features it is :class:`Instances`.
+:func:`score` reads a frame in memory, or a file batch by batch; :class:`TableScorer` reads one
+batch, wherever it lies (a whole frame, a batch of a file, a partition on a worker). Rows with
+missing values are left out and counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
-from sklearn.utils.validation import _num_samples
 
 from kdey._caching import Hashes, row_hashes, text_hashes
 from kdey._display import count_of
-from kdey.arrays import match_scores, take_rows
-from kdey.bags import Bags, Indices
+from kdey.arrays import match_scores, refuse_levels
+from kdey.bags import Array, Indices
 from kdey.classifiers import one_hot
-from kdey.intervals import Estimates, estimate_points
-from kdey.model import HOST, AnyModel, CombinedModel, Fitted, ForeignModel, Place, Pool, model_of
-from kdey.options import Options
+from kdey.groups.request import Grouping, Request
+from kdey.groups.table import (
+    MEMORY,
+    UNLABELLED,
+    Floats,
+    GroupKeys,
+    ScoredRows,
+    ScoredTable,
+    collect,
+)
+from kdey.model import AnyModel, CombinedModel, Fitted, ForeignModel, model_of
 from kdey.posteriors import predict_posteriors
 from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
 from kdey.tables.columns import (
     RowNumbers,
     canonical_column,
+    canonical_text,
     missing_in,
     numbers,
     require,
+    require_names,
     row_number,
 )
-from kdey.tables.schema import UNSEEN, VARYING, Finding, TableSchema, is_unlabelled, match_labels
+from kdey.tables.files import TableError, TableFile
+from kdey.tables.schema import UNSEEN, VARYING, Finding, LabelType, TableSchema, labels_seen
+from kdey.tables.training import is_unlabelled, match_labels
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
 
+#: Called with a number of rows each time that so many more are done.
+OnRows: TypeAlias = Callable[[int], object]
 
-Floats = NDArray[np.floating]
 
+def score(
+    quantifier: Fitted,
+    source: Any,
+    request: Request,
+    on_batch: OnRows | None = None,
+) -> ScoredTable:
+    """Return the rows of a frame in memory or of a file, scored and numbered by group.
 
-@dataclass(frozen=True, eq=False)
-class UnseenValues:
-    """Values of some rows that the training table lacks.
-
-    Attributes
+    Parameters
     ----------
-    rows : bool array of shape (m,)
-        Which rows have one in some column that is used.
-    findings : tuple of Finding
-        One per column, also for those that are not used because training has a single value.
+    quantifier : fitted quantifier, or its model
+    source : data frame of pandas, polars or pyarrow, path or TableFile
+    request : Request
+    on_batch : callable, optional
+        Called after each batch with the number of its rows.
+
+    Raises
+    ------
+    TableError
+        If a file cannot be read or used; the message begins with its name.
     """
+    if isinstance(source, str | PathLike):
+        source = TableFile.open(str(source))
+    if not isinstance(source, TableFile):
+        return _score_frame(quantifier, source, request)
+    schema = model_of(quantifier).table_schema
+    if request.label is None and schema is not None:
+        request = replace(request, label=schema.label)  # known labels are no features
+    try:
+        return _score_file(quantifier, source, request, on_batch)
+    except TableError:
+        raise
+    except ValueError as error:
+        raise TableError(f"{source.name}: {error}") from error
 
-    rows: NDArray[np.bool_]
-    findings: tuple[Finding, ...] = ()
+
+def _score_frame(quantifier: Fitted, frame: Any, request: Request) -> ScoredTable:
+    import narwhals as nw
+
+    refuse_levels(frame, "frame")
+    table = nw.from_native(frame, eager_only=True)
+    if len(table) == 0:
+        raise ValueError("frame has no rows")
+    scorer = TableScorer.of(quantifier, request)
+    scorer.check_columns(table.columns)
+    scorer = replace(scorer, grouping=request.grouping.settled([table]))
+    return collect([scorer.read(table, GroupKeys(request.grouping.names))], None)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """Posteriors of some instances.
-
-    Attributes
-    ----------
-    posteriors : array of shape (m, k), in memory or on disk
-    fold_posteriors : array of shape (m, k) or None
-        Posteriors by the fold models that the quantifier holds, for the fit check.
-    unseen : UnseenValues or None
-        What the rows hold that training lacks; None: nothing.
-    hashes : uint64 array of shape (m,) or None
-        Of the features of each row, or of what tells rows apart; None: of the posteriors.
-    """
-
-    posteriors: Floats
-    fold_posteriors: Floats | None = None
-    unseen: UnseenValues | None = None
-    hashes: Hashes | None = None
-
-    def __len__(self) -> int:
-        """Return the number of instances m."""
-        return len(self.posteriors)
-
-    @property
-    def points(self) -> Floats:
-        """What row maps take."""
-        return self.posteriors
-
-    @property
-    def row_hashes(self) -> Hashes:
-        """A hash of each row, by which the rows of a group are ordered."""
-        return row_hashes(self.posteriors) if self.hashes is None else self.hashes
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row."""
-        return int(self.posteriors.shape[1] * self.posteriors.itemsize)
-
-    @property
-    def checked_posteriors(self) -> Floats:
-        """The posteriors that the fit check looks at: those of the fold models where they are."""
-        return self.posteriors if self.fold_posteriors is None else self.fold_posteriors
-
-    def take(self, positions: Indices) -> ScoredRows:
-        """Return the instances at some positions."""
-        folds, hashes = self.fold_posteriors, self.hashes
-        return ScoredRows(
-            self.posteriors[positions],
-            None if folds is None else folds[positions],
-            hashes=None if hashes is None else hashes[positions],
+def _score_file(
+    quantifier: Fitted, file: TableFile, request: Request, on_batch: OnRows | None
+) -> ScoredTable:
+    scorer = TableScorer.of(quantifier, request, file.decimal)
+    if scorer.model.takes_posteriors and not scorer.on_posteriors:
+        raise TableError(
+            f"{file.name}: the model was fitted on scores: name the score columns (--scores)"
         )
+    scorer.check_columns(file.columns)
+    grouping, keys = request.grouping, GroupKeys(request.grouping.names)
+    if grouping.time is not None:  # looks at that column alone
+        grouping = grouping.settled(file.batches([grouping.time]), file.first_row)
+    scorer = replace(scorer, grouping=grouping)
+    done: Callable[[int], object] = (lambda _: None) if on_batch is None else on_batch
 
-    def estimates(
-        self,
-        model: AnyModel,
-        bags: Bags,
-        options: Options,
-        clusters: Indices | None = None,
-        place: Place = HOST,
-    ) -> Estimates:
-        """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
-        points = model.given(self.posteriors, place)
-        return estimate_points(model, points, bags, options, clusters, place)
+    def batches() -> Iterator[ScoredTable]:
+        position = file.first_row
+        for frame in file.batches(scorer.columns, grouping.by):
+            yield scorer.read(frame, keys, position)
+            position += len(frame)
+            done(len(frame))
+
+    return collect(batches(), MEMORY)
 
 
 @dataclass(frozen=True, eq=False)
-class Instances:
-    """Instances as ``fit`` took them, for methods that work on features.
-
-    Attributes
-    ----------
-    X : m instances
-    unseen : UnseenValues or None
-        What the rows hold that training lacks; None: nothing.
-    hashes : uint64 array of shape (m,) or None
-        Of what tells rows apart; None: of the instances.
-    """
-
-    X: Any
-    unseen: UnseenValues | None = None
-    hashes: Hashes | None = None
-
-    def __len__(self) -> int:
-        """Return the number of instances m."""
-        return int(_num_samples(self.X))
-
-    @property
-    def row_hashes(self) -> Hashes:
-        """A hash of each row, by which the rows of a group are ordered."""
-        return row_hashes(self.X) if self.hashes is None else self.hashes
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row."""
-        return int(8 * (self.X.shape[1] if getattr(self.X, "ndim", 1) == 2 else 1))
-
-    @property
-    def points(self) -> NDArray[Any]:
-        """What row maps take."""
-        return np.asarray(self.X)
-
-    def take(self, positions: Indices) -> Instances:
-        """Return the instances at some positions."""
-        X, hashes = self.X, self.hashes
-        return Instances(
-            X[positions] if isinstance(X, np.ndarray) else take_rows(X, positions),
-            hashes=None if hashes is None else hashes[positions],
-        )
-
-    def estimates(
-        self,
-        model: AnyModel,
-        bags: Bags,
-        options: Options,
-        clusters: Indices | None = None,
-        place: Place = HOST,
-    ) -> Estimates:
-        """Return the estimates of bags of these instances, drawn in clusters (m,) or alone."""
-        return estimate_points(model, model.points(Pool(self.X)), bags, options, clusters, place)
-
-
-#: What is known of the rows of a table once they are scored.
-GroupRows: TypeAlias = ScoredRows | Instances
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """How rows of a table become posteriors or instances of a fitted quantifier.
+class TableScorer:
+    """How rows of a table become posteriors, or instances, with a group and a design.
 
     Attributes
     ----------
     model : model
+    request : Request
+    grouping : Grouping
+        That of the request, which knows how times are written.
     scores : names of the score columns in the order of the classes; none: the features are taken
         A single name is that of a column of decided labels.
-    missing : {"auto", "drop", "error"}
-        What becomes of rows with a missing score or feature. With "auto" they are used where the
-        model learnt from rows that lack the same value, and left out otherwise.
     folds : bool
         Whether the fold models that the quantifier holds score the rows too, for the fit check.
     decimal : {".", ","}
@@ -205,43 +150,35 @@ class Scorer:
     """
 
     model: AnyModel
+    request: Request
+    grouping: Grouping
     scores: tuple[str, ...] = ()
-    missing: str = "auto"
     folds: bool = False
     decimal: str = "."
 
     @classmethod
-    def of(
-        cls,
-        fitted: Fitted,
-        scores: Sequence[str] | None = None,
-        missing: str = "auto",
-        check_fit: bool = False,
-        decimal: str = ".",
-    ) -> Scorer:
-        """Return the scorer of a quantifier; ``scores`` by default those it was fitted on.
+    def of(cls, quantifier: Fitted, request: Request, decimal: str = ".") -> TableScorer:
+        """Return the scorer of a table whose numbers have this decimal mark.
 
-        With ``check_fit`` fold models that the quantifier holds score the rows too.
+        The score columns are by default those that the quantifier was fitted on.
         """
-        if missing not in ("auto", "drop", "error"):
-            raise ValueError(f"missing must be 'auto', 'drop' or 'error', got {missing!r}")
+        model, scores = model_of(quantifier), request.scores
         if isinstance(scores, str):
             raise ValueError("scores must be a list of columns, one per class")
-        model = model_of(fitted)
         schema = model.table_schema
+        plain = cls(model, request, request.grouping, decimal=decimal)
         if scores is None and schema is not None and schema.scores:
-            return cls(model, schema.scores, missing, decimal=decimal)
+            return replace(plain, scores=schema.scores)
         if not scores:
-            folds = check_fit and model.scorer.fold_classifiers is not None
-            return cls(model, (), missing, folds, decimal)
+            checked = request.options.check_fit and model.scorer.fold_classifiers is not None
+            return replace(plain, folds=checked)
         if not model.takes_posteriors:
             raise ValueError(
-                f"{type(fitted).__name__} works on features, not on scores: leave scores out"
+                f"{type(quantifier).__name__} works on features, not on scores: leave scores out"
             )
         if len(scores) == 1 and model.counts_decisions:
-            return cls(model, tuple(scores), missing, decimal=decimal)
-        matched = tuple(match_scores(scores, model.classes))
-        return cls(model, matched, missing, decimal=decimal)
+            return replace(plain, scores=tuple(scores))
+        return replace(plain, scores=tuple(match_scores(scores, model.classes)))
 
     @property
     def on_posteriors(self) -> bool:
@@ -249,52 +186,119 @@ class Scorer:
         has_classifier = self.model.scorer.classifier is not None
         return bool(self.scores) or (has_classifier and self.model.takes_posteriors)
 
-    def columns(self) -> tuple[str, ...] | None:
-        """Return the columns that are needed beside the keys; None: all that are no keys."""
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns that are read; None: all.
+
+        Columns that had a single value in training are looked at, to warn where they vary.
+        """
+        needed, schema = self._needed, self.model.table_schema
+        if needed is None:
+            return None
+        constants = () if schema is None or self.scores else schema.constants
+        return list(dict.fromkeys([*needed, *self.request.no_features, *constants]))
+
+    @property
+    def _needed(self) -> tuple[str, ...] | None:
+        """The columns of scores or features; None: all that have no other role."""
         if self.scores:
             return self.scores
         schema = self.model.table_schema
-        if schema is not None:
-            return schema.feature_names
-        return self.model.scorer.feature_names
+        return self.model.scorer.feature_names if schema is None else schema.feature_names
 
-    def score(
-        self,
-        frame: Frame,
-        keys: tuple[str, ...] = (),
-        first: int = 1,
-        row_key: str | None = None,
-    ) -> tuple[GroupRows, NDArray[np.bool_]]:
-        """Return the usable rows, scored, and which rows of the frame are usable, shape (m,).
+    def check_columns(self, present: Sequence[str]) -> None:
+        """Raise where a table lacks a column."""
+        request = self.request
+        require_names(present, self.grouping.names, "key column")
+        if request.options.key is not None:
+            require_names(present, [request.options.key])
+        require_names(present, request.design_columns)
+        require_names(present, self._needed or (), "score column" if self.scores else "column")
+
+    def read(self, frame: Frame, keys: GroupKeys, first: int = 1) -> ScoredTable:
+        """Return the usable rows of a frame.
 
         Parameters
         ----------
-        frame : narwhals frame of m rows
-        keys : columns that are not features
+        frame : narwhals frame
+        keys : GroupKeys
+            Groups that are new get its next numbers.
         first : int
             Number of the frame's first row, for messages.
-        row_key : name of a column, optional
-            What tells rows apart; by default their features or scores do.
         """
-        k = len(self.model.classes)
+        request = self.request
+        key_columns = self.grouping.keys(frame, first)
+        codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
+        rows, usable, unseen, findings = self._score(frame, first)
+        own = codes[usable]
+        design = {name: values[usable] for name, values in self._design(frame, first).items()}
+        rows = replace(rows, groups=own, **design)
+        labels: list[Any] = []
+        if request.label is not None and request.label in frame.columns:
+            classes = self.model.classes
+            labels = labels_seen(frame, request.label, classes, first, self._label_type).tolist()
+        if rows.weights is not None and not rows.weights.all():
+            # An instance of weight zero does not belong to its group.
+            rows = rows.take(np.flatnonzero(rows.weights > 0))
+        sizes, missing, strange = (
+            np.bincount(part, minlength=len(keys)).astype(np.int64)
+            for part in (rows.groups, codes[~usable], own[unseen])
+        )
+        return ScoredTable(
+            keys,
+            _one_per_group(key_columns, codes),
+            rows,
+            sizes,
+            missing,
+            strange,
+            np.ones(len(keys)),
+            findings,
+            Counter(labels),
+        )
+
+    def usable(self, frame: Frame) -> NDArray[np.bool_]:
+        """Return which rows of a frame are used, without scoring them, shape (m,)."""
         if len(frame) == 0:
-            return ScoredRows(np.empty((0, k))), np.empty(0, dtype=np.bool_)
+            return np.empty(0, dtype=np.bool_)
+        used = self._read_given(frame, 1)[1] if self.scores else self.instances(frame)[1]
+        name = self.request.weights
+        return used if name is None else used & (self._numbers(frame, name, 1) > 0)
+
+    def _score(
+        self, frame: Frame, first: int
+    ) -> tuple[ScoredRows, NDArray[np.bool_], NDArray[np.bool_], tuple[Finding, ...]]:
+        """Return the usable rows without groups and design, and what is known of all rows.
+
+        Returns
+        -------
+        rows : ScoredRows
+        usable : bool array of shape (m,)
+            Which rows of the frame these are.
+        unseen : bool array, one per usable row
+            Which hold a value that training lacks.
+        findings : tuple of Finding
+        """
+        k, no_groups = self.model.n_classes, np.empty(0, dtype=np.int32)
+        nothing = ScoredRows(np.empty((0, k)), np.empty(0, dtype=np.uint64), no_groups)
+        if len(frame) == 0:
+            return nothing, np.empty(0, dtype=np.bool_), np.empty(0, dtype=np.bool_), ()
+        findings: tuple[Finding, ...] = ()
         if self.scores:
-            read = self._read_decisions if len(self.scores) == 1 else self._read_scores
-            posteriors, usable = read(frame, first)
-            hashes = _key_hashes(frame, row_key, usable)
-            return ScoredRows(posteriors, hashes=hashes), usable
-        X, usable, unseen = self.instances(frame, keys, first)
-        hashes = _key_hashes(frame, row_key, usable)
-        if not self.on_posteriors:
-            return Instances(X, unseen, hashes), usable
+            X, usable = self._read_given(frame, first)
+            unseen = np.zeros(len(X), dtype=np.bool_)
+        else:
+            X, usable, unseen, findings = self.instances(frame, first)
         if not usable.any():
-            no_hashes = np.empty(0, dtype=np.uint64)
-            folds = self._fold_posteriors(X, no_hashes)
-            return ScoredRows(np.empty((0, k)), folds, hashes=no_hashes), usable
-        posteriors = predict_posteriors(self.model.scorer.classifier, X, self.model.classes)
-        hashes = row_hashes(X) if hashes is None else hashes
-        return ScoredRows(posteriors, self._fold_posteriors(X, hashes), unseen, hashes), usable
+            return nothing, usable, unseen, findings
+        key = self.request.options.key
+        hashes = row_hashes(X) if key is None else _key_hashes(frame, key, usable)
+        if self.scores or not self.on_posteriors:
+            rows = ScoredRows(X, hashes, no_groups, on_posteriors=bool(self.scores))
+        else:
+            p = predict_posteriors(self.model.scorer.classifier, X, self.model.classes)
+            folds = self._fold_posteriors(X, hashes)
+            rows = ScoredRows(p, hashes, no_groups, fold_posteriors=folds)
+        return rows, usable, unseen, findings
 
     def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
         if not self.folds:
@@ -303,6 +307,12 @@ class Scorer:
 
         models = held_fold_models(self.model)
         return None if models is None else models.posteriors_by(X, hashes)
+
+    def _read_given(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return given posteriors, and which rows of the frame have them."""
+        if len(self.scores) == 1:
+            return self._read_decisions(frame, first)
+        return self._read_scores(frame, first)
 
     def _read_scores(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
         require(frame, self.scores, "score column")
@@ -329,14 +339,12 @@ class Scorer:
         usable = ~is_unlabelled(column)
         self._check_missing(frame, self.scores, usable, first)
         rows = np.flatnonzero(usable) + first
-        schema = self.model.table_schema
-        label_type = "auto" if schema is None else schema.label_type
-        labels = match_labels(column.filter(usable.tolist()), classes, rows, label_type)
+        labels = match_labels(column.filter(usable.tolist()), classes, rows, self._label_type)
         return one_hot(labels, classes, f"column {self.scores[0]!r}"), usable
 
     def instances(
-        self, frame: Frame, keys: tuple[str, ...] = (), first: RowNumbers = 1
-    ) -> tuple[Any, NDArray[np.bool_], UnseenValues | None]:
+        self, frame: Frame, first: RowNumbers = 1
+    ) -> tuple[Any, NDArray[np.bool_], NDArray[np.bool_], tuple[Finding, ...]]:
         """Return the usable rows as the classifier takes them.
 
         Returns
@@ -344,37 +352,41 @@ class Scorer:
         X : instances
         usable : bool array of shape (m,)
             Which rows of the frame these are.
-        unseen : UnseenValues or None
+        unseen : bool array, one per instance
+            Which hold a value that training lacks, in some column that is used.
+        findings : tuple of Finding
+            One per column with such values, also for those that are not used because training has
+            a single value.
         """
         schema = self.model.table_schema
         if schema is not None:
             return self._table_instances(schema, frame, first)
-        names = self.columns()
+        names = self._needed
         if names is None:
-            names = self._other_columns(frame, keys)
+            names = self._other_columns(frame, self.request.no_features)
         require(frame, names)
         usable = np.ones(len(frame), dtype=np.bool_)
-        if self.missing != "auto" or not _takes_missing(self.model):
+        if self.request.options.missing != "auto" or not _takes_missing(self.model):
             for name in names:
                 usable &= ~missing_in(frame[name])
         self._check_missing(frame, names, usable, first)
         kept = frame if usable.all() else frame.filter(usable.tolist())
-        if self.columns() is None:
-            return kept.select(names).to_numpy(), usable, None
-        return _for_classifier(kept.select(names)), usable, None
+        unseen = np.zeros(len(kept), dtype=np.bool_)
+        if self._needed is None:
+            return kept.select(names).to_numpy(), usable, unseen, ()
+        return _for_classifier(kept.select(names)), usable, unseen, ()
 
     def _table_instances(
         self, schema: TableSchema, frame: Frame, first: RowNumbers
-    ) -> tuple[NDArray[Any], NDArray[np.bool_], UnseenValues | None]:
+    ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], tuple[Finding, ...]]:
         """Return what :meth:`instances` does, for a model that has a schema of tables."""
+        missing = self.request.options.missing
         encoded = schema.encode(frame, first, self.decimal)
-        usable = ~(encoded.unexpected if self.missing == "auto" else encoded.missing)
-        if self.missing == "error" and not usable.all():
+        usable = ~(encoded.unexpected if missing == "auto" else encoded.missing)
+        if missing == "error" and not usable.all():
             raise ValueError(self._missing_value(schema, frame, usable, first))
         findings = tuple(f for f in encoded.findings if f.what in (UNSEEN, VARYING))
-        if not findings:
-            return encoded.X[usable], usable, None
-        return encoded.X[usable], usable, UnseenValues(encoded.unseen[usable], findings)
+        return encoded.X[usable], usable, encoded.unseen[usable], findings
 
     def _missing_value(
         self, schema: TableSchema, frame: Frame, usable: NDArray[np.bool_], first: RowNumbers
@@ -406,12 +418,96 @@ class Scorer:
     def _check_missing(
         self, frame: Frame, names: tuple[str, ...], usable: NDArray[np.bool_], first: RowNumbers
     ) -> None:
-        if self.missing != "error" or usable.all():
+        if self.request.options.missing != "error" or usable.all():
             return
         row = int(np.argmin(usable))
         empty = [name for name in names if missing_in(frame[name][row : row + 1], numeric=True)[0]]
         lacking = empty[0] if empty else names[0]
         raise ValueError(_missing_message(lacking, row_number(first, row), int((~usable).sum())))
+
+    def _design(self, frame: Frame, first: int) -> dict[str, Any]:
+        """Return what the columns of the design say of the rows of a frame.
+
+        Raises ValueError if a column is not there, a label is no class of the model, or a weight,
+        probability, cluster or stratum is missing or not allowed. The message names the row.
+        """
+        request, design = self.request, dict[str, Any]()
+        chosen, strata = request.options.selection, request.options.strata
+        require(frame, request.design_columns)
+        if request.labelled is not None:
+            design["labels"] = labels = self._labels(frame, request.labelled, first)
+            if chosen is not None:
+                design["selection"] = selection = self._numbers(frame, chosen, first)
+                wrong = (labels != UNLABELLED) & ~((selection > 0) & (selection <= 1))
+                _refuse(wrong, frame, chosen, first, "a probability above 0 and at most 1")
+        if request.weights is not None:
+            design["weights"] = weights = self._numbers(frame, request.weights, first)
+            _refuse(~(weights >= 0), frame, request.weights, first, "a weight of at least zero")
+        if request.clusters is not None:
+            design["clusters"] = _encoded(frame, request.clusters, first)
+        if strata is not None:
+            design["strata"] = _encoded(frame, strata, first)
+            if request.stratum_shares is not None:
+                design["shares"] = self._shares(frame, strata, request.stratum_shares, first)
+        return design
+
+    def _labels(self, frame: Frame, name: str, first: int) -> Indices:
+        """Return the class number of each row's label."""
+        column = frame[name]
+        known = ~is_unlabelled(column)
+        rows = np.arange(first, first + len(frame), dtype=np.int64)[known]
+        labels = match_labels(
+            column.filter(known.tolist()), self.model.classes, rows, self._label_type
+        )
+        number = {label: code for code, label in enumerate(self.model.classes.tolist())}
+        codes = np.full(len(frame), UNLABELLED, dtype=np.int64)
+        codes[known] = [number[label] for label in labels.tolist()]
+        return codes
+
+    def _shares(self, frame: Frame, strata: str, known: dict[str, float], first: int) -> Array:
+        """Return the known share of each row's stratum."""
+        texts = canonical_column(frame[strata])
+        shares = np.array([known.get(text, np.nan) for text in texts])
+        expected = f"one of the strata whose shares are known ({', '.join(list(known)[:6])})"
+        _refuse(np.isnan(shares), frame, strata, first, expected)
+        return shares
+
+    def _numbers(self, frame: Frame, name: str, first: int) -> Array:
+        return np.asarray(numbers(frame[name], np.float64, first, self.decimal), dtype=np.float64)
+
+    @property
+    def _label_type(self) -> LabelType:
+        schema = self.model.table_schema
+        return "auto" if schema is None else schema.label_type
+
+
+def _encoded(frame: Frame, name: str, first: int) -> Indices:
+    """Return a number for each value of a column, the same in every batch.
+
+    It is a hash of the canonical text: numbers by order of appearance would depend on other rows.
+    """
+    missing = is_unlabelled(frame[name])  # empty, as a label may be
+    _refuse(missing, frame, name, first, "a value")
+    return text_hashes(canonical_column(frame[name])).view(np.int64)
+
+
+def _refuse(wrong: NDArray[np.bool_], frame: Frame, name: str, first: int, expected: str) -> None:
+    """Raise ValueError if some rows of a column are wrong."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = canonical_text(frame[name][row])
+        raise ValueError(
+            f"column {name!r} must have {expected} in every row where it is needed, but row "
+            f"{row_number(first, row)} has {value!r} ({count_of(int(wrong.sum()), 'such row')})"
+        )
+
+
+def _one_per_group(keys: Frame, codes: NDArray[np.int32]) -> Frame:
+    """Return the keys of the groups that a batch has, one row each, by their numbers."""
+    if not keys.columns:
+        return keys
+    rows: list[int] = np.unique(codes, return_index=True)[1].tolist()
+    return keys[rows]
 
 
 def _takes_missing(model: AnyModel) -> bool:
@@ -424,10 +520,8 @@ def _takes_missing(model: AnyModel) -> bool:
     return bool(get_tags(inner).input_tags.allow_nan)
 
 
-def _key_hashes(frame: Frame, name: str | None, usable: NDArray[np.bool_]) -> Hashes | None:
-    """Return the hashes of the column that tells rows apart, of usable rows; None without one."""
-    if name is None:
-        return None
+def _key_hashes(frame: Frame, name: str, usable: NDArray[np.bool_]) -> Hashes:
+    """Return the hashes of the column that tells rows apart, of usable rows."""
     require(frame, [name])
     return text_hashes(canonical_column(frame[name]))[usable]
 

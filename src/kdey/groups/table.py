@@ -1,36 +1,292 @@
-"""Scored tables: rows with group numbers, read batch by batch and collected.
+"""Scored tables: what is held of their rows, which group each belongs to, and batches put together.
 
-:class:`TableReader` reads a batch of a table, wherever it lies: a whole frame, a batch of a file,
-a partition on a worker. :func:`collect` puts batches together; beyond ``MEMORY`` bytes their scores
-lie in a temporary file.
+A batch of a table becomes a :class:`ScoredTable` (``scoring.py``). :func:`collect` puts batches
+together; beyond ``MEMORY`` bytes their scores lie in a temporary file.
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kdey._caching import Hashes
+from kdey.arrays import take_rows
 from kdey.bags import Array, Indices
-from kdey.groups.keys import Grouping, GroupKeys
-from kdey.groups.request import DesignReader, Request, RowDesign
-from kdey.groups.scoring import Floats, GroupRows, Instances, ScoredRows, Scorer
-from kdey.model import AnyModel, Fitted
-from kdey.tables.columns import require_names
+from kdey.groups.scoring import Floats, ScoredRows
+from kdey.tables.columns import (
+    canonical_text,
+    check_same,
+    parse_number,
+    plain_values,
+    text_in_column,
+    typed_tokens,
+    value_tokens,
+)
 from kdey.tables.features import warn_of_unseen_values
-from kdey.tables.schema import Finding, LabelType, labels_seen, merge_findings
+from kdey.tables.schema import Finding, merge_findings
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame
+    from kdey.tables.columns import Frame, Series
 
+
+Floats = NDArray[np.floating]
 
 #: Bytes of scores that are kept in memory; what comes after them goes to a temporary file.
 MEMORY = 1 << 30
+#: The class number of a row without a label.
+UNLABELLED = -1
+#: What is known of how rows were drawn, and which have labels.
+DESIGN = ("labels", "selection", "weights", "clusters", "strata", "shares")
+
+
+@dataclass(frozen=True)
+class GroupKeys:
+    """The combinations of key values seen so far, numbered in the order in which they came.
+
+    Two rows are of one group where the canonical texts of their keys are the same
+    (``kdey.tables.columns.canonical_text``), in whatever type they come.
+
+    Attributes
+    ----------
+    names : names of the key columns; without any, everything is one group
+    """
+
+    names: tuple[str, ...]
+    _codes: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
+    _values: list[tuple[Any, ...]] = field(default_factory=list, repr=False)
+    #: For each column, the first value with each canonical text.
+    _first: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    #: For each column whose type has an order, the rank of each text.
+    _ranks: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self._codes)
+
+    def encode(self, columns: Sequence[Series | Sequence[Any]], n_rows: int) -> NDArray[np.int32]:
+        """Return the number of each row's group, shape (n_rows,).
+
+        Parameters
+        ----------
+        columns : one narwhals series, or sequence of ``n_rows`` plain values, per key
+            None, NaN, NaT and empty texts are one value: missing.
+        n_rows : int
+
+        Raises
+        ------
+        ValueError
+            If two different values of a column share a canonical text, naming both; or if a value
+            has none.
+        """
+        if not columns:
+            self._number((), ())
+            return np.zeros(n_rows, dtype=np.int32)
+        texts = [
+            self._texts(name, column) for name, column in zip(self.names, columns, strict=True)
+        ]
+        combined = list(zip(*texts, strict=True))
+        # Work in Python is done once per distinct key of the batch, not once per row.
+        number = {
+            key: self._number(key, self._first_values(key)) for key in dict.fromkeys(combined)
+        }
+        return np.fromiter(map(number.__getitem__, combined), np.int32, count=n_rows)
+
+    def encode_values(self, values: Sequence[tuple[Any, ...]]) -> NDArray[np.int32]:
+        """Return the numbers of groups by their key values, one tuple each."""
+        columns: list[Sequence[Any]] = [[key[i] for key in values] for i in range(len(self.names))]
+        return self.encode(columns, len(values))
+
+    def _texts(self, name: str, column: Series | Sequence[Any]) -> list[str]:
+        """Return the canonical text of each row, and keep the first value with each."""
+        values, tokens = _values_and_tokens(column, name)
+        first = self._first.setdefault(name, {})
+        text_of: dict[Any, str] = {}
+        for token, value in dict(zip(tokens, values, strict=True)).items():
+            text = text_in_column(name, value)
+            check_same(first.setdefault(text, value), value, name)
+            text_of[token] = text
+        ordered = _ordered_categories(column)
+        if ordered is not None:
+            known = self._ranks.setdefault(name, {})
+            for text in ordered:
+                known.setdefault(text, len(known))
+        return [text_of[token] for token in tokens]
+
+    def _first_values(self, key: tuple[str, ...]) -> tuple[Any, ...]:
+        return tuple(
+            self._first[name][text] if text else None
+            for name, text in zip(self.names, key, strict=True)
+        )
+
+    def _number(self, key: tuple[str, ...], values: tuple[Any, ...]) -> int:
+        code = self._codes.setdefault(key, len(self._codes))
+        if code == len(self._values):
+            self._values.append(values)
+        return code
+
+    @property
+    def values(self) -> list[tuple[Any, ...]]:
+        """Key values of every group, in the order of their numbers; None where one is missing."""
+        return list(self._values)
+
+    def order(self) -> Indices:
+        """Return the groups sorted by their keys, the first key slowest, missing keys last.
+
+        Keys whose type has an order (ordered categories) follow it; texts that are all numbers are
+        sorted as numbers.
+        """
+        columns = [
+            _ranks([value[i] for value in self._values], self._ranks.get(name))
+            for i, name in enumerate(self.names)
+        ]
+        ranked = sorted(range(len(self)), key=lambda g: tuple(column[g] for column in columns))
+        return np.array(ranked, dtype=np.int64)
+
+
+def key_texts(values: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the canonical texts of the keys of a group, by which it is known everywhere."""
+    return tuple(map(canonical_text, values))
+
+
+def _values_and_tokens(column: Series | Sequence[Any], name: str) -> tuple[list[Any], list[Any]]:
+    """Return the values of a column, and what tells them apart."""
+    import narwhals as nw
+
+    if isinstance(column, nw.Series):
+        values = plain_values(column)
+        return values, value_tokens(column, values)
+    values = list(column)
+    return values, typed_tokens(name, values)
+
+
+def _ordered_categories(column: Series | Sequence[Any]) -> list[str] | None:
+    """Return the texts of an ordered category in their order; None for other columns."""
+    import narwhals as nw
+
+    if not isinstance(column, nw.Series) or column.dtype not in (nw.Categorical, nw.Enum):
+        return None
+    # Narwhals tells neither for every library and version: the libraries are asked themselves.
+    native: Any = column.to_native()
+    categories: list[Any] = []
+    if column.implementation.is_pandas_like():
+        categories = native.cat.categories.tolist() if native.cat.ordered else []
+    elif column.implementation.is_polars():
+        categories = list(native.dtype.categories) if column.dtype == nw.Enum else []
+    elif column.implementation.is_pyarrow() and native.type.ordered and native.num_chunks:
+        categories = native.unify_dictionaries().chunk(0).dictionary.to_pylist()
+    return [canonical_text(value) for value in categories] or None
+
+
+def _ranks(values: list[Any], given: Mapping[str, int] | None) -> list[int]:
+    """Return the rank of each value among the distinct ones; None ranks last.
+
+    Parameters
+    ----------
+    values : list
+    given : mapping from canonical texts to ranks, where the type has an order
+    """
+    known = {canonical_text(value): value for value in values if value is not None}
+    if given is not None:
+        ordered = sorted(known, key=lambda text: given.get(text, len(given)))
+    else:
+        ordered = _in_order(known)
+    rank = {text: number for number, text in enumerate(ordered)}
+    return [len(rank) if value is None else rank[canonical_text(value)] for value in values]
+
+
+def _in_order(known: Mapping[str, Any]) -> list[str]:
+    """Return texts in the order of their values, or as numbers where they all spell one."""
+    spelt = {text: parse_number(text) for text, value in known.items() if isinstance(value, str)}
+    numbers = {text: number for text, number in spelt.items() if number is not None}
+    if len(numbers) == len(known) and all(map(math.isfinite, numbers.values())):
+        return sorted(known, key=lambda text: (numbers[text], len(text), text))
+    try:
+        return sorted(known, key=lambda text: known[text])
+    except TypeError:  # of several types: the texts decide
+        return sorted(known, key=lambda text: (type(known[text]).__name__, text))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """What is held of m usable rows.
+
+    Attributes
+    ----------
+    points : array of shape (m, k), in memory or on disk; or m instances
+        Posteriors; instances as ``fit`` took them, for methods that work on features.
+    hashes : uint64 array of shape (m,)
+        Of the features or scores of each row, or of what tells rows apart.
+    groups : int32 array of shape (m,)
+        Number of the group of each row.
+    on_posteriors : bool
+        Whether the points are posteriors.
+    fold_posteriors : array of shape (m, k) or None
+        Posteriors by the fold models that the quantifier holds, for the fit check.
+    labels : int64 array of shape (m,) or None
+        Class number of each label; -1 where a row has none.
+    selection : array of shape (m,) or None
+        The probability with which each labelled row was chosen; NaN elsewhere.
+    weights : array of shape (m,) or None
+    clusters, strata : int64 arrays of shape (m,) or None
+        Numbers that stand for clusters and strata.
+    shares : array of shape (m,) or None
+        Known share of the stratum of each row.
+    """
+
+    points: Any
+    hashes: Hashes
+    groups: NDArray[np.int32]
+    on_posteriors: bool = True
+    fold_posteriors: Floats | None = None
+    labels: Indices | None = None
+    selection: Array | None = None
+    weights: Array | None = None
+    clusters: Indices | None = None
+    strata: Indices | None = None
+    shares: Array | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+        return len(self.groups)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the points of a row."""
+        return 8 * int(self.points.shape[1] if getattr(self.points, "ndim", 1) == 2 else 1)
+
+    @property
+    def checked_posteriors(self) -> Floats:
+        """The posteriors that the fit check looks at: those of the fold models where they are."""
+        posteriors: Floats = self.points if self.fold_posteriors is None else self.fold_posteriors
+        return posteriors
+
+    def take(self, positions: Indices) -> ScoredRows:
+        """Return the rows at some positions."""
+        taken: dict[str, Any] = {}
+        for item in fields(self):
+            values = getattr(self, item.name)
+            if isinstance(values, np.ndarray):
+                taken[item.name] = values[positions]
+        if not isinstance(self.points, np.ndarray):
+            taken["points"] = take_rows(self.points, positions)
+        return replace(self, **taken)
+
+    def canonical_order(self) -> Indices:
+        """Return the positions of rows, group after group, in an order that they alone decide.
+
+        Rows are ordered by their hashes and, where these are equal, by their design. Rows that are
+        equal in both may stand in any order.
+        """
+        design = [getattr(self, name) for name in DESIGN]
+        ties = [values for values in design if values is not None]
+        return np.lexsort((*ties, self.hashes, self.groups)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +298,7 @@ class ScoredTable:
     keys : GroupKeys
     key_rows : narwhals frame
         The keys of the groups by their numbers, in the types of the table.
-    rows : ScoredRows or Instances
-    codes : int32 array of shape (m,)
-        Number of the group of each row.
-    design : RowDesign or None
-        How the rows were drawn, and which have labels.
+    rows : ScoredRows
     sizes, missing, unseen : int64 arrays of shape (n_groups,)
         Usable rows of each group, rows without a score or feature, and usable rows with a value
         that training lacks.
@@ -60,9 +312,7 @@ class ScoredTable:
 
     keys: GroupKeys
     key_rows: Frame
-    rows: GroupRows
-    codes: NDArray[np.int32]
-    design: RowDesign | None
+    rows: ScoredRows
     sizes: Indices
     missing: Indices
     unseen: Indices
@@ -73,11 +323,6 @@ class ScoredTable:
     def __len__(self) -> int:
         """Return the number of groups."""
         return len(self.sizes)
-
-    @property
-    def counts(self) -> Indices:
-        """Number of rows of each group that are here, shape (n_groups,)."""
-        return np.bincount(self.codes, minlength=len(self)).astype(np.int64)
 
     def regrouped(self, keys: GroupKeys, key_rows: Frame, numbers: Indices) -> ScoredTable:
         """Return the table by coarser groups: group g belongs to ``numbers[g]``."""
@@ -91,7 +336,7 @@ class ScoredTable:
             self,
             keys=keys,
             key_rows=key_rows,
-            codes=numbers[self.codes].astype(np.int32),
+            rows=replace(self.rows, groups=numbers[self.rows.groups].astype(np.int32)),
             sizes=summed(self.sizes),
             missing=summed(self.missing),
             unseen=summed(self.unseen),
@@ -99,136 +344,28 @@ class ScoredTable:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class TableReader:
-    """Scores the rows of frames and numbers their groups.
-
-    Attributes
-    ----------
-    request : Request
-    scorer : Scorer
-    grouping : Grouping
-        That of the request, which knows how times are written.
-    """
-
-    request: Request
-    scorer: Scorer
-    grouping: Grouping
-
-    @classmethod
-    def of(cls, fitted: Fitted, request: Request, decimal: str = ".") -> TableReader:
-        """Return the reader of a table whose numbers have this decimal mark."""
-        options = request.options
-        scorer = Scorer.of(fitted, request.scores, options.missing, options.check_fit, decimal)
-        return cls(request, scorer, request.grouping)
-
-    @property
-    def model(self) -> AnyModel:
-        """The model that scores rows."""
-        return self.scorer.model
-
-    @property
-    def columns(self) -> list[str] | None:
-        """The columns that are read; None: all.
-
-        Columns that had a single value in training are looked at, to warn where they vary.
-        """
-        needed, schema = self.scorer.columns(), self.model.table_schema
-        if needed is None:
-            return None
-        constants = () if schema is None or self.scorer.scores else schema.constants
-        return list(dict.fromkeys([*needed, *self.request.no_features, *constants]))
-
-    def check_columns(self, present: Sequence[str]) -> None:
-        """Raise where a table lacks a column."""
-        request = self.request
-        require_names(present, self.grouping.names, "key column")
-        if request.options.key is not None:
-            require_names(present, [request.options.key])
-        require_names(present, request.design_columns)
-        scores = self.scorer.scores
-        require_names(present, self.scorer.columns() or (), "score column" if scores else "column")
-
-    def read(self, frame: Frame, keys: GroupKeys, first: int = 1) -> ScoredTable:
-        """Return the usable rows of a frame.
-
-        Parameters
-        ----------
-        frame : narwhals frame
-        keys : GroupKeys
-            Groups that are new get its next numbers.
-        first : int
-            Number of the frame's first row, for messages.
-        """
-        request = self.request
-        key_columns = self.grouping.keys(frame, first)
-        codes = keys.encode([key_columns[name] for name in keys.names], len(frame))
-        rows, usable = self.scorer.score(frame, request.no_features, first, request.options.key)
-        design = None
-        if request.design_columns:
-            reader = DesignReader(
-                request, self.model.classes, self._label_type, self.scorer.decimal
-            )
-            design = reader.read(frame, first).take(usable)
-        labels: list[Any] = []
-        if request.label is not None and request.label in frame.columns:
-            classes = self.model.classes
-            labels = labels_seen(frame, request.label, classes, first, self._label_type).tolist()
-        own, unseen = codes[usable], rows.unseen
-        strange = own[:0] if unseen is None else own[unseen.rows]
-        missing, unknown = (
-            np.bincount(part, minlength=len(keys)).astype(np.int64)
-            for part in (codes[~usable], strange)
-        )
-        if design is not None and design.weights is not None and not design.weights.all():
-            # An instance of weight zero does not belong to its group.
-            inside = np.flatnonzero(design.weights > 0)
-            rows, own, design = rows.take(inside), own[inside], design.take(inside)
-        return ScoredTable(
-            keys,
-            _one_per_group(key_columns, codes),
-            rows,
-            own,
-            design,
-            np.bincount(own, minlength=len(keys)).astype(np.int64),
-            missing,
-            unknown,
-            np.ones(len(keys)),
-            () if unseen is None else unseen.findings,
-            Counter(labels),
-        )
-
-    @property
-    def _label_type(self) -> LabelType:
-        schema = self.model.table_schema
-        return "auto" if schema is None else schema.label_type
-
-
-def _one_per_group(keys: Frame, codes: NDArray[np.int32]) -> Frame:
-    """Return the keys of the groups that a batch has, one row each, by their numbers."""
-    if not keys.columns:
-        return keys
-    rows: list[int] = np.unique(codes, return_index=True)[1].tolist()
-    return keys[rows]
-
-
-def collect(
-    batches: Iterable[ScoredTable], n_classes: int, memory: int | None = MEMORY
-) -> ScoredTable:
+def collect(batches: Iterable[ScoredTable], memory: int | None = MEMORY) -> ScoredTable:
     """Return the batches of a table as one, and warn of values that training lacks.
 
     Parameters
     ----------
     batches : at least one ScoredTable, all with the same keys
-    n_classes : int
     memory : int or None
         Bytes of scores to keep in memory; None: all.
     """
-    spool = _Spool(memory)
+    posteriors, fold_posteriors = _GrowingArray(), _GrowingArray()
     parts: list[ScoredTable] = []
     for batch in batches:
-        spool.add(batch.rows)
-        parts.append(replace(batch, rows=_NO_ROWS))
+        rows = batch.rows
+        if rows.on_posteriors and len(rows):
+            posteriors.append(rows.points)
+            if rows.fold_posteriors is not None:
+                fold_posteriors.append(rows.fold_posteriors)
+            if memory is not None and posteriors.nbytes + fold_posteriors.nbytes > memory:
+                posteriors.move_to_file()
+                fold_posteriors.move_to_file()
+            batch = replace(batch, rows=replace(rows, points=None, fold_posteriors=None))
+        parts.append(batch)
     if not parts:
         raise ValueError("the table has no rows")
     first, keys = parts[0], parts[0].keys
@@ -239,13 +376,14 @@ def collect(
     n_rows = int(totals["sizes"].sum() + totals["missing"].sum())
     findings = merge_findings([f for part in parts for f in part.findings], n_rows)
     warn_of_unseen_values(findings)
-    designs = [part.design for part in parts if part.design is not None]
+    rows = _joined_rows([part.rows for part in parts])
+    if len(posteriors):
+        folds = fold_posteriors.release() if len(fold_posteriors) else None
+        rows = replace(rows, points=posteriors.release(), fold_posteriors=folds)
     return ScoredTable(
         keys,
         _all_keys(first.key_rows, keys),
-        spool.rows(n_classes),
-        np.concatenate([part.codes for part in parts]),
-        RowDesign.join(designs) if designs else None,
+        rows,
         **totals,
         rates=np.ones(len(keys)),
         findings=findings,
@@ -253,7 +391,16 @@ def collect(
     )
 
 
-_NO_ROWS = ScoredRows(np.empty((0, 0)))
+def _joined_rows(parts: Sequence[ScoredRows]) -> ScoredRows:
+    """Return the rows of batches as one; posteriors are seen to elsewhere."""
+    filled = [part for part in parts if len(part)] or parts[:1]
+    columns: dict[str, Any] = {}
+    for name in ("hashes", "groups", *DESIGN):
+        values = [getattr(part, name) for part in filled]
+        columns[name] = None if values[0] is None else np.concatenate(values)
+    first = filled[0]
+    points = first.points if first.on_posteriors else _joined([part.points for part in filled])
+    return replace(first, points=points, **columns)
 
 
 def _summed(counts: Sequence[Indices], n_groups: int) -> Indices:
@@ -285,50 +432,6 @@ def _plain_type(kind: Any) -> Any:
     import pyarrow as pa
 
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-class _Spool:
-    """Collects the rows of batches, in memory or in a temporary file.
-
-    Parameters
-    ----------
-    memory : int or None
-        Bytes of scores to keep in memory; None: all.
-    """
-
-    def __init__(self, memory: int | None) -> None:
-        self._memory = memory
-        self._posteriors, self._fold_posteriors = _GrowingArray(), _GrowingArray()
-        self._hashes: list[NDArray[np.uint64]] = []
-        self._instances: list[Instances] = []
-
-    def add(self, rows: GroupRows) -> None:
-        """Take the rows of a batch."""
-        if not len(rows):
-            return
-        self._hashes.append(rows.row_hashes)
-        if isinstance(rows, Instances):
-            self._instances.append(rows)
-            return
-        self._posteriors.append(rows.posteriors)
-        if rows.fold_posteriors is not None:
-            self._fold_posteriors.append(rows.fold_posteriors)
-        held = self._posteriors.nbytes + self._fold_posteriors.nbytes
-        if self._memory is not None and held > self._memory:
-            self._posteriors.move_to_file()
-            self._fold_posteriors.move_to_file()
-
-    def rows(self, n_classes: int) -> GroupRows:
-        """Return all rows and hold them no longer."""
-        if not self._hashes:
-            return ScoredRows(np.empty((0, n_classes)))
-        hashes = np.concatenate(self._hashes)
-        if self._instances:
-            return Instances(_joined([part.X for part in self._instances]), hashes=hashes)
-        folds = self._fold_posteriors
-        return ScoredRows(
-            self._posteriors.release(), folds.release() if len(folds) else None, hashes=hashes
-        )
 
 
 def _joined(parts: Sequence[Any]) -> Any:

@@ -693,12 +693,27 @@ def collect_estimates(items: Sequence[Estimate], options: Options) -> Estimates:
 
 
 def join_estimates(parts: Sequence[Estimates]) -> Estimates:
-    """Return estimates of groups, made apart and without keys, as one; uncertainties go."""
+    """Return estimates of the same classes and training data, made apart and without keys, as one.
+
+    Shares of decisions must be counted; the decisions of instances go where there are several.
+    """
     first = parts[0]
+    if len(parts) == 1:
+        return first
 
     def joined(name: str) -> Any:
         values = [getattr(part, name) for part in parts]
         return None if values[0] is None else np.concatenate(values)
+
+    def listed(name: str, default: Any) -> Any:
+        values = [getattr(part, name) for part in parts]
+        if all(value is None for value in values):
+            return None
+        return [
+            item
+            for part, value in zip(parts, values, strict=True)
+            for item in ([default] * len(part) if value is None else value)
+        ]
 
     arrays = (
         *("estimate", "low", "high", "size", "effective_size", "gap", "converged"),
@@ -716,13 +731,20 @@ def join_estimates(parts: Sequence[Estimates]) -> Estimates:
             np.concatenate([part.p_value for part in known]),
             np.concatenate([part.verdict for part in known]),
         )
+    owners = [(part, b) for part in parts for b in range(len(part))]
+
+    def uncertainty_of(number: int) -> Uncertainty:
+        part, b = owners[number]
+        return part.uncertainty_of(int(part.positions[b]))
+
     return replace(
         first,
         **{name: joined(name) for name in arrays},
-        notes=[note for part in parts for note in part.notes],
-        statuses=[status for part in parts for status in part.status],
-        uncertainty_of=no_uncertainty(len(first.classes)),
+        notes=listed("notes", []),
+        marks=listed("marks", ()),
+        statuses=listed("statuses", ""),
+        uncertainty_of=uncertainty_of,
         decisions=None,
-        positions=np.arange(sum(map(len, parts))),
+        positions=np.arange(len(owners)),
         labelled=labelled,
     )

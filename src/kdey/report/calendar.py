@@ -13,7 +13,7 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import Any
 
-from kdey.groups.keys import parse_period
+from kdey.groups.request import parse_period
 
 #: English, whatever the language of the machine, as all of the page is.
 MONTHS = (

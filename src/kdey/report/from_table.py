@@ -22,7 +22,6 @@ from kdey.groups import (
     Grouping,
     GroupKeys,
     Request,
-    ScoredRows,
     ScoredTable,
     answer,
     compare_scored,
@@ -151,7 +150,7 @@ class _Work:
         """Return the fit check of the whole table, or why there is none."""
         rows, wanted = self.scored.rows, self.request.options.check_fit
         reason = unchecked_reason(self.quantifier) if wanted else TURNED_OFF
-        if reason is not None or not isinstance(rows, ScoredRows):
+        if reason is not None or not rows.on_posteriors:
             return NotChecked(reason or "the rows have no posteriors")
         by_folds = rows.fold_posteriors is not None
         return full_check(
