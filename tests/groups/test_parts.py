@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
+from kdey import Options
 from kdey.groups import GroupKeys, match_scores, truncate
 from kdey.groups.answers import answer, thinning_ranks
 
@@ -147,6 +148,31 @@ def test_large_groups_are_thinned(design: Any, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(
         q.predict_groups(shuffled, "group", scores=SCORES, **design).estimate, made.estimate
     )
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_sample_of_a_bag_lies_between_population_and_bag(
+    labels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q, frame = fitted(), table(4_000, 1)
+    known = np.where(np.arange(4_000) % 50 == 0, CLASSES[np.arange(4_000) % 3], "")
+    asked = {"labelled": "label"} if labels else {}
+    frame = frame.with_columns(label=pl.Series(known))
+
+    def widths(target: str) -> np.ndarray:
+        options = Options(target=target, check_fit=False)
+        made = q.predict_groups(frame, "group", scores=SCORES, options=options, **asked)
+        assert made.options.target == target
+        return np.asarray(made.high - made.low)[0]
+
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 3_999 * 24)
+    nearly_all, population = widths("bag"), widths("population")
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 4_000 * 24)
+    np.testing.assert_allclose(nearly_all, widths("bag"), rtol=0.05)
+    assert (nearly_all < population).all()
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 1_000 * 24)
+    assert (widths("bag") < widths("population")).all()
+    assert (widths("bag") > nearly_all).all()
 
 
 def test_equal_rows_are_thinned_one_by_one() -> None:

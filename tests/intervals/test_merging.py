@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdey import EMQ, PACC, KDEyCS, KDEyML, Options
+from kdey import EMQ, PACC, KDEyCS, KDEyML, Options, difference
 from tests.intervals.cases import bag, dirichlet, training
 
 
@@ -141,3 +141,18 @@ def test_limits_that_exclude_nothing_have_a_note(twins: tuple[KDEyML, np.ndarray
     assert "the limits of split exclude hardly any share" in merged.notes[-1]
     many = q.estimate_bags(X, [np.arange(150)], check_fit=False).merge({"split": [0, 2]})
     assert many[0].notes == merged.notes
+
+
+@pytest.mark.parametrize("method", ["analytic", "bootstrap"])
+def test_a_difference_of_merged_classes_knows_of_shared_templates(method: str) -> None:
+    q, rng = fitted(), np.random.default_rng(7)
+    p = rng.dirichlet([2.0, 1.0, 1.0], 120)
+    options = Options(method=method, n_replicates=60, check_fit=False)
+    both = [q.estimate_posteriors(part, options=options) for part in (p[:60], p[60:])]
+    plain = difference(*both)
+    merged = difference(*(estimate.merge({"ac": [0, 2]}) for estimate in both))
+    assert merged.shared
+    for name in ("difference", "low", "high", "p_value", "ratio_low", "ratio_high"):
+        np.testing.assert_allclose(getattr(merged, name)[1], getattr(plain, name)[1], rtol=1e-9)
+    # What the other two classes have is what this one leaves.
+    np.testing.assert_allclose(merged.low[0], -merged.high[1], atol=1e-9)

@@ -37,7 +37,7 @@ from kdey.intervals.estimate import (
 from kdey.intervals.merging import Merging, combine_strata, share_covariance
 from kdey.labelled import LabelledEstimate, LabelledSample, estimate_labelled_bags
 from kdey.model import AnyModel, Fitted, Model, Place, Pool, model_of, place_of
-from kdey.options import LABEL_SHIFT, IntervalWarning, Options
+from kdey.options import LABEL_SHIFT, WAYS, IntervalWarning, Options
 from kdey.status import (
     EMPTY,
     FEW_LABELS,
@@ -318,18 +318,30 @@ class _Run:
     def estimates(self, rate: float) -> Estimates:
         """Return the estimates of all groups, of whose rows the given share is here.
 
-        A sample says no more of the rows that it stands for than of their population, but for the
-        share of them that it is.
+        A sample that is nearly all of a bag tells of the bag as the whole does; a small one tells
+        of it no more than of the population. The variances of the two are mixed by the share.
         """
-        options = self.request.options
         with warnings.catch_warnings():
             # The status and the interval say it, and say of which group.
             warnings.simplefilter("ignore", IntervalWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            if rate == 1.0:
-                return self._estimates()
-            population = replace(options, target="population")
-            return replace(self, request=replace(self.request, options=population))._estimates()
+            made = self._estimates()
+            if rate == 1.0 or self.request.options.target == "population":
+                return made
+            options = replace(self.request.options, target="population")
+            drawn = replace(self, request=replace(self.request, options=options))._estimates()
+        ends = ("estimate", "low", "high")
+        low, high = _mixed(
+            [getattr(drawn, end) for end in ends], [getattr(made, end) for end in ends], rate
+        )
+        if drawn.labelled is not None and made.labelled is not None:
+            shares, own = drawn.labelled.shares, made.labelled.shares
+            for way in map(_column_name, WAYS):
+                names = (way, f"{way}_low", f"{way}_high")
+                shares[names[1]], shares[names[2]] = _mixed(
+                    [shares[name] for name in names], [own[name] for name in names], rate
+                )
+        return replace(drawn, low=low, high=high)
 
     def _estimates(self) -> Estimates:
         if self.rows.strata is not None:
@@ -466,6 +478,23 @@ def _consecutive(codes: Indices) -> Indices:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
+def _mixed(population: Sequence[Array], bag: Sequence[Array], rate: float) -> tuple[Array, Array]:
+    """Return limits of bags of which a share is known, from those of both targets.
+
+    Each target has estimates, lower and upper limits.
+    """
+
+    def half(end: int) -> Array:
+        outer, inner = population[0] - population[end], bag[0] - bag[end]
+        return np.sqrt((1.0 - rate) * outer**2 + rate * inner**2)
+
+    return population[0] - half(1), population[0] + half(2)
+
+
+def _column_name(way: str) -> str:
+    return way.replace("-", "_")
+
+
 def _counted(estimates: Estimates) -> Estimates:
     """Return estimates that hold the shares of decisions, NaN where there is no classifier."""
     counted = estimates.classify_and_count
@@ -525,7 +554,7 @@ def _labelled_shares(items: Sequence[Estimate | None], n_classes: int) -> Labell
         elif item is not None:
             made.verdict[group] = WITHOUT_LABELS
         for way, estimate in ways.items():
-            name = way.replace("-", "_")
+            name = _column_name(way)
             for end, attribute in (("", "estimate"), ("_low", "low"), ("_high", "high")):
                 made.shares[name + end][group] = getattr(estimate, attribute)
     return made

@@ -12,6 +12,7 @@ text: engines differ in what they make of missing keys and of types.
 
 from __future__ import annotations
 
+import io
 import math
 import pickle
 import sys
@@ -33,6 +34,7 @@ from kdey.groups.scoring import TableScorer
 from kdey.groups.table import DESIGN, GroupKeys, ScoredRows, ScoredTable, key_texts
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
+from kdey.intervals.region import Uncertainty
 from kdey.model import AnyModel, Place
 
 if TYPE_CHECKING:
@@ -117,35 +119,74 @@ class ClusterTable:
         names = list(grouping.names) or cluster.columns[:1]
         parts = cluster.collect(partial(_count_groups, scorer), names)
         keys, key_rows, counts = _numbered(parts, grouping.names)
-        ids = group_ids([key_texts(value) for value in keys.values])
+        ids = _ids_of(keys)
         if len(np.unique(ids)) < len(ids):
             raise ValueError("two groups have the same hash: rename the value of a key")
         return cls(cluster, scorer, keys, key_rows, ids, counts)
 
-    def answer(self, place: Place) -> Estimates:
-        """Return the estimates of all groups, by their numbers."""
-        model, request = self.scorer.model, self.scorer.request
-        row_bytes = 8 * model.n_classes
-        large = self.counts * row_bytes > WHOLE
+    def answer(
+        self, place: Place, unions: Sequence[tuple[int, ...]] = (), *, keep: bool = False
+    ) -> Estimates:
+        """Return the estimates of all groups, by their numbers, and then those of unions.
+
+        Parameters
+        ----------
+        place : Place
+            Where each worker works.
+        unions : sequence of tuples of group numbers
+            Further groups, which consist of several: their rows are sent twice.
+        keep : bool
+            Whether the uncertainties come too, which comparisons need.
+        """
+        members = {_union_id(self.ids[list(union)]): self.ids[list(union)] for union in unions}
+        counts = self._usable_counts()
+        sizes = [counts, *(np.array([counts[list(union)].sum()]) for union in unions)]
+        wanted = np.concatenate([self.ids, np.array(list(members), dtype=np.int64)])
+        totals = np.concatenate(sizes)
+        most = WHOLE // self._row_bytes
         rates = {
-            int(group): WHOLE / (row_bytes * int(count))
-            for group, count in zip(self.ids[large], self.counts[large], strict=True)
+            int(group): most / int(total)
+            for group, total in zip(wanted, totals, strict=True)
+            if total > most
         }
-        n_buckets = max(1, math.ceil(int(self.counts.sum()) * row_bytes / BUCKET))
+        model, request = self.scorer.model, self.scorer.request
         answers = self.cluster.shuffle(
-            partial(_scored, self.scorer, rates),
-            partial(_answered, model, request, rates, place),
+            partial(_scored, self.scorer, rates, members),
+            partial(_answered, model, request, rates, frozenset(members), place, keep),
             self.scorer.columns,
-            n_buckets,
+            max(1, math.ceil(int(totals.sum()) * self._row_bytes / BUCKET)),
         )
-        joined = join_estimates([estimates for _, estimates in answers])
-        found_at = _places(np.concatenate([ids for ids, _ in answers]), self.ids)
-        return replace(joined.take(found_at), keys=self.key_rows)
+        parts = [
+            estimates
+            if uncertainties is None
+            else replace(estimates, uncertainty_of=_loaded(uncertainties, model).__getitem__)
+            for _, estimates, uncertainties in answers
+        ]
+        found_at = _places(np.concatenate([ids for ids, *_ in answers]), wanted)
+        return replace(join_estimates(parts).take(found_at), keys=self.key_rows)
+
+    @property
+    def _row_bytes(self) -> int:
+        """Bytes of the scores, or of the features, of a row."""
+        scorer = self.scorer
+        width = scorer.model.n_classes if scorer.on_posteriors else scorer.model.scorer.n_features
+        return 8 * (width or 1)
+
+    def _usable_counts(self) -> Indices:
+        """Return the rows of each group; of groups that may be thinned, those that are used."""
+        large = self.counts > WHOLE // self._row_bytes
+        if not large.any():
+            return self.counts
+        task = partial(_count_usable, self.scorer)
+        found = _concat(self.cluster.collect(task, self.scorer.columns))
+        usable = np.zeros(len(self.ids), dtype=np.int64)
+        np.add.at(usable, _places(self.ids, found["group"].to_numpy()), found[_COUNT].to_numpy())
+        return np.where(large, usable, self.counts)
 
     def gather(self) -> ScoredTable:
         """Return all rows, scored, in this process: what pooling needs."""
-        check_size(float(self.counts.sum()) * 8 * self.scorer.model.n_classes)
-        parts = self.cluster.collect(partial(_scored, self.scorer, {}), self.scorer.columns)
+        check_size(float(self.counts.sum()) * self._row_bytes)
+        parts = self.cluster.collect(partial(_scored, self.scorer, {}, {}), self.scorer.columns)
         ids, table = table_of(_concat(parts), {})
         place = _places(self.ids, ids)
         counts: dict[str, Any] = {name: np.zeros(len(self.ids), dtype=np.int64) for name in _COUNTS}
@@ -186,9 +227,15 @@ def _numbered(
     return keys, nw.from_native(_concat(rows), eager_only=True), counts
 
 
-def group_ids(texts: Iterable[tuple[str, ...]]) -> Indices:
-    """Return by which number a group is known on all workers, from the texts of its keys."""
-    return text_hashes("\x1f".join(key) for key in texts).view(np.int64)
+def _ids_of(keys: GroupKeys) -> Indices:
+    """Return by which number each group is known on all workers, from the texts of its keys."""
+    texts = ("\x1f".join(key_texts(value)) for value in keys.values)
+    return text_hashes(texts).view(np.int64)
+
+
+def _union_id(members: Indices) -> int:
+    """Return by which number groups together are known on all workers."""
+    return int(text_hashes([",".join(map(str, sorted(members.tolist())))]).view(np.int64)[0])
 
 
 def _concat(frames: Sequence[Any]) -> pd.DataFrame:
@@ -228,41 +275,91 @@ def _count_groups(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
     return made.assign(**{_COUNT: counts}) if len(found) else made.assign(**{_COUNT: []})
 
 
-def _scored(scorer: TableScorer, rates: Mapping[int, float], frame: pd.DataFrame) -> pd.DataFrame:
+def _count_usable(scorer: TableScorer, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the ids of the groups of a partition, and how many rows of each are used."""
+    import pandas as pd
+
+    table = _table(frame)
+    keys, groups = scorer.grouping.keys(table), GroupKeys(scorer.grouping.names)
+    codes = groups.encode([keys[name] for name in groups.names], len(table))
+    counts = np.bincount(codes[scorer.usable(table)], minlength=len(groups))
+    return pd.DataFrame({"group": _ids_of(groups), _COUNT: counts[: len(groups)]})
+
+
+def _scored(
+    scorer: TableScorer,
+    rates: Mapping[int, float],
+    unions: Mapping[int, Indices],
+    frame: pd.DataFrame,
+) -> pd.DataFrame:
     """Return the scored rows of a partition, one row each, and one per group with its counts.
 
-    Groups that are too large to be answered whole are thinned by ``rates``, which maps their ids to
-    the shares of rows that are kept.
+    Parameters
+    ----------
+    scorer : TableScorer
+    rates : mapping from ids to shares of rows that are kept
+        Of groups and unions that are too large to be answered whole.
+    unions : mapping from ids to the ids of their groups
+        Rows come once more for every union that they belong to.
+    frame : pandas frame
     """
     keys = GroupKeys(scorer.grouping.names)
     table = scorer.read(_table(frame), keys)
-    ids = group_ids([key_texts(value) for value in keys.values])
-    rows = table.rows
-    if rates:  # all partitions have weights then
-        rows = _thinned(rows, np.array([rates.get(int(group), 1.0) for group in ids]))
-    return _as_frame(rows, table, ids)
+    ids = _ids_of(keys)
+    found = {int(group): np.array([number]) for number, group in enumerate(ids)}
+    for union, groups in unions.items():
+        members = np.flatnonzero(np.isin(ids, groups))
+        if len(members):
+            found[union] = members
+    rows = _rows_by_bag(table.rows, len(ids), found, rates)
+    counts = {name: np.zeros(len(found), dtype=np.int64) for name in _COUNTS}
+    for name in _COUNTS:
+        counts[name][: len(ids)] = getattr(table, name)
+    for number, members in enumerate(found.values()):
+        counts["sizes"][number] = table.sizes[members].sum()
+    return _as_frame(rows, counts, np.array(list(found), dtype=np.int64))
 
 
-def _thinned(rows: ScoredRows, rates: NDArray[np.float64]) -> ScoredRows:
-    """Return the rows that are kept, with the weights of those that they stand for."""
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights.copy()
-    kept = np.ones(len(rows), dtype=np.bool_)
-    for group in np.flatnonzero(rates < 1.0):
-        own = np.flatnonzero(rows.groups == group)
-        stay, their_weights = thin(rows, own, float(rates[group]))
-        kept[own] = False
-        kept[stay], weights[stay] = True, their_weights
-    return replace(rows, weights=weights).take(np.flatnonzero(kept))
+def _rows_by_bag(
+    rows: ScoredRows, n_groups: int, bags: Mapping[int, Indices], rates: Mapping[int, float]
+) -> ScoredRows:
+    """Return the rows of groups and unions, numbered by these, thinned where they are too many.
+
+    Parameters
+    ----------
+    rows : ScoredRows
+    n_groups : int
+    bags : mapping from ids to numbers of groups
+        The groups themselves, and then unions.
+    rates : mapping from ids to shares of rows that are kept
+    """
+    if not rates and len(bags) == n_groups:
+        return rows
+    own_weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    is_whole = np.array([bag not in rates for bag in bags])[:n_groups]
+    whole = np.flatnonzero(is_whole[rows.groups])
+    positions, numbers, weights = [whole], [rows.groups[whole]], [own_weights[whole]]
+    for number, (bag, groups) in enumerate(bags.items()):
+        if number < n_groups and bag not in rates:
+            continue
+        own = np.flatnonzero(np.isin(rows.groups, groups))
+        kept = thin(rows, own, rates[bag]) if bag in rates else (own, own_weights[own])
+        positions.append(kept[0])
+        weights.append(kept[1])
+        numbers.append(np.full(len(kept[0]), number, dtype=np.int32))
+    made = replace(rows.take(np.concatenate(positions)), groups=np.concatenate(numbers))
+    # All partitions have weights then.
+    return replace(made, weights=np.concatenate(weights)) if rates else made
 
 
-def _as_frame(rows: ScoredRows, table: ScoredTable, ids: Indices) -> pd.DataFrame:
+def _as_frame(rows: ScoredRows, counts: Mapping[str, Indices], ids: Indices) -> pd.DataFrame:
     import pandas as pd
 
-    m, n = len(rows), len(table)
+    m, n = len(rows), len(ids)
     columns: dict[str, Any] = {"group": np.concatenate([ids[rows.groups], ids])}
     columns["is row"] = np.arange(m + n) < m
     for name in _COUNTS:
-        columns[name] = _followed(np.zeros(m, dtype=np.int64), getattr(table, name))
+        columns[name] = _followed(np.zeros(m, dtype=np.int64), counts[name])
     columns["hash"] = _followed(rows.hashes.view(np.int64), np.zeros(n, dtype=np.int64))
     letter = "p" if rows.on_posteriors else "x"
     points = _feature_columns(rows.points)
@@ -345,17 +442,58 @@ def _answered(
     model: AnyModel,
     request: Request,
     rates: Mapping[int, float],
+    unions: frozenset[int],
     place: Place,
+    keep: bool,
     frame: pd.DataFrame,
-) -> tuple[Indices, Estimates] | None:
-    """Return the ids of the whole groups of a bucket, and their estimates; None without any."""
+) -> tuple[Indices, Estimates, bytes | None] | None:
+    """Return the ids of the whole groups of a bucket, and their estimates; None without any.
+
+    With ``keep`` their uncertainties come too, pickled by :func:`_dumped`.
+    """
     if not len(frame):
         return None
     names = model.scorer.feature_names if model.table_schema is None else None
-    ids, table = table_of(frame, rates, names)
-    estimates = answer(model, table, request, kept=0, place=place)
+    is_union = frame["group"].isin(unions).to_numpy()
+    unchecked = replace(request, options=replace(request.options, check_fit=False))
+    found, parts = [], []
+    for part, asked in ((frame[~is_union], request), (frame[is_union], unchecked)):
+        if len(part):
+            ids, table = table_of(part, rates, names)
+            found.append(ids)
+            kept = sys.maxsize if keep else 0
+            parts.append(answer(model, table, asked, kept=kept, place=place))
+    estimates = join_estimates(parts)
+    uncertainties = None
+    if keep:
+        held = [estimates.uncertainty_of(int(number)) for number in estimates.positions]
+        uncertainties = _dumped(held, model)
     unknown = no_uncertainty(len(estimates.classes))
-    return ids, replace(estimates, uncertainty_of=unknown, decisions=None)
+    plain = replace(estimates, uncertainty_of=unknown, decisions=None)
+    return np.concatenate(found), plain, uncertainties
+
+
+def _dumped(uncertainties: Sequence[Uncertainty], model: AnyModel) -> bytes:
+    """Return pickled uncertainties without the model, which the other process has."""
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value: Any) -> str | None:
+            return "model" if value is model else None
+
+    file = io.BytesIO()
+    Pickler(file, pickle.HIGHEST_PROTOCOL).dump(list(uncertainties))
+    return file.getvalue()
+
+
+def _loaded(content: bytes, model: AnyModel) -> list[Uncertainty]:
+    """Return what a worker of this very call has pickled by :func:`_dumped`."""
+
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, name: str) -> AnyModel:
+            return model
+
+    made: list[Uncertainty] = Unpickler(io.BytesIO(content)).load()
+    return made
 
 
 class Dask:

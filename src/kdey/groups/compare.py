@@ -22,16 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from kdey.arrays import as_column
+from kdey.arrays import as_column, refuse_levels
 from kdey.bags import Array, Indices
 from kdey.groups.answers import answer
+from kdey.groups.cluster import ClusterTable, cluster_of
 from kdey.groups.request import Grouping, Request
 from kdey.groups.scoring import score
 from kdey.groups.table import GroupKeys, ScoredTable
 from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
 from kdey.intervals.display import in_library
-from kdey.model import Fitted
+from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
 from kdey.status import not_checked
 from kdey.tables.columns import canonical_text
@@ -174,7 +175,7 @@ class Comparisons:
         Of all groups, by their numbers, and then of the other sides that are several groups.
     pairs : sequence of Pair
         C comparisons.
-    sides : int64 array of shape (C,)
+    others : int64 array of shape (C,)
         Number of the other side of each among the estimates.
     differences : sequence of C times Difference or None
         None where a side has no usable instance.
@@ -189,7 +190,7 @@ class Comparisons:
 
     estimates: Estimates
     pairs: Sequence[Pair]
-    sides: Indices
+    others: Indices
     differences: Sequence[Difference | None]
     adjusted: Array
     correction: str | None
@@ -205,7 +206,7 @@ class Comparisons:
 
     def columns(self) -> dict[str, Any]:
         """Return the columns beside the keys by name, one row per comparison and class."""
-        estimates, groups, others = self.estimates, self.groups, self.sides
+        estimates, groups, others = self.estimates, self.groups, self.others
         k, n = len(estimates.classes), len(self)
         status = np.array(estimates.status, dtype=object)
         numbers = {name: self._numbers(name) for name in COMPARISON_COLUMNS[6:13]}
@@ -278,7 +279,8 @@ def compare_groups(
     Parameters
     ----------
     quantifier : fitted quantifier
-    source : data frame of pandas, polars or pyarrow, or path of a CSV, Parquet or Excel file
+    source : data frame of pandas, polars, pyarrow, Dask or Spark, or path
+        As for :func:`kdey.predict_groups`.
     by : name or names of the key columns
     against : "previous", "rest" or mapping from key columns to values
         "previous": each group with the one before it among those that share all keys but the last,
@@ -308,7 +310,7 @@ def compare_groups(
     -------
     Comparisons
         :meth:`~kdey.groups.Comparisons.to_frame` makes a table of the type of ``source`` (a pyarrow
-        table for a path), with one row per comparison and class.
+        table for a path, a pandas frame for Dask and Spark), with one row per comparison and class.
 
     Raises
     ------
@@ -345,8 +347,17 @@ def compare_groups(
         confidence=confidence,
         options=options,
     )
-    table = score(quantifier, source, request)
-    return compare_scored(quantifier, table, request, against, correction)
+    cluster = cluster_of(source)
+    if cluster is None:
+        table = score(quantifier, source, request)
+        return compare_scored(quantifier, table, request, against, correction)
+    _check(correction, request.grouping.names)
+    refuse_levels(source, "frame")
+    found = ClusterTable.of(cluster, model_of(quantifier), request)
+    pairs = find_pairs(found.keys, request.grouping, against)
+    unions = _unions(pairs)
+    estimates = found.answer(place_of(quantifier), unions, keep=True)
+    return _compared(estimates, pairs, unions, correction)
 
 
 def compare_scored(
@@ -360,34 +371,47 @@ def compare_scored(
 
     Parameters
     ----------
-    quantifier : fitted quantifier
+    quantifier : fitted quantifier, or its model
     table : ScoredTable
     request : Request
     against, correction
         As for :func:`compare_groups`.
     """
-    if not isinstance(correction, str | None) or correction not in CORRECTIONS:
-        raise ValueError(f"correction must be 'holm', 'fdr' or None, got {correction!r}")
-    _check_key_names(table.keys.names)
+    _check(correction, table.keys.names)
     pairs = find_pairs(table.keys, request.grouping, against)
-    unions = list(dict.fromkeys(pair.others for pair in pairs if len(pair.others) > 1))
-    number = {union: len(table) + i for i, union in enumerate(unions)}
+    unions = _unions(pairs)
     # The other side may be many groups together: it is a further group of the same request.
     answered = answer(quantifier, table, request, unions=unions, kept=sys.maxsize)
-    estimates = replace(answered, keys=table.key_rows)
-    sides = [number.get(pair.others, pair.others[0]) for pair in pairs]
+    return _compared(replace(answered, keys=table.key_rows), pairs, unions, correction)
+
+
+def _unions(pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
+    """Return the other sides that are several groups, each once."""
+    return list(dict.fromkeys(pair.others for pair in pairs if len(pair.others) > 1))
+
+
+def _compared(
+    estimates: Estimates,
+    pairs: Sequence[Pair],
+    unions: Sequence[tuple[int, ...]],
+    correction: str | None,
+) -> Comparisons:
+    """Return the comparisons of pairs, by the estimates of all groups and then of unions."""
+    n_groups = len(estimates) - len(unions)
+    number = {union: n_groups + i for i, union in enumerate(unions)}
+    others = [number.get(pair.others, pair.others[0]) for pair in pairs]
     differences = [
-        difference(estimates[pair.group], estimates[side])
-        if estimates.size[pair.group] and estimates.size[side]
+        difference(estimates[pair.group], estimates[other])
+        if estimates.size[pair.group] and estimates.size[other]
         else None
-        for pair, side in zip(pairs, sides, strict=True)
+        for pair, other in zip(pairs, others, strict=True)
     ]
     unknown = np.full(len(estimates.classes), np.nan)
     raw = np.stack([unknown if d is None else d.p_value for d in differences])
     return Comparisons(
         estimates,
         pairs,
-        np.array(sides, dtype=np.int64),
+        np.array(others, dtype=np.int64),
         differences,
         adjust_p_values(raw, correction),
         correction,
@@ -423,7 +447,10 @@ def adjust_p_values(p_values: Array, correction: str | None) -> Array:
     return np.fmax(adjusted, p_values)  # the p-values of two classes may differ in the last digits
 
 
-def _check_key_names(names: Sequence[str]) -> None:
+def _check(correction: str | None, names: Sequence[str]) -> None:
+    """Raise ValueError where a correction or the name of a key column is not allowed."""
+    if not isinstance(correction, str | None) or correction not in CORRECTIONS:
+        raise ValueError(f"correction must be 'holm', 'fdr' or None, got {correction!r}")
     taken = [name for name in names if name in COMPARISON_COLUMNS]
     if taken:
         raise ValueError(

@@ -101,7 +101,55 @@ def test_the_same_table(
     given = {"time": "day", "every": "1mo", **options}
     expected = kdey.predict_groups(quantifier, frame, "shop", **given).to_frame()
     made = kdey.predict_groups(quantifier, source(kind, frame, tmp_path, request), "shop", **given)
-    table = made.to_frame("pandas")
+    check_same(made.to_frame("pandas"), expected)
+
+
+@pytest.mark.parametrize(
+    ("against", "options"),
+    [
+        ("previous", {"time": "day", "every": "1mo", "merge": {"both": ["a", "b"]}}),
+        ("rest", {"weights": "weight", "clusters": "house"}),
+        ({"shop": "A"}, {"options": kdey.Options(method="bootstrap", n_replicates=40)}),
+    ],
+    ids=["previous", "rest", "reference"],
+)
+@pytest.mark.parametrize("kind", ["dask", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore")
+def test_the_same_comparisons(
+    kind: str,
+    against: Any,
+    options: Any,
+    quantifier: Any,
+    frame: pd.DataFrame,
+    tmp_path: Path,
+    request: Any,
+) -> None:
+    table = source(kind, frame, tmp_path, request)
+    expected = kdey.compare_groups(quantifier, frame, "shop", against=against, **options)
+    made = kdey.compare_groups(quantifier, table, "shop", against=against, **options)
+    check_same(made.to_frame("pandas"), expected.to_frame())
+
+
+@pytest.mark.parametrize("options", [{}, DESIGN], ids=["plain", "design"])
+@pytest.mark.filterwarnings("ignore")
+def test_the_same_sample_of_a_large_group(
+    options: Any,
+    quantifier: Any,
+    frame: pd.DataFrame,
+    tmp_path: Path,
+    request: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for room in ("answers", "cluster"):
+        monkeypatch.setattr(f"kdey.groups.{room}.WHOLE", 300 * 24)
+    expected = kdey.predict_groups(quantifier, frame, "shop", **options)
+    assert sum("sample" in status for status in expected.status) == 1
+    table = source("dask", frame, tmp_path, request)
+    made = kdey.predict_groups(quantifier, table, "shop", **options)
+    check_same(made.to_frame("pandas"), expected.to_frame())
+
+
+def check_same(table: pd.DataFrame, expected: pd.DataFrame) -> None:
     assert list(table.columns) == list(expected.columns)
     for name in expected.columns:
         if expected[name].dtype.kind == "f":
