@@ -1,26 +1,32 @@
+
+
 from __future__ import annotations
-
-import datetime as dt
+from .cases import CLASSES
+from .cases import SCORES
+from .cases import columns
+from .cases import fitted
+from .cases import keywords
+from kdey import KDEyCS
+from kdey import KDEyML
+from kdey import predict_groups
+from kdey._caching import row_hashes
+from kdey.intervals.display import GROUP_COLUMNS
+from numpy.testing import assert_allclose
+from numpy.testing import assert_array_equal
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typing import Any
-
+import datetime as dt
+import kdey
 import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
-import kdey
-from kdey import KDEyCS, KDEyML, predict_groups
-from kdey._caching import row_hashes
-from kdey.intervals.display import GROUP_COLUMNS
-
-from .cases import CLASSES, SCORES, columns, fitted, keywords
 
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
@@ -58,6 +64,7 @@ def test_is_the_estimate_of_each_group_alone(cls: Any) -> None:
     for i, region in enumerate(["east", "north", "south"]):
         members = p[np.array(data["region"]) == region]
         members = members[np.argsort(row_hashes(members))]  # in which bootstraps resample
+        members = members.astype(np.float32)  # as scores are held
         one = q.estimate_posteriors(members, options=kdey.Options(**options))
         rows = slice(3 * i, 3 * i + 3)
         assert_allclose(result["estimate"][rows], one.estimate, atol=1e-12)

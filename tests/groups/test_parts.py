@@ -135,7 +135,7 @@ def test_large_groups_are_thinned(design: Any, monkeypatch: pytest.MonkeyPatch) 
     label = np.where(rng.random(4_000) < 0.02, truth, "")
     frame = frame.with_columns(house=pl.Series(np.arange(4_000) // 4), label=pl.Series(label))
     whole = q.predict_groups(frame, "group", scores=SCORES, **design)
-    monkeypatch.setattr("kdey.groups.answers.WHOLE", 1_500 * 24)
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 1_500 * 12)
     made = q.predict_groups(frame, "group", scores=SCORES, **design)
     assert made.size.tolist() == [4_000]
     assert made.status[0].startswith("a sample of its rows")
@@ -165,12 +165,12 @@ def test_a_sample_of_a_bag_lies_between_population_and_bag(
         assert made.options.target == target
         return np.asarray(made.high - made.low)[0]
 
-    monkeypatch.setattr("kdey.groups.answers.WHOLE", 3_999 * 24)
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 3_999 * 12)
     nearly_all, population = widths("bag"), widths("population")
-    monkeypatch.setattr("kdey.groups.answers.WHOLE", 4_000 * 24)
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 4_000 * 12)
     np.testing.assert_allclose(nearly_all, widths("bag"), rtol=0.05)
     assert (nearly_all < population).all()
-    monkeypatch.setattr("kdey.groups.answers.WHOLE", 1_000 * 24)
+    monkeypatch.setattr("kdey.groups.answers.WHOLE", 1_000 * 12)
     assert (widths("bag") < widths("population")).all()
     assert (widths("bag") > nearly_all).all()
 

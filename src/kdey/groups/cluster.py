@@ -31,7 +31,14 @@ from kdey.groups.answers import WHOLE, answer, thin
 from kdey.groups.pooling import check_size
 from kdey.groups.request import Request
 from kdey.groups.scoring import TableScorer
-from kdey.groups.table import DESIGN, GroupKeys, ScoredRows, ScoredTable, key_texts
+from kdey.groups.table import (
+    DESIGN,
+    SCORE_BYTES,
+    GroupKeys,
+    ScoredRows,
+    ScoredTable,
+    key_texts,
+)
 from kdey.intervals import Estimates
 from kdey.intervals.estimate import join_estimates, no_uncertainty
 from kdey.intervals.region import Uncertainty
@@ -169,8 +176,9 @@ class ClusterTable:
     def _row_bytes(self) -> int:
         """Bytes of the scores, or of the features, of a row."""
         scorer = self.scorer
-        width = scorer.model.n_classes if scorer.on_posteriors else scorer.model.scorer.n_features
-        return 8 * (width or 1)
+        if scorer.on_posteriors:
+            return SCORE_BYTES * scorer.model.n_classes
+        return 8 * (scorer.model.scorer.n_features or 1)
 
     def _usable_counts(self) -> Indices:
         """Return the rows of each group; of groups that may be thinned, those that are used."""
@@ -633,7 +641,10 @@ class Spark:
 
 def _spark_schema(frame: pd.DataFrame) -> str:
     kinds = {"b": "boolean", "i": "bigint", "u": "bigint", "f": "double", "O": "string"}
-    return ", ".join(f"`{name}` {kinds[dtype.kind]}" for name, dtype in frame.dtypes.items())
+    return ", ".join(
+        f"`{name}` {'float' if dtype == np.float32 else kinds[dtype.kind]}"
+        for name, dtype in frame.dtypes.items()
+    )
 
 
 def _pickled(task: Any) -> Any:

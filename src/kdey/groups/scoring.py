@@ -6,52 +6,69 @@ missing values are left out and counted.
 """
 
 from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from importlib.util import find_spec
-from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import get_tags
-
-from kdey._caching import Hashes, row_hashes, text_hashes
+from kdey._caching import Hashes
+from kdey._caching import row_hashes
+from kdey._caching import text_hashes
 from kdey._display import count_of
-from kdey.arrays import match_scores, refuse_levels
-from kdey.bags import Array, Indices
+from kdey.arrays import match_scores
+from kdey.arrays import refuse_levels
+from kdey.bags import Array
+from kdey.bags import Indices
 from kdey.classifiers import one_hot
-from kdey.groups.request import Grouping, Request
-from kdey.groups.table import (
-    MEMORY,
-    UNLABELLED,
-    Floats,
-    GroupKeys,
-    ScoredRows,
-    ScoredTable,
-    collect,
-)
-from kdey.model import AnyModel, CombinedModel, Fitted, ForeignModel, model_of
+from kdey.groups.request import Grouping
+from kdey.groups.request import Request
+from kdey.groups.table import Floats
+from kdey.groups.table import GroupKeys
+from kdey.groups.table import MEMORY
+from kdey.groups.table import ScoredRows
+from kdey.groups.table import ScoredTable
+from kdey.groups.table import UNLABELLED
+from kdey.groups.table import collect
+from kdey.model import AnyModel
+from kdey.model import CombinedModel
+from kdey.model import Fitted
+from kdey.model import ForeignModel
+from kdey.model import model_of
 from kdey.posteriors import predict_posteriors
-from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
-from kdey.tables.columns import (
-    RowNumbers,
-    canonical_column,
-    canonical_text,
-    missing_in,
-    numbers,
-    require,
-    require_names,
-    row_number,
-)
-from kdey.tables.files import TableError, TableFile
-from kdey.tables.schema import UNSEEN, VARYING, Finding, LabelType, TableSchema, labels_seen
-from kdey.tables.training import is_unlabelled, match_labels
+from kdey.simplex import NEGATIVE_TOLERANCE
+from kdey.simplex import SUM_TOLERANCE
+from kdey.tables.columns import RowNumbers
+from kdey.tables.columns import canonical_column
+from kdey.tables.columns import canonical_text
+from kdey.tables.columns import missing_in
+from kdey.tables.columns import numbers
+from kdey.tables.columns import require
+from kdey.tables.columns import require_names
+from kdey.tables.columns import row_number
+from kdey.tables.files import TableError
+from kdey.tables.files import TableFile
+from kdey.tables.schema import Finding
+from kdey.tables.schema import LabelType
+from kdey.tables.schema import TableSchema
+from kdey.tables.schema import UNSEEN
+from kdey.tables.schema import VARYING
+from kdey.tables.schema import labels_seen
+from kdey.tables.training import is_unlabelled
+from kdey.tables.training import labels_seen
+from kdey.tables.training import match_labels
+from numpy.typing import NDArray
+from os import PathLike
+from sklearn.utils import get_tags
+from typing import Any
+from typing import TYPE_CHECKING
+from typing import TypeAlias
+import numpy as np
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame
+
 
 #: Called with a number of rows each time that so many more are done.
 OnRows: TypeAlias = Callable[[int], object]
@@ -279,7 +296,7 @@ class TableScorer:
         findings : tuple of Finding
         """
         k, no_groups = self.model.n_classes, np.empty(0, dtype=np.int32)
-        nothing = ScoredRows(np.empty((0, k)), np.empty(0, dtype=np.uint64), no_groups)
+        nothing = ScoredRows(_held(np.empty((0, k))), np.empty(0, dtype=np.uint64), no_groups)
         if len(frame) == 0:
             return nothing, np.empty(0, dtype=np.bool_), np.empty(0, dtype=np.bool_), ()
         findings: tuple[Finding, ...] = ()
@@ -293,11 +310,12 @@ class TableScorer:
         key = self.request.options.key
         hashes = row_hashes(X) if key is None else _key_hashes(frame, key, usable)
         if self.scores or not self.on_posteriors:
-            rows = ScoredRows(X, hashes, no_groups, on_posteriors=bool(self.scores))
+            points = _held(X) if self.scores else X
+            rows = ScoredRows(points, hashes, no_groups, on_posteriors=bool(self.scores))
         else:
             p = predict_posteriors(self.model.scorer.classifier, X, self.model.classes)
             folds = self._fold_posteriors(X, hashes)
-            rows = ScoredRows(p, hashes, no_groups, fold_posteriors=folds)
+            rows = ScoredRows(_held(p), hashes, no_groups, fold_posteriors=folds)
         return rows, usable, unseen, findings
 
     def _fold_posteriors(self, X: Any, hashes: Hashes) -> Floats | None:
@@ -306,7 +324,7 @@ class TableScorer:
         from kdey.diagnostics.fit_check import held_fold_models
 
         models = held_fold_models(self.model)
-        return None if models is None else models.posteriors_by(X, hashes)
+        return None if models is None else _held(models.posteriors_by(X, hashes))
 
     def _read_given(self, frame: Frame, first: int) -> tuple[Floats, NDArray[np.bool_]]:
         """Return given posteriors, and which rows of the frame have them."""
@@ -542,6 +560,11 @@ def _for_classifier(frame: Frame) -> Any:
         if find_spec("polars") is not None:
             return frame.to_polars()
     return frame.to_native()
+
+
+def _held(posteriors: Floats) -> Floats:
+    """Return posteriors as they are held: in single precision, which estimates hardly notice."""
+    return np.asarray(posteriors, dtype=np.float32)
 
 
 def usable_scores(scores: Floats) -> NDArray[np.bool_]:

@@ -5,41 +5,49 @@ together; beyond ``MEMORY`` bytes their scores lie in a temporary file.
 """
 
 from __future__ import annotations
-
-import math
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import IO, TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
-
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import fields
+from dataclasses import replace
 from kdey._caching import Hashes
 from kdey.arrays import take_rows
-from kdey.bags import Array, Indices
-from kdey.groups.scoring import Floats, ScoredRows
-from kdey.tables.columns import (
-    canonical_text,
-    check_same,
-    parse_number,
-    plain_values,
-    text_in_column,
-    typed_tokens,
-    value_tokens,
-)
+from kdey.bags import Array
+from kdey.bags import Indices
+from kdey.groups.scoring import Floats
+from kdey.groups.scoring import ScoredRows
+from kdey.tables.columns import canonical_text
+from kdey.tables.columns import check_same
+from kdey.tables.columns import parse_number
+from kdey.tables.columns import plain_values
+from kdey.tables.columns import text_in_column
+from kdey.tables.columns import typed_tokens
+from kdey.tables.columns import value_tokens
 from kdey.tables.features import warn_of_unseen_values
-from kdey.tables.schema import Finding, merge_findings
+from kdey.tables.schema import Finding
+from kdey.tables.schema import merge_findings
+from numpy.typing import NDArray
+from typing import Any
+from typing import IO
+from typing import TYPE_CHECKING
+import math
+import numpy as np
+import tempfile
 
 if TYPE_CHECKING:
-    from kdey.tables.columns import Frame, Series
+    from kdey.tables.columns import Frame
+    from kdey.tables.columns import Series
 
 
 Floats = NDArray[np.floating]
 
 #: Bytes of scores that are kept in memory; what comes after them goes to a temporary file.
 MEMORY = 1 << 30
+#: Bytes of a score, which is held in single precision.
+SCORE_BYTES = 4
 #: The class number of a row without a label.
 UNLABELLED = -1
 #: What is known of how rows were drawn, and which have labels.
@@ -219,7 +227,7 @@ class ScoredRows:
 
     Attributes
     ----------
-    points : array of shape (m, k), in memory or on disk; or m instances
+    points : float32 array of shape (m, k), in memory or on disk; or m instances
         Posteriors; instances as ``fit`` took them, for methods that work on features.
     hashes : uint64 array of shape (m,)
         Of the features or scores of each row, or of what tells rows apart.
@@ -227,7 +235,7 @@ class ScoredRows:
         Number of the group of each row.
     on_posteriors : bool
         Whether the points are posteriors.
-    fold_posteriors : array of shape (m, k) or None
+    fold_posteriors : float32 array of shape (m, k) or None
         Posteriors by the fold models that the quantifier holds, for the fit check.
     labels : int64 array of shape (m,) or None
         Class number of each label; -1 where a row has none.
@@ -259,7 +267,8 @@ class ScoredRows:
     @property
     def row_bytes(self) -> int:
         """Bytes of the points of a row."""
-        return 8 * int(self.points.shape[1] if getattr(self.points, "ndim", 1) == 2 else 1)
+        width = int(self.points.shape[1] if getattr(self.points, "ndim", 1) == 2 else 1)
+        return width * (SCORE_BYTES if self.on_posteriors else 8)
 
     @property
     def checked_posteriors(self) -> Floats:

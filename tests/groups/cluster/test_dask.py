@@ -1,18 +1,25 @@
 """Groups of a Dask data frame against the same table in memory, without a cluster."""
 
 from __future__ import annotations
-
-import warnings
 from collections.abc import Iterator
-
+from kdey import DMx
+from kdey import EMQ
+from kdey import KDEyCS
+from kdey import KDEyML
+from kdey import Options
+from kdey import PACC
+from kdey import PCC
+from kdey.options import IntervalWarning
+from sklearn.linear_model import LogisticRegression
+from tests.groups.cluster.frames import K
+from tests.groups.cluster.frames import SCORES
+from tests.groups.cluster.frames import assert_same
+from tests.groups.cluster.frames import make_frame
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+import warnings
 
-from kdey import EMQ, PACC, PCC, DMx, KDEyCS, KDEyML, Options
-from kdey.options import IntervalWarning
-from tests.groups.cluster.frames import SCORES, K, assert_same, make_frame
 
 dask = pytest.importorskip("dask", reason="the extra 'dask' is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
@@ -153,7 +160,7 @@ def test_the_fit_is_checked() -> None:
 def test_large_groups_are_thinned_where_they_are_scored(monkeypatch) -> None:
     q = fitted(PACC())
     for module in ("cluster", "answers"):
-        monkeypatch.setattr(f"kdey.groups.{module}.WHOLE", 200 * 24)
+        monkeypatch.setattr(f"kdey.groups.{module}.WHOLE", 200 * 12)
     expected = q.predict_groups(FRAME, "group", scores=SCORES).to_frame()
     assert expected["status"].str.contains("a sample of its rows").any()
     made = q.predict_groups(dd.from_pandas(FRAME, npartitions=4), "group", scores=SCORES).to_frame()

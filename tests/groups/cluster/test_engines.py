@@ -141,7 +141,7 @@ def test_the_same_sample_of_a_large_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for room in ("answers", "cluster"):
-        monkeypatch.setattr(f"kdey.groups.{room}.WHOLE", 300 * 24)
+        monkeypatch.setattr(f"kdey.groups.{room}.WHOLE", 300 * 12)
     expected = kdey.predict_groups(quantifier, frame, "shop", **options)
     assert sum("sample" in status for status in expected.status) == 1
     table = source("dask", frame, tmp_path, request)
