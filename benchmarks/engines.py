@@ -1,0 +1,274 @@
+"""The same group table from every source: a frame, CSV, Parquet, Dask with a killed worker, Spark.
+
+Two million rows in 2,000 groups, one of which has half of them; all groups lie in all partitions.
+Weights, clusters, labels and merged classes are in use. Every source is read by a process of its
+own; printed are seconds, the most memory of that process (the driver) and of its workers, bytes
+that came to the driver per row, and the largest difference from the frame in memory.
+
+    python benchmarks/engines.py                               # of this size
+    python benchmarks/engines.py --rows 100000 --groups 200    # in a few minutes
+    python benchmarks/engines.py --only frame dask --folder /tmp/engines
+
+Spark needs a JVM (``apt-get install openjdk-17-jre-headless``) and ``pip install pyspark``; Dask is
+an extra. Ends with 1 where a table differs: by more than 1e-6 in estimates and intervals, or at all
+in sizes, p-values of the fit, statuses and verdicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+SOURCES = ("frame", "csv", "parquet", "dask", "spark")
+FEATURES, CLASSES = ["u", "v", "w"], np.array(["a", "b", "c"])
+PARTITIONS, WORKERS, LIMIT = 16, 2, "2GB"
+ASKED: dict[str, Any] = {
+    "weights": "weight",
+    "clusters": "house",
+    "labelled": "sorted",
+    "merge": {"both": ["a", "b"]},
+}
+#: Numbers that must agree to rounding, and columns that must be equal.
+CLOSE, TOLERANCE = ("estimate", "low", "high", "classify_and_count", "prediction_powered"), 1e-6
+EQUAL = ("class", "n", "n_missing", "fit_p_value", "n_labels", "label_shift_p_value", "status")
+
+
+def rows_of(n: int, n_groups: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return rows of all groups; half of them are of the first."""
+    group = np.where(rng.random(n) < 0.5, 0, rng.integers(1, n_groups, n))
+    y = (rng.random(n)[:, None] > np.array([0.2, 0.6])).sum(axis=1)
+    y = np.where(rng.random(n) < (group % 7) / 10, 0, y)
+    frame = pd.DataFrame(rng.normal(size=(n, 3)) + 1.3 * np.eye(3)[y], columns=FEATURES).round(9)
+    frame["sorted"] = np.where(rng.random(n) < 0.03, CLASSES[y], "")
+    frame["group"] = group
+    frame["weight"] = rng.uniform(0.5, 2.0, n).round(3)
+    frame["house"] = rng.integers(0, n // 4 + 1, n)
+    frame.loc[rng.random(n) < 0.001, "v"] = np.nan
+    return frame
+
+
+def prepare(folder: Path, n_rows: int, n_groups: int) -> None:
+    """Fit the model, and write the rows: a folder of partitions, a Parquet file and a CSV file."""
+    from sklearn.linear_model import LogisticRegression
+
+    from kdey import KDEyML, save
+    from kdey.diagnostics import hold_fold_models
+
+    rng = np.random.default_rng(0)
+    y = np.arange(2_000) % 3
+    X = pd.DataFrame(rng.normal(size=(2_000, 3)) + 1.3 * np.eye(3)[y], columns=FEATURES)
+    q = KDEyML(LogisticRegression(), bandwidth=0.1).fit(X, CLASSES[y])
+    save(hold_fold_models(q, X, CLASSES[y]), folder / "model.kdey")
+    (folder / "parts").mkdir()
+    for number in range(PARTITIONS):
+        size = n_rows * (number + 1) // PARTITIONS - n_rows * number // PARTITIONS
+        frame = rows_of(size, n_groups, np.random.default_rng([1, number]))
+        frame.to_parquet(folder / "parts" / f"{number:03d}.parquet", index=False)
+    whole = pd.read_parquet(folder / "parts")
+    whole.to_parquet(folder / "rows.parquet", index=False, row_group_size=100_000)
+    whole.to_csv(folder / "rows.csv", index=False)
+
+
+class Received:
+    """Counts the bytes that engines bring to this process."""
+
+    def __init__(self) -> None:
+        self.n_bytes = 0
+
+    def watch(self, engine: type) -> None:
+        """Count what the methods of an engine return."""
+        for name in ("collect", "shuffle"):
+            setattr(engine, name, self._counting(getattr(engine, name)))
+
+    def _counting(self, method: Any) -> Any:
+        def counted(*args: Any) -> Any:
+            made = method(*args)
+            self.n_bytes += sum(len(pickle.dumps(part)) for part in made)
+            return made
+
+        return counted
+
+
+class Workers:
+    """Watches the memory of the processes that this one has started."""
+
+    def __init__(self) -> None:
+        self.most: dict[int, tuple[str, int]] = {}
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        import psutil
+
+        while True:
+            for child in psutil.Process().children(recursive=True):
+                try:
+                    name, held = child.name(), child.memory_info().rss
+                except psutil.NoSuchProcess:
+                    continue
+                self.most[child.pid] = (name, max(held, self.most.get(child.pid, ("", 0))[1]))
+            time.sleep(0.2)
+
+    def peak(self, java: bool) -> float:
+        """Return the most MB that one of them has held; of the JVM, or of the others."""
+        held = [n for name, n in self.most.values() if ("java" in name) == java]
+        return max(held, default=0) / 1e6
+
+
+@contextmanager
+def source(kind: str, folder: Path) -> Iterator[Any]:
+    """Yield the table as one kind of source."""
+    if kind == "frame":
+        yield pd.read_parquet(folder / "rows.parquet")
+    elif kind in ("csv", "parquet"):
+        yield folder / f"rows.{kind}"
+    elif kind == "dask":
+        import dask.dataframe as dd
+        from distributed import Client, LocalCluster
+
+        cluster = LocalCluster(
+            n_workers=WORKERS, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=None
+        )
+        with cluster, Client(cluster) as client:
+            kill_a_worker(client)
+            yield dd.read_parquet(folder / "parts")
+    else:
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        session = (
+            SparkSession.builder.master(f"local[{WORKERS}]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", LIMIT.replace("GB", "g"))
+            .config("spark.sql.shuffle.partitions", str(PARTITIONS))
+            .getOrCreate()
+        )
+        yield session.read.parquet(str(folder / "parts"))
+        session.stop()
+
+
+def kill_a_worker(client: Any) -> None:
+    """Kill a worker once half of the partitions are scored and on their way to their groups."""
+    victim = min(client.run(os.getpid).values())
+
+    def watch() -> None:
+        sent = 0
+        while sent < PARTITIONS / 2:
+            time.sleep(0.05)
+            held = [key for key, where in client.who_has().items() if where]
+            sent = sum("shuffle-transfer" in str(key) for key in held)
+        os.kill(victim, signal.SIGKILL)
+        print(f"  worker {victim} killed", flush=True)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def measure(kind: str, folder: Path, n_rows: int) -> None:
+    """Answer the groups of one source, and write the table and what it cost."""
+    import kdey
+    from kdey.groups.cluster import Dask, Spark
+
+    received, workers = Received(), Workers()
+    for engine in (Dask, Spark):
+        received.watch(engine)
+    q = kdey.load(folder / "model.kdey")
+    with source(kind, folder) as table:
+        start = time.perf_counter()
+        made = kdey.predict_groups(q, table, "group", **ASKED)
+        seconds = time.perf_counter() - start
+    made.to_frame("pandas").to_parquet(folder / f"{kind}.answers.parquet")
+    cost = {
+        "seconds": seconds,
+        "driver": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        "workers": workers.peak(java=False),
+        "jvm": workers.peak(java=True),
+        "bytes per row": received.n_bytes / n_rows,
+    }
+    (folder / f"{kind}.json").write_text(json.dumps(cost))
+
+
+def differences(made: pd.DataFrame, expected: pd.DataFrame) -> tuple[float, list[str]]:
+    """Return the largest difference of numbers, and the columns that are not as they must be."""
+    wrong = [name for name in EQUAL if not _same(made[name], expected[name])]
+    # A text file holds texts.
+    if made["group"].astype(str).tolist() != expected["group"].astype(str).tolist():
+        wrong.append("group")
+    largest = 0.0
+    for name in CLOSE:
+        a, b = made[name].to_numpy(dtype=float), expected[name].to_numpy(dtype=float)
+        apart = np.abs(a - b)[~(np.isnan(a) & np.isnan(b))]
+        most = float(apart.max(initial=0.0))
+        largest = max(largest, most)
+        if not most <= TOLERANCE:
+            wrong.append(name)
+    return largest, wrong
+
+
+def _same(a: pd.Series, b: pd.Series) -> bool:
+    """Return whether two columns are equal; p-values are counts of draws, up to rounding."""
+    if a.dtype.kind == "f":
+        return bool(np.allclose(a, b.astype(float), rtol=0, atol=1e-12, equal_nan=True))
+    return a.astype(str).tolist() == b.astype(str).tolist()
+
+
+def show(kinds: list[str], folder: Path) -> bool:
+    """Print what each source cost, and how far its table is from that of the frame."""
+    print(
+        f"{'source':8} {'seconds':>8} {'driver MB':>10} {'worker MB':>10} {'JVM MB':>8} "
+        f"{'bytes/row':>10} {'difference':>11}  wrong"
+    )
+    expected, good = pd.read_parquet(folder / "frame.answers.parquet"), True
+    for kind in kinds:
+        cost = json.loads((folder / f"{kind}.json").read_text())
+        table = pd.read_parquet(folder / f"{kind}.answers.parquet")
+        largest, wrong = differences(table, expected)
+        good &= not wrong
+        print(
+            f"{kind:8} {cost['seconds']:8.1f} {cost['driver']:10.0f} {cost['workers']:10.0f} "
+            f"{cost['jvm']:8.0f} {cost['bytes per row']:10.2f} {largest:11.1e}  "
+            f"{', '.join(wrong) or '-'}"
+        )
+    return good
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--groups", type=int, default=2_000)
+    parser.add_argument("--only", nargs="+", choices=SOURCES, default=list(SOURCES))
+    parser.add_argument("--folder", type=Path, help="keep the tables here (default: nowhere)")
+    parser.add_argument("--one", choices=SOURCES, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        measure(asked.one, asked.folder, asked.rows)
+        return
+    kinds = list(dict.fromkeys(["frame", *asked.only]))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = asked.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "rows.csv").exists():
+            prepare(folder, asked.rows, asked.groups)
+        print(f"{asked.rows:,} rows in {asked.groups:,} groups", flush=True)
+        for kind in kinds:
+            call = [sys.executable, __file__, "--one", kind, "--folder", str(folder)]
+            subprocess.run([*call, "--rows", str(asked.rows)], check=True)
+        sys.exit(0 if show(kinds, folder) else 1)
+
+
+if __name__ == "__main__":
+    main()
