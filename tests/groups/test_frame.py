@@ -1,32 +1,26 @@
-
-
 from __future__ import annotations
-from .cases import CLASSES
-from .cases import SCORES
-from .cases import columns
-from .cases import fitted
-from .cases import keywords
-from kdey import KDEyCS
-from kdey import KDEyML
-from kdey import predict_groups
-from kdey._caching import row_hashes
-from kdey.intervals.display import GROUP_COLUMNS
-from numpy.testing import assert_allclose
-from numpy.testing import assert_array_equal
-from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
-from typing import Any
+
 import datetime as dt
-import kdey
+from typing import Any
+
 import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
+import kdey
+from kdey import KDEyCS, KDEyML, predict_groups
+from kdey._caching import row_hashes
+from kdey.intervals.display import GROUP_COLUMNS
+
+from .cases import CLASSES, SCORES, columns, fitted, keywords
 
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

@@ -1,36 +1,45 @@
 """Commands that compare on labelled tables: ``kdey evaluate`` and ``kdey select``."""
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from kdey.cli.model_options import METHODS
-from kdey.cli.model_options import classification
-from kdey.cli.model_options import make_method
-from kdey.cli.model_options import method_option
-from kdey.cli.model_options import model_options
-from kdey.cli.options import label_options
-from kdey.cli.options import literal
-from kdey.cli.options import make_protocol
-from kdey.cli.options import names
-from kdey.cli.options import open_table
-from kdey.cli.options import protocol_options
-from kdey.cli.options import read_labelled
-from kdey.cli.options import table_options
-from kdey.cli.printing import check_output
-from kdey.cli.printing import check_table_output
-from kdey.cli.printing import deliver
-from kdey.cli.printing import guarded
-from kdey.cli.printing import output_options
-from kdey.cli.printing import say
-from typing import Any
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from kdey.cli.model_options import (
+    METHODS,
+    classification,
+    make_method,
+    method_option,
+    model_options,
+)
+from kdey.cli.options import (
+    label_options,
+    literal,
+    make_protocol,
+    names,
+    open_table,
+    protocol_options,
+    read_labelled,
+    table_options,
+)
+from kdey.cli.printing import (
+    check_output,
+    check_table_output,
+    deliver,
+    guarded,
+    output_options,
+    say,
+)
+
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kdey import GridSearchQ
     from kdey.evaluation.evaluating import Results
     from kdey.quantifiers.base import BaseQuantifier
     from kdey.tables.training import TrainingTable
-    from numpy.typing import NDArray
 
 
 @click.command()

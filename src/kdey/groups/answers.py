@@ -584,6 +584,7 @@ def _check(
         rows.checked_posteriors,
         sample_bags(bags, min(checker.most_instances, MOST_CHECKED), 0),
         sizes=totals,
+        hashes=rows.hashes if by_folds else None,
         seed=0,
         n_null=options.n_null,
         level=options.level,

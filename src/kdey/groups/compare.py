@@ -14,39 +14,28 @@ choices depend on the keys of the groups only.
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
-from kdey.arrays import as_column
-from kdey.arrays import refuse_levels
-from kdey.bags import Array
-from kdey.bags import Indices
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kdey.arrays import as_column, refuse_levels
+from kdey.bags import Array, Indices
 from kdey.groups.answers import answer
-from kdey.groups.cluster import ClusterTable
-from kdey.groups.cluster import cluster_of
-from kdey.groups.request import Grouping
-from kdey.groups.request import Request
+from kdey.groups.cluster import ClusterTable, cluster_of
+from kdey.groups.request import Grouping, Request
 from kdey.groups.scoring import score
-from kdey.groups.table import GroupKeys
-from kdey.groups.table import ScoredTable
-from kdey.intervals import Difference
-from kdey.intervals import Estimates
-from kdey.intervals import difference
-from kdey.intervals.combine import holm
+from kdey.groups.table import GroupKeys, ScoredTable
+from kdey.intervals import Difference, Estimates, difference
 from kdey.intervals.differences import holm
 from kdey.intervals.display import in_library
-from kdey.model import Fitted
-from kdey.model import model_of
-from kdey.model import place_of
+from kdey.model import Fitted, model_of, place_of
 from kdey.options import Options
 from kdey.status import not_checked
 from kdey.tables.columns import canonical_text
-from typing import Any
-import numpy as np
-import sys
-
 
 #: What ``against`` takes beside a mapping of key values.
 PREVIOUS, REST = "previous", "rest"

@@ -163,7 +163,7 @@ def _filled(
 ) -> Estimates:
     """Return pooled numbers, and the separate ones beside them."""
     options = request.options
-    low, high = drawn.limits(options.tail(len(separate.classes)), options.target)
+    low, high = drawn.interval(options.tail(len(separate.classes)), options.target)
 
     def spread(numbers: Array) -> Array:
         out = np.full(separate.estimate.shape, np.nan)

@@ -6,65 +6,57 @@ missing values are left out and counted.
 """
 
 from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from kdey._caching import Hashes
-from kdey._caching import row_hashes
-from kdey._caching import text_hashes
-from kdey._display import count_of
-from kdey.arrays import match_scores
-from kdey.arrays import refuse_levels
-from kdey.bags import Array
-from kdey.bags import Indices
-from kdey.classifiers import one_hot
-from kdey.groups.request import Grouping
-from kdey.groups.request import Request
-from kdey.groups.table import Floats
-from kdey.groups.table import GroupKeys
-from kdey.groups.table import MEMORY
-from kdey.groups.table import ScoredRows
-from kdey.groups.table import ScoredTable
-from kdey.groups.table import UNLABELLED
-from kdey.groups.table import collect
-from kdey.model import AnyModel
-from kdey.model import CombinedModel
-from kdey.model import Fitted
-from kdey.model import ForeignModel
-from kdey.model import model_of
-from kdey.posteriors import predict_posteriors
-from kdey.simplex import NEGATIVE_TOLERANCE
-from kdey.simplex import SUM_TOLERANCE
-from kdey.tables.columns import RowNumbers
-from kdey.tables.columns import canonical_column
-from kdey.tables.columns import canonical_text
-from kdey.tables.columns import missing_in
-from kdey.tables.columns import numbers
-from kdey.tables.columns import require
-from kdey.tables.columns import require_names
-from kdey.tables.columns import row_number
-from kdey.tables.files import TableError
-from kdey.tables.files import TableFile
-from kdey.tables.schema import Finding
-from kdey.tables.schema import LabelType
-from kdey.tables.schema import TableSchema
-from kdey.tables.schema import UNSEEN
-from kdey.tables.schema import VARYING
-from kdey.tables.schema import labels_seen
-from kdey.tables.training import is_unlabelled
-from kdey.tables.training import labels_seen
-from kdey.tables.training import match_labels
-from numpy.typing import NDArray
 from os import PathLike
-from sklearn.utils import get_tags
-from typing import Any
-from typing import TYPE_CHECKING
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import get_tags
+
+from kdey._caching import Hashes, row_hashes, text_hashes
+from kdey._display import count_of
+from kdey.arrays import match_scores, refuse_levels
+from kdey.bags import Array, Indices
+from kdey.classifiers import one_hot
+from kdey.groups.request import Grouping, Request
+from kdey.groups.table import (
+    MEMORY,
+    UNLABELLED,
+    Floats,
+    GroupKeys,
+    ScoredRows,
+    ScoredTable,
+    collect,
+)
+from kdey.model import AnyModel, CombinedModel, Fitted, ForeignModel, model_of
+from kdey.posteriors import predict_posteriors
+from kdey.simplex import NEGATIVE_TOLERANCE, SUM_TOLERANCE
+from kdey.tables.columns import (
+    RowNumbers,
+    canonical_column,
+    canonical_text,
+    missing_in,
+    numbers,
+    require,
+    require_names,
+    row_number,
+)
+from kdey.tables.files import TableError, TableFile
+from kdey.tables.schema import (
+    UNSEEN,
+    VARYING,
+    Finding,
+    LabelType,
+    TableSchema,
+    is_unlabelled,
+    labels_seen,
+    match_labels,
+)
 
 if TYPE_CHECKING:
     from kdey.tables.columns import Frame

@@ -154,7 +154,7 @@ class _Work:
             return NotChecked(reason or "the rows have no posteriors")
         by_folds = rows.fold_posteriors is not None
         return full_check(
-            self.quantifier, rows.checked_posteriors, by_folds=by_folds, hashes=rows.row_hashes
+            self.quantifier, rows.checked_posteriors, by_folds=by_folds, hashes=rows.hashes
         )
 
     def groups(self, compared: Comparisons | None) -> GroupTable | None:

@@ -1,25 +1,18 @@
 """Groups of a Dask data frame against the same table in memory, without a cluster."""
 
 from __future__ import annotations
+
+import warnings
 from collections.abc import Iterator
-from kdey import DMx
-from kdey import EMQ
-from kdey import KDEyCS
-from kdey import KDEyML
-from kdey import Options
-from kdey import PACC
-from kdey import PCC
-from kdey.options import IntervalWarning
-from sklearn.linear_model import LogisticRegression
-from tests.groups.cluster.frames import K
-from tests.groups.cluster.frames import SCORES
-from tests.groups.cluster.frames import assert_same
-from tests.groups.cluster.frames import make_frame
+
 import numpy as np
 import pandas as pd
 import pytest
-import warnings
+from sklearn.linear_model import LogisticRegression
 
+from kdey import EMQ, PACC, PCC, DMx, KDEyCS, KDEyML, Options
+from kdey.options import IntervalWarning
+from tests.groups.cluster.frames import SCORES, K, assert_same, make_frame
 
 dask = pytest.importorskip("dask", reason="the extra 'dask' is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="the extra 'dask' is not installed")
