@@ -288,7 +288,10 @@ class TableScorer:
         findings : tuple of Finding
         """
         k, no_groups = self.model.n_classes, np.empty(0, dtype=np.int32)
-        nothing = ScoredRows(_held(np.empty((0, k))), np.empty(0, dtype=np.uint64), no_groups)
+        no_hashes = np.empty(0, dtype=np.uint64)
+        # All parts of a table have the same columns.
+        folds = None if self.scores else self._fold_posteriors(None, no_hashes)
+        nothing = ScoredRows(_held(np.empty((0, k))), no_hashes, no_groups, fold_posteriors=folds)
         if len(frame) == 0:
             return nothing, np.empty(0, dtype=np.bool_), np.empty(0, dtype=np.bool_), ()
         findings: tuple[Finding, ...] = ()
@@ -298,6 +301,8 @@ class TableScorer:
         else:
             X, usable, unseen, findings = self.instances(frame, first)
         if not usable.any():
+            if not self.scores and not self.on_posteriors:
+                nothing = replace(nothing, points=X, on_posteriors=False)
             return nothing, usable, unseen, findings
         key = self.request.options.key
         hashes = row_hashes(X) if key is None else _key_hashes(frame, key, usable)
